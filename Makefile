@@ -1,0 +1,37 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup run test lint e2e bench lock
+.DEFAULT_GOAL := test
+
+setup: .venv/installed
+
+.venv/installed: pyproject.toml requirements-dev.lock
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with make PYTHON=...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: setup
+	$(BIN)/quotaward serve --manifests examples/two-teams
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+e2e: setup
+	$(BIN)/python -m pytest tests/e2e
+
+bench: setup
+	$(BIN)/python -m tests.bench
+
+# Resolves every dependency anew, for all platforms and Python versions that pyproject.toml allows.
+lock:
+	uv pip compile --quiet --universal --generate-hashes --no-header --output-file requirements.lock pyproject.toml
+	uv pip compile --quiet --universal --generate-hashes --no-header --group dev --output-file requirements-dev.lock pyproject.toml

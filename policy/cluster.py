@@ -1,0 +1,247 @@
+"""The cluster: its objects and the ledger, kept consistent by add, update and delete. The only mutable state.
+
+Every method is synchronous and leaves everything consistent, so that whoever owns the cluster needs no locks. Times are
+seconds on a clock of the caller's that never goes back.
+"""
+
+from dataclasses import replace
+
+from policy import admission, elastic_quota
+from policy.admission import Rules
+from policy.elastic_quota import ElasticQuota
+from policy.grants import Grants
+from policy.ledger import Ledger
+from policy.node import Node
+from policy.pod import Pod
+from policy.verdict import Refusal, Verdict
+
+GRANT_LIFETIME = 30.0
+SETTLE_TIME = 3.0
+
+
+class Unsettled(Exception):  # noqa: N818 - not an error: an answer that cannot be given yet
+    """Whether the pod may run depends on pods that may have been admitted before this process started."""
+
+
+class Cluster:
+    """Pods, nodes and elastic quotas, and who uses what.
+
+    ``refused`` holds the pending pods of which the scheduler last said that one of our rules refuses them.
+    ``eased`` counts the changes after which a refused pod might be admissible.
+    """
+
+    def __init__(
+        self, rules: Rules | None = None, grant_lifetime: float = GRANT_LIFETIME, settle_time: float = SETTLE_TIME
+    ) -> None:
+        self.rules = rules or Rules()
+        self.ledger = Ledger()
+        self.grants = Grants()
+        self.pods: dict[str, Pod] = {}
+        self.nodes: dict[str, Node] = {}
+        self.quotas: dict[str, dict[str, ElasticQuota]] = {}
+        self.refused: dict[str, Pod] = {}
+        self.eased = 0
+        self._uids: dict[tuple[str, str], str] = {}
+        self._in_flight: set[str] = set()
+        self._settled_at = 0.0
+        self._grant_lifetime = grant_lifetime
+        self._settle_time = settle_time
+
+    # What is seen of the world
+
+    def upsert_pod(self, pod: Pod, now: float) -> None:
+        """Adds a pod, or changes what is known of it. Seen twice, it changes nothing."""
+        if self.pods.get(pod.uid) == pod:
+            return
+        namesake = self._uids.get((pod.namespace, pod.name))
+        if namesake is not None and namesake != pod.uid:
+            self.delete_pod(namesake)  # a name is free again only when its pod is gone
+        before = self.pods.get(pod.uid)
+        self.pods[pod.uid] = pod
+        self._uids[pod.namespace, pod.name] = pod.uid
+        if pod.pending:
+            self._upsert_pending(pod, before)
+        elif pod.finished:
+            self._leave(pod.uid)
+        else:
+            self._upsert_assigned(pod, now)
+        if pod.pending and pod.unschedulable and elastic_quota.refused_by(pod.unschedulable.message):
+            self.refused[pod.uid] = pod
+        else:
+            self.refused.pop(pod.uid, None)
+
+    def delete_pod(self, uid: str) -> None:
+        """Removes a pod; one that is not known is no error."""
+        pod = self.pods.pop(uid, None)
+        if pod is not None:
+            self._uids.pop((pod.namespace, pod.name), None)
+        self.refused.pop(uid, None)
+        self._leave(uid)
+
+    def upsert_node(self, node: Node) -> None:
+        """Adds or changes a node."""
+        self.nodes[node.name] = node
+
+    def delete_node(self, name: str) -> None:
+        """Removes a node; one that is not known is no error."""
+        self.nodes.pop(name, None)
+
+    def upsert_quota(self, quota: ElasticQuota) -> None:
+        """Adds or changes an elastic quota. What cannot be read leaves the last good spec of the object in force."""
+        of_namespace = self.quotas.setdefault(quota.namespace, {})
+        before = of_namespace.get(quota.name)
+        if not quota.readable and before is not None and before.readable:
+            quota = replace(before, errors=quota.errors)
+        of_namespace[quota.name] = quota
+        self._put_in_force(quota.namespace)
+
+    def delete_quota(self, namespace: str, name: str) -> None:
+        """Removes an elastic quota; one that is not known is no error."""
+        of_namespace = self.quotas.get(namespace, {})
+        if of_namespace.pop(name, None) is not None:
+            if not of_namespace:
+                del self.quotas[namespace]
+            self._put_in_force(namespace)
+
+    def suspect_pending(self, now: float) -> None:
+        """To be called when a picture of the world is complete for the first time in the life of this process.
+
+        An earlier process may have admitted any pod that has no node yet, and its binding may be on its way. Until
+        things have settled such pods count, where it matters, as if they had been (see admit).
+        """
+        for pod in self.pods.values():
+            if pod.pending and pod.uid not in self.grants:
+                self._in_flight.add(pod.uid)
+                self.ledger.enter("in_flight", pod)
+        self._settled_at = now + self._settle_time
+
+    def tick(self, now: float) -> None:
+        """Lets time pass: ends grants whose time is over. Not to be called while the picture of pods may be stale."""
+        for uid in self.grants.expire(now):
+            self.restore_pending(uid)
+        if self._in_flight and now >= self._settled_at:
+            for uid in list(self._in_flight):
+                self.restore_pending(uid)
+
+    # What is decided
+
+    def admit(self, pod: Pod, now: float) -> Refusal | None:
+        """Whether a pod that the scheduler wants to place may run: None, and it holds a grant, or what refuses it.
+
+        Asked again it gets the same answer, as its own grant does not count against it. Raises Unsettled.
+        """
+        known = self.pods.get(pod.uid)
+        if known is not None and known.assigned:
+            return None  # the scheduler's picture is older than ours
+        self._in_flight.discard(pod.uid)  # what is being scheduled is not being bound
+        before = self.ledger.remove(pod.uid)
+        refused = admission.refusal(self.ledger, pod, self.rules)
+        if refused is None and self._in_flight:
+            refused_if_all_arrive = admission.refusal(self.ledger, pod, self.rules, with_in_flight=True)
+            if refused_if_all_arrive is not None:
+                self.grants.release(pod.uid)
+                self.restore_pending(pod.uid)
+                raise Unsettled(refused_if_all_arrive.message)
+        if refused is None:
+            self.grants.give(pod, now, self._grant_lifetime)
+            self.ledger.enter("granted", pod)
+            return None
+        self.grants.release(pod.uid)
+        if before is not None and before.kind == "granted":
+            self.eased += 1
+        self.restore_pending(pod.uid)
+        return refused
+
+    def check(self, pod: Pod) -> Refusal | None:
+        """What refuses a pod now, or None; grants nothing. Counts what may be in flight, as one must before evicting."""
+        known = self.pods.get(pod.uid)
+        if known is not None and known.assigned:
+            return None
+        before = self.ledger.remove(pod.uid)
+        refused = admission.refusal(self.ledger, pod, self.rules, with_in_flight=bool(self._in_flight))
+        if before is not None:
+            self.ledger.put_back(pod.uid, before)
+        return refused
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """The pod of that name, if there is one."""
+        uid = self._uids.get((namespace, name))
+        return self.pods.get(uid) if uid else None
+
+    def verdict(self, namespace: str, name: str) -> Verdict:
+        """All that can be said of a pod now, with the numbers and what would help."""
+        pod = self.pod(namespace, name)
+        if pod is None:
+            return Verdict("unknown", message=f"no pod {name} in namespace {namespace} is known")
+        if not pod.pending:
+            where = f"on node {pod.node}" if pod.node else "no longer pending"
+            return Verdict("bound", message=f"finished, {where}" if pod.finished else where)
+        before = self.ledger.remove(pod.uid)
+        try:
+            refused = admission.refusal(self.ledger, pod, self.rules)
+            numbers = elastic_quota.numbers(self.ledger, pod)
+            if refused is not None:
+                remedies = elastic_quota.remedies(self.ledger, pod, refused)
+                return Verdict("refused", refused.rule, refused.message, numbers, remedies)
+        finally:
+            if before is not None:
+                self.ledger.put_back(pod.uid, before)
+        if pod.uid in self.grants:
+            message = "admitted; waiting for the scheduler to bind it"
+        elif pod.unschedulable is not None and pod.uid not in self.refused:
+            message = f"no quota refuses it; the scheduler says: {pod.unschedulable.message}"
+        else:
+            message = "no quota refuses it; waiting for the scheduler to try it"
+        return Verdict("admissible", message=message, numbers=numbers)
+
+    # How it is kept consistent
+
+    def _upsert_pending(self, pod: Pod, before: Pod | None) -> None:
+        if pod.uid in self.grants:
+            if self.grants.came_to_nothing(pod):
+                self.grants.release(pod.uid)
+                self.restore_pending(pod.uid)
+            elif self.grants.is_older(pod):
+                return
+            else:
+                self.ledger.enter("granted", pod)
+        elif pod.uid in self._in_flight and (before is None or before.unschedulable == pod.unschedulable):
+            self.ledger.enter("in_flight", pod)
+        else:
+            self.restore_pending(pod.uid)
+
+    def _upsert_assigned(self, pod: Pod, now: float) -> None:
+        if pod.uid in self._in_flight:
+            self._in_flight.discard(pod.uid)
+            self._settled_at = now + self._settle_time  # where one came from there may be more
+        self.grants.forget(pod.uid)
+        self.ledger.enter("assigned", pod)
+
+    def restore_pending(self, uid: str) -> None:
+        """The pod holds nothing any more; if it has a nominated node, it waits for that."""
+        self._in_flight.discard(uid)
+        pod = self.pods.get(uid)
+        if pod is None:
+            self._leave(uid)
+        elif pod.nominated_node and not pod.terminating:
+            self._note_easing(self.ledger.kind(uid))
+            self.ledger.enter("nominated", pod)
+        else:
+            self._note_easing(self.ledger.kind(uid))
+            self.ledger.remove(uid)
+
+    def _leave(self, uid: str) -> None:
+        """The pod holds nothing any more and will not come back."""
+        self._in_flight.discard(uid)
+        self.grants.forget(uid)
+        self._note_easing(self.ledger.kind(uid))
+        self.ledger.remove(uid)
+
+    def _put_in_force(self, namespace: str) -> None:
+        """The oldest of a namespace's quotas counts, by creation and then name."""
+        self.ledger.set_quota(namespace, elastic_quota.in_force(self.quotas.get(namespace, {}).values()))
+        self.eased += 1
+
+    def _note_easing(self, kind: str | None) -> None:
+        if kind is not None:
+            self.eased += 1

@@ -1,0 +1,90 @@
+"""Grants: pods that ``filter`` let through and that are not on a node yet.
+
+Nothing tells an extender that a pod it passed was not placed after all, so each grant ends by itself. A pod whose
+grants come to nothing again and again gets them for less and less time, so that it cannot keep others out.
+"""
+
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from policy.pod import Pod, Unschedulable
+
+SHORTEST = 1.0  # seconds: a binding that is on its way should still find its grant
+SAME_ATTEMPT = 1.0  # seconds: the scheduler asks up to twice in one attempt (first for the nominated node)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A grant, given at ``given`` and ending at ``deadline`` (seconds on the caller's clock).
+
+    ``unschedulable`` and ``version`` are those of the pod in the request that was granted.
+    """
+
+    given: float
+    deadline: float
+    unschedulable: Unschedulable | None
+    version: int
+
+
+class Grants:
+    """Grants by pod UID, and how often the earlier ones of the same pod came to nothing."""
+
+    def __init__(self) -> None:
+        self._grants: dict[str, Grant] = {}
+        self._failures: dict[str, int] = {}
+        self._deadlines: list[tuple[float, str]] = []
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._grants
+
+    def __len__(self) -> int:
+        return len(self._grants)
+
+    def give(self, pod: Pod, now: float, lifetime: float) -> None:
+        """Grants a pod, anew if it holds a grant: that it is asked for again means that the earlier came to nothing."""
+        earlier = self._grants.get(pod.uid)
+        if earlier is not None and now - earlier.given > SAME_ATTEMPT:
+            self._fail(pod.uid)
+        deadline = now + max(lifetime / 2 ** self._failures.get(pod.uid, 0), SHORTEST)
+        self._grants[pod.uid] = Grant(now, deadline, pod.unschedulable, pod.version)
+        heappush(self._deadlines, (deadline, pod.uid))
+
+    def release(self, uid: str) -> None:
+        """Takes a grant back, if there is one."""
+        self._grants.pop(uid, None)
+
+    def forget(self, uid: str) -> None:
+        """Takes a grant back, and forgets the pod: it was placed, or is gone."""
+        self._grants.pop(uid, None)
+        self._failures.pop(uid, None)
+
+    def came_to_nothing(self, pod: Pod) -> bool:
+        """Whether a pod, as it is seen now, shows that its grant was in vain.
+
+        So it does when the scheduler has said something else of it than what stood in the granted request. What is
+        older than that request shows nothing.
+        """
+        grant = self._grants.get(pod.uid)
+        if grant is None or pod.unschedulable is None or self.is_older(pod):
+            return False
+        return pod.unschedulable != grant.unschedulable
+
+    def is_older(self, pod: Pod) -> bool:
+        """Whether a pod is seen here as it was before its grant was asked for: a watch may lag behind the scheduler."""
+        grant = self._grants.get(pod.uid)
+        return grant is not None and 0 < pod.version <= grant.version
+
+    def expire(self, now: float) -> list[str]:
+        """Ends the grants whose time is over; the UIDs of their pods."""
+        ended = []
+        while self._deadlines and self._deadlines[0][0] <= now:
+            deadline, uid = heappop(self._deadlines)
+            grant = self._grants.get(uid)
+            if grant is not None and grant.deadline == deadline:
+                del self._grants[uid]
+                self._fail(uid)
+                ended.append(uid)
+        return ended
+
+    def _fail(self, uid: str) -> None:
+        self._failures[uid] = min(self._failures.get(uid, 0) + 1, 10)

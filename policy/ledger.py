@@ -1,0 +1,189 @@
+"""Who uses what: one account per namespace, and the pool that all elastic quotas lend from.
+
+Every change is a difference to a few numbers, so that reading them costs nothing that grows with pods or quotas.
+What the numbers have to be is defined by a recount from the pods (``tests/properties``), in the words of the seed
+(capacity scheduling, Cache) and of Kubernetes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from policy.resources import NOTHING, Resources, add, subtract, total
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from policy.elastic_quota import ElasticQuota
+    from policy.pod import Pod
+
+Kind = Literal["assigned", "granted", "nominated", "in_flight"]
+
+
+@dataclass(slots=True)
+class Account:
+    """What the pods of one namespace use.
+
+    ``assigned``: on a node; ``granted``: admitted, and on their way to a node; ``used``: both. ``pinned`` is the part
+    of used that may not be evicted. ``nominated`` holds, by priority, what waits for its nominated node. ``in_flight``
+    is what may have been admitted before this process started. ``quota`` is the elastic quota in force, if any.
+    """
+
+    quota: ElasticQuota | None = None
+    assigned: dict[str, int] = field(default_factory=dict)
+    granted: dict[str, int] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+    pinned: dict[str, int] = field(default_factory=dict)
+    nominated: dict[int, dict[str, int]] = field(default_factory=dict)
+    in_flight: dict[str, int] = field(default_factory=dict)
+    nominated_in_pool: Resources = field(default_factory=dict)
+
+    @property
+    def over_min(self) -> bool:
+        """Whether the quota's used exceeds its min in a resource that min names."""
+        if self.quota is None:
+            return False
+        used = self.used
+        return any(used.get(resource, 0) > least for resource, least in self.quota.min.items())
+
+
+@dataclass(slots=True)
+class Pool:
+    """The sums over all elastic quotas in force. A resource is lent when it is a key of ``min``, be it zero there."""
+
+    min: dict[str, int] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+    nominated: dict[str, int] = field(default_factory=dict)
+    in_flight: dict[str, int] = field(default_factory=dict)
+    contributors: dict[str, int] = field(default_factory=dict)
+
+    def contribute(self, least: Resources) -> None:
+        """Adds a quota's min to what is lent."""
+        for resource, value in least.items():
+            self.min[resource] = self.min.get(resource, 0) + value
+            self.contributors[resource] = self.contributors.get(resource, 0) + 1
+
+    def withdraw(self, least: Resources) -> None:
+        """Takes a quota's min out of what is lent; a resource that no min names any more is not lent any more."""
+        for resource, value in least.items():
+            self.min[resource] -= value
+            self.contributors[resource] -= 1
+            if not self.contributors[resource]:
+                del self.min[resource], self.contributors[resource]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How one pod stands in the ledger."""
+
+    kind: Kind
+    namespace: str
+    request: Resources
+    priority: int
+    pinned: bool
+
+
+class Ledger:
+    """Entries by pod UID, and the sums that follow from them and from the quotas in force."""
+
+    def __init__(self) -> None:
+        self.accounts: dict[str, Account] = {}
+        self.pool = Pool()
+        self.entries: dict[str, Entry] = {}
+
+    def enter(self, kind: Kind, pod: Pod) -> None:
+        """Notes how a pod stands, in place of how it stood before; the same twice changes nothing."""
+        entry = Entry(kind, pod.namespace, pod.request, pod.priority, not pod.preemptible)
+        if self.entries.get(pod.uid) != entry:
+            self.remove(pod.uid)
+            self.put_back(pod.uid, entry)
+
+    def remove(self, uid: str) -> Entry | None:
+        """Takes a pod out; how it stood, or None if it did not stand in the ledger."""
+        entry = self.entries.pop(uid, None)
+        if entry is not None:
+            self._apply(entry, subtract)
+        return entry
+
+    def put_back(self, uid: str, entry: Entry) -> None:
+        """Enters a pod that does not stand in the ledger, as it stood when it was removed."""
+        self.entries[uid] = entry
+        self._apply(entry, add)
+
+    def kind(self, uid: str) -> Kind | None:
+        """How a pod stands, or None if it does not."""
+        entry = self.entries.get(uid)
+        return entry.kind if entry else None
+
+    def set_quota(self, namespace: str, quota: ElasticQuota | None) -> None:
+        """Puts a quota in force for a namespace, in place of the one that was; None lifts it."""
+        account = self.account(namespace)
+        if account.quota is not None:
+            subtract(self.pool.used, account.used)
+            subtract(self.pool.in_flight, account.in_flight)
+            self.pool.withdraw(account.quota.min)
+        account.quota = quota
+        if quota is not None:
+            add(self.pool.used, account.used)
+            add(self.pool.in_flight, account.in_flight)
+            self.pool.contribute(quota.min)
+        self._lend_nominated(account)
+
+    def quotas(self) -> Iterator[tuple[str, ElasticQuota, Account]]:
+        """Namespace, quota and account of every elastic quota in force, by namespace."""
+        for namespace in sorted(self.accounts):
+            account = self.accounts[namespace]
+            if account.quota is not None:
+                yield namespace, account.quota, account
+
+    def ahead_of(self, pod: Pod, account: Account) -> tuple[Resources, Resources]:
+        """What counts against a pod (that is not in the ledger) besides used: in its own quota, and in the pool.
+
+        That is what pods with a nominated node wait for: of the same quota those of equal or higher priority, of other
+        quotas those whose quota does not exceed its min (seed: capacity scheduling; as scheduler-plugins counts).
+        """
+        pool = self.pool.nominated
+        if not account.nominated:
+            return NOTHING, pool
+        own = total(requests for priority, requests in account.nominated.items() if priority >= pod.priority)
+        others = dict(pool)
+        subtract(others, account.nominated_in_pool)
+        add(others, own)
+        return own, others
+
+    def account(self, namespace: str) -> Account:
+        """The namespace's account, opened where there is none yet."""
+        account = self.accounts.get(namespace)
+        if account is None:
+            account = self.accounts[namespace] = Account()
+        return account
+
+    def _apply(self, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
+        account = self.account(entry.namespace)
+        if entry.kind == "nominated":
+            requests = account.nominated.setdefault(entry.priority, {})
+            change(requests, entry.request)
+            if not requests:
+                del account.nominated[entry.priority]
+        elif entry.kind == "in_flight":
+            change(account.in_flight, entry.request)
+            if account.quota is not None:
+                change(self.pool.in_flight, entry.request)
+        else:
+            change(account.assigned if entry.kind == "assigned" else account.granted, entry.request)
+            change(account.used, entry.request)
+            if entry.pinned:
+                change(account.pinned, entry.request)
+            if account.quota is not None:
+                change(self.pool.used, entry.request)
+        self._lend_nominated(account)
+
+    def _lend_nominated(self, account: Account) -> None:
+        """Keeps in the pool what the account's nominated pods wait for, as long as its used does not exceed its min."""
+        if not account.nominated and not account.nominated_in_pool:
+            return
+        subtract(self.pool.nominated, account.nominated_in_pool)
+        counts = account.quota is not None and not account.over_min
+        account.nominated_in_pool = total(account.nominated.values()) if counts else NOTHING
+        add(self.pool.nominated, account.nominated_in_pool)

@@ -1,0 +1,156 @@
+"""What the rules need of a pod, and what a pod requests."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from policy import quantity
+from policy.resources import NOTHING, Resources, add, largest
+
+MilliResources = Mapping[str, int]
+"""Thousandths by resource: exact sums, before they are rounded up to amounts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container's requests in thousandths: asked for, allocated and actuated (in the container's status).
+
+    The last two differ from the first only while a running pod is being resized; None where the status has none.
+    ``restartable`` marks an init container with ``restartPolicy: Always`` (a sidecar).
+    """
+
+    requests: MilliResources
+    allocated: MilliResources | None = None
+    actuated: MilliResources | None = None
+    restartable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodRequests:
+    """All that a pod's effective request is computed from, in thousandths."""
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: MilliResources = field(default_factory=dict)
+    pod_level: MilliResources = field(default_factory=dict)
+    pod_level_allocated: MilliResources | None = None
+    pod_level_actuated: MilliResources | None = None
+    resize_infeasible: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unschedulable:
+    """A pod's condition ``PodScheduled=False``: what was last said about why it is not placed."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod as the rules see it.
+
+    ``request`` is the effective request (amounts; ``pods: 1`` included). ``created`` is in seconds since the epoch.
+    ``version`` orders what was seen of one pod: the API server's resourceVersion, 0 where there is none.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    request: Resources
+    priority: int = 0
+    node: str = ""
+    finished: bool = False
+    terminating: bool = False
+    nominated_node: str = ""
+    preemptible: bool = True
+    unschedulable: Unschedulable | None = None
+    created: float = 0.0
+    version: int = 0
+
+    @property
+    def assigned(self) -> bool:
+        """Whether the pod occupies a node: it has one and has not finished. A terminating pod does until it is gone."""
+        return bool(self.node) and not self.finished
+
+    @property
+    def pending(self) -> bool:
+        """Whether the pod still waits for a node."""
+        return not self.node and not self.finished
+
+
+def effective_request(pod: PodRequests) -> Resources:
+    """What the scheduler reserves for a pod, in amounts, with ``pods: 1``; resources of zero are left out.
+
+    As kube-scheduler 1.37 computes it (``PodRequests`` in k8s.io/component-helpers): the larger of the sum of
+    containers and sidecars and of each init stage, pod-level requests in place of the sum for the resources that they
+    name, and overhead on top. While a resize is under way the largest of what is asked for, allocated and actuated
+    counts; of a resize that can never be done, what is asked for does not.
+    """
+    if pod.resize_infeasible:
+        pod = _without_what_is_asked(pod)
+    if pod.pod_level_allocated is not None and pod.pod_level_actuated is not None:
+        total = largest(_aggregate(pod, _asked), pod.pod_level_allocated, pod.pod_level_actuated)
+    else:
+        total = largest(_aggregate(pod, _asked), _aggregate(pod, _allocated), _aggregate(pod, _actuated))
+    total.update(_pod_level(pod))
+    add(total, pod.overhead)
+    amounts = {name: quantity.amount(name, milli) for name, milli in total.items() if milli > 0}
+    amounts["pods"] = 1
+    return amounts
+
+
+def _without_what_is_asked(pod: PodRequests) -> PodRequests:
+    return replace(
+        pod,
+        containers=tuple(replace(container, requests=NOTHING) for container in pod.containers),
+        init_containers=tuple(replace(container, requests=NOTHING) for container in pod.init_containers),
+        pod_level=pod.pod_level if pod.pod_level_actuated is None else NOTHING,
+    )
+
+
+def _aggregate(pod: PodRequests, counted: Callable[[Container], MilliResources]) -> dict[str, int]:
+    """The sum of containers and sidecars, or the largest init stage where that is more.
+
+    A stage is one init container together with the sidecars started before it.
+    """
+    running: dict[str, int] = {}
+    for container in pod.containers:
+        add(running, counted(container))
+    sidecars: dict[str, int] = {}
+    stages: list[MilliResources] = []
+    for container in pod.init_containers:
+        requests = counted(container)
+        if container.restartable:
+            add(running, requests)
+            add(sidecars, requests)
+        else:
+            stage = dict(sidecars)
+            add(stage, requests)
+            stages.append(stage)
+    return largest(running, *stages)
+
+
+def _asked(container: Container) -> MilliResources:
+    return container.requests
+
+
+def _allocated(container: Container) -> MilliResources:
+    """What the node has set aside; what is asked for where the node has said nothing yet."""
+    return container.requests if container.allocated is None else container.allocated
+
+
+def _actuated(container: Container) -> MilliResources:
+    """What the container really has; what is set aside where the node does not say."""
+    return _allocated(container) if container.actuated is None else container.actuated
+
+
+def _pod_level(pod: PodRequests) -> dict[str, int]:
+    """Requests of the pod as a whole, which stand in place of the sum for cpu, memory and huge pages only."""
+    effective = largest(pod.pod_level, pod.pod_level_actuated or NOTHING)
+    if pod.pod_level_actuated is not None:
+        effective = largest(effective, pod.pod_level_allocated or NOTHING)
+    return {
+        resource: milli
+        for resource, milli in effective.items()
+        if resource in ("cpu", "memory") or resource.startswith("hugepages-")
+    }

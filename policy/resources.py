@@ -1,0 +1,44 @@
+"""Resource vectors: amounts by resource name, integers in the unit of each resource (see quantity).
+
+A resource that is absent counts as zero; what an absent one means in a limit is the rule's business.
+"""
+
+from collections.abc import Iterable, Mapping
+
+Resources = Mapping[str, int]
+
+NOTHING: Resources = {}
+
+
+def add(total: dict[str, int], part: Resources) -> None:
+    """Adds ``part`` to ``total`` in place."""
+    for resource, value in part.items():
+        total[resource] = total.get(resource, 0) + value
+
+
+def subtract(total: dict[str, int], part: Resources) -> None:
+    """Takes ``part`` off ``total`` in place; what becomes zero is dropped, so equal sums are equal dicts."""
+    for resource, value in part.items():
+        left = total.get(resource, 0) - value
+        if left:
+            total[resource] = left
+        else:
+            total.pop(resource, None)
+
+
+def total(parts: Iterable[Resources]) -> dict[str, int]:
+    """The sum of vectors."""
+    result: dict[str, int] = {}
+    for part in parts:
+        add(result, part)
+    return result
+
+
+def largest(*parts: Resources) -> dict[str, int]:
+    """The larger amount of each resource."""
+    result: dict[str, int] = {}
+    for part in parts:
+        for resource, value in part.items():
+            if value > result.get(resource, 0):
+                result[resource] = value
+    return result

