@@ -1,0 +1,1 @@
+"""The world around the rules: HTTP, watches, controllers, writes, settings, CLI."""

@@ -19,7 +19,7 @@ GRANT_LIFETIME = 30.0
 SETTLE_TIME = 3.0
 
 
-class Unsettled(Exception):  # noqa: N818 - not an error: an answer that cannot be given yet
+class Unsettled(Exception):
     """Whether the pod may run depends on pods that may have been admitted before this process started."""
 
 
@@ -143,8 +143,7 @@ class Cluster:
                 self.restore_pending(pod.uid)
                 raise Unsettled(refused_if_all_arrive.message)
         if refused is None:
-            self.grants.give(pod, now, self._grant_lifetime)
-            self.ledger.enter("granted", pod)
+            self.grant(pod, now)
             return None
         self.grants.release(pod.uid)
         if before is not None and before.kind == "granted":
@@ -152,8 +151,13 @@ class Cluster:
         self.restore_pending(pod.uid)
         return refused
 
+    def grant(self, pod: Pod, now: float) -> None:
+        """Counts a pod as admitted, whatever the rules say of it."""
+        self.grants.give(pod, now, self._grant_lifetime)
+        self.ledger.enter("granted", pod)
+
     def check(self, pod: Pod) -> Refusal | None:
-        """What refuses a pod now, or None; grants nothing. Counts what may be in flight, as one must before evicting."""
+        """What refuses a pod now, or None; grants nothing. Counts all that may be in flight, as evicting must."""
         known = self.pods.get(pod.uid)
         if known is not None and known.assigned:
             return None

@@ -34,8 +34,8 @@ TEXTS = {
 class ElasticQuota:
     """An ElasticQuota in force or not, in amounts.
 
-    ``min`` is the effective one: where the spec's min exceeds its max (``min_over_max``), max. ``errors`` says, field by
-    field, what could not be read. ``readable`` is false where no spec of this object ever could be.
+    ``min`` is the effective one: where the spec's min exceeds its max (``min_over_max``), max. ``errors`` says, field
+    by field, what could not be read. ``readable`` is false where no spec of this object ever could be.
     """
 
     namespace: str
@@ -212,7 +212,7 @@ def _wait_in_namespace(_: Ledger, pod: Pod, resource: str, row: dict[str, int]) 
     return Remedy(text, f"Namespace {pod.namespace}")
 
 
-def _wait_for_borrowers(ledger: Ledger, pod: Pod, resource: str, row: dict[str, int]) -> Remedy | None:
+def _wait_for_borrowers(ledger: Ledger, _: Pod, resource: str, row: dict[str, int]) -> Remedy | None:
     lacking = row["poolUsed"] + row["poolAhead"] + row["request"] - row["poolMin"]
     if lacking <= 0 or row["request"] > row["poolMin"]:
         return None

@@ -1,0 +1,50 @@
+"""Health, readiness and metrics."""
+
+from fastapi import APIRouter, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from app.api.models import HealthModel
+from app.observability import metrics
+from app.observability.quota_metrics import quota_lines
+from app.problems import Problem
+from app.store.store import Store
+
+router = APIRouter()
+probes = APIRouter()
+
+
+@probes.get("/healthz")
+async def alive() -> HealthModel:
+    """The process is alive, whatever it knows of the cluster."""
+    return HealthModel(status="ok")
+
+
+@probes.get("/readyz")
+async def ready(request: Request) -> HealthModel:
+    """The picture of the cluster is complete and fresh; else 503 says what is missing."""
+    reason = request.app.state.store.unready()
+    if reason:
+        raise Problem(503, reason, retry_after=1)
+    return HealthModel(status="ok")
+
+
+@router.get("/metrics", response_class=Response)
+async def prometheus(request: Request) -> Response:
+    """Metrics in Prometheus' text format."""
+    store: Store = request.app.state.store
+    _refresh(store)
+    text = generate_latest() + await quota_lines(store.cluster.ledger)
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+
+def _refresh(store: Store) -> None:
+    """Sets the gauges that are cheaper to read when asked for than to keep."""
+    now = store.clock()
+    cluster = store.cluster
+    quotas = sum(len(of_namespace) for of_namespace in cluster.quotas.values())
+    for kind, count in (("pods", len(cluster.pods)), ("nodes", len(cluster.nodes)), ("elasticquotas", quotas)):
+        metrics.OBJECTS.labels(kind).set(count)
+    for kind in store.feeds:
+        metrics.WATCH_LAG.labels(kind).set(store.staleness(kind, now))
+    metrics.SYNCED.set(0 if store.unready() else 1)
+    metrics.GRANTS.set(len(cluster.grants))

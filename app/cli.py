@@ -1,0 +1,110 @@
+"""The command line: ``serve``, and clients of a running server."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from app import settings as settings_module
+from app.settings import InvalidSettings
+
+app = typer.Typer(
+    name="quotaward",
+    help="Elastic quotas for a stock kube-scheduler.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Server = Annotated[str, typer.Option(help="URL of a running Quotaward.", envvar="QUOTAWARD_SERVER")]
+DEFAULT_SERVER = "http://127.0.0.1:8080"
+
+
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+)
+def serve(context: typer.Context) -> None:
+    """Answer kube-scheduler; ``serve --help`` lists the settings."""
+    import uvloop  # noqa: PLC0415 - the clients start faster without the server
+
+    from app import main as server  # noqa: PLC0415
+    from app.kube.client import CannotConnect  # noqa: PLC0415
+    from app.observability import logging  # noqa: PLC0415
+
+    try:
+        settings = settings_module.load(context.args)
+        logging.configure(settings.log)
+        if settings.insecure and not settings_module.is_loopback(settings.address[0]):
+            logging.warn_insecure(settings.listen)
+        uvloop.run(server.serve(settings))
+    except (InvalidSettings, CannotConnect) as error:
+        _fail(str(error), code=2)
+    except OSError as error:
+        _fail(f"cannot listen: {error}")
+
+
+@app.command()
+def quotas(server: Server = DEFAULT_SERVER) -> None:
+    """Show every elastic quota: used, min, max, what is borrowed."""
+    from app import cli_output  # noqa: PLC0415
+
+    cli_output.print_quotas(_get(server, "/api/v1/elasticquotas"))
+
+
+@app.command()
+def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD")], server: Server = DEFAULT_SERVER) -> None:
+    """Say why a pod is or is not admitted, and what would change it."""
+    from app import cli_output  # noqa: PLC0415
+
+    namespace, _, name = pod.partition("/")
+    if not namespace or not name or "/" in name:
+        _fail(f"{pod!r} must be NAMESPACE/POD", code=2)
+    cli_output.print_explanation(_get(server, f"/api/v1/pods/{namespace}/{name}"))
+
+
+@app.command()
+def check(
+    directory: Annotated[Path | None, typer.Argument(metavar="DIR", help="A folder of manifests.")] = None,
+    scheduler_config: Annotated[
+        Path | None, typer.Option(help="A KubeSchedulerConfiguration that should call Quotaward.")
+    ] = None,
+) -> None:
+    """Validate manifests, or a scheduler's configuration; exits with 1 if anything is wrong."""
+    from app import checks  # noqa: PLC0415
+
+    if directory is None and scheduler_config is None:
+        _fail("nothing to check: name a folder of manifests or --scheduler-config FILE", code=2)
+    findings = checks.manifests(directory) if directory else []
+    if scheduler_config:
+        findings += checks.scheduler_configuration(scheduler_config)
+    for finding in findings:
+        typer.echo(f"{finding.severity}: {finding.text}")
+    errors = sum(finding.severity == "error" for finding in findings)
+    typer.echo(f"{errors} errors, {len(findings) - errors} warnings")
+    raise typer.Exit(1 if errors else 0)
+
+
+def main() -> None:
+    """The console script."""
+    app()
+
+
+def _get(server: str, path: str) -> dict[str, Any]:
+    """What a running server answers; a failure ends the program with a sentence."""
+    import urllib3  # noqa: PLC0415
+
+    try:
+        response = urllib3.request("GET", server.rstrip("/") + path, timeout=10, retries=False)
+        document = response.json()
+    except (urllib3.exceptions.HTTPError, ValueError) as error:
+        _fail(f"{server} does not answer as Quotaward does: {error}")
+    if response.status != 200:  # noqa: PLR2004 - HTTP OK
+        _fail(f"{server} answers {response.status}: {document.get('detail', document)}")
+    result: dict[str, Any] = document
+    return result
+
+
+def _fail(text: str, code: int = 1) -> NoReturn:
+    typer.echo(text, err=True)
+    sys.exit(code)

@@ -1,0 +1,37 @@
+"""What the client commands print."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+_console = Console(soft_wrap=True, highlight=False)
+
+
+def print_quotas(document: dict[str, Any]) -> None:
+    """A row per quota and resource."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("NAMESPACE", "NAME", "RESOURCE", "USED", "MIN", "MAX", "BORROWED", "CONDITIONS"):
+        table.add_column(column, no_wrap=True)
+    for quota in document["items"]:
+        conditions = ", ".join(condition["type"] for condition in quota["conditions"])
+        rows = sorted({*quota["used"], *quota["min"], *quota["max"]}) or [""]
+        for resource in rows:
+            figures = [quota[field].get(resource, "-") for field in ("used", "min", "max", "borrowed")]
+            table.add_row(quota["namespace"], quota["name"], resource, *figures, conditions)
+    if table.row_count:
+        _console.print(table)
+    else:
+        _console.print("no elastic quotas")
+
+
+def print_explanation(document: dict[str, Any]) -> None:
+    """A paragraph: the verdict, the numbers it rests on, and what would change it."""
+    name = f"{document['namespace']}/{document['name']}"
+    rule = f" by {document['rule']}" if document["rule"] else ""
+    _console.print(f"{name} is {document['verdict']}{rule}: {document['message']}", markup=False)
+    for resource, row in document["numbers"].items():
+        figures = ", ".join(f"{figure} {value}" for figure, value in row.items())
+        _console.print(f"  {resource}: {figures}", markup=False)
+    for remedy in document["remedies"]:
+        _console.print(f"  - {remedy['text']}", markup=False)

@@ -1,0 +1,1 @@
+"""What an extender cannot do, done beside it."""

@@ -1,0 +1,174 @@
+"""The four verbs that kube-scheduler calls, as raw ASGI applications: FastAPI's request machinery is not in the way.
+
+No verb waits for anything but its own body, save bind, whose task is a write. None does work that grows with pods or
+quotas. Nothing is decided on a picture that is not complete and fresh.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import structlog
+from starlette.types import Receive, Scope, Send
+
+from app.actuators.protocol import ActionFailed, Actuator
+from app.extender import wire
+from app.observability import metrics
+from app.problems import Problem
+from app.store.store import Store
+from policy.cluster import Unsettled
+from policy.pod import Pod
+
+log = structlog.get_logger(__name__)
+
+Answer = tuple[str, bytes]
+"""How a request was answered (a metric's label), and the reply."""
+
+Answering = Callable[[bytes], Answer | Awaitable[Answer]]
+
+NOT_SYNCED_RETRY = 1
+DISCARDED_AT_MOST = 8
+"""How many times the limit of a body is read away, so that the client sees the answer, before the line is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extender:
+    """Answers kube-scheduler out of the store. ``observe`` refuses nobody, and counts whom it would have refused."""
+
+    store: Store
+    actuator: Actuator
+    observe: bool = False
+
+    def filter(self, body: bytes) -> Answer:
+        """Which of the candidate nodes the pod may go to: all of them, or none. An admitted pod holds a grant."""
+        args = wire.read_args(body)
+        pod = wire.read_pod(args.pod)
+        self._ensure_ready()
+        try:
+            refused = self.store.cluster.admit(pod, self.store.clock())
+        except Unsettled as unsettled:
+            raise Problem(503, f"not settled after the start: {unsettled}", retry_after=NOT_SYNCED_RETRY) from None
+        if refused is None:
+            log.debug("admitted", namespace=pod.namespace, pod=pod.name)
+            return "admitted", wire.all_pass(args)
+        metrics.REFUSALS.labels(refused.rule).inc()
+        log.debug("refused", namespace=pod.namespace, pod=pod.name, rule=refused.rule, message=refused.message)
+        if self.observe:
+            self.store.cluster.grant(pod, self.store.clock())
+            return "would-refuse", wire.all_pass(args)
+        return "refused", wire.none_pass(args, refused.message)
+
+    def prioritize(self, body: bytes) -> Answer:
+        """Scores of the candidate nodes; a node that is not named scores 0, so none means no preference."""
+        wire.read_args(body)
+        return "neutral", wire.NO_SCORES
+
+    def preempt(self, body: bytes) -> Answer:
+        """Which of the proposed victims may go. For a pod that is refused anyway nobody does.
+
+        The scheduler proposes victims on full nodes also for a pod that was refused on free ones.
+        """
+        args = wire.read_preemption(body)
+        pod = wire.read_pod(args.pod)
+        self._ensure_ready()
+        if not self.observe and self.store.cluster.check(pod) is not None:
+            return "refused", wire.NO_CANDIDATES
+        return "proposed", wire.preemption(args.candidates())
+
+    async def bind(self, body: bytes) -> Answer:
+        """Binds the pod, after a last check of the ledger: the grant of the pod may have ended meanwhile."""
+        args = wire.read_binding(body)
+        self._ensure_ready()
+        pod = self.store.cluster.pods.get(args.PodUID)
+        if pod is None or (pod.namespace, pod.name) != (args.PodNamespace, args.PodName):
+            return "failed", wire.binding_failed("the pod is not known")
+        refused = self._admit_again(pod)
+        if refused:
+            return "refused", wire.binding_failed(refused)
+        try:
+            await self.actuator.bind(pod, args.Node)
+        except ActionFailed as failure:
+            log.warning("binding failed", namespace=pod.namespace, pod=pod.name, node=args.Node, error=str(failure))
+            return "failed", wire.binding_failed(str(failure))
+        return "bound", wire.BOUND
+
+    def _admit_again(self, pod: Pod) -> str:
+        cluster = self.store.cluster
+        if pod.uid in cluster.grants:
+            return ""
+        try:
+            refused = cluster.admit(pod, self.store.clock())
+        except Unsettled as unsettled:
+            return f"not settled after the start: {unsettled}"
+        if refused is None:
+            return ""
+        if self.observe:
+            cluster.grant(pod, self.store.clock())
+            return ""
+        return refused.message
+
+    def _ensure_ready(self) -> None:
+        reason = self.store.unready()
+        if reason:
+            raise Problem(503, reason, retry_after=NOT_SYNCED_RETRY)
+
+
+class Verb:
+    """One verb as an ASGI application: reads a bounded body, answers, measures."""
+
+    def __init__(self, name: str, answer: Answering, body_limit: int) -> None:
+        self._name = name
+        self._answer = answer
+        self._limit = body_limit
+        self._duration = metrics.DURATION.labels(name)
+        self._last_request = metrics.LAST_REQUEST.labels(name)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        status, headers = 200, {"content-type": "application/json"}
+        started = time.perf_counter()
+        try:
+            if scope["method"] != "POST":
+                raise Problem(405, "kube-scheduler's verbs are called by POST")
+            body = await _read(receive, self._limit)
+            started = time.perf_counter()
+            answer = self._answer(body)
+            result, reply = answer if isinstance(answer, tuple) else await answer
+        except Problem as problem:
+            result, reply, status, headers = "error", problem.body(), problem.status, problem.headers()
+            if status != 503:  # noqa: PLR2004 - while the picture is incomplete that is no news
+                log.warning("bad request", verb=self._name, status=status, field=problem.field, problem=problem.detail)
+        except Exception:
+            log.exception("request failed", verb=self._name)
+            own = Problem(500, "an error of Quotaward's own; its log has the details")
+            result, reply, status, headers = "error", own.body(), own.status, own.headers()
+        metrics.REQUESTS.labels(self._name, result).inc()
+        self._duration.observe(time.perf_counter() - started)
+        self._last_request.set_to_current_time()
+        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+        raw.append((b"content-length", str(len(reply)).encode()))
+        if status == 405:  # noqa: PLR2004
+            raw.append((b"allow", b"POST"))
+        await send({"type": "http.response.start", "status": status, "headers": raw})
+        await send({"type": "http.response.body", "body": reply})
+
+
+async def _read(receive: Receive, limit: int) -> bytes:
+    """The whole body. Raises Problem (413) for one beyond the limit (bytes); such a body is read away, not kept."""
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Problem(400, "the client went away")
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size <= limit:
+            chunks.append(chunk)
+        else:
+            chunks.clear()
+        if not message.get("more_body", False) or size > limit * DISCARDED_AT_MOST:
+            break
+    if size > limit:
+        raise Problem(413, f"the body is larger than {limit} bytes")
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)

@@ -1,0 +1,181 @@
+"""kube-scheduler's extender protocol: typed requests, and replies as bytes.
+
+Keys are PascalCase without exception (k8s.io/kube-scheduler/extender/v1). Of a request only the needed fields are
+decoded; the candidate nodes stay bytes, since most replies hand them back as they came.
+"""
+
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from app.problems import Problem
+from app.store.objects import InvalidObject, Metadata, PodObject, pod_of
+from policy.pod import Pod
+
+T = TypeVar("T")
+
+
+class ExtenderArgs(Struct, rename="pascal", gc=False):
+    """The request of filter and prioritize: NodeNames under ``nodeCacheCapable: true``, else Nodes (a NodeList)."""
+
+    pod: PodObject
+    nodes: Raw | None = None
+    node_names: Raw | None = None
+
+
+class MetaPod(Struct, gc=False):
+    """A victim by UID."""
+
+    UID: str
+
+
+class MetaVictims(Struct, rename="pascal", gc=False):
+    """The proposed victims on a node, under ``nodeCacheCapable: true``."""
+
+    pods: list[MetaPod] | None = None
+    NumPDBViolations: int = 0
+
+
+class _VictimPod(Struct, gc=False):
+    metadata: Metadata
+
+
+class Victims(Struct, rename="pascal", gc=False):
+    """The proposed victims on a node, as whole pods."""
+
+    pods: list[_VictimPod] | None = None
+    NumPDBViolations: int = 0
+
+
+class PreemptionArgs(Struct, rename="pascal", gc=False):
+    """The request of preempt."""
+
+    pod: PodObject
+    node_name_to_victims: dict[str, Victims] | None = None
+    node_name_to_meta_victims: dict[str, MetaVictims] | None = None
+
+    def candidates(self) -> dict[str, MetaVictims]:
+        """Victims by node, by UID in both modes."""
+        whole = {
+            node: MetaVictims([MetaPod(pod.metadata.uid or "") for pod in victims.pods or ()], victims.NumPDBViolations)
+            for node, victims in (self.node_name_to_victims or {}).items()
+        }
+        return whole | (self.node_name_to_meta_victims or {})
+
+
+class BindingArgs(Struct, gc=False):
+    """The request of bind."""
+
+    PodName: str
+    PodNamespace: str
+    PodUID: str
+    Node: str
+
+
+class _NodeItem(Struct, gc=False):
+    metadata: Metadata
+
+
+class _NodeList(Struct, gc=False):
+    items: list[_NodeItem] | None = None
+
+
+class _PreemptionResult(Struct, rename="pascal", gc=False):
+    node_name_to_meta_victims: dict[str, MetaVictims]
+
+
+NO_SCORES = b"[]"
+NO_CANDIDATES = b"{}"
+BOUND = b"{}"
+
+_args = msgspec.json.Decoder(ExtenderArgs)
+_preemption_args = msgspec.json.Decoder(PreemptionArgs)
+_binding_args = msgspec.json.Decoder(BindingArgs)
+_names = msgspec.json.Decoder(list[str])
+_node_list = msgspec.json.Decoder(_NodeList)
+_encoder = msgspec.json.Encoder()
+
+
+def read_args(body: bytes) -> ExtenderArgs:
+    """A request of filter or prioritize. Raises Problem (400) that names the field at fault."""
+    args = _decode(_args, body)
+    if not _is_given(args.node_names, b"[", "NodeNames") and not _is_given(args.nodes, b"{", "Nodes"):
+        raise Problem(400, "neither NodeNames nor Nodes is given", field="NodeNames")
+    return args
+
+
+def read_preemption(body: bytes) -> PreemptionArgs:
+    """A request of preempt. Raises Problem (400)."""
+    return _decode(_preemption_args, body)
+
+
+def read_binding(body: bytes) -> BindingArgs:
+    """A request of bind. Raises Problem (400)."""
+    return _decode(_binding_args, body)
+
+
+def read_pod(obj: PodObject) -> Pod:
+    """The pod of a request. Raises Problem (400)."""
+    try:
+        return pod_of(obj)
+    except InvalidObject as error:
+        raise Problem(400, error.problem, field=f"Pod.{error.field}") from error
+
+
+def all_pass(args: ExtenderArgs) -> bytes:
+    """The reply of filter that lets every candidate node through, in the order and the very bytes of the request."""
+    if args.node_names is not None and args.node_names != b"null":
+        return b'{"NodeNames":%b}' % bytes(args.node_names)
+    return b'{"Nodes":%b}' % bytes(args.nodes or b"null")
+
+
+def none_pass(args: ExtenderArgs, message: str) -> bytes:
+    """The reply of filter that refuses every candidate node: a node that no map names would have no reason.
+
+    They are unresolvable: no eviction on these nodes by the scheduler's own preemption would change the answer.
+    Raises Problem (400).
+    """
+    failed = _encoder.encode(dict.fromkeys(_candidates(args), message))
+    if args.node_names is not None and args.node_names != b"null":
+        return b'{"NodeNames":[],"FailedAndUnresolvableNodes":%b}' % failed
+    return b'{"Nodes":{"items":[]},"FailedAndUnresolvableNodes":%b}' % failed
+
+
+def preemption(candidates: dict[str, MetaVictims]) -> bytes:
+    """The reply of preempt. A node without a victim is left out: the scheduler takes it for an error."""
+    kept = {node: victims for node, victims in candidates.items() if victims.pods}
+    return _encoder.encode(_PreemptionResult(kept)) if kept else NO_CANDIDATES
+
+
+def binding_failed(message: str) -> bytes:
+    """The reply of bind when the pod was not bound."""
+    return _encoder.encode({"Error": message})
+
+
+def _decode(decoder: msgspec.json.Decoder[T], body: bytes | Raw, within: str = "") -> T:
+    """The decoded body, or the field ``within`` of it. Raises Problem (400)."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        problem, _, path = str(error).partition(" - at `$")
+        raise Problem(400, problem, field=(within + path.rstrip("`")).lstrip(".") or None) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Problem(400, f"the body is not JSON: {error}") from error
+    except RecursionError as error:
+        raise Problem(400, "the body is nested too deeply") from error
+
+
+def _is_given(raw: Raw | None, opening: bytes, field: str) -> bool:
+    if raw is None or raw == b"null":
+        return False
+    if bytes(raw[:1]) != opening:
+        raise Problem(400, f"must be {'a list' if opening == b'[' else 'an object'}", field=field)
+    return True
+
+
+def _candidates(args: ExtenderArgs) -> list[str]:
+    if args.node_names is not None and args.node_names != b"null":
+        return _decode(_names, args.node_names, "NodeNames")
+    nodes = _decode(_node_list, args.nodes or Raw(b"{}"), "Nodes")
+    return [item.metadata.name for item in nodes.items or ()]

@@ -1,0 +1,71 @@
+"""The one door to the API server: credentials and writes by the official client, lists and watches as raw bytes."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient, Configuration
+
+CONNECT_TIMEOUT = 10.0
+
+
+class CannotConnect(Exception):
+    """There are no usable credentials for an API server; the text says where they were looked for."""
+
+
+class KubeClient:
+    """Speaks to one API server, with credentials that renew themselves. To be closed.
+
+    ``api`` is the official client, for writes.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self.api = ApiClient(configuration)
+        self._session = aiohttp.ClientSession(
+            base_url=configuration.host.rstrip("/") + "/",
+            connector=aiohttp.TCPConnector(ssl=self.api.rest_client.ssl_context, limit=0),
+            trust_env=True,
+        )
+
+    @classmethod
+    async def connect(cls, kubeconfig: Path | None) -> "KubeClient":
+        """A client for the cluster of a kubeconfig file, or for the one that this process runs in.
+
+        Raises CannotConnect. Does not speak to the API server yet.
+        """
+        configuration = Configuration()
+        try:
+            if kubeconfig is not None:
+                await config.load_kube_config(str(kubeconfig), client_configuration=configuration, persist_config=False)
+            else:
+                config.load_incluster_config(client_configuration=configuration)
+        except (config.ConfigException, OSError) as error:
+            where = f"kubeconfig {kubeconfig}" if kubeconfig else "no kubeconfig given, and not in a cluster"
+            raise CannotConnect(f"{where}: {error}") from error
+        return cls(configuration)
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        await self._session.close()
+        await self.api.close()
+
+    @asynccontextmanager
+    async def get(
+        self, path: str, query: Mapping[str, str], *, read_timeout: float
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A GET whose body is read as it comes; ``read_timeout`` bounds the wait for each piece of it, in seconds."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=read_timeout)
+        headers = {"Accept": "application/json"}
+        async with self._session.get(
+            path.lstrip("/"), params=dict(query), headers=headers | await self._authorization(), timeout=timeout
+        ) as response:
+            yield response
+
+    async def _authorization(self) -> dict[str, str]:
+        auth: Any = await self._configuration.auth_settings()
+        token = auth.get("BearerToken", {}).get("value")
+        return {"Authorization": token} if token else {}

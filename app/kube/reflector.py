@@ -1,0 +1,223 @@
+"""A reflector keeps the store's picture of one kind true: it lists, then watches, and begins again when it must.
+
+Each line of a watch is decoded straight into the fields that are used. Decoding is cut into slices between which the
+loop answers the scheduler, since a whole page of pods takes longer than a scheduling decision may wait.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+
+import aiohttp
+import msgspec
+import structlog
+
+from app.kube.client import KubeClient
+from app.observability import metrics
+from app.store.kinds import Key, Kind
+from app.store.objects import Metadata
+from app.store.store import Store
+
+log = structlog.get_logger(__name__)
+
+PAGE = 500
+SLICE = 25
+IDLE_TIMEOUT = 120.0
+"""Seconds without an event or a bookmark (one comes every minute) until a connection is taken for dead."""
+WATCH_SECONDS = 300
+NOT_INSTALLED_RETRY = 3.0
+LONGEST_WAIT = 15.0
+ENDED_RETRY = 0.1
+PATIENCE = 5
+"""Failures in a row after which the version itself is suspect, as after an API server that lost its history."""
+
+
+class Expired(Exception):
+    """The API server no longer knows the version to go on from (410 Gone): list again."""
+
+
+class NotInstalled(Exception):
+    """The API server does not serve this kind (404)."""
+
+
+class Unanswered(Exception):
+    """The API server answered with an error; the text has its status and message."""
+
+
+class _ListMeta(msgspec.Struct, rename="camel", gc=False):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _Page(msgspec.Struct, gc=False):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+class _Event(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class _Object(msgspec.Struct, gc=False):
+    metadata: Metadata
+
+
+class _Status(msgspec.Struct, gc=False):
+    code: int = 0
+    message: str = ""
+
+
+_page_decoder = msgspec.json.Decoder(_Page)
+_event_decoder = msgspec.json.Decoder(_Event)
+_object_decoder = msgspec.json.Decoder(_Object)
+_status_decoder = msgspec.json.Decoder(_Status)
+
+
+class Reflector:
+    """Feeds one kind of objects from the API server into the store."""
+
+    def __init__(self, client: KubeClient, kind: Kind, store: Store) -> None:
+        self._client = client
+        self._kind = kind
+        self._store = store
+        self._version = ""
+        self._failures = 0
+
+    async def run(self) -> None:
+        """Goes on until cancelled; whatever happens in between, it begins again."""
+        while True:
+            await asyncio.sleep(await self.follow())
+
+    async def follow(self) -> float:
+        """One connection: lists if need be, then watches until that ends. Seconds to wait before the next."""
+        try:
+            if not self._version:
+                await self._list()
+            await self._watch()
+        except Expired:
+            return self._again("expired", relist=True)
+        except NotInstalled:
+            return self._wait_until_installed()
+        except (aiohttp.ClientError, TimeoutError, OSError, Unanswered) as error:
+            return self._again("error", relist=False, error=str(error) or type(error).__name__)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            return self._again("undecodable", relist=True, error=str(error))
+        metrics.WATCH_RESTARTS.labels(self._kind.plural, "ended").inc()
+        return ENDED_RETRY
+
+    async def _list(self) -> None:
+        """Takes in all objects, page by page, and removes what is not among them."""
+        keys: set[Key] = set()
+        query = {"limit": str(PAGE)}
+        while True:
+            async with self._client.get(self._kind.path, query, read_timeout=IDLE_TIMEOUT) as response:
+                await _check(response)
+                page = _page_decoder.decode(await response.read())
+            for index, raw in enumerate(page.items or ()):
+                keys.add(self._kind.key(self._upsert(raw)))
+                if index % SLICE == SLICE - 1:
+                    await asyncio.sleep(0)
+            if not page.metadata.continue_:
+                break
+            query["continue"] = page.metadata.continue_
+        self._store.keep_only(self._kind, keys)
+        self._version = page.metadata.resource_version
+        self._store.complete(self._kind)
+
+    async def _watch(self) -> None:
+        """Takes in changes until the connection ends."""
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(int(WATCH_SECONDS * random.uniform(1, 2))),  # noqa: S311 - not all at once
+        }
+        async with self._client.get(self._kind.path, query, read_timeout=IDLE_TIMEOUT) as response:
+            await _check(response)
+            self._store.contact(self._kind)
+            self._failures = 0
+            taken = 0
+            async for line in _lines(response.content):
+                self._take(_event_decoder.decode(line))
+                taken += 1
+                if taken % SLICE == 0:
+                    await asyncio.sleep(0)
+
+    def _take(self, event: _Event) -> None:
+        self._store.contact(self._kind)
+        if event.type == "ERROR":
+            status = _status_decoder.decode(event.object)
+            if status.code == 410:  # noqa: PLR2004 - HTTP Gone
+                raise Expired
+            raise Unanswered(f"{status.code} {status.message}")
+        if event.type == "BOOKMARK":
+            self._version = _object_decoder.decode(event.object).metadata.resource_version or self._version
+            return
+        metrics.WATCH_EVENTS.labels(self._kind.plural).inc()
+        if event.type == "DELETED":
+            meta = _object_decoder.decode(event.object).metadata
+            self._store.delete(self._kind, self._kind.key(meta))
+        else:
+            meta = self._upsert(event.object)
+        self._version = meta.resource_version or self._version
+
+    def _upsert(self, raw: msgspec.Raw) -> Metadata:
+        """Takes in an object. One that cannot be decoded is reported, and what was known of it stays."""
+        try:
+            obj = self._kind.decoder.decode(raw)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            whose = _object_decoder.decode(raw).metadata
+            self._store.report(self._kind, whose, "", str(error))
+            return whose
+        self._store.upsert(self._kind, obj)
+        meta: Metadata = obj.metadata
+        return meta
+
+    def _again(self, reason: str, *, relist: bool, error: str = "") -> float:
+        """The connection is lost: how long to wait before the next, doubling up to a bound, with jitter."""
+        self._store.lost(self._kind)
+        metrics.WATCH_RESTARTS.labels(self._kind.plural, reason).inc()
+        if relist or self._failures >= PATIENCE:
+            self._version = ""
+        wait: float = min(0.2 * 2**self._failures, LONGEST_WAIT) * random.uniform(0.5, 1)  # noqa: S311
+        self._failures = min(self._failures + 1, 10)
+        log.warning("watch lost", kind=self._kind.plural, reason=reason, error=error, retry_seconds=round(wait, 2))
+        return wait
+
+    def _wait_until_installed(self) -> float:
+        """A kind that is not there is empty; a kind that everything depends on is missing."""
+        self._version = ""
+        if not self._kind.optional:
+            return self._again("not-installed", relist=True)
+        self._store.keep_only(self._kind, set())
+        if not self._store.feeds[self._kind.plural].synced:
+            log.info("not installed, waiting for it", kind=self._kind.plural, api_version=self._kind.api_version)
+        self._store.complete(self._kind)
+        return NOT_INSTALLED_RETRY * random.uniform(0.5, 1)  # noqa: S311
+
+
+async def _check(response: aiohttp.ClientResponse) -> None:
+    """Raises what an answer other than 200 means."""
+    if response.status == 200:  # noqa: PLR2004 - HTTP OK
+        return
+    body = await response.read()
+    if response.status == 410:  # noqa: PLR2004 - HTTP Gone
+        raise Expired
+    if response.status == 404:  # noqa: PLR2004 - HTTP Not Found
+        raise NotInstalled
+    try:
+        message = _status_decoder.decode(body).message
+    except msgspec.MsgspecError:
+        message = body[:200].decode(errors="replace")
+    raise Unanswered(f"{response.status} {message}")
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """The lines of a body as they come, however long one is."""
+    rest = b""
+    async for chunk in content.iter_any():
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            if line:
+                yield line

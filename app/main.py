@@ -1,0 +1,192 @@
+"""The application: everything put together, and run until told to stop."""
+
+import asyncio
+import gc
+import signal
+import socket
+from collections.abc import Coroutine, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any
+
+import structlog
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+from app.actuators.protocol import Actuator
+from app.actuators.recording import RecordingActuator
+from app.api import health, routes
+from app.controllers.wake import Wake
+from app.extender.endpoints import Answering, Extender, Verb
+from app.problems import Problem
+from app.settings import Settings, split_address
+from app.sources.manifests import ManifestSource
+from app.store.store import TICK, Store
+from policy.admission import Rules
+from policy.cluster import Cluster
+
+log = structlog.get_logger(__name__)
+
+KEEP_ALIVE = 120
+"""Seconds an idle connection is kept: longer than kube-scheduler's 90, so that it never meets a closing one."""
+SHUTDOWN = 10
+
+
+def application(store: Store, extender: Extender, settings: Settings) -> FastAPI:
+    """The HTTP application: kube-scheduler's verbs, REST, health and metrics."""
+    app = FastAPI(title="Quotaward", description="Elastic quotas for a stock kube-scheduler.", version="1")
+    app.state.store = store
+    verbs: dict[str, Answering] = {
+        "filter": extender.filter,
+        "prioritize": extender.prioritize,
+        "preempt": extender.preempt,
+        "bind": extender.bind,
+    }
+    for name, answer in verbs.items():
+        app.router.routes.append(Route(f"/extender/{name}", Verb(name, answer, settings.extender.body_limit)))
+    app.include_router(routes.router)
+    app.include_router(health.router)
+    app.include_router(health.probes)
+    _answer_with_problems(app)
+    return app
+
+
+def probe_application(store: Store) -> FastAPI:
+    """Health and readiness alone, for a kubelet that cannot reach loopback."""
+    app = FastAPI(openapi_url=None)
+    app.state.store = store
+    app.include_router(health.probes)
+    _answer_with_problems(app)
+    return app
+
+
+async def serve(settings: Settings) -> None:
+    """Serves until SIGTERM or SIGINT. Raises CannotConnect, OSError where an address cannot be had."""
+    settle = 0.0 if settings.manifests else settings.store.settle_time
+    cluster = Cluster(
+        Rules(strict_borrowing=settings.elastic_quota.strict_borrowing),
+        grant_lifetime=settings.grants.lifetime,
+        settle_time=settle,
+    )
+    store = Store(cluster, max_staleness=settings.store.max_staleness, settle_time=settle)
+    async with AsyncExitStack() as stack:
+        listener = stack.enter_context(_listen(settings.listen))
+        probe_listener = stack.enter_context(_listen(settings.probe_listen)) if settings.probe_listen else None
+        actuator: Actuator
+        if settings.manifests:
+            actuator = RecordingActuator(store)
+            source = ManifestSource(settings.manifests, store)
+            follow = source.follow()
+            _show_example(source, settings)
+        else:
+            from app.actuators.kubernetes import KubernetesActuator  # noqa: PLC0415 - the official client takes
+            from app.kube.client import KubeClient  # noqa: PLC0415 - a second to import, and is not needed
+            from app.sources import kubernetes  # noqa: PLC0415 - where there is no cluster
+
+            client = await KubeClient.connect(settings.kubeconfig)
+            stack.push_async_callback(client.close)
+            actuator = KubernetesActuator(client)
+            follow = kubernetes.follow(client, store)
+        extender = Extender(store, actuator, observe=settings.mode == "observe")
+        background = [follow, _tick(store), _freeze_once_synced(store)]
+        if "wake" in settings.active_controllers:
+            background.append(Wake(store, actuator).run())
+        servers = [(_server(application(store, extender, settings)), listener)]
+        if probe_listener is not None:
+            servers.append((_server(probe_application(store)), probe_listener))
+        await _run(servers, background)
+
+
+async def _run(
+    servers: list[tuple[uvicorn.Server, socket.socket]], background: list[Coroutine[Any, Any, None]]
+) -> None:
+    """Runs until a signal, or until something in the background fails: a half-alive process helps nobody."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    tasks = [asyncio.create_task(coroutine) for coroutine in (*background, stop.wait())]
+    serving = [asyncio.create_task(server.serve(sockets=[listener])) for server, listener in servers]
+    done, _ = await asyncio.wait([*tasks, *serving], return_when=asyncio.FIRST_COMPLETED)
+    for server, _ in servers:
+        server.should_exit = True
+    await asyncio.gather(*serving)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+    log.info("stopped")
+
+
+async def _tick(store: Store) -> None:
+    while True:
+        await asyncio.sleep(TICK)
+        store.tick()
+
+
+async def _freeze_once_synced(store: Store) -> None:
+    """Spares the garbage collector what will stay anyway, then has nothing more to do."""
+    while not store.synced:
+        await asyncio.sleep(TICK)
+    gc.collect()
+    gc.freeze()
+    await asyncio.Event().wait()
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that leaves signals to us: there may be two of them, and the background stops after both."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _server(app: FastAPI) -> uvicorn.Server:
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=SHUTDOWN,
+        lifespan="off",
+        ws="none",
+    )
+    return _Server(config)
+
+
+def _listen(address: str) -> socket.socket:
+    """A listening socket; before anything else, so that an address that cannot be had ends the start at once."""
+    host, port = split_address(address)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=1024)
+
+
+def _answer_with_problems(app: FastAPI) -> None:
+    """Every error is a problem document."""
+
+    def answer(problem: Problem) -> Response:
+        return Response(problem.body(), problem.status, problem.headers())
+
+    @app.exception_handler(Problem)
+    async def _problem(_: Request, error: Problem) -> Response:
+        return answer(error)
+
+    @app.exception_handler(HTTPException)
+    async def _http(_: Request, error: HTTPException) -> Response:
+        return answer(Problem(error.status_code, str(error.detail)))
+
+    @app.exception_handler(RequestValidationError)
+    async def _invalid(_: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        return answer(Problem(422, first["msg"], field=".".join(str(part) for part in first["loc"])))
+
+    @app.exception_handler(Exception)
+    async def _own(_: Request, error: Exception) -> Response:
+        log.error("request failed", exc_info=error)
+        return answer(Problem(500, "an error of Quotaward's own; its log has the details"))

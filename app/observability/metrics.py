@@ -1,0 +1,28 @@
+"""Metrics: names, labels and buckets in one place. Labels are bounded: never the name of a pod."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+REQUESTS = Counter(
+    "quotaward_extender_requests", "Requests of kube-scheduler, by verb and how they were answered.", ["verb", "result"]
+)
+DURATION = Histogram(
+    "quotaward_extender_request_duration_seconds",
+    "Time from the last byte of a request to its answer, by verb.",
+    ["verb"],
+    buckets=(0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0),
+)
+LAST_REQUEST = Gauge(
+    "quotaward_extender_last_request_timestamp_seconds", "When kube-scheduler last called, by verb.", ["verb"]
+)
+REFUSALS = Counter("quotaward_refusals", "Pods refused, by rule; asked for again they count again.", ["rule"])
+OBJECTS = Gauge("quotaward_store_objects", "Objects in the store, by kind.", ["kind"])
+SYNCED = Gauge("quotaward_store_synced", "1 when the picture of the cluster is complete and fresh.")
+UNUSABLE = Counter("quotaward_store_unusable_objects", "Objects that could not be used, by kind.", ["kind"])
+WATCH_LAG = Gauge(
+    "quotaward_watch_lag_seconds", "Seconds without contact to the source of a kind; 0 while connected.", ["kind"]
+)
+WATCH_RESTARTS = Counter("quotaward_watch_restarts", "Watches that ended, by kind and reason.", ["kind", "reason"])
+WATCH_EVENTS = Counter("quotaward_watch_events", "Watch events taken in, by kind.", ["kind"])
+MANIFEST_ERRORS = Gauge("quotaward_manifest_errors", "Manifest files or documents that could not be used.")
+GRANTS = Gauge("quotaward_grants", "Pods admitted and not bound yet.")
+WAKE_UPS = Counter("quotaward_wake_ups", "Refused pods that were woken, by outcome.", ["outcome"])

@@ -1,0 +1,39 @@
+"""Errors as problem documents (RFC 9457) that name the field at fault."""
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(Exception):
+    """An answer that is an error: an HTTP status, what is wrong, and the field at fault where there is one."""
+
+    def __init__(self, status: int, detail: str, *, field: str | None = None, retry_after: int | None = None) -> None:
+        """``retry_after`` in seconds, for what passes by itself."""
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.field = field
+        self.retry_after = retry_after
+
+    def document(self) -> dict[str, Any]:
+        """The problem document."""
+        document = {
+            "type": "about:blank",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.detail,
+        }
+        return document if self.field is None else document | {"field": self.field}
+
+    def body(self) -> bytes:
+        """The problem document as JSON."""
+        return msgspec.json.encode(self.document())
+
+    def headers(self) -> dict[str, str]:
+        """The headers that go with it."""
+        headers = {"content-type": MEDIA_TYPE}
+        return headers if self.retry_after is None else headers | {"retry-after": str(self.retry_after)}

@@ -1,0 +1,216 @@
+"""Settings: each is a flag of ``serve``, an environment variable and a key of the configuration file.
+
+A flag wins over the environment, the environment over the file. ``grants.lifetime`` is ``--grants.lifetime`` on the
+command line, ``QUOTAWARD_GRANTS__LIFETIME`` in the environment and ``grants: {lifetime: 30}`` in the file, whose keys
+are camelCase. Times are in seconds.
+"""
+
+import argparse
+import os
+from collections.abc import Sequence
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic.alias_generators import to_camel, to_snake
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
+
+CONTROLLERS = frozenset({"wake"})
+
+
+class InvalidSettings(ValueError):
+    """Settings that cannot be used; the text has a line per setting at fault."""
+
+
+class Section(BaseModel):
+    """A group of settings."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ElasticQuotaSettings(Section):
+    """How elastic quotas are enforced."""
+
+    strict_borrowing: bool = Field(
+        default=False,
+        description="let the sum of min bound every pod, also one that stays within its own quota's min",
+    )
+
+
+class GrantSettings(Section):
+    """How long an admitted pod counts before it is bound."""
+
+    lifetime: float = Field(default=GRANT_LIFETIME, gt=0, description="seconds until an admitted pod counts no more")
+
+
+class StoreSettings(Section):
+    """How the picture of the cluster is kept."""
+
+    max_staleness: float = Field(
+        default=60, gt=0, description="seconds without contact to the API server after which filter answers 503"
+    )
+    settle_time: float = Field(
+        default=SETTLE_TIME,
+        ge=0,
+        description="seconds without a surprise after a start until bindings of an earlier process have all arrived",
+    )
+
+
+class ExtenderSettings(Section):
+    """The endpoints that kube-scheduler calls."""
+
+    body_limit: int = Field(default=32 * 2**20, gt=0, description="bytes of a request body from which on it is refused")
+
+
+class LogSettings(Section):
+    """What is logged, and how."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["console", "json"] = "console"
+
+
+class Settings(BaseSettings):
+    """All settings of ``quotaward serve``."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="QUOTAWARD_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        cli_avoid_json=True,
+        cli_hide_none_type=True,
+        cli_implicit_flags=True,
+        cli_kebab_case=True,
+    )
+
+    manifests: Path | None = Field(default=None, description="serve a folder of manifests, without a cluster")
+    kubeconfig: Path | None = Field(default=None, description="reach the API server by this file (else: in cluster)")
+    listen: str = Field(default="127.0.0.1:8080", description="HOST:PORT of everything")
+    probe_listen: str | None = Field(default=None, description="HOST:PORT of /healthz and /readyz alone, for a kubelet")
+    insecure: bool = Field(default=False, description="listen beyond loopback without TLS")
+    config: Path | None = Field(default=None, description="configuration file (YAML)")
+    controllers: str = Field(default="all", description=f"all, none, or names of {', '.join(sorted(CONTROLLERS))}")
+    mode: Literal["enforce", "observe"] = Field(
+        default="enforce", description="observe: refuse and evict nothing, count what would have been"
+    )
+    elastic_quota: ElasticQuotaSettings = ElasticQuotaSettings()
+    grants: GrantSettings = GrantSettings()
+    store: StoreSettings = StoreSettings()
+    extender: ExtenderSettings = ExtenderSettings()
+    log: LogSettings = LogSettings()
+
+    @field_validator("listen", "probe_listen")
+    @classmethod
+    def _is_an_address(cls, value: str | None) -> str | None:
+        if value is not None:
+            host, _, port = value.rpartition(":")
+            if not host or not port.isdigit() or int(port) > 65535:  # noqa: PLR2004 - the largest port
+                raise ValueError("must be HOST:PORT, like 127.0.0.1:8080 or [::1]:8080")
+        return value
+
+    @field_validator("controllers")
+    @classmethod
+    def _are_controllers(cls, value: str) -> str:
+        unknown = set(value.split(",")) - CONTROLLERS - {"all", "none"}
+        if unknown:
+            raise ValueError(f"no controller named {', '.join(sorted(unknown))}; there is {', '.join(CONTROLLERS)}")
+        return value
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.manifests is not None and self.kubeconfig is not None:
+            raise ValueError("manifests and kubeconfig exclude each other")
+        if not self.insecure and not is_loopback(self.address[0]):
+            raise ValueError(f"listen: {self.listen} is not loopback and there is no TLS yet; insecure waives that")
+        return self
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port to listen on."""
+        return split_address(self.listen)
+
+    @property
+    def active_controllers(self) -> frozenset[str]:
+        """The controllers that run; none in observe mode, which writes nothing."""
+        names = set(self.controllers.split(","))
+        if self.mode == "observe" or "none" in names:
+            return frozenset()
+        return CONTROLLERS if "all" in names else CONTROLLERS & names
+
+
+def load(arguments: Sequence[str]) -> Settings:
+    """Settings of the command line, the environment and the configuration file.
+
+    Raises InvalidSettings. Leaves the program where the command line asks for help or cannot be parsed.
+    """
+    file = _read(_config_file(arguments))
+
+    class WithFile(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - a name given by the library
+            file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return init_settings, env_settings, InitSettingsSource(settings_cls, file)
+
+    try:
+        return WithFile(_cli_parse_args=list(arguments), _cli_prog_name="quotaward serve")
+    except ValidationError as error:
+        lines = [f"{_key(detail['loc'])}: {detail['msg'].removeprefix('Value error, ')}" for detail in error.errors()]
+        raise InvalidSettings("\n".join(lines)) from error
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """Host and port of HOST:PORT; brackets around an IPv6 address are taken off."""
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the host."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _config_file(arguments: Sequence[str]) -> Path | None:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--config", default=os.environ.get("QUOTAWARD_CONFIG"))
+    try:
+        path = parser.parse_known_args(arguments)[0].config
+    except argparse.ArgumentError:
+        return None  # the real parser will say what is wrong
+    return Path(path) if path else None
+
+
+def _read(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        content = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InvalidSettings(f"config: {path} cannot be read: {error}") from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise InvalidSettings(f"config: {path} must hold a map of settings")
+    return {to_snake(str(key)): _snake(value) for key, value in content.items()}
+
+
+def _snake(value: Any) -> Any:
+    return {to_snake(str(key)): _snake(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+
+
+def _key(location: tuple[int | str, ...]) -> str:
+    return ".".join(to_camel(str(part)) for part in location) or "settings"

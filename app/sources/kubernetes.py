@@ -1,0 +1,15 @@
+"""The API server as the source: one reflector per kind."""
+
+import asyncio
+
+from app.kube.client import KubeClient
+from app.kube.reflector import Reflector
+from app.store.kinds import KINDS
+from app.store.store import Store
+
+
+async def follow(client: KubeClient, store: Store) -> None:
+    """Keeps the store true to the API server until cancelled."""
+    async with asyncio.TaskGroup() as group:
+        for kind in KINDS:
+            group.create_task(Reflector(client, kind, store).run(), name=f"reflector {kind.plural}")

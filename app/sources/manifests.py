@@ -1,0 +1,223 @@
+"""A folder of manifests as the source: every YAML and JSON file below it, read again when one changes.
+
+What is wrong with one file or document is reported, and loses nothing else: the other objects are served, and of an
+object that was good before, the good one stays.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import structlog
+import watchfiles
+import yaml
+
+from app.observability import metrics
+from app.store.kinds import KINDS, PODS, Key, Kind
+from app.store.objects import ElasticQuotaObject, InvalidObject, elastic_quota_of
+from app.store.store import Store
+from policy.cluster import Cluster
+
+log = structlog.get_logger(__name__)
+
+SUFFIXES = (".yaml", ".yml", ".json")
+_KINDS = {(kind.api_version, kind.name): kind for kind in KINDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a file, or with a document in it (counted from 1; 0: with the file)."""
+
+    file: Path
+    document: int
+    text: str
+
+    def __str__(self) -> str:
+        """One line for people."""
+        return f"{self.file}, document {self.document}: {self.text}" if self.document else f"{self.file}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An object of a manifest, as JSON and decoded."""
+
+    kind: Kind
+    key: Key
+    file: Path
+    raw: bytes
+    obj: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What was read: the objects, the files that could not be read, and all that is wrong.
+
+    ``damaged`` holds the keys of objects that are there and cannot be used.
+    """
+
+    manifests: list[Manifest]
+    damaged: set[tuple[str, Key]]
+    unreadable: set[Path]
+    problems: list[Problem]
+
+
+def read(directory: Path) -> Folder:
+    """Everything below a directory. Never raises: what is wrong is among the problems."""
+    folder = Folder([], set(), set(), [])
+    seen: dict[tuple[str, Key], Path] = {}
+    for file in sorted(path for path in directory.rglob("*") if path.suffix in SUFFIXES and path.is_file()):
+        try:
+            documents = list(_documents(file))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+            folder.unreadable.add(file)
+            folder.problems.append(Problem(file, 0, f"cannot be read: {' '.join(str(error).split())}"))
+            continue
+        for number, document in documents:
+            _take(folder, seen, file, number, document)
+    if not directory.is_dir():
+        folder.problems.append(Problem(directory, 0, "is not a directory"))
+    return folder
+
+
+class ManifestSource:
+    """Keeps the store true to a folder, which it takes in at once."""
+
+    def __init__(self, directory: Path, store: Store) -> None:
+        self._directory = directory
+        self._store = store
+        self._applied: dict[tuple[str, Key], Manifest] = {}
+
+        self.apply(read(directory))
+
+    def example_question(self) -> str:
+        """A request of filter for the first pod that waits, as JSON; empty if none does."""
+        pods = [manifest for manifest in self._applied.values() if manifest.kind is PODS]
+        for manifest in pods:
+            pod = self._store.cluster.pods.get(str(manifest.key))
+            if pod is not None and pod.pending:
+                names = sorted(self._store.cluster.nodes)
+                return msgspec.json.encode({"Pod": msgspec.Raw(manifest.raw), "NodeNames": names}).decode()
+        return ""
+
+    async def follow(self) -> None:
+        """Takes in the folder again after every change, until cancelled."""
+        watching = False
+        async for changes in watchfiles.awatch(
+            self._directory, step=50, debounce=200, rust_timeout=500, yield_on_timeout=True
+        ):
+            if changes or not watching:  # what changed before the watch stood is found by reading once more
+                self.apply(await asyncio.to_thread(read, self._directory))
+            watching = True
+
+    def apply(self, folder: Folder) -> None:
+        """Makes the store true to what was read. An object whose manifest has not changed stays as it has become."""
+        for problem in folder.problems:
+            log.error("manifest cannot be used", problem=str(problem))
+        metrics.MANIFEST_ERRORS.set(len(folder.problems))
+        present = {(manifest.kind.plural, manifest.key): manifest for manifest in folder.manifests}
+        for identity, before in list(self._applied.items()):
+            if identity in present or identity in folder.damaged or before.file in folder.unreadable:
+                continue
+            self._store.delete(before.kind, before.key)
+            del self._applied[identity]
+        for identity, manifest in present.items():
+            known = self._applied.get(identity)
+            if known is None or known.raw != manifest.raw:
+                self._store.upsert(manifest.kind, manifest.obj)
+            self._applied[identity] = manifest
+        for kind in KINDS:
+            self._store.complete(kind)
+
+
+def _documents(file: Path) -> Iterator[tuple[int, Any]]:
+    """The objects of a file with the number of their document; lists are taken apart."""
+    with file.open(encoding="utf-8") as stream:
+        for number, document in enumerate(yaml.load_all(stream, Loader=yaml.CSafeLoader), start=1):
+            if isinstance(document, dict) and isinstance(document.get("items"), list):
+                for item in document["items"]:
+                    yield number, _item(item, document)
+            elif document is not None:
+                yield number, document
+
+
+def _item(item: Any, of: dict[str, Any]) -> Any:
+    """An item of a typed list (a PodList) names no kind of its own."""
+    kind = str(of.get("kind", ""))
+    if isinstance(item, dict) and "kind" not in item and kind.endswith("List") and kind != "List":
+        return {"apiVersion": of.get("apiVersion"), "kind": kind.removesuffix("List"), **item}
+    return item
+
+
+def _take(folder: Folder, seen: dict[tuple[str, Key], Path], file: Path, number: int, document: Any) -> None:
+    """Adds one object to what was read, or what is wrong with it."""
+    if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
+        folder.problems.append(Problem(file, number, "is not a Kubernetes object: apiVersion and kind are missing"))
+        return
+    kind = _KINDS.get((str(document["apiVersion"]), str(document["kind"])))
+    if kind is None:
+        return  # an object that no rule reads
+    where = f"{kind.name} {_describe(document)}"
+    try:
+        raw = msgspec.json.encode(_with_defaults(kind, document))
+        obj = kind.decoder.decode(raw)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        folder.problems.append(Problem(file, number, f"{where}: {error}"))
+        key = _key_of(kind, document)
+        if key is not None:
+            folder.damaged.add((kind.plural, key))
+        return
+    key = kind.key(obj.metadata)
+    if (kind.plural, key) in seen:
+        folder.problems.append(Problem(file, number, f"{where}: stands already in {seen[kind.plural, key]}"))
+        return
+    seen[kind.plural, key] = file
+    for text in _faults(kind, obj):
+        folder.problems.append(Problem(file, number, f"{where}: {text}"))
+        folder.damaged.add((kind.plural, key))
+    if (kind.plural, key) not in folder.damaged or isinstance(obj, ElasticQuotaObject):
+        folder.manifests.append(Manifest(kind, key, file, raw, obj))
+
+
+def _faults(kind: Kind, obj: Any) -> tuple[str, ...]:
+    """What the rules cannot use of a decoded object."""
+    if not obj.metadata.name:
+        return ("metadata.name: missing",)
+    if isinstance(obj, ElasticQuotaObject):
+        return elastic_quota_of(obj).errors
+    try:
+        kind.upsert(Cluster(), obj, 0.0)
+    except InvalidObject as error:
+        return (str(error),)
+    return ()
+
+
+def _with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
+    """What the API server would have filled in: the namespace, and an identity."""
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        return document
+    metadata = dict(metadata)
+    if kind.plural != "nodes":
+        metadata["namespace"] = metadata.get("namespace") or "default"
+    if kind is PODS:
+        metadata["uid"] = metadata.get("uid") or f"{metadata['namespace']}/{metadata.get('name')}"
+    return {**document, "metadata": metadata}
+
+
+def _key_of(kind: Kind, document: dict[str, Any]) -> Key | None:
+    """The key of an object that cannot be decoded, as far as it has one."""
+    metadata = _with_defaults(kind, document).get("metadata")
+    if not isinstance(metadata, dict):
+        return None
+    name, namespace = str(metadata.get("name")), str(metadata.get("namespace"))
+    return {"pods": str(metadata.get("uid")), "nodes": name}.get(kind.plural, (namespace, name))
+
+
+def _describe(document: dict[str, Any]) -> str:
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        return "without metadata"
+    return "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))

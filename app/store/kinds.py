@@ -1,0 +1,83 @@
+"""The kinds of objects that are read: where they are listed, how they are decoded, what they change in the cluster."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from app.store.objects import (
+    ElasticQuotaObject,
+    Metadata,
+    NodeObject,
+    PodObject,
+    elastic_quota_of,
+    node_of,
+    pod_of,
+)
+from policy.cluster import Cluster
+
+Key = str | tuple[str, str]
+"""What identifies an object of its kind in the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of objects.
+
+    ``optional`` kinds may not be installed; they are then waited for, and missing nobody. ``upsert`` raises
+    InvalidObject for an object that cannot be used.
+    """
+
+    plural: str
+    api_version: str
+    name: str
+    decoder: msgspec.json.Decoder[Any]
+    key: Callable[[Metadata], Key]
+    upsert: Callable[[Cluster, Any, float], None]
+    delete: Callable[[Cluster, Key], None]
+    known: Callable[[Cluster], Iterable[Key]]
+    optional: bool = False
+
+    @property
+    def path(self) -> str:
+        """The path of the list of all objects of this kind on the API server."""
+        root = "/api" if "/" not in self.api_version else "/apis"
+        return f"{root}/{self.api_version}/{self.plural}"
+
+
+PODS = Kind(
+    plural="pods",
+    api_version="v1",
+    name="Pod",
+    decoder=msgspec.json.Decoder(PodObject),
+    key=lambda meta: meta.uid or "",
+    upsert=lambda cluster, obj, now: cluster.upsert_pod(pod_of(obj), now),
+    delete=lambda cluster, key: cluster.delete_pod(str(key)),
+    known=lambda cluster: cluster.pods,
+)
+
+NODES = Kind(
+    plural="nodes",
+    api_version="v1",
+    name="Node",
+    decoder=msgspec.json.Decoder(NodeObject),
+    key=lambda meta: meta.name,
+    upsert=lambda cluster, obj, _: cluster.upsert_node(node_of(obj)),
+    delete=lambda cluster, key: cluster.delete_node(str(key)),
+    known=lambda cluster: cluster.nodes,
+)
+
+ELASTIC_QUOTAS = Kind(
+    plural="elasticquotas",
+    api_version="scheduling.x-k8s.io/v1alpha1",
+    name="ElasticQuota",
+    decoder=msgspec.json.Decoder(ElasticQuotaObject),
+    key=lambda meta: (meta.namespace or "", meta.name),
+    upsert=lambda cluster, obj, _: cluster.upsert_quota(elastic_quota_of(obj)),
+    delete=lambda cluster, key: cluster.delete_quota(key[0], key[1]),
+    known=lambda cluster: [(namespace, name) for namespace, quotas in cluster.quotas.items() for name in quotas],
+    optional=True,
+)
+
+KINDS = (PODS, NODES, ELASTIC_QUOTAS)

@@ -1,0 +1,272 @@
+"""Kubernetes JSON to the objects of the rules: only the fields that they use are decoded, the rest is skipped."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from msgspec import Struct, field
+
+from policy.elastic_quota import ElasticQuota, elastic_quota
+from policy.node import Node
+from policy.pod import Container, Pod, PodRequests, Unschedulable, effective_request
+from policy.quantity import InvalidQuantity, Quantity, amount, to_milli
+from policy.resources import Resources
+
+ResourceList = dict[str, str | int | float]
+
+PREEMPTIBLE = "quotaward.dev/preemptible"
+
+
+class InvalidObject(ValueError):
+    """A Kubernetes object that cannot be used; names the field at fault."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        """The field as a path from the object, like ``spec.overhead.cpu``."""
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+class Annotations(Struct, gc=False):
+    """The annotations that are read. docs/security.md lists what a tenant could do with each."""
+
+    preemptible: Any = field(name=PREEMPTIBLE, default=None)
+
+
+class Metadata(Struct, rename="camel", gc=False):
+    """What is read of an object's metadata."""
+
+    name: str = ""
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: str | None = None
+    annotations: Annotations | None = None
+
+
+class Requirements(Struct, gc=False):
+    """A container's or a pod's resource requirements, asked for or actuated."""
+
+    requests: ResourceList | None = None
+
+
+class ContainerSpec(Struct, rename="camel", gc=False):
+    """What is read of a container."""
+
+    name: str = ""
+    resources: Requirements | None = None
+    restart_policy: str | None = None
+
+
+class PodSpec(Struct, rename="camel", gc=False):
+    """What is read of a pod's spec."""
+
+    node_name: str | None = None
+    containers: list[ContainerSpec] | None = None
+    init_containers: list[ContainerSpec] | None = None
+    overhead: ResourceList | None = None
+    resources: Requirements | None = None
+    priority: int | None = None
+
+
+class PodCondition(Struct, gc=False):
+    """What is read of a condition of a pod."""
+
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+
+
+class ContainerStatus(Struct, rename="camel", gc=False):
+    """What is read of a container's status."""
+
+    name: str = ""
+    allocated_resources: ResourceList | None = None
+    resources: Requirements | None = None
+
+
+class PodStatus(Struct, rename="camel", gc=False):
+    """What is read of a pod's status."""
+
+    phase: str | None = None
+    nominated_node_name: str | None = None
+    conditions: list[PodCondition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    allocated_resources: ResourceList | None = None
+    resources: Requirements | None = None
+
+
+class PodObject(Struct, gc=False):
+    """A Pod."""
+
+    metadata: Metadata
+    spec: PodSpec | None = None
+    status: PodStatus | None = None
+
+
+class NodeStatus(Struct, gc=False):
+    """What is read of a node's status."""
+
+    allocatable: ResourceList | None = None
+
+
+class NodeObject(Struct, gc=False):
+    """A Node."""
+
+    metadata: Metadata
+    status: NodeStatus | None = None
+
+
+class ElasticQuotaSpec(Struct, gc=False):
+    """An ElasticQuota's spec. Its fields are looked at one by one, so that a bad one is named and kept out."""
+
+    min: Any = None
+    max: Any = None
+
+
+class ElasticQuotaObject(Struct, gc=False):
+    """An ElasticQuota."""
+
+    metadata: Metadata
+    spec: ElasticQuotaSpec | None = None
+
+
+def pod_of(obj: PodObject) -> Pod:
+    """The pod as the rules see it. Raises InvalidObject."""
+    meta, spec, status = obj.metadata, obj.spec or PodSpec(), obj.status or PodStatus()
+    if not meta.uid or not meta.name or not meta.namespace:
+        missing = next(name for name in ("uid", "name", "namespace") if not getattr(meta, name))
+        raise InvalidObject(f"metadata.{missing}", "missing")
+    annotations = meta.annotations
+    return Pod(
+        uid=meta.uid,
+        namespace=meta.namespace,
+        name=meta.name,
+        request=_shared(tuple(effective_request(_requests_of(spec, status)).items())),
+        priority=spec.priority or 0,
+        node=spec.node_name or "",
+        finished=status.phase in ("Succeeded", "Failed"),
+        terminating=meta.deletion_timestamp is not None,
+        nominated_node=status.nominated_node_name or "",
+        preemptible=annotations is None or annotations.preemptible != "false",
+        unschedulable=_unschedulable(status.conditions),
+        created=seconds(meta.creation_timestamp),
+        version=version_of(meta),
+    )
+
+
+def node_of(obj: NodeObject) -> Node:
+    """The node as the rules see it. Raises InvalidObject."""
+    allocatable = obj.status.allocatable if obj.status else None
+    milli = _milli(allocatable, "status.allocatable")
+    return Node(obj.metadata.name, {resource: amount(resource, value) for resource, value in milli.items()})
+
+
+def elastic_quota_of(obj: ElasticQuotaObject) -> ElasticQuota:
+    """The elastic quota as the rules see it; what cannot be read of it stands in its ``errors``."""
+    meta, spec = obj.metadata, obj.spec or ElasticQuotaSpec()
+    namespace, created = meta.namespace or "", seconds(meta.creation_timestamp)
+    errors: list[str] = []
+    least = _limits(spec.min, "spec.min", errors)
+    most = _limits(spec.max, "spec.max", errors)
+    if errors:
+        return ElasticQuota(namespace, meta.name, created, errors=tuple(errors), readable=False)
+    return elastic_quota(namespace, meta.name, created, least, most)
+
+
+def version_of(meta: Metadata) -> int:
+    """The resourceVersion as a number (it orders the states of one object), 0 where there is none."""
+    text = meta.resource_version
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 20 else 0  # noqa: PLR2004 - 64 bit
+
+
+def seconds(timestamp: datetime | None) -> float:
+    """Seconds since the epoch, 0 where there is no time."""
+    if timestamp is None:
+        return 0.0
+    return (timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)).timestamp()
+
+
+@lru_cache(maxsize=8192)
+def _shared(items: tuple[tuple[str, int], ...]) -> Resources:
+    """One vector for all the pods that request the same: a cluster has many pods and few sizes."""
+    return dict(items)
+
+
+def _requests_of(spec: PodSpec, status: PodStatus) -> PodRequests:
+    resized = status.resources.requests if status.resources else None
+    return PodRequests(
+        containers=_containers(spec.containers, status.container_statuses, "spec.containers"),
+        init_containers=_containers(spec.init_containers, status.init_container_statuses, "spec.initContainers"),
+        overhead=_milli(spec.overhead, "spec.overhead"),
+        pod_level=_milli(spec.resources.requests if spec.resources else None, "spec.resources.requests"),
+        pod_level_allocated=_milli_or_none(status.allocated_resources, "status.allocatedResources"),
+        pod_level_actuated=_milli_or_none(resized, "status.resources.requests"),
+        resize_infeasible=any(
+            condition.type == "PodResizePending" and condition.reason == "Infeasible"
+            for condition in status.conditions or ()
+        ),
+    )
+
+
+def _containers(
+    specs: list[ContainerSpec] | None, statuses: list[ContainerStatus] | None, path: str
+) -> tuple[Container, ...]:
+    by_name = {status.name: status for status in statuses or ()}
+    result = []
+    for index, spec in enumerate(specs or ()):
+        where = f"{path}[{index}].resources.requests"
+        requests = _milli(spec.resources.requests if spec.resources else None, where)
+        status = by_name.get(spec.name)
+        allocated = _milli_or_none(status.allocated_resources, where) if status else None
+        actuated = _milli_or_none(status.resources.requests, where) if status and status.resources else None
+        result.append(Container(requests, allocated, actuated, restartable=spec.restart_policy == "Always"))
+    return tuple(result)
+
+
+def _milli(quantities: Mapping[str, Quantity] | None, path: str) -> dict[str, int]:
+    """Quantities in thousandths. Raises InvalidObject for one that cannot be read or is negative."""
+    result = {}
+    for resource, quantity in (quantities or {}).items():
+        try:
+            value = to_milli(quantity)
+        except InvalidQuantity as error:
+            raise InvalidObject(f"{path}.{resource}", str(error)) from error
+        if value < 0:
+            raise InvalidObject(f"{path}.{resource}", "is negative")
+        result[resource] = value
+    return result
+
+
+def _milli_or_none(quantities: Mapping[str, Quantity] | None, path: str) -> dict[str, int] | None:
+    return None if quantities is None else _milli(quantities, path)
+
+
+def _limits(given: Any, path: str, errors: list[str]) -> dict[str, int]:
+    """A quota's min or max in amounts; notes in ``errors`` what cannot be read."""
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        errors.append(f"{path}: must be a map of resource names to quantities")
+        return {}
+    result = {}
+    for resource, quantity in given.items():
+        if isinstance(quantity, bool) or not isinstance(quantity, str | int | float):
+            errors.append(f"{path}.{resource}: is not a quantity")
+            continue
+        try:
+            result.update({name: amount(name, milli) for name, milli in _milli({resource: quantity}, path).items()})
+        except InvalidObject as error:
+            errors.append(str(error))
+    return result
+
+
+def _unschedulable(conditions: list[PodCondition] | None) -> Unschedulable | None:
+    for condition in conditions or ():
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return Unschedulable(condition.reason or "", condition.message or "")
+    return None

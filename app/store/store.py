@@ -1,0 +1,118 @@
+"""The store: the cluster together with what is known of how true it is."""
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from app.observability import metrics
+from app.store.kinds import KINDS, Key, Kind
+from app.store.objects import InvalidObject, Metadata
+from policy.cluster import Cluster
+
+log = structlog.get_logger(__name__)
+
+TICK = 0.25
+
+
+@dataclass(slots=True)
+class Feed:
+    """How far the picture of one kind can be trusted.
+
+    ``synced`` once the first list is complete. ``connected_at`` is when the present connection was made, None without
+    one; ``contact_at`` when the source was last heard of. On the store's clock, in seconds.
+    """
+
+    synced: bool = False
+    connected_at: float | None = None
+    contact_at: float = 0.0
+
+
+class Store:
+    """Owns the Cluster: what the sources see comes in here, all in one event loop."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        max_staleness: float = 60.0,
+        settle_time: float = 3.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.cluster = cluster
+        self.clock = clock
+        self.feeds = {kind.plural: Feed() for kind in KINDS}
+        self._max_staleness = max_staleness
+        self._settle_time = settle_time
+
+    def upsert(self, kind: Kind, obj: Any) -> None:
+        """Takes in a decoded object. One that cannot be used is reported, and what was known of it stays."""
+        try:
+            kind.upsert(self.cluster, obj, self.clock())
+        except InvalidObject as error:
+            self.report(kind, obj.metadata, error.field, error.problem)
+
+    def report(self, kind: Kind, meta: Metadata, field: str, problem: str) -> None:
+        """Notes that an object cannot be used."""
+        metrics.UNUSABLE.labels(kind.plural).inc()
+        name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+        log.error("object cannot be used", kind=kind.name, object=name, field=field, problem=problem)
+
+    def delete(self, kind: Kind, key: Key) -> None:
+        """Removes an object; one that is not known is no error."""
+        kind.delete(self.cluster, key)
+
+    def keep_only(self, kind: Kind, keys: Collection[Key]) -> None:
+        """Removes what is not in a complete list: its deletion was missed."""
+        for key in [key for key in kind.known(self.cluster) if key not in keys]:
+            self.delete(kind, key)
+
+    def contact(self, kind: Kind) -> None:
+        """The source of a kind was heard of just now."""
+        feed = self.feeds[kind.plural]
+        feed.contact_at = self.clock()
+        if feed.connected_at is None:
+            feed.connected_at = feed.contact_at
+
+    def lost(self, kind: Kind) -> None:
+        """The connection to the source of a kind was lost."""
+        self.feeds[kind.plural].connected_at = None
+
+    def complete(self, kind: Kind) -> None:
+        """The list of a kind is complete."""
+        self.contact(kind)
+        if not self.feeds[kind.plural].synced:
+            self.feeds[kind.plural].synced = True
+            log.info("in sync", kind=kind.plural)
+            if self.synced and self._settle_time:
+                self.cluster.suspect_pending(self.clock())
+
+    @property
+    def synced(self) -> bool:
+        """Whether every kind was seen as a whole."""
+        return all(feed.synced for feed in self.feeds.values())
+
+    def unready(self) -> str:
+        """Why nothing may be decided on this picture, as one stable sentence; empty when all is well."""
+        if not self.synced:
+            return "not synced: the picture of the cluster is not complete yet"
+        now = self.clock()
+        stale = [plural for plural in self.feeds if self.staleness(plural, now) > self._max_staleness]
+        return f"stale: no contact to the API server for {', '.join(sorted(stale))}" if stale else ""
+
+    def staleness(self, plural: str, now: float) -> float:
+        """Seconds since a kind's source was last known to be there: 0 while it is connected."""
+        feed = self.feeds[plural]
+        return 0.0 if feed.connected_at is not None else now - feed.contact_at
+
+    def tick(self) -> None:
+        """Lets time pass in the cluster, unless bindings may have been missed.
+
+        A grant must not end because its binding was not seen: after the watch of pods was cut off, what happened
+        meanwhile arrives first.
+        """
+        now = self.clock()
+        pods = self.feeds["pods"]
+        if self.synced and pods.connected_at is not None and now - pods.connected_at >= self._settle_time:
+            self.cluster.tick(now)
