@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import shlex
 import signal
 import socket
 from collections.abc import Coroutine, Iterator
@@ -98,6 +99,17 @@ async def serve(settings: Settings) -> None:
         if probe_listener is not None:
             servers.append((_server(probe_application(store)), probe_listener))
         await _run(servers, background)
+
+
+def _show_example(source: ManifestSource, settings: Settings) -> None:
+    """Prints where to look, and a question as kube-scheduler would ask it."""
+    url = f"http://{settings.listen}"
+    print(f"Quotaward serves {settings.manifests} on {url} (quotas: {url}/api/v1/elasticquotas)", flush=True)
+    question = source.example_question()
+    if question:
+        print(
+            f"Ask it as kube-scheduler would:\n  curl -s {url}/extender/filter -d {shlex.quote(question)}", flush=True
+        )
 
 
 async def _run(
