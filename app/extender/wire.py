@@ -15,13 +15,15 @@ from policy.pod import Pod
 
 T = TypeVar("T")
 
+NULL = Raw(b"null")
+
 
 class ExtenderArgs(Struct, rename="pascal", gc=False):
     """The request of filter and prioritize: NodeNames under ``nodeCacheCapable: true``, else Nodes (a NodeList)."""
 
     pod: PodObject
-    nodes: Raw | None = None
-    node_names: Raw | None = None
+    nodes: Raw = NULL
+    node_names: Raw = NULL
 
 
 class MetaPod(Struct, gc=False):
@@ -125,9 +127,9 @@ def read_pod(obj: PodObject) -> Pod:
 
 def all_pass(args: ExtenderArgs) -> bytes:
     """The reply of filter that lets every candidate node through, in the order and the very bytes of the request."""
-    if args.node_names is not None and args.node_names != b"null":
+    if args.node_names != NULL:
         return b'{"NodeNames":%b}' % bytes(args.node_names)
-    return b'{"Nodes":%b}' % bytes(args.nodes or b"null")
+    return b'{"Nodes":%b}' % bytes(args.nodes)
 
 
 def none_pass(args: ExtenderArgs, message: str) -> bytes:
@@ -137,7 +139,7 @@ def none_pass(args: ExtenderArgs, message: str) -> bytes:
     Raises Problem (400).
     """
     failed = _encoder.encode(dict.fromkeys(_candidates(args), message))
-    if args.node_names is not None and args.node_names != b"null":
+    if args.node_names != NULL:
         return b'{"NodeNames":[],"FailedAndUnresolvableNodes":%b}' % failed
     return b'{"Nodes":{"items":[]},"FailedAndUnresolvableNodes":%b}' % failed
 
@@ -166,16 +168,16 @@ def _decode(decoder: msgspec.json.Decoder[T], body: bytes | Raw, within: str = "
         raise Problem(400, "the body is nested too deeply") from error
 
 
-def _is_given(raw: Raw | None, opening: bytes, field: str) -> bool:
-    if raw is None or raw == b"null":
+def _is_given(raw: Raw, opening: bytes, field: str) -> bool:
+    if raw == NULL:
         return False
-    if bytes(raw[:1]) != opening:
+    if bytes(memoryview(raw)[:1]) != opening:
         raise Problem(400, f"must be {'a list' if opening == b'[' else 'an object'}", field=field)
     return True
 
 
 def _candidates(args: ExtenderArgs) -> list[str]:
-    if args.node_names is not None and args.node_names != b"null":
+    if args.node_names != NULL:
         return _decode(_names, args.node_names, "NodeNames")
-    nodes = _decode(_node_list, args.nodes or Raw(b"{}"), "Nodes")
+    nodes = _decode(_node_list, args.nodes, "Nodes")
     return [item.metadata.name for item in nodes.items or ()]

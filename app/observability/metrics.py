@@ -1,6 +1,8 @@
 """Metrics: names, labels and buckets in one place. Labels are bounded: never the name of a pod."""
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
+
+disable_created_metrics()
 
 REQUESTS = Counter(
     "quotaward_extender_requests", "Requests of kube-scheduler, by verb and how they were answered.", ["verb", "result"]
