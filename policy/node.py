@@ -1,13 +1,18 @@
 """What the rules need of a node."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from policy.constraints import Taint
 from policy.resources import Resources
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node: its name and what it can give to pods (amounts)."""
+    """A node: what it can give to pods (amounts), and what keeps pods off it."""
 
     name: str
     allocatable: Resources
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False

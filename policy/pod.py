@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from policy import quantity
+from policy.constraints import UNCONSTRAINED, Constraints
 from policy.resources import NOTHING, Resources, add, largest
 
 MilliResources = Mapping[str, int]
@@ -50,7 +51,8 @@ class Pod:
     """A pod as the rules see it.
 
     ``request`` is the effective request (amounts; ``pods: 1`` included). ``created`` is in seconds since the epoch.
-    ``version`` orders what was seen of one pod: the API server's resourceVersion, 0 where there is none.
+    ``version`` orders what was seen of one pod: the API server's resourceVersion, 0 where there is none. ``owner`` is
+    the kind of its controller (``Node``: a static pod's mirror). ``started`` is when the node took it up, 0 before.
     """
 
     uid: str
@@ -66,6 +68,11 @@ class Pod:
     unschedulable: Unschedulable | None = None
     created: float = 0.0
     version: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    constraints: Constraints = UNCONSTRAINED
+    owner: str = ""
+    started: float = 0.0
+    may_preempt: bool = True
 
     @property
     def assigned(self) -> bool:

@@ -1,0 +1,136 @@
+"""Where a pod may go, as its spec says: selectors, affinities, tolerations, ports, spreading.
+
+Only what can forbid a node stands here; preferences do not. Sources: the in-tree filter plugins of kube-scheduler
+(NodeName, NodeUnschedulable, NodeAffinity, TaintToleration, NodePorts, InterPodAffinity, PodTopologySpread).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One requirement on labels. ``operator`` is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A label selector: all requirements hold. Without requirements it selects everything."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """A term of required node affinity, on labels and on fields (``metadata.name``). An empty term matches no node."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A taint of a node."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """What taints a pod tolerates. ``operator`` is Equal, Exists, Lt or Gt; an empty key or effect matches any."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A port of the node that a pod takes. An empty address, or 0.0.0.0, is every address."""
+
+    port: int
+    protocol: str = "TCP"
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """A term of required pod affinity or anti-affinity.
+
+    ``selector`` None selects no pod. ``namespaces`` None means all namespaces.
+    """
+
+    selector: Selector | None
+    topology_key: str
+    namespaces: frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A spread constraint with ``whenUnsatisfiable: DoNotSchedule``. ``selector`` None selects no pod."""
+
+    topology_key: str
+    max_skew: int
+    selector: Selector | None
+    min_domains: int = 1
+    honor_node_affinity: bool = True
+    honor_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """All that can keep a pod off a node, besides room.
+
+    ``node_terms`` None: no required node affinity; of its terms one must match. ``undecidable`` names what the pod
+    asks for that can't be judged from here (a volume that is bound to nodes, a resource claim).
+    """
+
+    node_selector: tuple[tuple[str, str], ...] = ()
+    node_terms: tuple[NodeTerm, ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    affinity: tuple[PodTerm, ...] = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
+    spread: tuple[Spread, ...] = ()
+    undecidable: tuple[str, ...] = ()
+
+
+UNCONSTRAINED = Constraints()
+
+
+def matches(selector: Selector | None, labels: Mapping[str, str]) -> bool:
+    """Whether a label selector selects these labels."""
+    return selector is not None and all(holds(requirement, labels) for requirement in selector.requirements)
+
+
+def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """Whether labels meet a requirement, as Kubernetes judges it: an absent label meets NotIn."""
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value is None or value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compare(requirement, value)
+        case _:
+            return False
+
+
+def _compare(requirement: Requirement, value: str | None) -> bool:
+    try:
+        left, right = int(value or ""), int(requirement.values[0])
+    except (ValueError, IndexError):
+        return False
+    return left > right if requirement.operator == "Gt" else left < right
