@@ -1,0 +1,302 @@
+"""What operators install, as the real API server and the real scheduler see it."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.controlplane.api import Api, path, read_manifests
+from tests.controlplane.objects import condition, elastic_quota, is_bound, pod
+from tests.controlplane.processes import free_port, wait_until
+from tests.controlplane.quotaward import install_rights, right_to_bind
+from tests.controlplane.scheduler import Scheduler
+
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+SYSTEM, SCHEDULER = "quotaward-system", "quotaward-scheduler"
+FILES = sorted(
+    file
+    for file in MANIFESTS.rglob("*.yaml")
+    if any("config.k8s.io" not in document["apiVersion"] for document in yaml.safe_load_all(file.read_text()))
+)
+SAMPLE = """
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: ElasticQuota
+metadata:
+  name: test
+  namespace: default
+spec:
+  max:
+    cpu: 20
+    memory: 40Gi
+    nvidia.com/gpu: 2
+  min:
+    cpu: 10
+    memory: 20Gi
+    nvidia.com/gpu: 1
+"""
+
+
+@pytest.fixture
+def api(cluster) -> Api:
+    return cluster.api
+
+
+@pytest.fixture
+def system(api) -> str:
+    """Quotaward's namespace."""
+    [namespace] = read_manifests(MANIFESTS / "base/namespace.yaml")
+    api.apply(namespace)
+    return SYSTEM
+
+
+# Everything
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(MANIFESTS)))
+def test_the_api_server_accepts(api, system, file):
+    for item in read_manifests(file):
+        query = {"dryRun": "All", "fieldValidation": "Strict"}
+        accepted = api.apply(item, **query)
+        assert accepted["metadata"]["name"] == item["metadata"]["name"]
+
+
+def test_the_namespace_admits_the_pods_of_the_deployment(api, system):
+    [deployment] = read_manifests(MANIFESTS / "base/deployment.yaml")
+    template = deployment["spec"]["template"]
+    metadata = template["metadata"] | {"name": "replica", "namespace": system}
+    replica = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    api.apply(replica, dryRun="All")
+    template["spec"]["initContainers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
+    with pytest.raises(httpx.HTTPStatusError, match="violates PodSecurity"):
+        api.apply(replica, dryRun="All")
+
+
+# ElasticQuotas
+
+
+def quota(**spec: Any) -> dict[str, Any]:
+    return {**elastic_quota("default"), "spec": spec}  # as it stands, with numbers that stay numbers
+
+
+def test_the_sample_of_the_specification_is_accepted_unchanged(api):
+    sample = yaml.safe_load(SAMPLE)
+    assert api.apply(sample, dryRun="All", fieldValidation="Strict")["spec"] == sample["spec"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"max": {"cpu": 2}},
+        {"min": {"cpu": 10}, "max": {"cpu": 2}},  # Quotaward says so in a condition
+        {"min": {"cpu": "500m", "memory": "1.5Gi", "example.com/a": "1e3"}, "max": {"memory": "12E"}},
+        {"min": {"cpu": 0}, "max": {"cpu": "0"}},
+    ],
+    ids=str,
+)
+def test_a_quota_is_accepted_with(api, spec):
+    assert api.apply(quota(**spec), dryRun="All", fieldValidation="Strict")["spec"] == spec
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"max": {"cpu": -2}}, "must be a quantity of zero or more"),
+        ({"min": {"cpu": "-500m"}}, "must be a quantity of zero or more"),
+        ({"min": {"cpu": "1e1.5"}}, "must be a quantity of zero or more"),  # which the pattern lets through
+        ({"min": {"cpu": "lots"}}, "should match"),
+        ({"min": {"cpu": 0.5}}, "must be of type integer,string"),
+        ({"max": 3}, "must be of type object"),
+    ],
+    ids=str,
+)
+def test_a_quota_is_refused_with(api, spec, why):
+    with pytest.raises(httpx.HTTPStatusError, match=why):
+        api.create(quota(**spec))
+
+
+def test_only_the_status_subresource_changes_the_status(cluster):
+    namespace = cluster.namespace()
+    status = {"used": {"cpu": "1"}}
+    assert "status" not in cluster.api.create(elastic_quota(namespace, max={"cpu": 2}) | {"status": status})
+    cluster.api.patch("elasticquotas", "quota/status", {"status": status}, namespace)
+    assert cluster.api.get("elasticquotas", "quota", namespace)["status"] == status
+
+
+def test_a_listing_shows_what_is_used_of_what(cluster):
+    namespace = cluster.namespace()
+    cluster.quota(namespace, min={"cpu": 1}, max={"cpu": 2, "memory": "1Gi"})
+    conflict = {"type": "Conflict", "status": "True", "reason": "Older", "message": "an older quota is in force"}
+    conflict["lastTransitionTime"] = "2025-01-01T00:00:00Z"
+    invalid = conflict | {"type": "Invalid", "status": "False"}
+    status = {"used": {"cpu": "1"}, "conditions": [invalid, conflict]}
+    cluster.api.patch("elasticquotas", "quota/status", {"status": status}, namespace)
+    as_table = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+    table = cluster.api.request("GET", path("elasticquotas", namespace), headers=as_table)
+    columns = [column["name"] for column in table["columnDefinitions"]]
+    row = dict(zip(columns, table["rows"][0]["cells"], strict=True))
+    del row["Age"]
+    assert row == {
+        "Name": "quota",
+        "Used": '{"cpu":"1"}',
+        "Min": '{"cpu":"1"}',
+        "Max": '{"cpu":"2","memory":"1Gi"}',
+        "Problem": "Conflict",
+    }
+
+
+# Rights
+
+
+def may(api: Api, account: str, verb: str, resource: str, **attributes: str) -> bool:
+    """Whether the service account may do that, in every namespace unless one is named."""
+    group, _, resource = resource.rpartition(":")
+    resource, _, subresource = resource.partition("/")
+    attributes |= {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": f"system:serviceaccount:{SYSTEM}:{account}", "resourceAttributes": attributes},
+    }
+    return api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", json=review)["status"]["allowed"]
+
+
+@pytest.mark.parametrize("resource", ["pods", "nodes", "scheduling.x-k8s.io:elasticquotas"])
+def test_quotaward_may_watch(api, resource):
+    install_rights(api)
+    wait_until(lambda: may(api, "quotaward", "list", resource), f"it may list {resource}")
+    wait_until(lambda: may(api, "quotaward", "watch", resource), f"it may watch {resource}")
+    for verb in ("create", "update", "patch", "delete"):
+        assert not may(api, "quotaward", verb, resource)
+
+
+def test_quotaward_may_write_only_the_status_of_pods(api):
+    install_rights(api)
+    wait_until(lambda: may(api, "quotaward", "patch", "pods/status"), "it may wake pods")
+    for verb, resource in (
+        ("update", "pods/status"),
+        ("create", "pods/eviction"),
+        ("list", "secrets"),
+        ("list", "configmaps"),
+        ("patch", "scheduling.x-k8s.io:elasticquotas/status"),
+        ("create", "events"),
+    ):
+        assert not may(api, "quotaward", verb, resource), (verb, resource)
+
+
+def test_quotaward_may_bind_only_with_the_rights_for_that(api):
+    install_rights(api)
+    wait_until(lambda: not may(api, "quotaward", "create", "pods/binding"), "it may not bind pods")
+    with right_to_bind(api):
+        wait_until(lambda: may(api, "quotaward", "create", "pods/binding"), "it may bind pods")
+
+
+# The second scheduler
+
+
+@pytest.fixture
+def second_scheduler(cluster, system):
+    """Makes the scheduler of the manifests, with its own rights; only addresses and files are this machine's."""
+    control_plane, api = cluster.control_plane, cluster.api
+    api.apply_files(MANIFESTS / "base/scheduler-rbac.yaml")
+    wait_until(
+        lambda: (
+            may(api, SCHEDULER, "get", "coordination.k8s.io:leases", namespace=system, name=SCHEDULER)
+            and may(api, SCHEDULER, "list", "persistentvolumeclaims")
+        ),
+        "the scheduler has its rights",
+    )
+    kubeconfig = control_plane.directory / "second-scheduler.kubeconfig"
+    kubeconfig.write_text(api.kubeconfig(api.service_account_token(SCHEDULER, system)))
+
+    def make(url: str) -> Scheduler:
+        [configuration] = yaml.safe_load_all((MANIFESTS / "scheduler/config.yaml").read_text())
+        configuration["clientConnection"]["kubeconfig"] = str(kubeconfig)
+        configuration["extenders"][0]["urlPrefix"] = f"{url}/extender"
+        return Scheduler(control_plane, **configuration)
+
+    yield make
+    for lease in api.items("leases", system):  # so that the next scheduler need not wait until it has expired
+        api.delete("leases", lease["metadata"]["name"], system)
+
+
+def test_the_second_scheduler_starts_and_takes_its_own_lease(cluster, second_scheduler):
+    with second_scheduler(f"http://127.0.0.1:{free_port()}") as running:
+        [lease] = wait_until(
+            lambda: cluster.api.items("leases", SYSTEM), "there is a lease", detail=running.process.tail
+        )
+    assert lease["metadata"]["name"] == SCHEDULER
+    assert lease["spec"]["holderIdentity"]
+
+
+def test_the_second_scheduler_places_nothing_while_quotaward_does_not_answer(cluster, second_scheduler):
+    namespace = cluster.namespace()
+    cluster.node()
+    with second_scheduler(f"http://127.0.0.1:{free_port()}") as running:
+        cluster.api.create(pod("waits", namespace, schedulerName=SCHEDULER))
+        scheduled = wait_until(
+            lambda: condition(cluster.api.get("pods", "waits", namespace), "PodScheduled"),
+            "it was tried",
+            detail=running.process.tail,
+        )
+    assert (scheduled["status"], scheduled["reason"]) == ("False", "SchedulerError")
+    assert "connection refused" in scheduled["message"]
+
+
+def test_the_second_scheduler_enforces_quotas_for_the_pods_that_name_it(cluster, quotaward, second_scheduler):
+    namespace = cluster.namespace()
+    cluster.node()
+    cluster.quota(namespace, max={"cpu": 1})
+    for name, cpu in (("fits", 1), ("exceeds", 2)):
+        cluster.api.create(pod(name, namespace, cpu=cpu, schedulerName=SCHEDULER))
+    cluster.api.create(pod("elsewhere", namespace))  # nobody here schedules for the default scheduler
+    with second_scheduler(quotaward.url) as running:
+        wait_until(
+            lambda: (
+                is_bound(cluster.api.get("pods", "fits", namespace))
+                and condition(cluster.api.get("pods", "exceeds", namespace), "PodScheduled")
+            ),
+            "one is bound and one is tried",
+            detail=running.process.tail,
+        )
+    refused = condition(cluster.api.get("pods", "exceeds", namespace), "PodScheduled")
+    assert "ElasticQuota max exceeded: cpu" in refused["message"]
+    assert not condition(cluster.api.get("pods", "elsewhere", namespace), "PodScheduled")
+
+
+# The admission policy
+
+
+@pytest.fixture
+def policy(cluster):
+    """The policy in force, in the namespaces that have a quota."""
+    items = read_manifests(MANIFESTS / "admission/scheduler-name.yaml")
+    for item in items:
+        cluster.api.apply(item)
+    yield
+    for item in reversed(items):
+        plural = {"ValidatingAdmissionPolicy": "validatingadmissionpolicies"}.get(
+            item["kind"], f"{item['kind'].lower()}s"
+        )
+        cluster.api.request("DELETE", f"/apis/{item['apiVersion']}/{plural}/{item['metadata']['name']}")
+
+
+def test_a_namespace_with_a_quota_admits_only_pods_that_its_scheduler_places(cluster, policy):
+    namespace, free = cluster.namespace(), cluster.namespace()
+    cluster.quota(namespace, max={"cpu": 1})
+
+    def objection(item: dict[str, Any]) -> str:
+        try:
+            cluster.api.apply(item, dryRun="All")
+        except httpx.HTTPStatusError as error:
+            return str(error)
+        return ""
+
+    by_default, by_ours = pod("p", namespace), pod("p", namespace, schedulerName=SCHEDULER)
+    wait_until(lambda: "set spec.schedulerName to quotaward-scheduler" in objection(by_default), "it is in force")
+    assert objection(by_ours) == ""
+    assert objection(pod("p", free)) == ""
+    by_ours["spec"]["nodeName"] = "node"
+    assert "leave spec.nodeName to the scheduler" in objection(by_ours)

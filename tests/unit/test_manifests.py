@@ -1,0 +1,401 @@
+"""What operators install, checked without a server. The real API server checks it in tests/e2e/test_manifests.py."""
+
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app import checks
+
+ROOT = Path(__file__).parents[2]
+MANIFESTS = ROOT / "manifests"
+FILES = sorted(MANIFESTS.rglob("*.yaml"))
+KUSTOMIZATIONS = [file for file in FILES if file.name == "kustomization.yaml"]
+CONFIGURATIONS = [
+    MANIFESTS / "scheduler/config.yaml",
+    MANIFESTS / "overlays/default-scheduler/kube-scheduler-config.yaml",
+]
+
+
+def name(file: Path) -> str:
+    return str(file.relative_to(MANIFESTS))
+
+
+def documents(file: Path) -> list[dict[str, Any]]:
+    return [document for document in yaml.safe_load_all(file.read_text()) if document]
+
+
+def the(kind: str, file: str, called: str | None = None) -> dict[str, Any]:
+    """The one object of this kind (and name) in a file."""
+    found = [d for d in documents(MANIFESTS / file) if d["kind"] == kind]
+    [only] = [d for d in found if called is None or d["metadata"]["name"] == called]
+    return only
+
+
+def deployment_pod() -> dict[str, Any]:
+    return the("Deployment", "base/deployment.yaml")["spec"]["template"]["spec"]
+
+
+def containers(pod: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {container["name"]: container for container in pod.get("initContainers", []) + pod["containers"]}
+
+
+def flags(container: dict[str, Any]) -> dict[str, str]:
+    words = container.get("command", []) + container.get("args", [])
+    return dict(word.removeprefix("--").split("=", 1) for word in words if word.startswith("--"))
+
+
+def static_pod() -> dict[str, Any]:
+    return the("Pod", "overlays/default-scheduler/static-pod.yaml")["spec"]
+
+
+# Every file
+
+
+@pytest.mark.parametrize("file", FILES, ids=name)
+def test_every_document_is_yaml_that_names_its_kind(file):
+    for document in documents(file):
+        assert document["apiVersion"]
+        assert document["kind"]
+
+
+@pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=name)
+def test_a_kustomization_lists_only_what_exists(file):
+    kustomization = yaml.safe_load(file.read_text())
+    for resource in kustomization.get("resources", []):
+        path = file.parent / resource
+        assert path.is_file() or (path / "kustomization.yaml").is_file(), resource
+    for generator in kustomization.get("configMapGenerator", []):
+        for source in generator["files"]:
+            assert (file.parent / source).is_file(), source
+
+
+@pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=name)
+def test_a_kustomization_leaves_out_no_file_beside_it(file):
+    kustomization = yaml.safe_load(file.read_text())
+    listed = set(kustomization.get("resources", []))
+    listed |= {source for generator in kustomization.get("configMapGenerator", []) for source in generator["files"]}
+    for_nodes = {"kube-scheduler-config.yaml", "static-pod.yaml"}  # these go onto disks, not to the API server
+    beside = {other.name for other in file.parent.glob("*.yaml")} - {"kustomization.yaml"}
+    assert beside - for_nodes == {entry for entry in listed if entry.endswith(".yaml")}
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.name != "kustomization.yaml"], ids=name)
+def test_every_object_for_the_api_server_carries_the_same_labels(file):
+    for document in documents(file):
+        if "metadata" in document:
+            labels = document["metadata"].get("labels", {})
+            assert labels.get("app.kubernetes.io/part-of") == "quotaward", document["metadata"]["name"]
+
+
+# The definition of ElasticQuota
+
+
+@pytest.fixture
+def definition():
+    return the("CustomResourceDefinition", "crds/elasticquotas.yaml")
+
+
+TYPES = {"object": dict, "array": list, "string": str, "integer": int}
+
+
+def problems(schema: dict[str, Any], value: Any, where: str = "") -> list[str]:
+    """What a structural schema, as far as this one goes, has against a value (its CEL rules are left to the server)."""
+    types = (int, str) if schema.get("x-kubernetes-int-or-string") else TYPES[schema["type"]]
+    if not isinstance(value, types) or isinstance(value, bool):
+        return [f"{where}: {value!r} has the wrong type"]
+    if isinstance(value, str):
+        fits = re.search(schema.get("pattern", ""), value) and value in schema.get("enum", [value])
+        return [] if fits else [f"{where}: {value!r} is not allowed"]
+    if isinstance(value, list):
+        return [text for n, inner in enumerate(value) for text in problems(schema["items"], inner, f"{where}[{n}]")]
+    if isinstance(value, dict) and where != ".metadata":
+        return _problems_of_a_map(schema, value, where)
+    return []
+
+
+def _problems_of_a_map(schema: dict[str, Any], value: dict[str, Any], where: str) -> list[str]:
+    found = [f"{where}: {key} is missing" for key in schema.get("required", []) if key not in value]
+    for key, inner in value.items():
+        below = schema.get("properties", {}).get(key, schema.get("additionalProperties"))
+        found += problems(below, inner, f"{where}.{key}") if below else [f"{where}: {key} is unknown"]
+    return found
+
+
+def quota(**rest: Any) -> dict[str, Any]:
+    metadata = {"name": "test", "namespace": "test"}
+    return {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "ElasticQuota", "metadata": metadata} | rest
+
+
+CONDITION = {
+    "type": "Invalid",
+    "status": "True",
+    "observedGeneration": 2,
+    "lastTransitionTime": "2025-01-01T00:00:00Z",
+    "reason": "MinAboveMax",
+    "message": "min is above max: cpu",
+}
+ACCEPTED = {
+    "numbers and strings": quota(spec={"min": {"cpu": 10, "memory": "20Gi"}, "max": {"nvidia.com/gpu": 2}}),
+    "min above max": quota(spec={"min": {"cpu": 3}, "max": {"cpu": 2}}),
+    "only a max": quota(spec={"max": {"cpu": 2}}),
+    "no bounds": quota(spec={}),
+    "no spec": quota(),
+    "every notation": quota(
+        spec={"max": dict.fromkeys("abcdef", "1") | {"a": "1.5", "b": ".5", "c": "500m", "d": "1E"}}
+    ),
+    "an exponent": quota(spec={"max": {"memory": "12e6"}}),
+    "a status": quota(status={"used": {"cpu": "4", "memory": 0}, "conditions": [CONDITION]}),
+}
+REFUSED = {
+    "a word": quota(spec={"min": {"cpu": "lots"}}),
+    "a unit that is none": quota(spec={"min": {"memory": "20GB"}}),
+    "an empty quantity": quota(spec={"min": {"memory": ""}}),
+    "a fraction that is no string": quota(spec={"min": {"cpu": 0.5}}),
+    "a number in place of a map": quota(spec={"max": 3}),
+    "a truth value": quota(spec={"max": {"cpu": True}}),
+    "a bound that there is not": quota(spec={"minimum": {"cpu": 1}}),
+    "a condition without a reason": quota(status={"conditions": [{"type": "Invalid", "status": "True"}]}),
+    "a status that is none": quota(status={"conditions": [CONDITION | {"status": "Maybe"}]}),
+}
+
+
+@pytest.mark.parametrize("example", ACCEPTED.values(), ids=ACCEPTED)
+def test_the_definition_accepts(definition, example):
+    [version] = definition["spec"]["versions"]
+    assert problems(version["schema"]["openAPIV3Schema"], example) == []
+
+
+@pytest.mark.parametrize("example", REFUSED.values(), ids=REFUSED)
+def test_the_definition_refuses(definition, example):
+    [version] = definition["spec"]["versions"]
+    assert problems(version["schema"]["openAPIV3Schema"], example)
+
+
+def test_the_definition_is_the_one_that_other_schedulers_know(definition):
+    spec = definition["spec"]
+    assert (spec["group"], spec["scope"]) == ("scheduling.x-k8s.io", "Namespaced")
+    assert (spec["names"]["kind"], spec["names"]["plural"]) == ("ElasticQuota", "elasticquotas")
+    assert definition["metadata"]["name"] == "elasticquotas.scheduling.x-k8s.io"
+    [version] = spec["versions"]
+    assert (version["name"], version["served"], version["storage"]) == ("v1alpha1", True, True)
+    assert version["subresources"] == {"status": {}}
+
+
+def test_the_definition_says_that_its_group_is_not_approved(definition):
+    assert definition["metadata"]["annotations"]["api-approved.kubernetes.io"].startswith("unapproved, ")
+
+
+# The scheduler's configuration
+
+
+@pytest.mark.parametrize("file", CONFIGURATIONS, ids=name)
+def test_the_scheduler_asks_quotaward_for_what_protects_quotas(file):
+    [configuration] = documents(file)
+    assert configuration["apiVersion"] == "kubescheduler.config.k8s.io/v1"
+    [extender] = configuration["extenders"]
+    assert (extender["filterVerb"], extender["preemptVerb"]) == ("filter", "preempt")
+    assert "bindVerb" not in extender
+    assert extender["nodeCacheCapable"] is True
+    assert extender["ignorable"] is False
+    assert extender["httpTimeout"].endswith("s")
+
+
+@pytest.mark.parametrize("file", CONFIGURATIONS, ids=name)
+def test_the_check_of_scheduler_configurations_has_nothing_against_it(file):
+    assert checks.scheduler_configuration(file) == []
+
+
+def test_both_configurations_ask_in_the_same_way():
+    second, default = (documents(file)[0]["extenders"] for file in CONFIGURATIONS)
+    assert second == default
+
+
+def test_the_configured_address_is_the_one_that_quotaward_listens_on():
+    for file, pod in zip(CONFIGURATIONS, (deployment_pod(), static_pod()), strict=True):
+        [extender] = documents(file)[0]["extenders"]
+        listen = flags(containers(pod)["quotaward"])["listen"]
+        assert extender["urlPrefix"] == f"http://{listen}/extender"
+        assert listen.startswith("127.0.0.1:")
+
+
+def test_the_second_scheduler_has_a_name_and_a_lease_of_its_own():
+    [configuration] = documents(CONFIGURATIONS[0])
+    assert [profile["schedulerName"] for profile in configuration["profiles"]] == ["quotaward-scheduler"]
+    election = configuration["leaderElection"]
+    assert election["leaderElect"] is True
+    role = the("Role", "base/scheduler-rbac.yaml", "quotaward-scheduler:lease")
+    [rule] = role["rules"]
+    assert rule["resourceNames"] == [election["resourceName"]]
+    assert role["metadata"]["namespace"] == election["resourceNamespace"]
+
+
+# The pods
+
+
+def test_quotaward_is_a_sidecar_that_is_in_sync_before_the_scheduler_starts():
+    pod = deployment_pod()
+    [sidecar] = pod["initContainers"]
+    assert (sidecar["name"], sidecar["restartPolicy"]) == ("quotaward", "Always")
+    assert sidecar["startupProbe"]["httpGet"]["path"] == "/readyz"
+
+
+def test_the_kubelet_probes_an_address_that_it_can_reach():
+    sidecar = containers(deployment_pod())["quotaward"]
+    [port] = sidecar["ports"]
+    assert flags(sidecar)["probe-listen"] == f"0.0.0.0:{port['containerPort']}"
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert sidecar[probe]["httpGet"]["port"] == port["name"]
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        get = containers(static_pod())["quotaward"][probe]["httpGet"]
+        assert f"{get['host']}:{get['port']}" == flags(containers(static_pod())["quotaward"])["listen"]
+
+
+@pytest.mark.parametrize("pod", [deployment_pod(), static_pod()], ids=["sidecar", "static pod"])
+def test_every_container_is_restricted(pod):
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] > 0
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in containers(pod).values():
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+
+
+def test_the_scheduler_reads_the_configuration_that_is_mounted():
+    pod = deployment_pod()
+    scheduler = containers(pod)["kube-scheduler"]
+    [mount] = scheduler["volumeMounts"]
+    [volume] = pod["volumes"]
+    [generator] = yaml.safe_load((MANIFESTS / "scheduler/kustomization.yaml").read_text())["configMapGenerator"]
+    assert flags(scheduler)["config"] == f"{mount['mountPath']}/{generator['files'][0]}"
+    assert mount["name"] == volume["name"]
+    assert volume["configMap"]["name"] == generator["name"]
+
+
+def test_every_selector_finds_both_replicas():
+    deployment = the("Deployment", "base/deployment.yaml")["spec"]
+    budget = the("PodDisruptionBudget", "base/poddisruptionbudget.yaml")["spec"]
+    assert deployment["replicas"] == 2
+    selectors = [deployment["selector"], budget["selector"]]
+    selectors += [c["labelSelector"] for c in deployment["template"]["spec"]["topologySpreadConstraints"]]
+    for selector in selectors:
+        assert selector["matchLabels"].items() <= deployment["template"]["metadata"]["labels"].items()
+
+
+def test_services_of_the_namespace_do_not_become_settings_of_quotaward():
+    for pod in (deployment_pod(), static_pod()):
+        assert pod["enableServiceLinks"] is False
+
+
+def test_the_pods_do_not_wait_for_the_scheduler_that_they_are():
+    assert deployment_pod()["schedulerName"] == "default-scheduler"
+
+
+# Rights
+
+
+def test_quotaward_may_do_no_more_than_it_does():
+    rules = the("ClusterRole", "rbac/quotaward.yaml")["rules"]
+    allowed = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
+    reads = {(resource, verb) for resource in ("pods", "nodes", "elasticquotas") for verb in ("list", "watch")}
+    assert allowed == reads | {("pods/status", "patch")}
+
+
+def test_binding_is_a_right_of_its_own():
+    [rule] = the("ClusterRole", "rbac/quotaward-bind.yaml")["rules"]
+    assert rule == {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]}
+
+
+@pytest.mark.parametrize("file", FILES, ids=name)
+def test_no_role_has_wildcards(file):
+    for document in documents(file):
+        if document["kind"] in ("Role", "ClusterRole"):
+            for rule in document["rules"]:
+                assert "*" not in rule["apiGroups"] + rule["resources"] + rule["verbs"]
+
+
+# What kustomize makes of it
+
+
+@cache
+def built(directory: str) -> list[dict[str, Any]]:
+    if shutil.which("kustomize"):
+        command = ["kustomize", "build"]
+    elif shutil.which("kubectl"):
+        command = ["kubectl", "kustomize"]
+    else:
+        pytest.skip("neither kustomize nor kubectl is on this machine")
+    done = subprocess.run([*command, str(MANIFESTS / directory)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+
+def test_the_base_gives_quotawards_rights_to_the_account_of_the_pod():
+    objects = built("base")
+    [deployment] = [o for o in objects if o["kind"] == "Deployment"]
+    account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
+    assert [o["metadata"]["name"] for o in objects if o["kind"] == "ServiceAccount"] == [account]
+    for binding in (o for o in objects if o["kind"] in ("RoleBinding", "ClusterRoleBinding")):
+        subject = {"kind": "ServiceAccount", "name": account, "namespace": "quotaward-system"}
+        assert binding["subjects"] == [subject], binding["metadata"]["name"]
+    assert {"quotaward", "quotaward-bind"} <= {o["roleRef"]["name"] for o in objects if "roleRef" in o}
+
+
+def test_the_base_renames_the_configuration_and_nothing_else():
+    objects = built("base")
+    [configuration] = [o for o in objects if o["kind"] == "ConfigMap"]
+    assert configuration["data"]["config.yaml"] == (MANIFESTS / "scheduler/config.yaml").read_text()
+    [deployment] = [o for o in objects if o["kind"] == "Deployment"]
+    [volume] = deployment["spec"]["template"]["spec"]["volumes"]
+    assert volume["configMap"]["name"] == configuration["metadata"]["name"]
+    [role] = [o for o in objects if o["kind"] == "Role"]
+    assert role["rules"][0]["resourceNames"] == [
+        "quotaward-scheduler"
+    ]  # the lease's, which looked like a reference once
+
+
+def test_the_overlay_for_the_default_scheduler_gives_the_rights_to_a_certificates_user():
+    objects = built("overlays/default-scheduler")
+    assert not [o for o in objects if o["kind"] == "ServiceAccount"]
+    for binding in (o for o in objects if o["kind"] == "ClusterRoleBinding"):
+        [subject] = binding["subjects"]
+        assert (subject["kind"], subject["name"]) == ("User", "quotaward")
+    assert sum(o["kind"] == "ClusterRoleBinding" for o in objects) == 2
+
+
+def test_the_admission_policy_is_built():
+    kinds = {o["kind"] for o in built("admission")}
+    assert kinds == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+
+
+# The image
+
+
+def test_the_image_runs_as_the_user_of_the_manifests_and_holds_no_unpinned_package():
+    text = (ROOT / "Dockerfile").read_text()
+    user = deployment_pod()["securityContext"]["runAsUser"]
+    assert f"\nUSER {user}:{user}\n" in text
+    for line in text.splitlines():
+        if " install " in line:
+            assert "--require-hashes -r requirements" in line or "--no-deps /wheel/" in line, line
+    assert "HEALTHCHECK" not in text
+    assert static_pod()["securityContext"]["runAsUser"] == user
+
+
+def test_what_the_image_is_built_from_is_not_ignored():
+    kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    copied = set()
+    for line in (ROOT / "Dockerfile").read_text().splitlines():
+        if line.startswith("COPY ") and "--from" not in line:
+            copied |= set(line.split()[1:-1])
+    assert copied == kept
+    assert all((ROOT / source).exists() for source in copied)
