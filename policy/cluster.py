@@ -27,7 +27,6 @@ class Cluster:
     """Pods, nodes and elastic quotas, and who uses what.
 
     ``refused`` holds the pending pods of which the scheduler last said that one of our rules refuses them.
-    ``eased`` counts the changes after which a refused pod might be admissible.
     """
 
     def __init__(
@@ -40,7 +39,6 @@ class Cluster:
         self.nodes: dict[str, Node] = {}
         self.quotas: dict[str, dict[str, ElasticQuota]] = {}
         self.refused: dict[str, Pod] = {}
-        self.eased = 0
         self._uids: dict[tuple[str, str], str] = {}
         self._in_flight: set[str] = set()
         self._settled_at = 0.0
@@ -65,7 +63,7 @@ class Cluster:
             self._leave(pod.uid)
         else:
             self._upsert_assigned(pod, now)
-        if pod.pending and pod.unschedulable and elastic_quota.refused_by(pod.unschedulable.message):
+        if pod.pending and _refused_by_us(pod):
             self.refused[pod.uid] = pod
         else:
             self.refused.pop(pod.uid, None)
@@ -123,6 +121,16 @@ class Cluster:
             for uid in list(self._in_flight):
                 self.restore_pending(uid)
 
+    @property
+    def eased(self) -> int:
+        """Counts the changes after which a refused pod might be admissible."""
+        return self.ledger.eased
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether pods that an earlier process admitted may still arrive on nodes."""
+        return bool(self._in_flight)
+
     # What is decided
 
     def admit(self, pod: Pod, now: float) -> Refusal | None:
@@ -134,26 +142,26 @@ class Cluster:
         if known is not None and known.assigned:
             return None  # the scheduler's picture is older than ours
         self._in_flight.discard(pod.uid)  # what is being scheduled is not being bound
-        before = self.ledger.remove(pod.uid)
+        before = self.ledger.set_aside(pod.uid)
         refused = admission.refusal(self.ledger, pod, self.rules)
-        if refused is None and self._in_flight:
-            refused_if_all_arrive = admission.refusal(self.ledger, pod, self.rules, with_in_flight=True)
-            if refused_if_all_arrive is not None:
-                self.grants.release(pod.uid)
-                self.restore_pending(pod.uid)
-                raise Unsettled(refused_if_all_arrive.message)
-        if refused is None:
+        certain = refused is not None or not self.unsettled
+        in_worst_case = refused if certain else admission.refusal(self.ledger, pod, self.rules, with_in_flight=True)
+        if before is not None:
+            self.ledger.put_back(pod.uid, before)
+        if in_worst_case is None:
             self.grant(pod, now)
             return None
         self.grants.release(pod.uid)
-        if before is not None and before.kind == "granted":
-            self.eased += 1
         self.restore_pending(pod.uid)
+        if refused is None:
+            raise Unsettled(in_worst_case.message)
         return refused
 
     def grant(self, pod: Pod, now: float) -> None:
         """Counts a pod as admitted, whatever the rules say of it."""
-        self.grants.give(pod, now, self._grant_lifetime)
+        known = self.pods.get(pod.uid)
+        newest = known if known is not None and known.version > pod.version else pod
+        self.grants.give(newest, now, self._grant_lifetime)
         self.ledger.enter("granted", pod)
 
     def check(self, pod: Pod) -> Refusal | None:
@@ -161,8 +169,8 @@ class Cluster:
         known = self.pods.get(pod.uid)
         if known is not None and known.assigned:
             return None
-        before = self.ledger.remove(pod.uid)
-        refused = admission.refusal(self.ledger, pod, self.rules, with_in_flight=bool(self._in_flight))
+        before = self.ledger.set_aside(pod.uid)
+        refused = admission.refusal(self.ledger, pod, self.rules, with_in_flight=self.unsettled)
         if before is not None:
             self.ledger.put_back(pod.uid, before)
         return refused
@@ -180,7 +188,7 @@ class Cluster:
         if not pod.pending:
             where = f"on node {pod.node}" if pod.node else "no longer pending"
             return Verdict("bound", message=f"finished, {where}" if pod.finished else where)
-        before = self.ledger.remove(pod.uid)
+        before = self.ledger.set_aside(pod.uid)
         try:
             refused = admission.refusal(self.ledger, pod, self.rules)
             numbers = elastic_quota.numbers(self.ledger, pod)
@@ -202,7 +210,7 @@ class Cluster:
 
     def _upsert_pending(self, pod: Pod, before: Pod | None) -> None:
         if pod.uid in self.grants:
-            if self.grants.came_to_nothing(pod):
+            if self.grants.came_to_nothing(pod) and not _refused_by_us(pod):
                 self.grants.release(pod.uid)
                 self.restore_pending(pod.uid)
             elif self.grants.is_older(pod):
@@ -227,25 +235,25 @@ class Cluster:
         pod = self.pods.get(uid)
         if pod is None:
             self._leave(uid)
-        elif pod.nominated_node and not pod.terminating:
-            self._note_easing(self.ledger.kind(uid))
+        elif pod.pending and pod.nominated_node and not pod.terminating:
             self.ledger.enter("nominated", pod)
         else:
-            self._note_easing(self.ledger.kind(uid))
             self.ledger.remove(uid)
 
     def _leave(self, uid: str) -> None:
         """The pod holds nothing any more and will not come back."""
         self._in_flight.discard(uid)
         self.grants.forget(uid)
-        self._note_easing(self.ledger.kind(uid))
         self.ledger.remove(uid)
 
     def _put_in_force(self, namespace: str) -> None:
         """The oldest of a namespace's quotas counts, by creation and then name."""
         self.ledger.set_quota(namespace, elastic_quota.in_force(self.quotas.get(namespace, {}).values()))
-        self.eased += 1
 
-    def _note_easing(self, kind: str | None) -> None:
-        if kind is not None:
-            self.eased += 1
+
+def _refused_by_us(pod: Pod) -> bool:
+    """Whether the scheduler last said of a pod that one of our rules refuses it.
+
+    That never tells of a grant, however late it is seen: the refusal itself would have taken the grant back.
+    """
+    return pod.unschedulable is not None and elastic_quota.refused_by(pod.unschedulable.message) is not None

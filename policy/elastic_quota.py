@@ -101,12 +101,15 @@ def refusal(ledger: Ledger, pod: Pod, *, strict_borrowing: bool, with_in_flight:
     if not account.quota.readable:
         return Refusal(INVALID, TEXTS[INVALID])
     own, pooled = ledger.ahead_of(pod, account)
+    pinned: Resources = account.pinned
     if with_in_flight:
         own, pooled = total((own, account.in_flight)), total((pooled, ledger.pool.in_flight))
+        pinned = total((pinned, account.pinned_in_flight))
     exceeded = over_max(account, own, pod.request)
     if exceeded:
         return _refusal(MAX, exceeded)
     exceeded = beyond_borrowing(account, ledger.pool, own, pooled, pod, strict=strict_borrowing)
+    exceeded += beyond_pinned_min(account, ledger.pool, pinned, pod)
     return _refusal(BORROWING, exceeded) if exceeded else None
 
 
@@ -125,21 +128,30 @@ def beyond_borrowing(
 ) -> list[str]:
     """Rule 2: the resources that the pod would have to borrow and cannot.
 
-    A resource that no min names is not lent, so not checked. Within its own quota's min a pod borrows nothing. A pod
-    that may not be evicted may not borrow at all, since what it borrowed could not be taken back.
+    A resource that no min names is not lent, so not checked. Within its own quota's min a pod borrows nothing.
     """
     used, least = account.used, account.quota.min if account.quota else NOTHING
     exceeded = []
     for resource, asked in pod.request.items():
         if resource not in pool.min:
             continue
-        own_min = least.get(resource, 0)
-        within_min = not strict and used.get(resource, 0) + ahead.get(resource, 0) + asked <= own_min
+        within_min = used.get(resource, 0) + ahead.get(resource, 0) + asked <= least.get(resource, 0)
         in_pool = pool.used.get(resource, 0) + ahead_in_pool.get(resource, 0) + asked <= pool.min[resource]
-        pinned_fits = pod.preemptible or account.pinned.get(resource, 0) + asked <= own_min
-        if not ((within_min or in_pool) and pinned_fits):
+        if not in_pool and (strict or not within_min):
             exceeded.append(resource)
     return exceeded
+
+
+def beyond_pinned_min(account: Account, pool: Pool, pinned: Resources, pod: Pod) -> list[str]:
+    """Rule 2 for a pod that may not be evicted: it may not borrow, since what it borrowed could not be taken back."""
+    if pod.preemptible:
+        return []
+    least = account.quota.min if account.quota else NOTHING
+    return [
+        resource
+        for resource, asked in pod.request.items()
+        if resource in pool.min and pinned.get(resource, 0) + asked > least.get(resource, 0)
+    ]
 
 
 def numbers(ledger: Ledger, pod: Pod) -> dict[str, dict[str, int]]:
@@ -187,7 +199,7 @@ def remedies(ledger: Ledger, pod: Pod, refused: Refusal) -> tuple[Remedy, ...]:
 
 
 def _refusal(rule: str, exceeded: list[str]) -> Refusal:
-    return Refusal(rule, TEXTS[rule], tuple(sorted(exceeded)))
+    return Refusal(rule, TEXTS[rule], tuple(sorted(set(exceeded))))
 
 
 def _raise_max(target: str, resource: str, row: dict[str, int]) -> Remedy:

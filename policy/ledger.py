@@ -27,7 +27,8 @@ class Account:
 
     ``assigned``: on a node; ``granted``: admitted, and on their way to a node; ``used``: both. ``pinned`` is the part
     of used that may not be evicted. ``nominated`` holds, by priority, what waits for its nominated node. ``in_flight``
-    is what may have been admitted before this process started. ``quota`` is the elastic quota in force, if any.
+    is what may have been admitted before this process started, ``pinned_in_flight`` the part that may not be evicted.
+    ``quota`` is the elastic quota in force, if any.
     """
 
     quota: ElasticQuota | None = None
@@ -37,6 +38,7 @@ class Account:
     pinned: dict[str, int] = field(default_factory=dict)
     nominated: dict[int, dict[str, int]] = field(default_factory=dict)
     in_flight: dict[str, int] = field(default_factory=dict)
+    pinned_in_flight: dict[str, int] = field(default_factory=dict)
     nominated_in_pool: Resources = field(default_factory=dict)
 
     @property
@@ -85,9 +87,13 @@ class Entry:
 
 
 class Ledger:
-    """Entries by pod UID, and the sums that follow from them and from the quotas in force."""
+    """Entries by pod UID, and the sums that follow from them and from the quotas in force.
+
+    ``eased`` counts the changes after which some pod might be admitted that was not before.
+    """
 
     def __init__(self) -> None:
+        self.eased = 0
         self.accounts: dict[str, Account] = {}
         self.pool = Pool()
         self.entries: dict[str, Entry] = {}
@@ -95,16 +101,23 @@ class Ledger:
     def enter(self, kind: Kind, pod: Pod) -> None:
         """Notes how a pod stands, in place of how it stood before; the same twice changes nothing."""
         entry = Entry(kind, pod.namespace, pod.request, pod.priority, not pod.preemptible)
-        if self.entries.get(pod.uid) != entry:
-            self.remove(pod.uid)
-            self.put_back(pod.uid, entry)
+        before = self.entries.get(pod.uid)
+        if before == entry:
+            return
+        if before is not None:
+            self._take_out(pod.uid)
+            self.eased += _eases(before, entry)
+        self.put_back(pod.uid, entry)
 
     def remove(self, uid: str) -> Entry | None:
         """Takes a pod out; how it stood, or None if it did not stand in the ledger."""
-        entry = self.entries.pop(uid, None)
-        if entry is not None:
-            self._apply(entry, subtract)
+        entry = self._take_out(uid)
+        self.eased += entry is not None
         return entry
+
+    def set_aside(self, uid: str) -> Entry | None:
+        """Takes a pod out to look at the rest; it is to be put back."""
+        return self._take_out(uid)
 
     def put_back(self, uid: str, entry: Entry) -> None:
         """Enters a pod that does not stand in the ledger, as it stood when it was removed."""
@@ -118,6 +131,7 @@ class Ledger:
 
     def set_quota(self, namespace: str, quota: ElasticQuota | None) -> None:
         """Puts a quota in force for a namespace, in place of the one that was; None lifts it."""
+        self.eased += 1
         account = self.account(namespace)
         if account.quota is not None:
             subtract(self.pool.used, account.used)
@@ -159,6 +173,12 @@ class Ledger:
             account = self.accounts[namespace] = Account()
         return account
 
+    def _take_out(self, uid: str) -> Entry | None:
+        entry = self.entries.pop(uid, None)
+        if entry is not None:
+            self._apply(entry, subtract)
+        return entry
+
     def _apply(self, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
         account = self.account(entry.namespace)
         if entry.kind == "nominated":
@@ -168,6 +188,8 @@ class Ledger:
                 del account.nominated[entry.priority]
         elif entry.kind == "in_flight":
             change(account.in_flight, entry.request)
+            if entry.pinned:
+                change(account.pinned_in_flight, entry.request)
             if account.quota is not None:
                 change(self.pool.in_flight, entry.request)
         else:
@@ -187,3 +209,11 @@ class Ledger:
         counts = account.quota is not None and not account.over_min
         account.nominated_in_pool = total(account.nominated.values()) if counts else NOTHING
         add(self.pool.nominated, account.nominated_in_pool)
+
+
+def _eases(before: Entry, after: Entry) -> bool:
+    """Whether a pod that stands as ``after`` may leave room that it did not leave as ``before``."""
+    lighter = any(after.request.get(resource, 0) < value for resource, value in before.request.items())
+    evictable = before.pinned and not after.pinned
+    yields = after.kind == "nominated" and (before.kind != "nominated" or after.priority < before.priority)
+    return lighter or evictable or yields

@@ -27,7 +27,10 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class PodRequests:
-    """All that a pod's effective request is computed from, in thousandths."""
+    """All that a pod's effective request is computed from, in thousandths.
+
+    ``pod_level_actuated`` is None where the pod's status has no resources, and empty where it has and names none.
+    """
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -93,13 +96,17 @@ def effective_request(pod: PodRequests) -> Resources:
     name, and overhead on top. While a resize is under way the largest of what is asked for, allocated and actuated
     counts; of a resize that can never be done, what is asked for does not.
     """
+    has_pod_level = any(_of_the_pod(resource) for resource in pod.pod_level)
     if pod.resize_infeasible:
         pod = _without_what_is_asked(pod)
-    if pod.pod_level_allocated is not None and pod.pod_level_actuated is not None:
+    if pod.pod_level_allocated is not None and pod.pod_level_actuated:
         total = largest(_aggregate(pod, _asked), pod.pod_level_allocated, pod.pod_level_actuated)
-    else:
+    elif any(container.allocated is not None or container.actuated is not None for container in _all(pod)):
         total = largest(_aggregate(pod, _asked), _aggregate(pod, _allocated), _aggregate(pod, _actuated))
-    total.update(_pod_level(pod))
+    else:
+        total = _aggregate(pod, _asked)
+    if has_pod_level:
+        total.update(_pod_level(pod))
     add(total, pod.overhead)
     amounts = {name: quantity.amount(name, milli) for name, milli in total.items() if milli > 0}
     amounts["pods"] = 1
@@ -115,6 +122,10 @@ def _without_what_is_asked(pod: PodRequests) -> PodRequests:
     )
 
 
+def _all(pod: PodRequests) -> tuple[Container, ...]:
+    return pod.containers + pod.init_containers if pod.init_containers else pod.containers
+
+
 def _aggregate(pod: PodRequests, counted: Callable[[Container], MilliResources]) -> dict[str, int]:
     """The sum of containers and sidecars, or the largest init stage where that is more.
 
@@ -123,6 +134,8 @@ def _aggregate(pod: PodRequests, counted: Callable[[Container], MilliResources])
     running: dict[str, int] = {}
     for container in pod.containers:
         add(running, counted(container))
+    if not pod.init_containers:
+        return running
     sidecars: dict[str, int] = {}
     stages: list[MilliResources] = []
     for container in pod.init_containers:
@@ -153,11 +166,13 @@ def _actuated(container: Container) -> MilliResources:
 
 def _pod_level(pod: PodRequests) -> dict[str, int]:
     """Requests of the pod as a whole, which stand in place of the sum for cpu, memory and huge pages only."""
-    effective = largest(pod.pod_level, pod.pod_level_actuated or NOTHING)
+    effective = dict(pod.pod_level)
     if pod.pod_level_actuated is not None:
-        effective = largest(effective, pod.pod_level_allocated or NOTHING)
-    return {
-        resource: milli
-        for resource, milli in effective.items()
-        if resource in ("cpu", "memory") or resource.startswith("hugepages-")
-    }
+        for resource, milli in largest(pod.pod_level_actuated, pod.pod_level_allocated or NOTHING).items():
+            effective[resource] = max(milli, effective.get(resource, 0))
+    return {resource: milli for resource, milli in effective.items() if _of_the_pod(resource)}
+
+
+def _of_the_pod(resource: str) -> bool:
+    """Whether a resource can be requested for a pod as a whole."""
+    return resource in ("cpu", "memory") or resource.startswith("hugepages-")

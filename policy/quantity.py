@@ -32,6 +32,8 @@ def to_milli(quantity: Quantity) -> int:
     Grammar and rounding are those of ``resource.Quantity`` in Kubernetes' apimachinery. Numbers, which YAML manifests
     may have in place of text, are read as their decimal text.
     """
+    if isinstance(quantity, int) and not isinstance(quantity, bool):
+        return max(-LARGEST, min(quantity, LARGEST)) * 1000
     text = quantity if isinstance(quantity, str) else repr(quantity)
     match = _GRAMMAR.fullmatch(text)
     if match is None or isinstance(quantity, bool) or not (match[2] or match[3]):
@@ -84,6 +86,8 @@ def _scaled(digits: str, power: int, factor: int) -> int:
         return LARGEST * 1000
     if len(digits) + power < -_BEYOND:
         return 1
+    power += len(digits) - len(digits.rstrip("0"))
+    digits = digits.rstrip("0")
     if len(digits) > 3 * _BEYOND:  # the tail can only round up
         power += len(digits) - 3 * _BEYOND
         digits = digits[: 3 * _BEYOND - 1] + "9"

@@ -2,6 +2,7 @@
 
 from policy import admission
 from policy.cluster import Cluster
+from policy.ledger import Entry
 from policy.pod import Pod
 
 
@@ -11,7 +12,7 @@ def to_wake(cluster: Cluster) -> list[Pod]:
     At most as many as would fit: each one chosen counts against the next, as if it had been granted.
     """
     ledger = cluster.ledger
-    chosen: list[Pod] = []
+    chosen: list[tuple[Pod, Entry | None]] = []
     hopeless: set[tuple[str, int, frozenset[tuple[str, int]], bool]] = set()
     for pod in sorted(cluster.refused.values(), key=lambda pod: (-pod.priority, pod.created, pod.namespace, pod.name)):
         if pod.uid in cluster.grants or pod.terminating:
@@ -19,15 +20,16 @@ def to_wake(cluster: Cluster) -> list[Pod]:
         shape = (pod.namespace, pod.priority, frozenset(pod.request.items()), pod.preemptible)
         if shape in hopeless:  # one like it was refused, and nothing was released since
             continue
-        before = ledger.remove(pod.uid)
-        if admission.refusal(ledger, pod, cluster.rules) is None:
-            chosen.append(pod)
+        before = ledger.set_aside(pod.uid)
+        if admission.refusal(ledger, pod, cluster.rules, with_in_flight=cluster.unsettled) is None:
+            chosen.append((pod, before))
             ledger.enter("granted", pod)
         else:
             hopeless.add(shape)
             if before is not None:
                 ledger.put_back(pod.uid, before)
-    for pod in chosen:
-        ledger.remove(pod.uid)
-        cluster.restore_pending(pod.uid)
-    return chosen
+    for pod, before in chosen:
+        ledger.set_aside(pod.uid)
+        if before is not None:
+            ledger.put_back(pod.uid, before)
+    return [pod for pod, _ in chosen]

@@ -5,8 +5,11 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from msgspec import Struct, field
+import msgspec
+from msgspec import Raw, Struct, field
 
+from app.store.placement import NULL, Volume, constraints_of
+from policy.constraints import Constraints, HostPort, Taint
 from policy.elastic_quota import ElasticQuota, elastic_quota
 from policy.node import Node
 from policy.pod import Container, Pod, PodRequests, Unschedulable, effective_request
@@ -34,6 +37,13 @@ class Annotations(Struct, gc=False):
     preemptible: Any = field(name=PREEMPTIBLE, default=None)
 
 
+class OwnerReference(Struct, gc=False):
+    """What is read of an owner reference."""
+
+    kind: str = ""
+    controller: bool | None = None
+
+
 class Metadata(Struct, rename="camel", gc=False):
     """What is read of an object's metadata."""
 
@@ -43,7 +53,9 @@ class Metadata(Struct, rename="camel", gc=False):
     resource_version: str | None = None
     creation_timestamp: datetime | None = None
     deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
     annotations: Annotations | None = None
+    owner_references: list[OwnerReference] | None = None
 
 
 class Requirements(Struct, gc=False):
@@ -52,12 +64,21 @@ class Requirements(Struct, gc=False):
     requests: ResourceList | None = None
 
 
+class Port(Struct, rename="camel", gc=False):
+    """What is read of a container's port."""
+
+    host_port: int | None = None
+    protocol: str | None = None
+    host_ip: str | None = field(name="hostIP", default=None)
+
+
 class ContainerSpec(Struct, rename="camel", gc=False):
     """What is read of a container."""
 
     name: str = ""
     resources: Requirements | None = None
     restart_policy: str | None = None
+    ports: list[Port] | None = None
 
 
 class PodSpec(Struct, rename="camel", gc=False):
@@ -69,6 +90,13 @@ class PodSpec(Struct, rename="camel", gc=False):
     overhead: ResourceList | None = None
     resources: Requirements | None = None
     priority: int | None = None
+    preemption_policy: str | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Raw = NULL
+    tolerations: Raw = NULL
+    topology_spread_constraints: Raw = NULL
+    volumes: list[Volume] | None = None
+    resource_claims: list[Any] | None = None
 
 
 class PodCondition(Struct, gc=False):
@@ -92,6 +120,7 @@ class PodStatus(Struct, rename="camel", gc=False):
     """What is read of a pod's status."""
 
     phase: str | None = None
+    start_time: datetime | None = None
     nominated_node_name: str | None = None
     conditions: list[PodCondition] | None = None
     container_statuses: list[ContainerStatus] | None = None
@@ -114,10 +143,26 @@ class NodeStatus(Struct, gc=False):
     allocatable: ResourceList | None = None
 
 
+class TaintObject(Struct, gc=False):
+    """A taint of a node."""
+
+    key: str = ""
+    value: str | None = None
+    effect: str = ""
+
+
+class NodeSpec(Struct, gc=False):
+    """What is read of a node's spec."""
+
+    unschedulable: bool | None = None
+    taints: list[TaintObject] | None = None
+
+
 class NodeObject(Struct, gc=False):
     """A Node."""
 
     metadata: Metadata
+    spec: NodeSpec | None = None
     status: NodeStatus | None = None
 
 
@@ -156,6 +201,11 @@ def pod_of(obj: PodObject) -> Pod:
         unschedulable=_unschedulable(status.conditions),
         created=seconds(meta.creation_timestamp),
         version=version_of(meta),
+        labels=_labels(meta.labels),
+        constraints=_constraints(meta, spec),
+        owner=next((owner.kind for owner in meta.owner_references or () if owner.controller), ""),
+        started=seconds(status.start_time),
+        may_preempt=spec.preemption_policy != "Never",
     )
 
 
@@ -163,7 +213,14 @@ def node_of(obj: NodeObject) -> Node:
     """The node as the rules see it. Raises InvalidObject."""
     allocatable = obj.status.allocatable if obj.status else None
     milli = _milli(allocatable, "status.allocatable")
-    return Node(obj.metadata.name, {resource: amount(resource, value) for resource, value in milli.items()})
+    spec = obj.spec or NodeSpec()
+    return Node(
+        obj.metadata.name,
+        {resource: amount(resource, value) for resource, value in milli.items()},
+        obj.metadata.labels or {},
+        tuple(Taint(taint.key, taint.value or "", taint.effect) for taint in spec.taints or ()),
+        bool(spec.unschedulable),
+    )
 
 
 def elastic_quota_of(obj: ElasticQuotaObject) -> ElasticQuota:
@@ -197,8 +254,46 @@ def _shared(items: tuple[tuple[str, int], ...]) -> Resources:
     return dict(items)
 
 
+@lru_cache(maxsize=8192)
+def _shared_labels(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """One map for all the pods that are labelled the same."""
+    return dict(items)
+
+
+def _labels(given: dict[str, str] | None) -> Mapping[str, str]:
+    return _shared_labels(tuple(given.items())) if given else _shared_labels(())
+
+
+def _constraints(meta: Metadata, spec: PodSpec) -> Constraints:
+    """Raises InvalidObject for affinity, tolerations or spreading that are not shaped as in Kubernetes."""
+    ports = [
+        HostPort(port.host_port, port.protocol or "TCP", port.host_ip or "")
+        for container in (*(spec.containers or ()), *(spec.init_containers or ()))
+        for port in container.ports or ()
+        if port.host_port
+    ]
+    undecidable: tuple[str, ...] = ()
+    if any(volume.bound for volume in spec.volumes or ()):
+        undecidable += ("a volume that may be bound to nodes",)
+    if spec.resource_claims:
+        undecidable += ("a resource claim",)
+    try:
+        return constraints_of(
+            meta.namespace or "",
+            meta.labels or {},
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            spec.topology_spread_constraints,
+            ports,
+            undecidable,
+        )
+    except msgspec.ValidationError as error:
+        raise InvalidObject("spec", f"affinity, tolerations or topologySpreadConstraints: {error}") from error
+
+
 def _requests_of(spec: PodSpec, status: PodStatus) -> PodRequests:
-    resized = status.resources.requests if status.resources else None
+    resized = None if status.resources is None else status.resources.requests or {}
     return PodRequests(
         containers=_containers(spec.containers, status.container_statuses, "spec.containers"),
         init_containers=_containers(spec.init_containers, status.init_container_statuses, "spec.initContainers"),
@@ -216,9 +311,11 @@ def _requests_of(spec: PodSpec, status: PodStatus) -> PodRequests:
 def _containers(
     specs: list[ContainerSpec] | None, statuses: list[ContainerStatus] | None, path: str
 ) -> tuple[Container, ...]:
-    by_name = {status.name: status for status in statuses or ()}
+    if not specs:
+        return ()
+    by_name = {status.name: status for status in statuses} if statuses else {}
     result = []
-    for index, spec in enumerate(specs or ()):
+    for index, spec in enumerate(specs):
         where = f"{path}[{index}].resources.requests"
         requests = _milli(spec.resources.requests if spec.resources else None, where)
         status = by_name.get(spec.name)
@@ -230,8 +327,10 @@ def _containers(
 
 def _milli(quantities: Mapping[str, Quantity] | None, path: str) -> dict[str, int]:
     """Quantities in thousandths. Raises InvalidObject for one that cannot be read or is negative."""
-    result = {}
-    for resource, quantity in (quantities or {}).items():
+    result: dict[str, int] = {}
+    if not quantities:
+        return result
+    for resource, quantity in quantities.items():
         try:
             value = to_milli(quantity)
         except InvalidQuantity as error:

@@ -1,0 +1,208 @@
+"""Where a pod may go: the parts of a pod's spec that forbid nodes, to the constraints of the rules.
+
+Pods of one template have these parts in common to the byte, so what was translated once is shared.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from policy.constraints import (
+    UNCONSTRAINED,
+    Constraints,
+    HostPort,
+    NodeTerm,
+    PodTerm,
+    Requirement,
+    Selector,
+    Spread,
+    Toleration,
+)
+
+NULL = Raw(b"null")
+
+
+class Volume(Struct, rename="camel", gc=False):
+    """The sources of a volume that can bind it to nodes; all others go anywhere."""
+
+    persistent_volume_claim: Any = None
+    ephemeral: Any = None
+    gce_persistent_disk: Any = None
+    aws_elastic_block_store: Any = None
+    azure_disk: Any = None
+    iscsi: Any = None
+    rbd: Any = None
+
+    @property
+    def bound(self) -> bool:
+        """Whether only some nodes may do for it."""
+        return any(getattr(self, field) is not None for field in self.__struct_fields__)
+
+
+class _Expression(Struct, gc=False):
+    key: str
+    operator: str
+    values: list[str] | None = None
+
+
+class _LabelSelector(Struct, rename="camel", gc=False):
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[_Expression] | None = None
+
+
+class _NodeTerm(Struct, rename="camel", gc=False):
+    match_expressions: list[_Expression] | None = None
+    match_fields: list[_Expression] | None = None
+
+
+class _NodeSelector(Struct, rename="camel", gc=False):
+    node_selector_terms: list[_NodeTerm] | None = None
+
+
+class _NodeAffinity(Struct, gc=False):
+    required: _NodeSelector | None = msgspec.field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
+
+
+class _PodTerm(Struct, rename="camel", gc=False):
+    topology_key: str = ""
+    label_selector: _LabelSelector | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: _LabelSelector | None = None
+
+
+class _PodAffinity(Struct, gc=False):
+    required: list[_PodTerm] | None = msgspec.field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
+
+
+class _Affinity(Struct, rename="camel", gc=False):
+    node_affinity: _NodeAffinity | None = None
+    pod_affinity: _PodAffinity | None = None
+    pod_anti_affinity: _PodAffinity | None = None
+
+
+class _Toleration(Struct, gc=False):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class _Spread(Struct, rename="camel", gc=False):
+    topology_key: str = ""
+    max_skew: int = 1
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: _LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] | None = None
+
+
+_affinity = msgspec.json.Decoder(_Affinity | None)
+_tolerations = msgspec.json.Decoder(list[_Toleration] | None)
+_spreads = msgspec.json.Decoder(list[_Spread] | None)
+
+
+def constraints_of(
+    namespace: str,
+    labels: Mapping[str, str],
+    node_selector: Mapping[str, str] | None,
+    affinity: Raw,
+    tolerations: Raw,
+    spread: Raw,
+    host_ports: Iterable[HostPort],
+    undecidable: tuple[str, ...],
+) -> Constraints:
+    """The constraints of a pod. Raises msgspec.MsgspecError where its parts are not shaped as in Kubernetes."""
+    spread_bytes = bytes(spread)
+    return _translated(
+        namespace if affinity != NULL else "",
+        tuple(labels.items()) if b"matchLabelKeys" in spread_bytes else (),
+        tuple((node_selector or {}).items()),
+        bytes(affinity),
+        bytes(tolerations),
+        spread_bytes,
+        tuple(host_ports),
+        undecidable,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _translated(
+    namespace: str,
+    labels: tuple[tuple[str, str], ...],
+    node_selector: tuple[tuple[str, str], ...],
+    affinity_bytes: bytes,
+    toleration_bytes: bytes,
+    spread_bytes: bytes,
+    host_ports: tuple[HostPort, ...],
+    undecidable: tuple[str, ...],
+) -> Constraints:
+    affinity = _affinity.decode(affinity_bytes) or _Affinity()
+    required = affinity.node_affinity.required if affinity.node_affinity else None
+    near, apart = _terms(affinity.pod_affinity), _terms(affinity.pod_anti_affinity)
+    if any(term.namespace_selector and _selector(term.namespace_selector).requirements for term in near + apart):
+        undecidable += ("pod affinity that selects namespaces by label",)
+    constraints = Constraints(
+        node_selector=node_selector,
+        node_terms=None if required is None else tuple(_node_term(term) for term in required.node_selector_terms or ()),
+        tolerations=tuple(
+            Toleration(given.key or "", given.operator or "Equal", given.value or "", given.effect or "")
+            for given in _tolerations.decode(toleration_bytes) or ()
+        ),
+        host_ports=host_ports,
+        affinity=tuple(_pod_term(term, namespace) for term in near),
+        anti_affinity=tuple(_pod_term(term, namespace) for term in apart),
+        spread=tuple(
+            _spread(given, dict(labels))
+            for given in _spreads.decode(spread_bytes) or ()
+            if given.when_unsatisfiable == "DoNotSchedule"
+        ),
+        undecidable=undecidable,
+    )
+    return UNCONSTRAINED if constraints == UNCONSTRAINED else constraints
+
+
+def _terms(affinity: _PodAffinity | None) -> list[_PodTerm]:
+    return affinity.required or [] if affinity else []
+
+
+def _requirements(expressions: list[_Expression] | None) -> tuple[Requirement, ...]:
+    return tuple(Requirement(given.key, given.operator, tuple(given.values or ())) for given in expressions or ())
+
+
+def _selector(given: _LabelSelector) -> Selector:
+    labels = tuple(Requirement(key, "In", (value,)) for key, value in sorted((given.match_labels or {}).items()))
+    return Selector(labels + _requirements(given.match_expressions))
+
+
+def _node_term(given: _NodeTerm) -> NodeTerm:
+    return NodeTerm(_requirements(given.match_expressions), _requirements(given.match_fields))
+
+
+def _pod_term(given: _PodTerm, own_namespace: str) -> PodTerm:
+    namespaces = frozenset(given.namespaces or ())
+    if given.namespace_selector is not None:
+        everywhere = not _selector(given.namespace_selector).requirements
+        named = None if everywhere else namespaces
+    else:
+        named = namespaces or frozenset((own_namespace,))
+    return PodTerm(_selector(given.label_selector) if given.label_selector else None, given.topology_key, named)
+
+
+def _spread(given: _Spread, labels: Mapping[str, str]) -> Spread:
+    selector = _selector(given.label_selector) if given.label_selector else None
+    if selector is not None and given.match_label_keys:  # the API server merges them from 1.34; twice does no harm
+        own = tuple(Requirement(key, "In", (labels[key],)) for key in given.match_label_keys if key in labels)
+        selector = Selector(selector.requirements + own)
+    return Spread(
+        topology_key=given.topology_key,
+        max_skew=given.max_skew,
+        selector=selector,
+        min_domains=given.min_domains or 1,
+        honor_node_affinity=given.node_affinity_policy != "Ignore",
+        honor_taints=given.node_taints_policy == "Honor",
+    )
