@@ -168,8 +168,9 @@ def _pod_level(pod: PodRequests) -> dict[str, int]:
     """Requests of the pod as a whole, which stand in place of the sum for cpu, memory and huge pages only."""
     effective = dict(pod.pod_level)
     if pod.pod_level_actuated is not None:
-        for resource, milli in largest(pod.pod_level_actuated, pod.pod_level_allocated or NOTHING).items():
-            effective[resource] = max(milli, effective.get(resource, 0))
+        for status in (pod.pod_level_actuated, pod.pod_level_allocated or NOTHING):
+            for resource, milli in status.items():
+                effective[resource] = max(milli, effective.get(resource, 0))
     return {resource: milli for resource, milli in effective.items() if _of_the_pod(resource)}
 
 
