@@ -42,6 +42,8 @@ class Cluster:
         self._uids: dict[tuple[str, str], str] = {}
         self._in_flight: set[str] = set()
         self._settled_at = 0.0
+        self._somebody_else_granted = False
+        self._asked_at = float("-inf")
         self._grant_lifetime = grant_lifetime
         self._settle_time = settle_time
 
@@ -62,7 +64,7 @@ class Cluster:
         elif pod.finished:
             self._leave(pod.uid)
         else:
-            self._upsert_assigned(pod, now)
+            self._upsert_assigned(pod, before, now)
         if pod.pending and _refused_by_us(pod):
             self.refused[pod.uid] = pod
         else:
@@ -102,10 +104,10 @@ class Cluster:
             self._put_in_force(namespace)
 
     def suspect_pending(self, now: float) -> None:
-        """To be called when a picture of the world is complete for the first time in the life of this process.
+        """Takes every pod without a node for one that somebody else may have admitted, and may be binding now.
 
-        An earlier process may have admitted any pod that has no node yet, and its binding may be on its way. Until
-        things have settled such pods count, where it matters, as if they had been (see admit).
+        That is so after a start, and when the scheduler turns to this process after it had turned to another. Until
+        things have settled such pods count, where it matters, as if they had been admitted (see admit).
         """
         for pod in self.pods.values():
             if pod.pending and pod.uid not in self.grants:
@@ -141,6 +143,9 @@ class Cluster:
         known = self.pods.get(pod.uid)
         if known is not None and known.assigned:
             return None  # the scheduler's picture is older than ours
+        if self._somebody_else_granted and now - self._asked_at > self._settle_time > 0:
+            self.suspect_pending(now)
+        self._somebody_else_granted, self._asked_at = False, now
         self._in_flight.discard(pod.uid)  # what is being scheduled is not being bound
         before = self.ledger.set_aside(pod.uid)
         refused = admission.refusal(self.ledger, pod, self.rules)
@@ -222,10 +227,12 @@ class Cluster:
         else:
             self.restore_pending(pod.uid)
 
-    def _upsert_assigned(self, pod: Pod, now: float) -> None:
+    def _upsert_assigned(self, pod: Pod, before: Pod | None, now: float) -> None:
         if pod.uid in self._in_flight:
             self._in_flight.discard(pod.uid)
             self._settled_at = now + self._settle_time  # where one came from there may be more
+        elif before is not None and before.pending and pod.uid not in self.grants:
+            self._somebody_else_granted = True
         self.grants.forget(pod.uid)
         self.ledger.enter("assigned", pod)
 

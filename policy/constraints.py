@@ -4,8 +4,11 @@ Only what can forbid a node stands here; preferences do not. Sources: the in-tre
 (NodeName, NodeUnschedulable, NodeAffinity, TaintToleration, NodePorts, InterPodAffinity, PodTopologySpread).
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +132,15 @@ def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
 
 
 def _compare(requirement: Requirement, value: str | None) -> bool:
-    try:
-        left, right = int(value or ""), int(requirement.values[0])
-    except (ValueError, IndexError):
+    left, right = _integer(value), _integer(*requirement.values[:1])
+    if left is None or right is None:
         return False
     return left > right if requirement.operator == "Gt" else left < right
+
+
+def _integer(text: str | None = None) -> int | None:
+    """A label's value as Kubernetes reads it: decimal digits, within 64 bits."""
+    if text is None or not _DECIMAL.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None

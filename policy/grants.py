@@ -7,7 +7,7 @@ grants come to nothing again and again gets them for less and less time, so that
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from policy.pod import Pod, Unschedulable
+from policy.pod import Pod
 
 SHORTEST = 1.0  # seconds: a binding that is on its way should still find its grant
 SAME_ATTEMPT = 1.0  # seconds: the scheduler asks up to twice in one attempt (first for the nominated node)
@@ -15,15 +15,11 @@ SAME_ATTEMPT = 1.0  # seconds: the scheduler asks up to twice in one attempt (fi
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A grant, given at ``given`` and ending at ``deadline`` (seconds on the caller's clock).
+    """A grant of a pod as it was then; given at ``given``, it ends at ``deadline`` (seconds on the caller's clock)."""
 
-    ``unschedulable`` and ``version`` are those of the pod in the request that was granted.
-    """
-
+    pod: Pod
     given: float
     deadline: float
-    unschedulable: Unschedulable | None
-    version: int
 
 
 class Grants:
@@ -40,13 +36,18 @@ class Grants:
     def __len__(self) -> int:
         return len(self._grants)
 
+    def pod(self, uid: str) -> Pod | None:
+        """The pod as it was granted, if it holds a grant."""
+        grant = self._grants.get(uid)
+        return grant.pod if grant else None
+
     def give(self, pod: Pod, now: float, lifetime: float) -> None:
         """Grants a pod, anew if it holds a grant: that it is asked for again means that the earlier came to nothing."""
         earlier = self._grants.get(pod.uid)
         if earlier is not None and now - earlier.given > SAME_ATTEMPT:
             self._fail(pod.uid)
         deadline = now + max(lifetime / 2 ** self._failures.get(pod.uid, 0), SHORTEST)
-        self._grants[pod.uid] = Grant(now, deadline, pod.unschedulable, pod.version)
+        self._grants[pod.uid] = Grant(pod, now, deadline)
         heappush(self._deadlines, (deadline, pod.uid))
 
     def release(self, uid: str) -> None:
@@ -64,15 +65,15 @@ class Grants:
         So it does when the scheduler has said something else of it than what stood in the granted request. What is
         older than that request shows nothing.
         """
-        grant = self._grants.get(pod.uid)
-        if grant is None or pod.unschedulable is None or self.is_older(pod):
+        granted = self.pod(pod.uid)
+        if granted is None or pod.unschedulable is None or self.is_older(pod):
             return False
-        return pod.unschedulable != grant.unschedulable
+        return pod.unschedulable != granted.unschedulable
 
     def is_older(self, pod: Pod) -> bool:
         """Whether a pod is seen here as it was before its grant was asked for: a watch may lag behind the scheduler."""
-        grant = self._grants.get(pod.uid)
-        return grant is not None and 0 < pod.version <= grant.version
+        granted = self.pod(pod.uid)
+        return granted is not None and 0 < pod.version <= granted.version
 
     def expire(self, now: float) -> list[str]:
         """Ends the grants whose time is over; the UIDs of their pods."""

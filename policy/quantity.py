@@ -25,7 +25,7 @@ class InvalidQuantity(ValueError):
     """The text is not a Kubernetes quantity."""
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=8192, typed=True)  # True is no quantity, although it equals 1
 def to_milli(quantity: Quantity) -> int:
     """The quantity in thousandths, rounded away from zero, capped at ±LARGEST units. Raises InvalidQuantity.
 

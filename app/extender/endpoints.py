@@ -61,6 +61,7 @@ class Extender:
     def prioritize(self, body: bytes) -> Answer:
         """Scores of the candidate nodes; a node that is not named scores 0, so none means no preference."""
         wire.read_args(body)
+        self._ensure_ready()
         return "neutral", wire.NO_SCORES
 
     def preempt(self, body: bytes) -> Answer:
@@ -79,7 +80,8 @@ class Extender:
         """Binds the pod, after a last check of the ledger: the grant of the pod may have ended meanwhile."""
         args = wire.read_binding(body)
         self._ensure_ready()
-        pod = self.store.cluster.pods.get(args.PodUID)
+        cluster = self.store.cluster
+        pod = cluster.pods.get(args.PodUID) or cluster.grants.pod(args.PodUID)  # the watch may lag behind the scheduler
         if pod is None or (pod.namespace, pod.name) != (args.PodNamespace, args.PodName):
             return "failed", wire.binding_failed("the pod is not known")
         refused = self._admit_again(pod)

@@ -4,6 +4,7 @@ Keys are PascalCase without exception (k8s.io/kube-scheduler/extender/v1). Of a 
 decoded; the candidate nodes stay bytes, since most replies hand them back as they came.
 """
 
+import re
 from typing import TypeVar
 
 import msgspec
@@ -14,6 +15,8 @@ from app.store.objects import InvalidObject, Metadata, PodObject, pod_of
 from policy.pod import Pod
 
 T = TypeVar("T")
+
+_MISSING = re.compile("missing required field `([^`]+)`")
 
 NULL = Raw(b"null")
 
@@ -32,7 +35,7 @@ class MetaPod(Struct, gc=False):
     UID: str
 
 
-class MetaVictims(Struct, rename="pascal", gc=False):
+class MetaVictims(Struct, rename={"pods": "Pods"}, gc=False):
     """The proposed victims on a node, under ``nodeCacheCapable: true``."""
 
     pods: list[MetaPod] | None = None
@@ -43,7 +46,7 @@ class _VictimPod(Struct, gc=False):
     metadata: Metadata
 
 
-class Victims(Struct, rename="pascal", gc=False):
+class Victims(Struct, rename={"pods": "Pods"}, gc=False):
     """The proposed victims on a node, as whole pods."""
 
     pods: list[_VictimPod] | None = None
@@ -101,6 +104,8 @@ _encoder = msgspec.json.Encoder()
 
 def read_args(body: bytes) -> ExtenderArgs:
     """A request of filter or prioritize. Raises Problem (400) that names the field at fault."""
+    if not body.isascii():
+        _ensure_text(body)
     args = _decode(_args, body)
     if not _is_given(args.node_names, b"[", "NodeNames") and not _is_given(args.nodes, b"{", "Nodes"):
         raise Problem(400, "neither NodeNames nor Nodes is given", field="NodeNames")
@@ -161,11 +166,22 @@ def _decode(decoder: msgspec.json.Decoder[T], body: bytes | Raw, within: str = "
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         problem, _, path = str(error).partition(" - at `$")
-        raise Problem(400, problem, field=(within + path.rstrip("`")).lstrip(".") or None) from error
+        field = within + path.rstrip("`")
+        if missing := _MISSING.search(problem):
+            field = f"{field}.{missing[1]}"
+        raise Problem(400, problem, field=field.lstrip(".") or None) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Problem(400, f"the body is not JSON: {error}") from error
     except RecursionError as error:
         raise Problem(400, "the body is nested too deeply") from error
+
+
+def _ensure_text(body: bytes) -> None:
+    """What is handed back as bytes must be text; what is decoded is looked at anyway."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise Problem(400, f"the body is not JSON: {error}") from error
 
 
 def _is_given(raw: Raw, opening: bytes, field: str) -> bool:

@@ -1,0 +1,151 @@
+"""Which nodes a pod fits, as kube-scheduler 1.37 would decide it.
+
+Three questions: ``suitable``, what no eviction can change; ``fits``, where the pod would be placed now; ``fits_on``,
+whether it would be placed on one node if some pods were gone. The last is asked over and over by a search for
+victims, so what it needs is worked out once per pod and kept until the table changes.
+
+The scheduler heeds pods that are expected on a node only if they are not less important than the pod, and so does this.
+Volumes and resource claims are not judged here: ``undecidable`` names them, and what it names must be asked first.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policy.constraints import HostPort
+from policy.node_table import Mask, NodeTable, Site
+from policy.pod import Pod
+from policy.quantity import LARGEST
+from policy.resources import NOTHING
+from policy.suitability import accepting, accepts
+from policy.topology import Demands, demands_of
+
+_EVERY_ADDRESS = ("", "0.0.0.0")  # noqa: S104 - compared with, not listened on
+_MOST_KEPT = 256
+
+
+def undecidable(pod: Pod) -> str:
+    """A sentence that names what keeps us from deciding where the pod fits; empty if nothing does."""
+    reasons = ", ".join(pod.constraints.undecidable)
+    return f"Where the pod fits cannot be decided here: {reasons}" if reasons else ""
+
+
+def suitable(table: NodeTable, pod: Pod) -> Mask:
+    """Nodes that could take the pod if they were empty and it were alone: its constraints on nodes, and their size.
+
+    Where the pod stands already does not matter.
+    """
+    return accepting(table, pod.constraints) & _at_least(table, table.allocatable, pod)
+
+
+def suitable_on(table: NodeTable, pod: Pod, node_name: str) -> bool:
+    """Whether this node is ``suitable``."""
+    node = table.node(node_name)
+    if node is None or not accepts(node, pod.constraints):
+        return False
+    sizes = ((min(node.allocatable.get(resource, 0), LARGEST), amount) for resource, amount in pod.request.items())
+    return all(there >= amount for there, amount in sizes if amount > 0)
+
+
+def fits(table: NodeTable, pod: Pod) -> Mask:
+    """Nodes where the pod would be placed now. If it is in the table itself, as if it were not."""
+    question = _question(table, pod)
+    room = _at_least(table, table.free, pod)
+    for uid in question.overlooked:
+        placed = table.placed(uid)
+        if placed and placed.site.row >= 0:
+            room[placed.site.row] = _has_room(placed.site, question, question.overlooked)
+    mask = accepting(table, pod.constraints) & room
+    for port in pod.constraints.host_ports:
+        for taker in table.takers_of(port.protocol, port.port):
+            if taker.site.row >= 0 and taker.pod.uid not in question.overlooked and _takes(taker.pod, port):
+                mask[taker.site.row] = False
+    if question.demands is not None:
+        question.demands.restrict(mask)
+    return mask
+
+
+def fits_on(table: NodeTable, pod: Pod, node_name: str, without: Collection[str]) -> bool:
+    """Whether the pod would be placed on this node if these pods, on whatever nodes, were gone."""
+    site = table.site(node_name)
+    if site is None or site.node is None:
+        return False
+    question = _question(table, pod)
+    gone = frozenset(without) | question.overlooked
+    if not _has_room(site, question, gone) or not accepts(site.node, pod.constraints):
+        return False
+    if pod.constraints.host_ports and not _has_ports(site, pod, gone):
+        return False
+    return question.demands is None or question.demands.allow(site.row, gone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is known about a pod once it was asked about, while the table stays as it is."""
+
+    pod: Pod
+    need: tuple[tuple[str, int], ...]
+    overlooked: frozenset[str]
+    demands: Demands | None
+
+
+def _question(table: NodeTable, pod: Pod) -> _Question:
+    known: _Question | None = table.memo.get(pod.uid)
+    if known is None or known.pod is not pod:
+        overlooked = frozenset(_overlooked(table, pod))
+        need = tuple((resource, amount) for resource, amount in pod.request.items() if amount > 0)
+        known = _Question(pod, need, overlooked, demands_of(table, pod, overlooked))
+        if len(table.memo) >= _MOST_KEPT:
+            table.memo.clear()
+        table.memo[pod.uid] = known
+    return known
+
+
+def _overlooked(table: NodeTable, pod: Pod) -> Iterable[str]:
+    """The pods in the table that do not count for this one: itself, and less important ones that only are expected."""
+    if table.placed(pod.uid):
+        yield pod.uid
+    yield from (uid for uid, each in table.expected.items() if each.pod.priority < pod.priority)
+
+
+def _at_least(table: NodeTable, there: NDArray[np.int64], pod: Pod) -> Mask:
+    """The rows that have what the pod requests. What it requests nothing of is not looked at, however short it is."""
+    mask = np.ones(len(table.names), np.bool_)
+    for resource, amount in pod.request.items():
+        column = table.columns.get(resource)
+        if amount > LARGEST or (column is None and amount > 0):
+            mask[:] = False
+        elif column is not None and amount > 0:
+            mask &= there[:, column] >= amount
+    return mask
+
+
+def _has_room(site: Site, question: _Question, gone: Collection[str]) -> bool:
+    """The same for one node, without the pods that are gone."""
+    freed = [pod.request for uid, pod in site.pods.items() if uid in gone] if gone else ()
+    allocatable = site.node.allocatable if site.node else NOTHING
+    for resource, amount in question.need:
+        left = min(allocatable.get(resource, 0), LARGEST) - site.used.get(resource, 0)
+        for request in freed:
+            if left >= amount:
+                break
+            left += request.get(resource, 0)
+        if left < amount:
+            return False
+    return True
+
+
+def _has_ports(site: Site, pod: Pod, gone: Collection[str]) -> bool:
+    others = [other for uid, other in site.pods.items() if other.constraints.host_ports and uid not in gone]
+    return not any(_takes(other, port) for port in pod.constraints.host_ports for other in others)
+
+
+def _takes(pod: Pod, port: HostPort) -> bool:
+    """Whether a pod takes a port of its node: at the same address, or one of both at every address."""
+    return any(
+        (taken.protocol, taken.port) == (port.protocol, port.port)
+        and (taken.address == port.address or not {taken.address, port.address}.isdisjoint(_EVERY_ADDRESS))
+        for taken in pod.constraints.host_ports
+    )

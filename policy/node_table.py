@@ -1,0 +1,289 @@
+"""Nodes as rows of numbers, and the pods on them: what the questions of ``fit`` are asked of.
+
+A search asks thousands of nodes at once, so what nodes have and what pods use stand in arrays (a row per node, a
+column per resource), and the values of a label as a code per row. Beside them stands what pods demand of each other,
+by the little that a question needs of it: pods by namespace, takers of a port, pods that keep others away.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policy.constraints import PodTerm
+from policy.node import Node
+from policy.pod import Pod
+from policy.quantity import LARGEST
+from policy.resources import Resources
+
+Mask = NDArray[np.bool_]
+"""One answer per row."""
+
+_NOBODY: Mapping[str, Pod] = {}
+_FIRST_ROWS, _FIRST_COLUMNS = 64, 8
+
+
+@dataclass(slots=True)
+class Site:
+    """A node as far as it is known, and the pods that stand on it or are expected there."""
+
+    name: str
+    node: Node | None = None
+    row: int = -1
+    pods: dict[str, Pod] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Placed:
+    """A pod on a site. ``stands``: it is there; otherwise it is expected, and nobody may rely on it yet."""
+
+    pod: Pod
+    site: Site
+    stands: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The values of something over all nodes: a code per row, -1 where a node has none."""
+
+    codes: NDArray[np.intp]
+    index: Mapping[Any, int]
+
+    def where(self, verdicts: Iterable[bool], *, absent: bool) -> Mask:
+        """The verdict of each row's value; verdicts stand in the order of ``index``."""
+        return np.array([*verdicts, absent], dtype=np.bool_)[self.codes]
+
+
+class NodeTable:
+    """All nodes, and the pods that stand on them or are expected there. It changes at once, by small steps."""
+
+    def __init__(self) -> None:
+        """An empty table."""
+        self.names: list[str] = []
+        self.rows: dict[str, int] = {}
+        self.columns: dict[str, int] = {}
+        self.expected: dict[str, Placed] = {}
+        self.memo: dict[Hashable, Any] = {}
+        """What has been worked out of the table as it stands: emptied by every change that could matter to it."""
+        self.memo_of_nodes: dict[Hashable, Any] = {}
+        """The same of labels, taints and names of nodes alone: emptied when one of these changes."""
+        self._allocatable = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
+        self._used = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
+        self._sites: dict[str, Site] = {}
+        self._placed: dict[str, Placed] = {}
+        self._by_namespace: dict[str, dict[str, Placed]] = {}
+        self._by_port: dict[tuple[str, int], dict[str, Placed]] = {}
+        self._by_term: dict[PodTerm, dict[str, Placed]] = {}
+
+    def upsert_node(self, node: Node) -> None:
+        """A node is there, or has changed. Pods that were put on it before it was known count from now on."""
+        site = self._site(node.name)
+        old, site.node = site.node, node
+        if old is None:
+            self._append(site)
+        if old is None or (old.labels, old.taints, old.unschedulable) != (node.labels, node.taints, node.unschedulable):
+            self._forget(nodes=True)
+        if old is None or old.allocatable != node.allocatable:
+            columns = [self._column(resource) for resource in node.allocatable]
+            self._allocatable[site.row] = 0
+            self._allocatable[site.row, columns] = [min(amount, LARGEST) for amount in node.allocatable.values()]
+
+    def delete_node(self, name: str) -> None:
+        """A node is gone. The pods that are still put on it are kept, and count when it comes back."""
+        site = self._sites.get(name)
+        if site is None or site.node is None:
+            return
+        last = self._sites[self.names[-1]]
+        for array in (self._allocatable, self._used):
+            array[site.row] = array[last.row]
+            array[last.row] = 0
+        self.names[site.row] = last.name
+        self.rows[last.name] = last.row = site.row
+        self.names.pop()
+        del self.rows[name]
+        site.node, site.row = None, -1
+        self._forget(nodes=True)
+        self._drop_if_empty(site)
+
+    def add(self, pod: Pod, node_name: str | None = None) -> None:
+        """A pod stands on its node; or, where it has none yet, it is expected on this one.
+
+        What was known of the pod before is replaced. One that has finished, or has no node at all, is removed.
+        """
+        name, stands = pod.node or node_name or "", bool(pod.node)
+        known = self._placed.get(pod.uid)
+        if known is not None and known.site.name == name and known.stands == stands and _counts_as(pod, known.pod):
+            known.pod = known.site.pods[pod.uid] = pod
+            return
+        self.remove(pod.uid)
+        if not name or pod.finished:
+            return
+        placed = Placed(pod, self._site(name), stands)
+        placed.site.pods[pod.uid] = pod
+        self._use(placed.site, pod.request, 1)
+        self._placed[pod.uid] = placed
+        if not stands:
+            self.expected[pod.uid] = placed
+        for registry, key in self._registries(pod):
+            registry.setdefault(key, {})[pod.uid] = placed
+        self._forget()
+
+    def remove(self, uid: str) -> None:
+        """A pod stands nowhere any more, and is expected nowhere. One that is not known is no error."""
+        placed = self._placed.pop(uid, None)
+        if placed is None:
+            return
+        pod, site = placed.pod, placed.site
+        del site.pods[uid]
+        self._use(site, pod.request, -1)
+        self.expected.pop(uid, None)
+        for registry, key in self._registries(pod):
+            registry[key].pop(uid, None)
+            if not registry[key]:
+                del registry[key]
+        self._forget()
+        self._drop_if_empty(site)
+
+    def node(self, name: str) -> Node | None:
+        """The node of this name, if it is known."""
+        site = self._sites.get(name)
+        return site.node if site else None
+
+    def site(self, name: str) -> Site | None:
+        """A node and its pods; None where neither is known."""
+        return self._sites.get(name)
+
+    def placed(self, uid: str) -> Placed | None:
+        """Where a pod stands or is expected."""
+        return self._placed.get(uid)
+
+    def pods_on(self, name: str) -> Mapping[str, Pod]:
+        """The pods that stand on a node or are expected there, by UID. A view: not to be changed, nor kept."""
+        site = self._sites.get(name)
+        return site.pods if site else _NOBODY
+
+    @property
+    def allocatable(self) -> NDArray[np.int64]:
+        """What each node can give, a row per node and a column per resource. A view, like ``used``."""
+        return self._allocatable[: len(self.names), : len(self.columns)]
+
+    @property
+    def used(self) -> NDArray[np.int64]:
+        """What the pods of each node request together, those that are expected included."""
+        return self._used[: len(self.names), : len(self.columns)]
+
+    @property
+    def free(self) -> NDArray[np.int64]:
+        """What each node has left; below zero where more is used than there is."""
+        return self.allocatable - self.used
+
+    def in_namespaces(self, namespaces: Iterable[str] | None) -> Iterable[Placed]:
+        """The pods of these namespaces; of all, for None."""
+        if namespaces is None:
+            return self._placed.values()
+        return chain.from_iterable(self._by_namespace.get(namespace, {}).values() for namespace in namespaces)
+
+    def takers_of(self, protocol: str, port: int) -> Iterable[Placed]:
+        """The pods that take this port of their node, at whatever address."""
+        return self._by_port.get((protocol, port), {}).values()
+
+    def kept_away_by(self, namespace: str) -> Iterator[tuple[PodTerm, Iterable[Placed]]]:
+        """The terms of anti-affinity that speak of pods of this namespace, each with the pods that have it."""
+        for term, holders in self._by_term.items():
+            if term.namespaces is None or namespace in term.namespaces:
+                yield term, holders.values()
+
+    def labels(self, key: str) -> Values:
+        """The values of a label over all nodes."""
+        known: Values | None = self.memo_of_nodes.get(("label", key))
+        if known is None:
+            known = self.memo_of_nodes["label", key] = self._coded([node.labels.get(key) for node in self.nodes()])
+        return known
+
+    def taints(self) -> Values:
+        """The sets of taints over all nodes; most have none."""
+        known: Values | None = self.memo_of_nodes.get("taints")
+        if known is None:
+            known = self.memo_of_nodes["taints"] = self._coded([node.taints or None for node in self.nodes()])
+        return known
+
+    def nodes(self) -> Iterator[Node]:
+        """The nodes in the order of rows."""
+        return (site.node for name in self.names if (site := self._sites[name]).node)
+
+    def _coded(self, values: list[Any]) -> Values:
+        index: dict[Any, int] = {}
+        codes = [-1 if value is None else index.setdefault(value, len(index)) for value in values]
+        return Values(np.array(codes, np.intp), index)
+
+    def _registries(self, pod: Pod) -> Iterator[tuple[dict[Any, dict[str, Placed]], Hashable]]:
+        """Where a pod is registered beside its node: a registry and its key, for each."""
+        yield self._by_namespace, pod.namespace
+        for key in {(port.protocol, port.port) for port in pod.constraints.host_ports}:
+            yield self._by_port, key
+        for term in set(pod.constraints.anti_affinity):
+            yield self._by_term, term
+
+    def _site(self, name: str) -> Site:
+        site = self._sites.get(name)
+        if site is None:
+            site = self._sites[name] = Site(name)
+        return site
+
+    def _drop_if_empty(self, site: Site) -> None:
+        if site.node is None and not site.pods:
+            del self._sites[site.name]
+
+    def _append(self, site: Site) -> None:
+        site.row = self.rows[site.name] = len(self.names)
+        self.names.append(site.name)
+        if site.row >= len(self._used):
+            self._grow(rows=len(self._used))
+        used, site.used = site.used, {}
+        self._use(site, used, 1)
+
+    def _use(self, site: Site, resources: Resources, times: int) -> None:
+        """Counts what a pod uses, or no longer uses. Sums are exact, and the row shows them as far as it can."""
+        used = site.used
+        for resource, amount in resources.items():
+            total = used[resource] = used.get(resource, 0) + times * amount
+            if site.row >= 0:
+                column = self._column(resource)  # may put a larger array in place
+                self._used[site.row, column] = min(LARGEST, total)
+
+    def _column(self, resource: str) -> int:
+        column = self.columns.get(resource)
+        if column is None:
+            column = self.columns[resource] = len(self.columns)
+            if column >= self._used.shape[1]:
+                self._grow(columns=self._used.shape[1])
+        return column
+
+    def _grow(self, rows: int = 0, columns: int = 0) -> None:
+        size = self._used.shape[0] + rows, self._used.shape[1] + columns
+        for name in ("_allocatable", "_used"):
+            old, new = getattr(self, name), np.zeros(size, np.int64, order="F")
+            new[: old.shape[0], : old.shape[1]] = old
+            setattr(self, name, new)
+
+    def _forget(self, *, nodes: bool = False) -> None:
+        self.memo.clear()
+        if nodes:
+            self.memo_of_nodes.clear()
+
+
+def _counts_as(new: Pod, old: Pod) -> bool:
+    """Whether nothing has changed of a pod that could matter to anybody's place."""
+    return (new.request, new.constraints, new.labels, new.namespace, new.priority, new.terminating, new.finished) == (
+        old.request,
+        old.constraints,
+        old.labels,
+        old.namespace,
+        old.priority,
+        old.terminating,
+        old.finished,
+    )

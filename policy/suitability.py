@@ -1,0 +1,135 @@
+"""Which nodes a pod may stand on whoever else is there: node selector and affinity, taints, unschedulable nodes.
+
+No eviction changes any of it. Sources: the plugins NodeAffinity, TaintToleration and NodeUnschedulable of
+kube-scheduler 1.37. Over all nodes a rule is judged once for each value that occurs, not once for each node.
+"""
+
+import re
+
+import numpy as np
+
+from policy.constraints import Constraints, NodeTerm, Requirement, Taint, Toleration, holds
+from policy.node import Node
+from policy.node_table import Mask, NodeTable, Values
+
+UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+_NAME = "metadata.name"
+_FORBIDDING = ("NoSchedule", "NoExecute")
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]*")
+_MOST_KEPT = 512  # masks, of a byte per node
+
+
+def accepts(node: Node, constraints: Constraints) -> bool:
+    """Whether a node is one that the pod may stand on."""
+    return (
+        attracts(node, constraints)
+        and _tolerates(constraints.tolerations, node.taints)
+        and (not node.unschedulable or _tolerates(constraints.tolerations, (UNSCHEDULABLE,)))
+    )
+
+
+def attracts(node: Node, constraints: Constraints) -> bool:
+    """Whether a node is one that the pod's node selector and required node affinity ask for."""
+    if any(node.labels.get(key) != value for key, value in constraints.node_selector):
+        return False
+    return constraints.node_terms is None or any(_meets(node, term) for term in constraints.node_terms)
+
+
+def accepting(table: NodeTable, constraints: Constraints) -> Mask:
+    """Every node that ``accepts`` the pod. The mask is shared: not to be changed."""
+    key = ("accepting", constraints.node_selector, constraints.node_terms, constraints.tolerations)
+    known: Mask | None = table.memo_of_nodes.get(key)
+    if known is None:
+        mask = attracting(table, constraints) & tolerated(table, constraints.tolerations)
+        if not _tolerates(constraints.tolerations, (UNSCHEDULABLE,)):
+            mask &= ~np.fromiter((node.unschedulable for node in table.nodes()), np.bool_, len(table.names))
+        if len(table.memo_of_nodes) >= _MOST_KEPT:
+            table.memo_of_nodes.clear()
+        known = table.memo_of_nodes[key] = mask
+    return known
+
+
+def attracting(table: NodeTable, constraints: Constraints) -> Mask:
+    """Every node that ``attracts`` the pod."""
+    mask = np.ones(len(table.names), np.bool_)
+    for key, value in constraints.node_selector:
+        mask &= _meeting(table, Requirement(key, "In", (value,)))
+    if constraints.node_terms is not None:
+        either = np.zeros(len(table.names), np.bool_)
+        for term in constraints.node_terms:
+            either |= _meeting_term(table, term)
+        mask &= either
+    return mask
+
+
+def tolerated(table: NodeTable, tolerations: tuple[Toleration, ...]) -> Mask:
+    """Every node whose taints the pod tolerates."""
+    taints = table.taints()
+    return taints.where((_tolerates(tolerations, each) for each in taints.index), absent=True)
+
+
+def _meets(node: Node, term: NodeTerm) -> bool:
+    if not term.labels and not term.fields:
+        return False
+    return all(holds(requirement, node.labels) for requirement in term.labels) and all(
+        holds(requirement, {_NAME: node.name}) for requirement in term.fields
+    )
+
+
+def _meeting_term(table: NodeTable, term: NodeTerm) -> Mask:
+    mask = np.full(len(table.names), bool(term.labels or term.fields))
+    for requirement in term.labels:
+        mask &= _meeting(table, requirement)
+    for requirement in term.fields:
+        named = requirement.key == _NAME
+        codes = np.arange(len(table.names)) if named else np.full(len(table.names), -1)
+        mask &= _judged(requirement, Values(codes, table.rows if named else {}))
+    return mask
+
+
+def _meeting(table: NodeTable, requirement: Requirement) -> Mask:
+    return _judged(requirement, table.labels(requirement.key))
+
+
+def _judged(requirement: Requirement, values: Values) -> Mask:
+    """The requirement's verdict on every row. A list of names is looked up, so that many values cost nothing."""
+    verdicts = [requirement.operator == "NotIn"] * len(values.index)
+    if requirement.operator in ("In", "NotIn"):
+        for value in requirement.values:
+            if value in values.index:
+                verdicts[values.index[value]] = requirement.operator == "In"
+    else:
+        for value, code in values.index.items():
+            verdicts[code] = holds(requirement, {requirement.key: value})
+    return values.where(verdicts, absent=holds(requirement, {}))
+
+
+def _tolerates(tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...]) -> bool:
+    """Whether none of the taints keeps the pod off. Those that only make a node less liked do not count."""
+    return all(
+        any(_tolerates_one(toleration, taint) for toleration in tolerations)
+        for taint in taints
+        if taint.effect in _FORBIDDING
+    )
+
+
+def _tolerates_one(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
+        return False
+    match toleration.operator:
+        case "Exists":
+            return True
+        case "Equal":
+            return toleration.value == taint.value
+        case "Gt" | "Lt":
+            return _compares(toleration, taint)
+        case _:
+            return False
+
+
+def _compares(toleration: Toleration, taint: Taint) -> bool:
+    if not (_DECIMAL.fullmatch(toleration.value) and _DECIMAL.fullmatch(taint.value)):
+        return False
+    theirs, ours = int(taint.value), int(toleration.value)
+    return theirs > ours if toleration.operator == "Gt" else theirs < ours
