@@ -75,8 +75,8 @@ def _quota_warnings(cluster: Cluster) -> list[Finding]:
             for condition in elastic_quota.conditions(quota, governing):
                 name = f"ElasticQuota {quota.namespace}/{quota.name}"
                 findings.append(Finding("warning", f"{name}: {condition.type}: {condition.message}"))
-    if cluster.nodes:
-        capacity = resources.total(node.allocatable for node in cluster.nodes.values())
+    if cluster.table.rows:
+        capacity = resources.total(node.allocatable for node in cluster.table.nodes())
         for resource, least in sorted(cluster.ledger.pool.min.items()):
             if least > capacity.get(resource, 0):
                 text = f"min of all elastic quotas is {render(resource, least)} of {resource}, but the nodes have"

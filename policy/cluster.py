@@ -6,13 +6,16 @@ seconds on a clock of the caller's that never goes back.
 
 from dataclasses import replace
 
-from policy import admission, elastic_quota
+from policy import admission, elastic_quota, fit
 from policy.admission import Rules
+from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota
 from policy.grants import Grants
 from policy.ledger import Ledger
 from policy.node import Node
+from policy.node_table import NodeTable
 from policy.pod import Pod
+from policy.reservation import Reservation
 from policy.verdict import Refusal, Verdict
 
 GRANT_LIFETIME = 30.0
@@ -36,11 +39,15 @@ class Cluster:
         self.ledger = Ledger()
         self.grants = Grants()
         self.pods: dict[str, Pod] = {}
-        self.nodes: dict[str, Node] = {}
+        self.table = NodeTable()
+        self.budgets: dict[tuple[str, str], Budget] = {}
+        self.reservations: dict[str, Reservation] = {}
         self.quotas: dict[str, dict[str, ElasticQuota]] = {}
         self.refused: dict[str, Pod] = {}
         self._uids: dict[tuple[str, str], str] = {}
         self._in_flight: set[str] = set()
+        self._held: dict[str, Reservation] = {}
+        self._terminating: set[str] = set()
         self._settled_at = 0.0
         self._somebody_else_granted = False
         self._asked_at = float("-inf")
@@ -65,6 +72,11 @@ class Cluster:
             self._leave(pod.uid)
         else:
             self._upsert_assigned(pod, before, now)
+        if pod.assigned and pod.terminating:
+            self._terminating.add(pod.uid)
+        else:
+            self._terminating.discard(pod.uid)
+        self._place(pod)
         if pod.pending and _refused_by_us(pod):
             self.refused[pod.uid] = pod
         else:
@@ -76,15 +88,39 @@ class Cluster:
         if pod is not None:
             self._uids.pop((pod.namespace, pod.name), None)
         self.refused.pop(uid, None)
+        self._terminating.discard(uid)
+        self.table.remove(uid)
         self._leave(uid)
 
     def upsert_node(self, node: Node) -> None:
         """Adds or changes a node."""
-        self.nodes[node.name] = node
+        self.table.upsert_node(node)
 
     def delete_node(self, name: str) -> None:
         """Removes a node; one that is not known is no error."""
-        self.nodes.pop(name, None)
+        self.table.delete_node(name)
+
+    def upsert_budget(self, budget: Budget) -> None:
+        """Adds or changes a disruption budget."""
+        self.budgets[budget.namespace, budget.name] = budget
+
+    def delete_budget(self, namespace: str, name: str) -> None:
+        """Removes a disruption budget; one that is not known is no error."""
+        self.budgets.pop((namespace, name), None)
+
+    def upsert_reservation(self, reservation: Reservation) -> None:
+        """Keeps room for a pod from now on."""
+        self.delete_reservation(reservation.name)
+        self.reservations[reservation.name] = reservation
+        self._held[reservation.pod.uid] = reservation
+        self._stand_again(reservation.pod.uid)
+
+    def delete_reservation(self, name: str) -> None:
+        """Keeps that room no longer; a reservation that is not known is no error."""
+        reservation = self.reservations.pop(name, None)
+        if reservation is not None and self._held.get(reservation.pod.uid) is reservation:
+            del self._held[reservation.pod.uid]
+            self._stand_again(reservation.pod.uid)
 
     def upsert_quota(self, quota: ElasticQuota) -> None:
         """Adds or changes an elastic quota. What cannot be read leaves the last good spec of the object in force."""
@@ -122,6 +158,24 @@ class Cluster:
         if self._in_flight and now >= self._settled_at:
             for uid in list(self._in_flight):
                 self.restore_pending(uid)
+
+    @property
+    def going(self) -> frozenset[str]:
+        """UIDs of pods whose room is coming: they are terminating, or a reservation names them as victims."""
+        victims = {victim.uid for reservation in self.reservations.values() for victim in reservation.victims}
+        return frozenset(self._terminating | (victims & self.pods.keys()))
+
+    def nodes_held_from(self, pod: Pod) -> set[str]:
+        """Nodes where the pod would take room that is kept for another of the same or higher priority."""
+        going = self.going if self.reservations else frozenset()
+        held = set()
+        for reservation in self.reservations.values():
+            other = self.pods.get(reservation.pod.uid)
+            if other is None or not other.pending or other.uid == pod.uid or other.priority < pod.priority:
+                continue
+            if fit.lacking_on(self.table, pod, reservation.node, going):
+                held.add(reservation.node)
+        return held
 
     @property
     def eased(self) -> int:
@@ -168,6 +222,11 @@ class Cluster:
         newest = known if known is not None and known.version > pod.version else pod
         self.grants.give(newest, now, self._grant_lifetime)
         self.ledger.enter("granted", pod)
+
+    def withdraw(self, uid: str) -> None:
+        """Takes the grant of a pod back."""
+        self.grants.release(uid)
+        self.restore_pending(uid)
 
     def check(self, pod: Pod) -> Refusal | None:
         """What refuses a pod now, or None; grants nothing. Counts all that may be in flight, as evicting must."""
@@ -242,10 +301,29 @@ class Cluster:
         pod = self.pods.get(uid)
         if pod is None:
             self._leave(uid)
+        elif pod.pending and uid in self._held and not pod.terminating:
+            self.ledger.enter("held", pod)
         elif pod.pending and pod.nominated_node and not pod.terminating:
             self.ledger.enter("nominated", pod)
         else:
             self.ledger.remove(uid)
+
+    def _place(self, pod: Pod) -> None:
+        """Shows in the table where the pod stands or is expected."""
+        held = self._held.get(pod.uid)
+        expected = held.node if held else pod.nominated_node
+        if pod.assigned or (pod.pending and expected and not pod.terminating):
+            self.table.add(pod, expected)
+        else:
+            self.table.remove(pod.uid)
+
+    def _stand_again(self, uid: str) -> None:
+        """What is kept for a pod has changed."""
+        pod = self.pods.get(uid)
+        if pod is not None:
+            self._place(pod)
+            if pod.pending and uid not in self.grants and uid not in self._in_flight:
+                self.restore_pending(uid)
 
     def _leave(self, uid: str) -> None:
         """The pod holds nothing any more and will not come back."""

@@ -8,7 +8,7 @@ The scheduler heeds pods that are expected on a node only if they are not less i
 Volumes and resource claims are not judged here: ``undecidable`` names them, and what it names must be asked first.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,6 +81,16 @@ def fits_on(table: NodeTable, pod: Pod, node_name: str, without: Collection[str]
     return question.demands is None or question.demands.allow(site.row, gone)
 
 
+def lacking_on(table: NodeTable, pod: Pod, node_name: str, without: Collection[str]) -> list[str]:
+    """The resources that a node would be short of for the pod if these pods were gone."""
+    site = table.site(node_name)
+    if site is None or site.node is None:
+        return list(pod.request)
+    question = _question(table, pod)
+    gone = frozenset(without) | question.overlooked
+    return [resource for resource, left, amount in _room(site, question, gone) if left < amount]
+
+
 @dataclass(frozen=True, slots=True)
 class _Question:
     """What is known about a pod once it was asked about, while the table stays as it is."""
@@ -124,17 +134,18 @@ def _at_least(table: NodeTable, there: NDArray[np.int64], pod: Pod) -> Mask:
 
 def _has_room(site: Site, question: _Question, gone: Collection[str]) -> bool:
     """The same for one node, without the pods that are gone."""
+    return all(left >= amount for _, left, amount in _room(site, question, gone))
+
+
+def _room(site: Site, question: _Question, gone: Collection[str]) -> Iterator[tuple[str, int, int]]:
+    """Each resource that the pod requests: what is left of it without the pods that are gone, and the request."""
     freed = [pod.request for uid, pod in site.pods.items() if uid in gone] if gone else ()
     allocatable = site.node.allocatable if site.node else NOTHING
     for resource, amount in question.need:
         left = min(allocatable.get(resource, 0), LARGEST) - site.used.get(resource, 0)
         for request in freed:
-            if left >= amount:
-                break
             left += request.get(resource, 0)
-        if left < amount:
-            return False
-    return True
+        yield resource, left, amount
 
 
 def _has_ports(site: Site, pod: Pod, gone: Collection[str]) -> bool:

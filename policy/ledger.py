@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from policy.elastic_quota import ElasticQuota
     from policy.pod import Pod
 
-Kind = Literal["assigned", "granted", "nominated", "in_flight"]
+Kind = Literal["assigned", "granted", "nominated", "held", "in_flight"]
 
 
 @dataclass(slots=True)
@@ -26,9 +26,9 @@ class Account:
     """What the pods of one namespace use.
 
     ``assigned``: on a node; ``granted``: admitted, and on their way to a node; ``used``: both. ``pinned`` is the part
-    of used that may not be evicted. ``nominated`` holds, by priority, what waits for its nominated node. ``in_flight``
-    is what may have been admitted before this process started, ``pinned_in_flight`` the part that may not be evicted.
-    ``quota`` is the elastic quota in force, if any.
+    of used that may not be evicted. ``nominated`` has, by priority, what waits for its nominated node, ``held`` the part
+    of it for which room is kept. ``in_flight`` is what may have been admitted before this process started,
+    ``pinned_in_flight`` the part of it that may not be evicted. ``quota`` is the elastic quota in force, if any.
     """
 
     quota: ElasticQuota | None = None
@@ -37,6 +37,7 @@ class Account:
     used: dict[str, int] = field(default_factory=dict)
     pinned: dict[str, int] = field(default_factory=dict)
     nominated: dict[int, dict[str, int]] = field(default_factory=dict)
+    held: dict[str, int] = field(default_factory=dict)
     in_flight: dict[str, int] = field(default_factory=dict)
     pinned_in_flight: dict[str, int] = field(default_factory=dict)
     nominated_in_pool: Resources = field(default_factory=dict)
@@ -181,7 +182,9 @@ class Ledger:
 
     def _apply(self, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
         account = self.account(entry.namespace)
-        if entry.kind == "nominated":
+        if entry.kind in ("nominated", "held"):
+            if entry.kind == "held":
+                change(account.held, entry.request)
             requests = account.nominated.setdefault(entry.priority, {})
             change(requests, entry.request)
             if not requests:
@@ -202,12 +205,15 @@ class Ledger:
         self._lend_nominated(account)
 
     def _lend_nominated(self, account: Account) -> None:
-        """Keeps in the pool what the account's nominated pods wait for, as long as its used does not exceed its min."""
+        """Keeps in the pool what the account's nominated pods wait for, as long as its used does not exceed its min.
+
+        What is held for a pod stays there in any case: somebody was evicted for it.
+        """
         if not account.nominated and not account.nominated_in_pool:
             return
         subtract(self.pool.nominated, account.nominated_in_pool)
         counts = account.quota is not None and not account.over_min
-        account.nominated_in_pool = total(account.nominated.values()) if counts else NOTHING
+        account.nominated_in_pool = total(account.nominated.values()) if counts else dict(account.held)
         add(self.pool.nominated, account.nominated_in_pool)
 
 
@@ -215,5 +221,7 @@ def _eases(before: Entry, after: Entry) -> bool:
     """Whether a pod that stands as ``after`` may leave room that it did not leave as ``before``."""
     lighter = any(after.request.get(resource, 0) < value for resource, value in before.request.items())
     evictable = before.pinned and not after.pinned
-    yields = after.kind == "nominated" and (before.kind != "nominated" or after.priority < before.priority)
+    waits = ("nominated", "held")
+    yields = after.kind in waits and (before.kind not in waits or after.priority < before.priority)
+    yields = yields or (before.kind == "held" and after.kind == "nominated")
     return lighter or evictable or yields

@@ -1,11 +1,11 @@
 """Who has to go so that a pod may run: min-aware victims, on one node or over all.
 
-Seed: capacity scheduling, PostFilter. A pod that stays within its quota's min takes back what others have borrowed, from
-pods of any priority; one that would itself borrow takes only from lower-priority pods of its own namespace; one without a
-quota only from lower-priority pods without a quota. Nobody is taken from a quota that is within its min.
+Seed: capacity scheduling, PostFilter. A pod that stays within its quota's min takes back what others have borrowed,
+from pods of any priority; one that would itself borrow takes only from lower-priority pods of its own namespace; one
+without a quota only from lower-priority pods without a quota. Nobody is taken from a quota that is within its min.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -15,12 +15,17 @@ from policy import admission, disruption, fit
 from policy.cluster import Cluster
 from policy.elastic_quota import ElasticQuota
 from policy.ledger import Account, Entry, Ledger
+from policy.node_table import Mask, Placed
 from policy.pod import Pod
+from policy.resources import NOTHING
+from policy.verdict import Refusal
 
 CRITICAL = 2_000_000_000
 """The priority from which on a pod belongs to the system (system-cluster-critical)."""
 ENOUGH_NODES = 100
 """How many nodes with victims are compared; as many candidates as kube-scheduler's own preemption looks at."""
+LOWEST = 2**31
+"""Added to priorities (32 bits, signed) so that more victims always cost more."""
 SYSTEM_OWNERS = frozenset({"DaemonSet", "Node"})
 
 
@@ -97,33 +102,294 @@ def untouchable(victim: Pod, pod: Pod) -> bool:
 def victims_on(cluster: Cluster, pod: Pod, node: str, *, respect_budgets: bool = False) -> Plan | None:
     """The victims on one node with whom gone the pod may run there; None if nobody on it helps, or nobody need go.
 
-    For the scheduler's preemption, which evicts on the node alone.
+    For the scheduler's own preemption, which evicts on the node alone. With ``respect_budgets`` nobody goes whose
+    eviction would violate a disruption budget.
     """
+    if not pod.may_preempt or fit.undecidable(pod):
+        return None
     with _trial(cluster, pod) as trial:
-        if not pod.may_preempt or not fit.suitable_on(cluster.table, pod, node):
-            return None
-        found = trial.search(node, elsewhere=False, respect_budgets=respect_budgets)
-        return found if found and found.victims else None
+        found = trial.search(node, elsewhere=False)
+    if found is None or not found.plan.victims or (respect_budgets and found.plan.violations):
+        return None
+    return found.plan
 
 
-def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:
-    """The best plan over all nodes, or why there is none. Changes nothing."""
-    undecidable = fit.undecidable(pod)
-    if undecidable:
-        return NoPlan("undecidable", undecidable)
+def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:  # noqa: PLR0911 - one answer each
+    """The best plan over all nodes, or why there is none. Changes nothing.
+
+    Victims may stand on several nodes where the quota is in the way and not only the room on a node.
+    """
+    if reason := fit.undecidable(pod):
+        return NoPlan("undecidable", reason)
     if not pod.may_preempt:
-        return NoPlan("never", "the pod's preemptionPolicy is Never")
+        return NoPlan("never", "its preemptionPolicy is Never")
     suitable = fit.suitable(cluster.table, pod)
     if not suitable.any():
-        return NoPlan("never", "no node can take the pod, however empty")
+        return NoPlan("never", "no node could take it, however empty")
+    if cluster.check(pod) is None and fit.fits(cluster.table, pod).any():
+        return NoPlan("room", "a node has room for it")
     with _trial(cluster, pod) as trial:
-        roomy = [node for node in trial.roomy_nodes() if trial.fits(node)]
+        roomy = trial.roomy_node(suitable)
         if roomy and trial.admitted():
-            waiting = bool(trial.going)
-            room = "there will be room when terminating pods are gone" if waiting else "a node has room"
-            return NoPlan("waiting" if waiting else "room", room)
-        nodes = roomy[:1] or trial.promising_nodes(suitable)
-        found = [plan for node in nodes if (plan := trial.search(node, elsewhere=True, respect_budgets=False))]
+            return NoPlan("waiting", "there will be room when pods that are going are gone")
+        nodes = [roomy] if roomy else trial.promising_nodes(suitable)
+        found: list[_Found] = []
+        for node in nodes:
+            best = trial.search(node, elsewhere=True)
+            if best is not None:
+                found.append(best)
+            if len(found) >= ENOUGH_NODES:
+                break
     if not found:
-        return NoPlan("protected", "nobody may be evicted who would make room: others are within their min")
-    return min(found, key=lambda plan: _cost(trial, plan))
+        return NoPlan("protected", "nobody may be evicted whose going would let it run")
+    return min(found, key=lambda each: each.cost).plan
+
+
+def importance(pod: Pod) -> tuple[int, float]:
+    """Orders pods as the scheduler's preemption does, the most important first: by priority, then by earlier start."""
+    return -pod.priority, pod.started or pod.created
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A plan and its cost: violated budgets, what quotas fall below their min, priority lost, number, age, name."""
+
+    plan: Plan
+    cost: tuple[int, float, int, int, float, str]
+
+
+def _over(account: Account, quota: ElasticQuota, resource: str) -> bool:
+    return account.used.get(resource, 0) > quota.min[resource]
+
+
+@contextmanager
+def _trial(cluster: Cluster, pod: Pod) -> Iterator["_Trial"]:
+    """The cluster as it would be without the pod, and without pods that are going anyway; afterwards as it was."""
+    going = cluster.going
+    aside = [(uid, cluster.ledger.set_aside(uid)) for uid in (pod.uid, *going)]
+    trial = _Trial(cluster, pod, going)
+    try:
+        yield trial
+    finally:
+        trial.give_back_all()
+        for uid, entry in aside:
+            if entry is not None:
+                cluster.ledger.put_back(uid, entry)
+
+
+class _Trial:
+    """Tries out who would have to go. Victims are taken out of the ledger itself, so that its own rules decide."""
+
+    def __init__(self, cluster: Cluster, pod: Pod, going: frozenset[str]) -> None:
+        self._cluster = cluster
+        self._ledger = cluster.ledger
+        self._table = cluster.table
+        self._pod = pod
+        self._going = going
+        self._entitled = entitlement(cluster.ledger, pod)
+        account = cluster.ledger.accounts.get(pod.namespace)
+        self._has_quota = account is not None and account.quota is not None
+        self._victims: dict[str, tuple[Pod, Entry | None]] = {}
+
+    def admitted(self) -> bool:
+        """Whether the rules would let the pod in."""
+        return self._refusal() is None
+
+    def roomy_node(self, suitable: Mask) -> str:
+        """A node with room for the pod once pods that are going are gone; empty if there is none."""
+        now = np.flatnonzero(fit.fits(self._table, self._pod))
+        if len(now):
+            return min(self._table.names[row] for row in now)
+        sites = {placed.site.name for uid in self._going if (placed := self._table.placed(uid))}
+        rows = self._table.rows
+        return next((name for name in sorted(sites) if name in rows and suitable[rows[name]] and self._fits(name)), "")
+
+    def promising_nodes(self, suitable: Mask) -> list[str]:
+        """Nodes that would have room if all went who might, the least short of it first."""
+        free = self._table.free
+        could_be = free.copy()
+        for placed in self._possible():
+            if placed.site.row >= 0:
+                for resource, amount in placed.pod.request.items():
+                    could_be[placed.site.row, self._table.columns[resource]] += amount
+        enough, shortage = suitable.copy(), np.zeros(len(self._table.names))
+        for resource, amount in self._pod.request.items():
+            column = self._table.columns[resource]
+            enough &= could_be[:, column] >= amount
+            shortage += np.clip(amount - free[:, column], 0, None) / amount
+        names = self._table.names
+        return [names[row] for row in sorted(np.flatnonzero(enough), key=lambda row: (shortage[row], names[row]))]
+
+    def search(self, node: str, *, elsewhere: bool) -> "_Found | None":
+        """The cheapest victims found for a node; with ``elsewhere`` also on others, where the quota is in the way."""
+        if not fit.suitable_on(self._table, self._pod, node):
+            return None
+        found = [
+            each
+            for order in (_by_importance, _small_first, _large_first)
+            if (each := self._try(node, order, elsewhere=elsewhere))
+        ]
+        return min(found, key=lambda each: each.cost, default=None)
+
+    def give_back_all(self) -> None:
+        """Puts every victim back."""
+        for uid in list(self._victims):
+            self._give_back(uid)
+
+    def _try(self, node: str, order: "_Order", *, elsewhere: bool) -> "_Found | None":
+        self._make_room(node, order)
+        if self._fits(node):
+            self._make_admissible(None if elsewhere else node, order)
+            if self.admitted():
+                self._prune(node)
+                found = self._found(node)
+                self.give_back_all()
+                return found
+        self.give_back_all()
+        return None
+
+    def _make_room(self, node: str, order: "_Order") -> None:
+        """Takes all who may be taken on the node: first from borrowers, and then, if need be, from the pod's peers."""
+        if self._fits(node):
+            return
+        wanted = self._lacking(node) & self._entitled
+        if wanted:
+            others = [pod for pod in self._table.pods_on(node).values() if self._is_other(pod)]
+            self._take_while_borrowed(others, wanted, order)
+        if not self._fits(node):
+            for pod in self._table.pods_on(node).values():
+                if self._is_peer(pod):
+                    self._take(pod)
+
+    def _make_admissible(self, node: str | None, order: "_Order") -> None:
+        """Takes who may be taken, on one node or on all, until the rules let the pod in."""
+        refused = self._refusal()
+        if refused is None:
+            return
+        exceeded = frozenset(refused.resources)
+        wanted = exceeded & self._entitled
+        pods = [each.pod for each in self._possible()] if node is None else list(self._table.pods_on(node).values())
+        candidates = [pod for pod in pods if not exceeded.isdisjoint(pod.request)]
+        if wanted:
+            self._take_while_borrowed([pod for pod in candidates if self._is_other(pod)], wanted, order)
+        peers = sorted((pod for pod in candidates if self._is_peer(pod)), key=importance, reverse=True)
+        for pod in peers:
+            if self.admitted():
+                return
+            self._take(pod)
+
+    def _prune(self, node: str) -> None:
+        """Puts back as many as possible: first who is in a budget, then by importance, then of who borrowed least."""
+        victims = sorted((pod for pod, _ in self._victims.values()), key=importance)
+        in_budget = disruption.violating(victims, self._cluster.budgets.values())
+        for pod in sorted(victims, key=lambda pod: (pod.uid not in in_budget, *self._worth(pod))):
+            self._give_back(pod.uid)
+            if not (self._fits(node) and self.admitted()):
+                self._take(pod)
+
+    def _worth(self, pod: Pod) -> tuple[float, ...]:
+        """Orders victims by what is kept when one is put back, the most first."""
+        priority, start = importance(pod)
+        size = sum(pod.request.get(resource, 0) for resource in self._entitled or self._pod.request)
+        return priority, self._borrowed(pod), start, -size
+
+    def _found(self, node: str) -> _Found:
+        victims = tuple(sorted((pod for pod, _ in self._victims.values()), key=importance))
+        violations = len(disruption.violating(victims, self._cluster.budgets.values()))
+        cost = (
+            violations,
+            self._shortfall(),
+            max((pod.priority for pod in victims), default=-LOWEST),
+            sum(pod.priority + LOWEST for pod in victims),
+            -min((importance(pod)[1] for pod in victims), default=0.0),
+            node,
+        )
+        return _Found(Plan(self._pod, node, victims, violations), cost)
+
+    def _shortfall(self) -> float:
+        """How far below their min the quotas of the victims fall by it, as a sum of shares of min."""
+        total = 0.0
+        for namespace in {pod.namespace for pod, _ in self._victims.values()} - {self._pod.namespace}:
+            account = self._ledger.accounts[namespace]
+            least = account.quota.min if account.quota else NOTHING
+            total += sum(
+                max(0, value - account.used.get(resource, 0)) / value for resource, value in least.items() if value
+            )
+        return total
+
+    def _refusal(self) -> Refusal | None:
+        cluster = self._cluster
+        return admission.refusal(self._ledger, self._pod, cluster.rules, with_in_flight=cluster.unsettled)
+
+    def _fits(self, node: str) -> bool:
+        return fit.fits_on(self._table, self._pod, node, self._going | self._victims.keys())
+
+    def _lacking(self, node: str) -> frozenset[str]:
+        """The resources that the node is short of for the pod, once pods that are going are gone."""
+        return frozenset(fit.lacking_on(self._table, self._pod, node, self._going))
+
+    def _possible(self) -> Iterator[Placed]:
+        """All pods that might be taken for some reason, wherever they are."""
+        for namespace, account in self._ledger.accounts.items():
+            if namespace == self._pod.namespace or (account.quota is None) != self._has_quota:
+                for placed in self._table.in_namespaces((namespace,)):
+                    if self._is_peer(placed.pod) or (self._entitled and self._is_other(placed.pod)):
+                        yield placed
+
+    def _is_other(self, victim: Pod) -> bool:
+        """Whether the pod may be taken from another quota, if that borrows."""
+        return (
+            victim.namespace != self._pod.namespace
+            and not self._is_out(victim)
+            and may_be_taken(self._ledger, victim, self._entitled)
+        )
+
+    def _is_peer(self, victim: Pod) -> bool:
+        """Whether the pod is of lower priority and of the same namespace; without a quota: of any such."""
+        if victim.priority >= self._pod.priority or self._is_out(victim):
+            return False
+        if self._has_quota:
+            return victim.namespace == self._pod.namespace
+        account = self._ledger.accounts.get(victim.namespace)
+        return account is None or account.quota is None
+
+    def _is_out(self, victim: Pod) -> bool:
+        return victim.uid in self._going or victim.uid in self._victims or untouchable(victim, self._pod)
+
+    def _take_while_borrowed(self, pods: list[Pod], wanted: frozenset[str], order: "_Order") -> None:
+        """Takes pods in an order, each only if its quota still borrows what is wanted without those taken before."""
+        for pod in sorted(pods, key=lambda pod: order(pod, wanted, self._borrowed(pod))):
+            if may_be_taken(self._ledger, pod, wanted):
+                self._take(pod)
+
+    def _borrowed(self, pod: Pod) -> float:
+        """How much the pod's quota borrows now, as the largest share of its min."""
+        account = self._ledger.accounts.get(pod.namespace)
+        if account is None or account.quota is None:
+            return 0.0
+        least = account.quota.min
+        return max(((account.used.get(r, 0) - value) / max(value, 1) for r, value in least.items()), default=0.0)
+
+    def _take(self, pod: Pod) -> None:
+        self._victims[pod.uid] = pod, self._ledger.set_aside(pod.uid)
+
+    def _give_back(self, uid: str) -> None:
+        _, entry = self._victims.pop(uid)
+        if entry is not None:
+            self._ledger.put_back(uid, entry)
+
+
+_Order = Callable[[Pod, frozenset[str], float], tuple[float, ...]]
+"""In which order borrowers are taken; the order decides which of them are still borrowing when their turn comes."""
+
+
+def _by_importance(pod: Pod, _: frozenset[str], borrowed: float) -> tuple[float, ...]:
+    return pod.priority, -borrowed, -importance(pod)[1]
+
+
+def _small_first(pod: Pod, wanted: frozenset[str], borrowed: float) -> tuple[float, ...]:
+    return (sum(pod.request.get(resource, 0) for resource in wanted), *_by_importance(pod, wanted, borrowed))
+
+
+def _large_first(pod: Pod, wanted: frozenset[str], borrowed: float) -> tuple[float, ...]:
+    return (-sum(pod.request.get(resource, 0) for resource in wanted), *_by_importance(pod, wanted, borrowed))

@@ -16,7 +16,7 @@ class RecordingActuator:
     async def bind(self, pod: Pod, node: str) -> None:
         """Puts a pod on a node. Raises ActionFailed."""
         cluster = self._store.cluster
-        if node not in cluster.nodes:
+        if node not in cluster.table.rows:
             raise ActionFailed("the node is not known")
         if pod.node:
             raise ActionFailed("the pod is already assigned to a node")

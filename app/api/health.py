@@ -42,7 +42,7 @@ def _refresh(store: Store) -> None:
     now = store.clock()
     cluster = store.cluster
     quotas = sum(len(of_namespace) for of_namespace in cluster.quotas.values())
-    for kind, count in (("pods", len(cluster.pods)), ("nodes", len(cluster.nodes)), ("elasticquotas", quotas)):
+    for kind, count in (("pods", len(cluster.pods)), ("nodes", len(cluster.table.names)), ("elasticquotas", quotas)):
         metrics.OBJECTS.labels(kind).set(count)
     for kind in store.feeds:
         metrics.WATCH_LAG.labels(kind).set(store.staleness(kind, now))

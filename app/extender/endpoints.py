@@ -16,6 +16,7 @@ from app.extender import wire
 from app.observability import metrics
 from app.problems import Problem
 from app.store.store import Store
+from policy import reservation, victims
 from policy.cluster import Unsettled
 from policy.pod import Pod
 
@@ -33,11 +34,16 @@ DISCARDED_AT_MOST = 8
 
 @dataclass(frozen=True, slots=True)
 class Extender:
-    """Answers kube-scheduler out of the store. ``observe`` refuses nobody, and counts whom it would have refused."""
+    """Answers kube-scheduler out of the store.
+
+    ``observe`` refuses nobody, and counts whom it would have refused. ``respect_budgets``: preempt never violates a
+    disruption budget.
+    """
 
     store: Store
     actuator: Actuator
     observe: bool = False
+    respect_budgets: bool = False
 
     def filter(self, body: bytes) -> Answer:
         """Which of the candidate nodes the pod may go to: all of them, or none. An admitted pod holds a grant."""
@@ -50,7 +56,7 @@ class Extender:
             raise Problem(503, f"not settled after the start: {unsettled}", retry_after=NOT_SYNCED_RETRY) from None
         if refused is None:
             log.debug("admitted", namespace=pod.namespace, pod=pod.name)
-            return "admitted", wire.all_pass(args)
+            return self._admitted(args, pod)
         metrics.REFUSALS.labels(refused.rule).inc()
         log.debug("refused", namespace=pod.namespace, pod=pod.name, rule=refused.rule, message=refused.message)
         if self.observe:
@@ -65,16 +71,23 @@ class Extender:
         return "neutral", wire.NO_SCORES
 
     def preempt(self, body: bytes) -> Answer:
-        """Which of the proposed victims may go. For a pod that is refused anyway nobody does.
+        """Who has to go, on each of the offered nodes where that helps. Nobody for a pod that would be refused anyway.
 
-        The scheduler proposes victims on full nodes also for a pod that was refused on free ones.
+        The scheduler offers victims on full nodes also for a pod that was refused on free ones. What it proposes is
+        not looked at: it knows priorities, and no quotas.
         """
         args = wire.read_preemption(body)
         pod = wire.read_pod(args.pod)
         self._ensure_ready()
-        if not self.observe and self.store.cluster.check(pod) is not None:
-            return "refused", wire.NO_CANDIDATES
-        return "proposed", wire.preemption(args.candidates())
+        if self.observe:
+            return "proposed", wire.proposed(args)
+        cluster = self.store.cluster
+        plans = [
+            plan
+            for node in args.candidates()
+            if (plan := victims.victims_on(cluster, pod, node, respect_budgets=self.respect_budgets))
+        ]
+        return ("victims" if plans else "refused"), wire.preemption(plans)
 
     async def bind(self, body: bytes) -> Answer:
         """Binds the pod, after a last check of the ledger: the grant of the pod may have ended meanwhile."""
@@ -93,6 +106,17 @@ class Extender:
             log.warning("binding failed", namespace=pod.namespace, pod=pod.name, node=args.Node, error=str(failure))
             return "failed", wire.binding_failed(str(failure))
         return "bound", wire.BOUND
+
+    def _admitted(self, args: wire.ExtenderArgs, pod: Pod) -> Answer:
+        """Every node passes, but for those whose room is kept for somebody else."""
+        cluster = self.store.cluster
+        held = cluster.nodes_held_from(pod) if cluster.reservations and not self.observe else None
+        if not held:
+            return "admitted", wire.all_pass(args)
+        if held.issuperset(wire.candidates(args)):
+            cluster.withdraw(pod.uid)  # it goes nowhere now, so it must not count
+            metrics.REFUSALS.labels(reservation.HELD).inc()
+        return "admitted", wire.some_pass(args, dict.fromkeys(held, reservation.TEXT))
 
     def _admit_again(self, pod: Pod) -> str:
         cluster = self.store.cluster

@@ -5,6 +5,7 @@ decoded; the candidate nodes stay bytes, since most replies hand them back as th
 """
 
 import re
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
@@ -13,6 +14,7 @@ from msgspec import Raw, Struct
 from app.problems import Problem
 from app.store.objects import InvalidObject, Metadata, PodObject, pod_of
 from policy.pod import Pod
+from policy.victims import Plan
 
 T = TypeVar("T")
 
@@ -86,6 +88,10 @@ class _NodeList(Struct, gc=False):
     items: list[_NodeItem] | None = None
 
 
+class _RawNodeList(Struct, gc=False):
+    items: list[Raw] | None = None
+
+
 class _PreemptionResult(Struct, rename="pascal", gc=False):
     node_name_to_meta_victims: dict[str, MetaVictims]
 
@@ -99,6 +105,7 @@ _preemption_args = msgspec.json.Decoder(PreemptionArgs)
 _binding_args = msgspec.json.Decoder(BindingArgs)
 _names = msgspec.json.Decoder(list[str])
 _node_list = msgspec.json.Decoder(_NodeList)
+_raw_node_list = msgspec.json.Decoder(_RawNodeList)
 _encoder = msgspec.json.Encoder()
 
 
@@ -143,15 +150,39 @@ def none_pass(args: ExtenderArgs, message: str) -> bytes:
     They are unresolvable: no eviction on these nodes by the scheduler's own preemption would change the answer.
     Raises Problem (400).
     """
-    failed = _encoder.encode(dict.fromkeys(_candidates(args), message))
+    failed = _encoder.encode(dict.fromkeys(candidates(args), message))
     if args.node_names != NULL:
         return b'{"NodeNames":[],"FailedAndUnresolvableNodes":%b}' % failed
     return b'{"Nodes":{"items":[]},"FailedAndUnresolvableNodes":%b}' % failed
 
 
-def preemption(candidates: dict[str, MetaVictims]) -> bytes:
-    """The reply of preempt. A node without a victim is left out: the scheduler takes it for an error."""
-    kept = {node: victims for node, victims in candidates.items() if victims.pods}
+def some_pass(args: ExtenderArgs, failed: dict[str, str]) -> bytes:
+    """The reply of filter that refuses some nodes, each with its text, and lets the others through in their order.
+
+    Raises Problem (400).
+    """
+    refused = {name: failed[name] for name in candidates(args) if name in failed}
+    if not refused:
+        return all_pass(args)
+    if args.node_names != NULL:
+        passing = [name for name in candidates(args) if name not in refused]
+        return _encoder.encode({"NodeNames": passing, "FailedAndUnresolvableNodes": refused})
+    items = _decode(_raw_node_list, args.nodes, "Nodes").items or []
+    kept = [item for item, name in zip(items, candidates(args), strict=True) if name not in refused]
+    return _encoder.encode({"Nodes": {"items": kept}, "FailedAndUnresolvableNodes": refused})
+
+
+def preemption(plans: Iterable[Plan]) -> bytes:
+    """The reply of preempt: the victims by node, the most important of each first."""
+    victims = {
+        plan.node: MetaVictims([MetaPod(victim.uid) for victim in plan.victims], plan.violations) for plan in plans
+    }
+    return _encoder.encode(_PreemptionResult(victims)) if victims else NO_CANDIDATES
+
+
+def proposed(args: PreemptionArgs) -> bytes:
+    """The reply of preempt that lets the scheduler have its way. A node without a victim would be an error."""
+    kept = {node: victims for node, victims in args.candidates().items() if victims.pods}
     return _encoder.encode(_PreemptionResult(kept)) if kept else NO_CANDIDATES
 
 
@@ -192,7 +223,8 @@ def _is_given(raw: Raw, opening: bytes, field: str) -> bool:
     return True
 
 
-def _candidates(args: ExtenderArgs) -> list[str]:
+def candidates(args: ExtenderArgs) -> list[str]:
+    """The names of the candidate nodes. Raises Problem (400)."""
     if args.node_names != NULL:
         return _decode(_names, args.node_names, "NodeNames")
     nodes = _decode(_node_list, args.nodes, "Nodes")

@@ -98,7 +98,7 @@ class ManifestSource:
         for manifest in pods:
             pod = self._store.cluster.pods.get(str(manifest.key))
             if pod is not None and pod.pending:
-                names = sorted(self._store.cluster.nodes)
+                names = sorted(self._store.cluster.table.names)
                 return msgspec.json.encode({"Pod": msgspec.Raw(manifest.raw), "NodeNames": names}).decode()
         return ""
 

@@ -65,7 +65,7 @@ NODES = Kind(
     key=lambda meta: meta.name,
     upsert=lambda cluster, obj, _: cluster.upsert_node(node_of(obj)),
     delete=lambda cluster, key: cluster.delete_node(str(key)),
-    known=lambda cluster: cluster.nodes,
+    known=lambda cluster: cluster.table.names,
 )
 
 ELASTIC_QUOTAS = Kind(

@@ -1,0 +1,33 @@
+"""Room that is kept for somebody: from the first eviction until the pod it is for has been bound, or is given up.
+
+Victims go at different times, and what they leave behind would be taken by the next who asks. So what a plan frees
+is held for its preemptor, in its quota, in the pool and on the node. Spec of the seed: a nomination alone is no lock,
+since the scheduler erases it with every failed attempt of the pod.
+"""
+
+from dataclasses import dataclass
+
+RECLAIM = "Reclaim"
+HELD = "node-held"
+TEXT = "node(s) held for a pod that is being given room"
+
+
+@dataclass(frozen=True, slots=True)
+class PodName:
+    """Which pod: the UID tells it from a namesake."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Room on a node that is kept for a pod, and who goes for it. ``since`` in seconds since the epoch."""
+
+    name: str
+    pod: PodName
+    node: str
+    victims: tuple[PodName, ...]
+    since: float
+    reason: str = RECLAIM
