@@ -5,8 +5,9 @@ import gc
 import shlex
 import signal
 import socket
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import structlog
@@ -20,8 +21,11 @@ from starlette.routing import Route
 from app.actuators.protocol import Actuator
 from app.actuators.recording import RecordingActuator
 from app.api import health, routes
+from app.controllers.reclaim import Reclaim
+from app.controllers.status import Status
 from app.controllers.wake import Wake
 from app.extender.endpoints import Answering, Extender, Verb
+from app.observability import metrics
 from app.problems import Problem
 from app.settings import Settings, split_address
 from app.sources.manifests import ManifestSource
@@ -30,6 +34,8 @@ from policy.admission import Rules
 from policy.cluster import Cluster
 
 log = structlog.get_logger(__name__)
+
+Lead = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
 
 KEEP_ALIVE = 120
 """Seconds an idle connection is kept: longer than kube-scheduler's 90, so that it never meets a closing one."""
@@ -40,6 +46,7 @@ def application(store: Store, extender: Extender, settings: Settings) -> FastAPI
     """The HTTP application: kube-scheduler's verbs, REST, health and metrics."""
     app = FastAPI(title="Quotaward", description="Elastic quotas for a stock kube-scheduler.", version="1")
     app.state.store = store
+    app.state.settings = settings
     verbs: dict[str, Answering] = {
         "filter": extender.filter,
         "prioritize": extender.prioritize,
@@ -79,22 +86,30 @@ async def serve(settings: Settings) -> None:
         actuator: Actuator
         if settings.manifests:
             actuator = RecordingActuator(store)
+            lead: Lead = _alone
             source = ManifestSource(settings.manifests, store)
             follow = source.follow()
             _show_example(source, settings)
         else:
             from app.actuators.kubernetes import KubernetesActuator  # noqa: PLC0415 - the official client takes
             from app.kube.client import KubeClient  # noqa: PLC0415 - a second to import, and is not needed
+            from app.kube.lease import Lease  # noqa: PLC0415
             from app.sources import kubernetes  # noqa: PLC0415 - where there is no cluster
 
             client = await KubeClient.connect(settings.kubeconfig)
             stack.push_async_callback(client.close)
             actuator = KubernetesActuator(client)
+            lead = Lease(client, settings.leader).lead
             follow = kubernetes.follow(client, store)
-        extender = Extender(store, actuator, observe=settings.mode == "observe")
+        extender = Extender(
+            store,
+            actuator,
+            observe=settings.mode == "observe",
+            respect_budgets=settings.preemption.pdb == "respect",
+        )
         background = [follow, _tick(store), _freeze_once_synced(store)]
-        if "wake" in settings.active_controllers:
-            background.append(Wake(store, actuator).run())
+        if settings.active_controllers:
+            background.append(lead(partial(_control, store, actuator, settings)))
         servers = [(_server(application(store, extender, settings)), listener)]
         if probe_listener is not None:
             servers.append((_server(probe_application(store)), probe_listener))
@@ -132,6 +147,24 @@ async def _run(
     for task in done:
         task.result()
     log.info("stopped")
+
+
+async def _alone(work: Callable[[], Awaitable[None]]) -> None:
+    """Leads where there is nobody else."""
+    metrics.LEADER.set(1)
+    await work()
+
+
+async def _control(store: Store, actuator: Actuator, settings: Settings) -> None:
+    """Runs the controllers that are switched on."""
+    controllers: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
+        "reclaim": Reclaim(store, actuator, settings.reclaim).run,
+        "status": Status(store, actuator).run,
+        "wake": Wake(store, actuator).run,
+    }
+    async with asyncio.TaskGroup() as group:
+        for name in sorted(settings.active_controllers):
+            group.create_task(controllers[name](), name=f"controller {name}")
 
 
 async def _tick(store: Store) -> None:

@@ -19,7 +19,7 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 
 from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
 
-CONTROLLERS = frozenset({"wake"})
+CONTROLLERS = frozenset({"reclaim", "status", "wake"})
 
 
 class InvalidSettings(ValueError):
@@ -66,6 +66,38 @@ class ExtenderSettings(Section):
     body_limit: int = Field(default=32 * 2**20, gt=0, description="bytes of a request body from which on it is refused")
 
 
+class ReclaimSettings(Section):
+    """How what was lent is taken back."""
+
+    delay: float = Field(default=1, ge=0, description="seconds an unschedulable pod waits before somebody is evicted")
+    bind_timeout: float = Field(
+        default=60,
+        gt=0,
+        description="seconds a pod may take to be bound once its victims are gone, or a budget to yield",
+    )
+    backoff: float = Field(
+        default=10, gt=0, description="seconds after a plan that failed; doubled by each further one"
+    )
+
+
+class PreemptionSettings(Section):
+    """How the scheduler's own preemption is answered."""
+
+    pdb: Literal["best-effort", "respect"] = Field(
+        default="best-effort", description="respect: never evict a pod whose disruption budget does not allow it"
+    )
+
+
+class LeaderSettings(Section):
+    """The Lease that the controllers of several replicas share."""
+
+    namespace: str = Field(default="quotaward-system", description="namespace of the Lease")
+    name: str = Field(default="quotaward", description="name of the Lease")
+    lease_duration: float = Field(
+        default=15, ge=3, description="seconds after which a leader that is silent is replaced"
+    )
+
+
 class LogSettings(Section):
     """What is logged, and how."""
 
@@ -101,6 +133,9 @@ class Settings(BaseSettings):
     grants: GrantSettings = GrantSettings()
     store: StoreSettings = StoreSettings()
     extender: ExtenderSettings = ExtenderSettings()
+    reclaim: ReclaimSettings = ReclaimSettings()
+    preemption: PreemptionSettings = PreemptionSettings()
+    leader: LeaderSettings = LeaderSettings()
     log: LogSettings = LogSettings()
 
     @field_validator("listen", "probe_listen")

@@ -20,6 +20,8 @@ from policy.verdict import Refusal, Verdict
 
 GRANT_LIFETIME = 30.0
 SETTLE_TIME = 3.0
+UNSCHEDULABLE = "Unschedulable"
+"""The reason of a pod's condition when the scheduler tried, and found no node; other reasons are errors or gates."""
 
 
 class Unsettled(Exception):
@@ -29,7 +31,8 @@ class Unsettled(Exception):
 class Cluster:
     """Pods, nodes and elastic quotas, and who uses what.
 
-    ``refused`` holds the pending pods of which the scheduler last said that one of our rules refuses them.
+    ``refused`` holds the pending pods of which the scheduler last said that one of our rules refuses them,
+    ``unschedulable_since`` when it was first seen of a pending pod that the scheduler found no place for it.
     """
 
     def __init__(
@@ -44,10 +47,12 @@ class Cluster:
         self.reservations: dict[str, Reservation] = {}
         self.quotas: dict[str, dict[str, ElasticQuota]] = {}
         self.refused: dict[str, Pod] = {}
+        self.unschedulable_since: dict[str, float] = {}
         self._uids: dict[tuple[str, str], str] = {}
         self._in_flight: set[str] = set()
         self._held: dict[str, Reservation] = {}
         self._terminating: set[str] = set()
+        self._relevant = 0
         self._settled_at = 0.0
         self._somebody_else_granted = False
         self._asked_at = float("-inf")
@@ -77,6 +82,10 @@ class Cluster:
         else:
             self._terminating.discard(pod.uid)
         self._place(pod)
+        if pod.pending and pod.unschedulable and pod.unschedulable.reason == UNSCHEDULABLE:
+            self.unschedulable_since.setdefault(pod.uid, now)
+        else:
+            self.unschedulable_since.pop(pod.uid, None)
         if pod.pending and _refused_by_us(pod):
             self.refused[pod.uid] = pod
         else:
@@ -88,13 +97,16 @@ class Cluster:
         if pod is not None:
             self._uids.pop((pod.namespace, pod.name), None)
         self.refused.pop(uid, None)
+        self.unschedulable_since.pop(uid, None)
         self._terminating.discard(uid)
         self.table.remove(uid)
         self._leave(uid)
 
     def upsert_node(self, node: Node) -> None:
         """Adds or changes a node."""
-        self.table.upsert_node(node)
+        if self.table.node(node.name) != node:
+            self._relevant += 1
+            self.table.upsert_node(node)
 
     def delete_node(self, name: str) -> None:
         """Removes a node; one that is not known is no error."""
@@ -102,7 +114,9 @@ class Cluster:
 
     def upsert_budget(self, budget: Budget) -> None:
         """Adds or changes a disruption budget."""
-        self.budgets[budget.namespace, budget.name] = budget
+        if self.budgets.get((budget.namespace, budget.name)) != budget:
+            self._relevant += 1
+            self.budgets[budget.namespace, budget.name] = budget
 
     def delete_budget(self, namespace: str, name: str) -> None:
         """Removes a disruption budget; one that is not known is no error."""
@@ -176,6 +190,11 @@ class Cluster:
             if fit.lacking_on(self.table, pod, reservation.node, going):
                 held.add(reservation.node)
         return held
+
+    @property
+    def relevant(self) -> int:
+        """Counts changes of quotas, nodes and budgets: what could make a plan possible that failed before."""
+        return self._relevant
 
     @property
     def eased(self) -> int:
@@ -333,6 +352,7 @@ class Cluster:
 
     def _put_in_force(self, namespace: str) -> None:
         """The oldest of a namespace's quotas counts, by creation and then name."""
+        self._relevant += 1
         self.ledger.set_quota(namespace, elastic_quota.in_force(self.quotas.get(namespace, {}).values()))
 
 

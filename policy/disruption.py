@@ -22,25 +22,32 @@ class Budget:
 
 
 def violating(victims: Sequence[Pod], budgets: Iterable[Budget]) -> set[str]:
-    """UIDs of those whose eviction would violate a budget, when evicted in this order: most important first.
-
-    An empty selector protects nobody, as for the scheduler; a pod without labels is in no budget.
-    """
-    left = {(budget.namespace, budget.name): budget.allowed for budget in budgets}
-    by_namespace: dict[str, list[Budget]] = {}
-    for budget in budgets:
-        by_namespace.setdefault(budget.namespace, []).append(budget)
+    """UIDs of those whose eviction would violate a budget, when evicted in this order: most important first."""
+    all_budgets = list(budgets)
+    left = {(budget.namespace, budget.name): budget.allowed for budget in all_budgets}
     found = set()
     for victim in victims:
-        if not victim.labels:
-            continue
-        for budget in by_namespace.get(victim.namespace, ()):
-            if budget.selector is None or not budget.selector.requirements:
-                continue
-            if not matches(budget.selector, victim.labels) or victim.name in budget.disrupted:
-                continue
+        for budget in protecting(victim, all_budgets):
             key = (budget.namespace, budget.name)
             left[key] -= 1
             if left[key] < 0:
                 found.add(victim.uid)
     return found
+
+
+def protecting(victim: Pod, budgets: Iterable[Budget]) -> list[Budget]:
+    """The budgets that the eviction of a pod would draw on.
+
+    An empty selector protects nobody, as for the scheduler; a pod without labels is in no budget.
+    """
+    if not victim.labels:
+        return []
+    return [
+        budget
+        for budget in budgets
+        if budget.namespace == victim.namespace
+        and budget.selector is not None
+        and budget.selector.requirements
+        and matches(budget.selector, victim.labels)
+        and victim.name not in budget.disrupted
+    ]

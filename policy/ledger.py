@@ -26,8 +26,8 @@ class Account:
     """What the pods of one namespace use.
 
     ``assigned``: on a node; ``granted``: admitted, and on their way to a node; ``used``: both. ``pinned`` is the part
-    of used that may not be evicted. ``nominated`` has, by priority, what waits for its nominated node, ``held`` the part
-    of it for which room is kept. ``in_flight`` is what may have been admitted before this process started,
+    of used that may not be evicted. ``nominated`` has, by priority, what waits for its nominated node, ``held`` the
+    part of it for which room is kept. ``in_flight`` is what may have been admitted before this process started,
     ``pinned_in_flight`` the part of it that may not be evicted. ``quota`` is the elastic quota in force, if any.
     """
 

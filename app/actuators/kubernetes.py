@@ -1,18 +1,38 @@
 """Writes to the API server."""
 
 from collections.abc import Awaitable
+from dataclasses import asdict
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
-from kubernetes.aio.client import CoreV1Api, V1Binding, V1ObjectMeta, V1ObjectReference
+import structlog
+from kubernetes.aio.client import (
+    CoreV1Api,
+    CoreV1Event,
+    CustomObjectsApi,
+    V1Binding,
+    V1DeleteOptions,
+    V1EventSource,
+    V1Eviction,
+    V1ObjectMeta,
+    V1ObjectReference,
+    V1Preconditions,
+)
 
-from app.actuators.protocol import ActionFailed
+from app.actuators.protocol import ActionFailed, Blocked
 from app.kube.client import KubeClient
+from app.store.kinds import ELASTIC_QUOTAS, RESERVATIONS
 from policy.pod import Pod
+from policy.reservation import PodName, Reservation
+
+log = structlog.get_logger(__name__)
 
 TIMEOUT = 10.0
 ADMISSIBLE = "quotaward.dev/Admissible"
+GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+"""What the API server answers for a pod that is gone, or a namesake of it with another UID."""
 
 
 class KubernetesActuator:
@@ -20,6 +40,7 @@ class KubernetesActuator:
 
     def __init__(self, client: KubeClient) -> None:
         self._core = CoreV1Api(client.api)
+        self._custom = CustomObjectsApi(client.api)
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Creates the Binding. Raises ActionFailed."""
@@ -36,7 +57,7 @@ class KubernetesActuator:
     async def wake(self, pod: Pod) -> None:
         """Writes a condition into the pod's status: any update of a refused pod makes the scheduler try it again.
 
-        The pod's UID goes with it, so that a namesake is not touched. Raises ActionFailed.
+        Raises ActionFailed.
         """
         condition = {
             "type": ADMISSIBLE,
@@ -45,15 +66,127 @@ class KubernetesActuator:
             "message": "the pod was refused, and could run now",
             "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
+        await self._patch_status(pod, {"conditions": [condition]})
+
+    async def evict(self, victim: PodName) -> None:
+        """Asks the Eviction API, which heeds disruption budgets. Raises Blocked, ActionFailed."""
+        eviction = V1Eviction(
+            metadata=V1ObjectMeta(namespace=victim.namespace, name=victim.name),
+            delete_options=V1DeleteOptions(preconditions=V1Preconditions(uid=victim.uid)),
+        )
+        try:
+            await _done(
+                self._core.create_namespaced_pod_eviction_without_preload_content(
+                    victim.name, victim.namespace, eviction, _request_timeout=TIMEOUT
+                )
+            )
+        except Refused as refused:
+            if refused.status == HTTPStatus.TOO_MANY_REQUESTS:
+                raise Blocked(str(refused)) from refused
+            if refused.status not in GONE:
+                raise
+
+    async def nominate(self, pod: Pod, node: str) -> None:
+        """Writes the nominated node into the pod's status. Raises ActionFailed."""
+        await self._patch_status(pod, {"nominatedNodeName": node})
+
+    async def reserve(self, reservation: Reservation) -> None:
+        """Creates the Reservation. Raises ActionFailed."""
+        body = {
+            "apiVersion": f"{RESERVATIONS.group}/{RESERVATIONS.version}",
+            "kind": RESERVATIONS.name,
+            "metadata": {"name": reservation.name},
+            "spec": {
+                "reason": reservation.reason,
+                "pod": asdict(reservation.pod),
+                "nodeName": reservation.node,
+                "victims": [asdict(victim) for victim in reservation.victims],
+            },
+        }
+        await self._unless(
+            HTTPStatus.CONFLICT,
+            self._custom.create_cluster_custom_object_without_preload_content(
+                RESERVATIONS.group, RESERVATIONS.version, RESERVATIONS.plural, body, _request_timeout=TIMEOUT
+            ),
+        )
+
+    async def unreserve(self, name: str) -> None:
+        """Deletes the Reservation. Raises ActionFailed."""
+        await self._unless(
+            HTTPStatus.NOT_FOUND,
+            self._custom.delete_cluster_custom_object_without_preload_content(
+                RESERVATIONS.group, RESERVATIONS.version, RESERVATIONS.plural, name, _request_timeout=TIMEOUT
+            ),
+        )
+
+    async def report(self, subject: Pod, reason: str, message: str) -> None:
+        """Creates an Event on the pod."""
+        now = datetime.now(UTC)
+        event = CoreV1Event(
+            metadata=V1ObjectMeta(namespace=subject.namespace, generate_name=f"{subject.name}."),
+            involved_object=V1ObjectReference(
+                api_version="v1", kind="Pod", namespace=subject.namespace, name=subject.name, uid=subject.uid
+            ),
+            reason=reason,
+            message=message,
+            type="Normal",
+            source=V1EventSource(component="quotaward"),
+            first_timestamp=now,
+            last_timestamp=now,
+            count=1,
+        )
+        try:
+            await _done(
+                self._core.create_namespaced_event_without_preload_content(
+                    subject.namespace, event, _request_timeout=TIMEOUT
+                )
+            )
+        except ActionFailed as failure:
+            log.debug("event not written", reason=reason, error=str(failure))
+
+    async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any]) -> None:
+        """Patches the status of an elastic quota. Raises ActionFailed."""
+        await self._unless(
+            HTTPStatus.NOT_FOUND,
+            self._custom.patch_namespaced_custom_object_status_without_preload_content(
+                ELASTIC_QUOTAS.group,
+                ELASTIC_QUOTAS.version,
+                namespace,
+                ELASTIC_QUOTAS.plural,
+                name,
+                {"status": status},
+                _content_type="application/merge-patch+json",
+                _request_timeout=TIMEOUT,
+            ),
+        )
+
+    async def _patch_status(self, pod: Pod, status: dict[str, Any]) -> None:
+        """Changes a pod's status. Its UID goes with it, so that a namesake is not touched. Raises ActionFailed."""
         await _done(
             self._core.patch_namespaced_pod_status_without_preload_content(
                 pod.name,
                 pod.namespace,
-                {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}},
+                {"metadata": {"uid": pod.uid}, "status": status},
                 _content_type="application/strategic-merge-patch+json",
                 _request_timeout=TIMEOUT,
             )
         )
+
+    async def _unless(self, harmless: HTTPStatus, request: Awaitable[Any]) -> None:
+        try:
+            await _done(request)
+        except Refused as refused:
+            if refused.status != harmless:
+                raise
+
+
+class Refused(ActionFailed):
+    """The API server did not do it; ``status`` is that of HTTP."""
+
+    def __init__(self, status: int, message: str) -> None:
+        """With the start of what the API server said."""
+        super().__init__(f"the API server answered {status}: {message}")
+        self.status = status
 
 
 async def _done(request: Awaitable[Any]) -> None:
@@ -62,5 +195,5 @@ async def _done(request: Awaitable[Any]) -> None:
         body = await response.read()
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise ActionFailed(f"the API server cannot be reached: {type(error).__name__}") from error
-    if response.status >= 300:  # noqa: PLR2004 - not a success
-        raise ActionFailed(f"the API server answered {response.status}: {body[:300].decode(errors='replace')}")
+    if response.status >= HTTPStatus.MULTIPLE_CHOICES:
+        raise Refused(response.status, body[:300].decode(errors="replace"))

@@ -1,12 +1,17 @@
 """What may be done to the cluster, wherever it lives."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from policy.pod import Pod
+from policy.reservation import PodName, Reservation
 
 
 class ActionFailed(Exception):
     """What was to be done was not done; the text says why."""
+
+
+class Blocked(ActionFailed):
+    """A disruption budget does not let the pod go now."""
 
 
 class Actuator(Protocol):
@@ -17,3 +22,21 @@ class Actuator(Protocol):
 
     async def wake(self, pod: Pod) -> None:
         """Makes the scheduler try a refused pod again. Raises ActionFailed."""
+
+    async def evict(self, victim: PodName) -> None:
+        """Evicts a pod; one that is gone is no error. Raises Blocked, ActionFailed."""
+
+    async def nominate(self, pod: Pod, node: str) -> None:
+        """Tells the scheduler to try a node first. Raises ActionFailed."""
+
+    async def reserve(self, reservation: Reservation) -> None:
+        """Makes a reservation known to every replica; one of that name is no error. Raises ActionFailed."""
+
+    async def unreserve(self, name: str) -> None:
+        """Removes a reservation; one that is gone is no error. Raises ActionFailed."""
+
+    async def report(self, subject: Pod, reason: str, message: str) -> None:
+        """Notes an event on a pod, as well as may be: it is lost where it cannot be written."""
+
+    async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any]) -> None:
+        """Changes the status of an elastic quota; one that is gone is no error. Raises ActionFailed."""

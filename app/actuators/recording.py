@@ -1,10 +1,17 @@
 """Acts on the in-memory cluster of a folder of manifests, where no API server is."""
 
 from dataclasses import replace
+from typing import Any
 
-from app.actuators.protocol import ActionFailed
+import structlog
+
+from app.actuators.protocol import ActionFailed, Blocked
 from app.store.store import Store
+from policy import disruption
 from policy.pod import Pod
+from policy.reservation import PodName, Reservation
+
+log = structlog.get_logger(__name__)
 
 
 class RecordingActuator:
@@ -24,3 +31,34 @@ class RecordingActuator:
 
     async def wake(self, pod: Pod) -> None:
         """Does nothing: no scheduler waits here."""
+
+    async def evict(self, victim: PodName) -> None:
+        """Removes the pod at once, as far as disruption budgets let it go. Raises Blocked."""
+        cluster = self._store.cluster
+        pod = cluster.pods.get(victim.uid)
+        if pod is None:
+            return
+        if disruption.violating([pod], cluster.budgets.values()):
+            raise Blocked("a disruption budget does not allow it now")
+        for budget in disruption.protecting(pod, cluster.budgets.values()):
+            cluster.upsert_budget(replace(budget, allowed=budget.allowed - 1))
+        cluster.delete_pod(victim.uid)
+
+    async def nominate(self, pod: Pod, node: str) -> None:
+        """Notes the node on the pod."""
+        self._store.cluster.upsert_pod(replace(pod, nominated_node=node), self._store.clock())
+
+    async def reserve(self, reservation: Reservation) -> None:
+        """Keeps the room."""
+        self._store.cluster.upsert_reservation(reservation)
+
+    async def unreserve(self, name: str) -> None:
+        """Keeps the room no longer."""
+        self._store.cluster.delete_reservation(name)
+
+    async def report(self, subject: Pod, reason: str, message: str) -> None:
+        """Logs it."""
+        log.info("event", namespace=subject.namespace, pod=subject.name, reason=reason, message=message)
+
+    async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any]) -> None:
+        """Does nothing: REST shows it."""

@@ -1,9 +1,8 @@
 """The shapes of REST. Amounts are Kubernetes quantities in text."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from policy.ledger import Account
 from policy.quantity import render
 from policy.resources import Resources
 from policy.verdict import Verdict
@@ -69,6 +68,56 @@ class ExplanationModel(Model):
     remedies: list[RemedyModel]
 
 
+class EvictionModel(Model):
+    """A pod that goes, or would go, for another."""
+
+    pod: str
+    node: str
+    for_: str = Field(alias="for")
+    reason: str
+
+
+class NominationModel(Model):
+    """A pod and the node where room is made for it."""
+
+    pod: str
+    node: str
+
+
+class ReservationModel(Model):
+    """Room that is kept for a pod: where, since when (RFC 3339), and who goes for it."""
+
+    name: str
+    reason: str
+    pod: str
+    node: str
+    victims: list[str]
+    since: str
+
+
+class ReservationList(Model):
+    """Reservations, by name."""
+
+    items: list[ReservationModel]
+
+
+class WaitingModel(Model):
+    """A pod that waits and that nobody is evicted for, and why."""
+
+    pod: str
+    reason: str
+    message: str
+
+
+class PlanModel(Model):
+    """What reclaim is doing, and would do now; pods are namespace/name."""
+
+    evictions: list[EvictionModel]
+    nominations: list[NominationModel]
+    reservations: list[ReservationModel]
+    waiting: list[WaitingModel]
+
+
 class HealthModel(Model):
     """Whether this process can do its work, and what keeps it from it."""
 
@@ -81,9 +130,9 @@ def quantities(resources: Resources) -> Quantities:
     return {resource: render(resource, value) for resource, value in sorted(resources.items())}
 
 
-def used_of(account: Account, bounded: Resources) -> Resources:
-    """What a quota's status shows as used: the resources that the quota names, and what else its pods use."""
-    return dict.fromkeys(bounded, 0) | account.used
+def used_of(used: Resources, bounded: Resources) -> Resources:
+    """What is shown as used under a quota: the resources that it names, and what else its pods use."""
+    return {**dict.fromkeys(bounded, 0), **used}
 
 
 def explanation(namespace: str, name: str, verdict: Verdict) -> ExplanationModel:

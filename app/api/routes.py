@@ -1,5 +1,8 @@
 """REST for people and scripts: quotas and explanations."""
 
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
@@ -8,18 +11,29 @@ from app.api.models import (
     ConditionModel,
     ElasticQuotaList,
     ElasticQuotaModel,
+    EvictionModel,
     ExplanationModel,
+    NominationModel,
+    PlanModel,
+    ReservationList,
+    ReservationModel,
+    WaitingModel,
     explanation,
     quantities,
     used_of,
 )
 from app.problems import Problem
 from app.store.store import Store
-from policy import elastic_quota
+from policy import elastic_quota, reclaim
 from policy.elastic_quota import ElasticQuota
 from policy.ledger import Account
+from policy.reservation import PodName, Reservation
+from policy.victims import NoPlan
 
 router = APIRouter(prefix="/api/v1")
+
+PREVIEWED = 200
+"""How many waiting pods a preview looks at, so that it is quickly done."""
 
 
 def store_of(request: Request) -> Store:
@@ -52,6 +66,52 @@ async def explain_pod(namespace: str, name: str, store: SyncedStore) -> Explanat
     return explanation(namespace, name, store.cluster.verdict(namespace, name))
 
 
+@router.get("/reservations")
+async def list_reservations(store: SyncedStore) -> ReservationList:
+    """The room that is kept, and for whom."""
+    reservations = store.cluster.reservations
+    return ReservationList(items=[_reservation(reservations[name]) for name in sorted(reservations)])
+
+
+@router.get("/plan")
+async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
+    """What reclaim is doing, and what it would do now. Changes nothing."""
+    delay: float = request.app.state.settings.reclaim.delay
+    cluster = store.cluster
+    plan = PlanModel(evictions=[], nominations=[], reservations=[], waiting=[])
+    for reservation in cluster.reservations.values():
+        _add(plan, reservation, [victim for victim in reservation.victims if victim.uid in cluster.pods])
+    pods = reclaim.waiting(cluster, store.clock(), delay)[:PREVIEWED]
+    for pod, result in reclaim.preview(cluster, pods):
+        if isinstance(result, NoPlan):
+            waiting = WaitingModel(pod=f"{pod.namespace}/{pod.name}", reason=result.reason, message=result.text)
+            plan.waiting.append(waiting)
+        else:
+            planned = reclaim.reservation_of(result, time.time())
+            _add(plan, planned, planned.victims)
+    return plan
+
+
+def _add(plan: PlanModel, reservation: Reservation, victims: Sequence[PodName]) -> None:
+    pod = f"{reservation.pod.namespace}/{reservation.pod.name}"
+    for victim in victims:
+        name = f"{victim.namespace}/{victim.name}"
+        plan.evictions.append(EvictionModel(pod=name, node=reservation.node, for_=pod, reason=reservation.reason))
+    plan.nominations.append(NominationModel(pod=pod, node=reservation.node))
+    plan.reservations.append(_reservation(reservation))
+
+
+def _reservation(reservation: Reservation) -> ReservationModel:
+    return ReservationModel(
+        name=reservation.name,
+        reason=reservation.reason,
+        pod=f"{reservation.pod.namespace}/{reservation.pod.name}",
+        node=reservation.node,
+        victims=[f"{victim.namespace}/{victim.name}" for victim in reservation.victims],
+        since=datetime.fromtimestamp(reservation.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+
+
 def _quotas_in(store: Store, namespace: str) -> list[ElasticQuotaModel]:
     quotas = store.cluster.quotas.get(namespace, {})
     governing = elastic_quota.in_force(quotas.values())
@@ -67,7 +127,7 @@ def _quota(quota: ElasticQuota, governing: ElasticQuota, account: Account) -> El
         name=quota.name,
         min=quantities(quota.min),
         max=quantities(quota.max),
-        used=quantities(used_of(counted, {**quota.max, **quota.min})),
+        used=quantities(used_of(used, {**quota.max, **quota.min})),
         borrowed=quantities({resource: max(0, used.get(resource, 0) - least) for resource, least in quota.min.items()}),
         available=quantities({resource: max(0, most - used.get(resource, 0)) for resource, most in quota.max.items()}),
         conditions=[

@@ -28,3 +28,12 @@ WATCH_EVENTS = Counter("quotaward_watch_events", "Watch events taken in, by kind
 MANIFEST_ERRORS = Gauge("quotaward_manifest_errors", "Manifest files or documents that could not be used.")
 GRANTS = Gauge("quotaward_grants", "Pods admitted and not bound yet.")
 WAKE_UPS = Counter("quotaward_wake_ups", "Refused pods that were woken, by outcome.", ["outcome"])
+EVICTIONS = Counter("quotaward_evictions", "Evictions asked for, by reason and outcome.", ["reason", "outcome"])
+RECLAIMS = Counter("quotaward_reclaims", "Plans that ended, by outcome.", ["outcome"])
+RECLAIM_FAILURES = Counter("quotaward_reclaim_failures", "Plans that failed, by reason.", ["reason"])
+RECLAIM_WITHOUT_PLAN = Counter(
+    "quotaward_reclaim_without_plan", "Waiting pods that nobody was evicted for when looked at, by reason.", ["reason"]
+)
+RESERVATIONS = Gauge("quotaward_reservations", "Reservations in force.")
+LEADER = Gauge("quotaward_leader", "1 while this replica's controllers act.")
+STATUS_WRITES = Counter("quotaward_status_writes", "Writes of a quota's status, by outcome.", ["outcome"])

@@ -200,7 +200,7 @@ def _with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         return document
     metadata = dict(metadata)
-    if kind.plural != "nodes":
+    if kind.namespaced:
         metadata["namespace"] = metadata.get("namespace") or "default"
     if kind is PODS:
         metadata["uid"] = metadata.get("uid") or f"{metadata['namespace']}/{metadata.get('name')}"
@@ -213,7 +213,7 @@ def _key_of(kind: Kind, document: dict[str, Any]) -> Key | None:
     if not isinstance(metadata, dict):
         return None
     name, namespace = str(metadata.get("name")), str(metadata.get("namespace"))
-    return {"pods": str(metadata.get("uid")), "nodes": name}.get(kind.plural, (namespace, name))
+    return str(metadata.get("uid")) if kind is PODS else (namespace, name) if kind.namespaced else name
 
 
 def _describe(document: dict[str, Any]) -> str:

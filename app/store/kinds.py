@@ -7,13 +7,17 @@ from typing import Any
 import msgspec
 
 from app.store.objects import (
+    BudgetObject,
     ElasticQuotaObject,
     Metadata,
     NodeObject,
     PodObject,
+    ReservationObject,
+    budget_of,
     elastic_quota_of,
     node_of,
     pod_of,
+    reservation_of,
 )
 from policy.cluster import Cluster
 
@@ -37,7 +41,18 @@ class Kind:
     upsert: Callable[[Cluster, Any, float], None]
     delete: Callable[[Cluster, Key], None]
     known: Callable[[Cluster], Iterable[Key]]
+    namespaced: bool = True
     optional: bool = False
+
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core one."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def version(self) -> str:
+        """The version within the group."""
+        return self.api_version.rpartition("/")[2]
 
     @property
     def path(self) -> str:
@@ -66,6 +81,7 @@ NODES = Kind(
     upsert=lambda cluster, obj, _: cluster.upsert_node(node_of(obj)),
     delete=lambda cluster, key: cluster.delete_node(str(key)),
     known=lambda cluster: cluster.table.names,
+    namespaced=False,
 )
 
 ELASTIC_QUOTAS = Kind(
@@ -80,4 +96,28 @@ ELASTIC_QUOTAS = Kind(
     optional=True,
 )
 
-KINDS = (PODS, NODES, ELASTIC_QUOTAS)
+BUDGETS = Kind(
+    plural="poddisruptionbudgets",
+    api_version="policy/v1",
+    name="PodDisruptionBudget",
+    decoder=msgspec.json.Decoder(BudgetObject),
+    key=lambda meta: (meta.namespace or "", meta.name),
+    upsert=lambda cluster, obj, _: cluster.upsert_budget(budget_of(obj)),
+    delete=lambda cluster, key: cluster.delete_budget(key[0], key[1]),
+    known=lambda cluster: cluster.budgets,
+)
+
+RESERVATIONS = Kind(
+    plural="reservations",
+    api_version="quotaward.dev/v1alpha1",
+    name="Reservation",
+    decoder=msgspec.json.Decoder(ReservationObject),
+    key=lambda meta: meta.name,
+    upsert=lambda cluster, obj, _: cluster.upsert_reservation(reservation_of(obj)),
+    delete=lambda cluster, key: cluster.delete_reservation(str(key)),
+    known=lambda cluster: cluster.reservations,
+    namespaced=False,
+    optional=True,
+)
+
+KINDS = (PODS, NODES, ELASTIC_QUOTAS, BUDGETS, RESERVATIONS)

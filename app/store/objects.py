@@ -8,12 +8,14 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, field
 
-from app.store.placement import NULL, Volume, constraints_of
+from app.store.placement import NULL, LabelSelector, Volume, constraints_of, selector_of
 from policy.constraints import Constraints, HostPort, Taint
+from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota, elastic_quota
 from policy.node import Node
 from policy.pod import Container, Pod, PodRequests, Unschedulable, effective_request
 from policy.quantity import InvalidQuantity, Quantity, amount, to_milli
+from policy.reservation import PodName, Reservation
 from policy.resources import Resources
 
 ResourceList = dict[str, str | int | float]
@@ -178,6 +180,77 @@ class ElasticQuotaObject(Struct, gc=False):
 
     metadata: Metadata
     spec: ElasticQuotaSpec | None = None
+
+
+class BudgetSpec(Struct, gc=False):
+    """What is read of a disruption budget's spec."""
+
+    selector: LabelSelector | None = None
+
+
+class BudgetStatus(Struct, rename="camel", gc=False):
+    """What is read of a disruption budget's status."""
+
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, Any] | None = None
+
+
+class BudgetObject(Struct, gc=False):
+    """A PodDisruptionBudget."""
+
+    metadata: Metadata
+    spec: BudgetSpec | None = None
+    status: BudgetStatus | None = None
+
+
+class PodReference(Struct, gc=False):
+    """Which pod."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class ReservationSpec(Struct, rename="camel", gc=False):
+    """A reservation's spec."""
+
+    reason: str
+    pod: PodReference
+    node_name: str
+    victims: list[PodReference] | None = None
+
+
+class ReservationObject(Struct, gc=False):
+    """A Reservation."""
+
+    metadata: Metadata
+    spec: ReservationSpec
+
+
+def budget_of(obj: BudgetObject) -> Budget:
+    """The disruption budget as the rules see it."""
+    status = obj.status or BudgetStatus()
+    given = obj.spec.selector if obj.spec else None
+    return Budget(
+        obj.metadata.namespace or "",
+        obj.metadata.name,
+        selector_of(given) if given else None,
+        status.disruptions_allowed,
+        frozenset(status.disrupted_pods or ()),
+    )
+
+
+def reservation_of(obj: ReservationObject) -> Reservation:
+    """The reservation as the rules see it."""
+    spec = obj.spec
+    return Reservation(
+        obj.metadata.name,
+        PodName(spec.pod.namespace, spec.pod.name, spec.pod.uid),
+        spec.node_name,
+        tuple(PodName(victim.namespace, victim.name, victim.uid) for victim in spec.victims or ()),
+        seconds(obj.metadata.creation_timestamp),
+        spec.reason,
+    )
 
 
 def pod_of(obj: PodObject) -> Pod:

@@ -42,20 +42,24 @@ class Volume(Struct, rename="camel", gc=False):
         return any(getattr(self, field) is not None for field in self.__struct_fields__)
 
 
-class _Expression(Struct, gc=False):
+class Expression(Struct, gc=False):
+    """An expression of a label selector."""
+
     key: str
     operator: str
     values: list[str] | None = None
 
 
-class _LabelSelector(Struct, rename="camel", gc=False):
+class LabelSelector(Struct, rename="camel", gc=False):
+    """A label selector as Kubernetes writes it."""
+
     match_labels: dict[str, str] | None = None
-    match_expressions: list[_Expression] | None = None
+    match_expressions: list[Expression] | None = None
 
 
 class _NodeTerm(Struct, rename="camel", gc=False):
-    match_expressions: list[_Expression] | None = None
-    match_fields: list[_Expression] | None = None
+    match_expressions: list[Expression] | None = None
+    match_fields: list[Expression] | None = None
 
 
 class _NodeSelector(Struct, rename="camel", gc=False):
@@ -68,9 +72,9 @@ class _NodeAffinity(Struct, gc=False):
 
 class _PodTerm(Struct, rename="camel", gc=False):
     topology_key: str = ""
-    label_selector: _LabelSelector | None = None
+    label_selector: LabelSelector | None = None
     namespaces: list[str] | None = None
-    namespace_selector: _LabelSelector | None = None
+    namespace_selector: LabelSelector | None = None
 
 
 class _PodAffinity(Struct, gc=False):
@@ -94,7 +98,7 @@ class _Spread(Struct, rename="camel", gc=False):
     topology_key: str = ""
     max_skew: int = 1
     when_unsatisfiable: str = "DoNotSchedule"
-    label_selector: _LabelSelector | None = None
+    label_selector: LabelSelector | None = None
     min_domains: int | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
@@ -144,7 +148,7 @@ def _translated(
     affinity = _affinity.decode(affinity_bytes) or _Affinity()
     required = affinity.node_affinity.required if affinity.node_affinity else None
     near, apart = _terms(affinity.pod_affinity), _terms(affinity.pod_anti_affinity)
-    if any(term.namespace_selector and _selector(term.namespace_selector).requirements for term in near + apart):
+    if any(term.namespace_selector and selector_of(term.namespace_selector).requirements for term in near + apart):
         undecidable += ("pod affinity that selects namespaces by label",)
     constraints = Constraints(
         node_selector=node_selector,
@@ -170,11 +174,12 @@ def _terms(affinity: _PodAffinity | None) -> list[_PodTerm]:
     return affinity.required or [] if affinity else []
 
 
-def _requirements(expressions: list[_Expression] | None) -> tuple[Requirement, ...]:
+def _requirements(expressions: list[Expression] | None) -> tuple[Requirement, ...]:
     return tuple(Requirement(given.key, given.operator, tuple(given.values or ())) for given in expressions or ())
 
 
-def _selector(given: _LabelSelector) -> Selector:
+def selector_of(given: LabelSelector) -> Selector:
+    """A label selector as the rules see it."""
     labels = tuple(Requirement(key, "In", (value,)) for key, value in sorted((given.match_labels or {}).items()))
     return Selector(labels + _requirements(given.match_expressions))
 
@@ -186,15 +191,15 @@ def _node_term(given: _NodeTerm) -> NodeTerm:
 def _pod_term(given: _PodTerm, own_namespace: str) -> PodTerm:
     namespaces = frozenset(given.namespaces or ())
     if given.namespace_selector is not None:
-        everywhere = not _selector(given.namespace_selector).requirements
+        everywhere = not selector_of(given.namespace_selector).requirements
         named = None if everywhere else namespaces
     else:
         named = namespaces or frozenset((own_namespace,))
-    return PodTerm(_selector(given.label_selector) if given.label_selector else None, given.topology_key, named)
+    return PodTerm(selector_of(given.label_selector) if given.label_selector else None, given.topology_key, named)
 
 
 def _spread(given: _Spread, labels: Mapping[str, str]) -> Spread:
-    selector = _selector(given.label_selector) if given.label_selector else None
+    selector = selector_of(given.label_selector) if given.label_selector else None
     if selector is not None and given.match_label_keys:  # the API server merges them from 1.34; twice does no harm
         own = tuple(Requirement(key, "In", (labels[key],)) for key in given.match_label_keys if key in labels)
         selector = Selector(selector.requirements + own)

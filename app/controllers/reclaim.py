@@ -1,0 +1,235 @@
+"""Takes back what was lent: evicts for entitled pods, and keeps the room until they are bound.
+
+Every plan is a Reservation before anybody is evicted for it, so that whoever leads next goes on where this one stopped.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+
+import structlog
+
+from app.actuators.protocol import ActionFailed, Actuator, Blocked
+from app.observability import metrics
+from app.settings import ReclaimSettings
+from app.store.store import Store
+from policy import reclaim, victims
+from policy.pod import Pod
+from policy.reclaim import Shape
+from policy.reservation import RECLAIM, PodName, Reservation
+from policy.victims import Plan
+
+log = structlog.get_logger(__name__)
+
+INTERVAL = 0.25
+"""Seconds between looks."""
+AGAIN = (0.5, 5.0)
+"""Seconds until the same question is asked again after nobody could be evicted: at first, and at most (doubling)."""
+BLOCKED_AGAIN = 2.0
+"""Seconds between attempts at a pod that a disruption budget protects."""
+GIVE_UP_TWICE = 2
+"""Failed plans of a pod until it has to wait for a change of a quota, a node or a budget."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a reservation has come, on the store's clock."""
+
+    freed_at: float | None = None
+    blocked_since: float | None = None
+    next_attempt: float = 0.0
+    nominated: bool = False
+
+
+@dataclass(slots=True)
+class Backoff:
+    """How often plans for a pod have failed, when the next may be made, and what had changed by then."""
+
+    failures: int = 0
+    until: float = 0.0
+    eased: int = 0
+
+
+@dataclass(slots=True)
+class Question:
+    """A shape of pods for which nobody could be evicted: when to ask again, and how long to wait after that."""
+
+    again_at: float = 0.0
+    wait: float = field(default=AGAIN[0])
+
+
+class Reclaim:
+    """Looks after waiting pods and after the reservations made for them. For the leader only."""
+
+    def __init__(self, store: Store, actuator: Actuator, settings: ReclaimSettings) -> None:
+        self._store = store
+        self._actuator = actuator
+        self._settings = settings
+        self._progress: dict[str, Progress] = {}
+        self._backoff: dict[str, Backoff] = {}
+        self._questions: dict[Shape, Question] = {}
+
+    async def run(self) -> None:
+        """Goes on until cancelled."""
+        while True:
+            await asyncio.sleep(INTERVAL)
+            await self.look()
+
+    async def look(self) -> None:
+        """Does once what is to be done now."""
+        if self._store.unready() or self._store.cluster.unsettled:
+            return
+        async with asyncio.TaskGroup() as group:
+            for reservation in list(self._store.cluster.reservations.values()):
+                if reservation.reason == RECLAIM:
+                    group.create_task(self._follow(reservation))
+        async with asyncio.TaskGroup() as group:
+            for pod in reclaim.waiting(self._store.cluster, self._store.clock(), self._settings.delay):
+                plan = self._plan(pod)
+                if plan is not None:
+                    reservation = reclaim.reservation_of(plan, time.time())
+                    self._store.cluster.upsert_reservation(reservation)
+                    group.create_task(self._start(plan, reservation))
+                await asyncio.sleep(0)
+        self._forget_what_is_gone()
+
+    def _plan(self, pod: Pod) -> Plan | None:
+        """A plan for a pod, if it is time to look for one and there is one."""
+        cluster, now = self._store.cluster, self._store.clock()
+        current = cluster.pods.get(pod.uid)
+        if current is None or not current.pending or pod.uid in cluster.grants:
+            return None
+        backoff = self._backoff.get(pod.uid)
+        if backoff and (
+            now < backoff.until or (backoff.failures >= GIVE_UP_TWICE and backoff.eased == cluster.relevant)
+        ):
+            return None
+        shape = reclaim.shape_of(current)
+        question = self._questions.get(shape)
+        if question is not None and now < question.again_at:
+            return None
+        result = victims.plan(cluster, current)
+        if isinstance(result, Plan):
+            self._questions.pop(shape, None)
+            return result
+        question = self._questions.setdefault(shape, Question())
+        question.again_at = now + question.wait
+        question.wait = min(question.wait * 2, AGAIN[1])
+        metrics.RECLAIM_WITHOUT_PLAN.labels(result.reason).inc()
+        return None
+
+    async def _start(self, plan: Plan, reservation: Reservation) -> None:
+        """Records a plan, and evicts for it."""
+        try:
+            await self._actuator.reserve(reservation)
+        except ActionFailed as failure:
+            log.warning("reservation not made", pod=_text(reservation.pod), error=str(failure))
+            self._store.cluster.delete_reservation(reservation.name)
+            self._fail(reservation, "not-recorded")
+            return
+        names = ", ".join(_text(victim) for victim in reservation.victims)
+        log.info("reclaim", pod=_text(reservation.pod), node=reservation.node, victims=names)
+        await self._actuator.report(plan.pod, "ReclaimStarted", f"on node {plan.node} these make room: {names}")
+        for victim in plan.victims:
+            message = f"evicted for {_text(reservation.pod)}, which is entitled to what this pod's quota had borrowed"
+            await self._actuator.report(victim, "Reclaimed", message)
+        await self._follow(reservation)
+
+    async def _follow(self, reservation: Reservation) -> None:
+        """Brings a reservation forward, or to its end."""
+        cluster, now = self._store.cluster, self._store.clock()
+        pod = cluster.pods.get(reservation.pod.uid)
+        if pod is None or not pod.pending:
+            await self._end(reservation, "bound" if pod is not None and pod.assigned else "gone")
+            return
+        progress = self._progress.setdefault(reservation.name, Progress())
+        there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
+        staying = [victim for victim in there if not victim.terminating and not victim.finished]
+        if staying and now >= progress.next_attempt:
+            if not self._still_needed(reservation, pod):
+                await self._end(reservation, "not-needed")
+                return
+            await self._evict(reservation, progress, staying)
+        elif not any(victim.assigned for victim in there):
+            await self._wait_for_binding(reservation, pod, progress)
+
+    async def _evict(self, reservation: Reservation, progress: Progress, staying: list[Pod]) -> None:
+        now = self._store.clock()
+        progress.next_attempt = now + BLOCKED_AGAIN
+        for victim in staying:
+            try:
+                await self._actuator.evict(reclaim.name_of(victim))
+            except Blocked as blocked:
+                metrics.EVICTIONS.labels("reclaim", "blocked").inc()
+                log.info("eviction waits for a disruption budget", victim=f"{victim.namespace}/{victim.name}")
+                if progress.blocked_since is None:
+                    progress.blocked_since = now
+                    text = f"eviction of {victim.namespace}/{victim.name} waits for its disruption budget"
+                    pod = self._store.cluster.pods.get(reservation.pod.uid)
+                    if pod is not None:
+                        await self._actuator.report(pod, "ReclaimBlocked", text)
+                log.debug("blocked", reason=str(blocked))
+            except ActionFailed as failure:
+                metrics.EVICTIONS.labels("reclaim", "failed").inc()
+                log.warning("eviction failed", victim=f"{victim.namespace}/{victim.name}", error=str(failure))
+            else:
+                metrics.EVICTIONS.labels("reclaim", "evicted").inc()
+        blocked_for = now - progress.blocked_since if progress.blocked_since is not None else 0.0
+        if blocked_for > self._settings.bind_timeout:
+            await self._give_up(reservation, "blocked")
+
+    async def _wait_for_binding(self, reservation: Reservation, pod: Pod, progress: Progress) -> None:
+        now = self._store.clock()
+        if progress.freed_at is None:
+            progress.freed_at = now
+        if not progress.nominated and pod.nominated_node != reservation.node:
+            progress.nominated = True  # once: written again and again it would wake the pod each time
+            try:
+                await self._actuator.nominate(pod, reservation.node)
+            except ActionFailed as failure:
+                log.debug("not nominated", pod=_text(reservation.pod), error=str(failure))
+        if now - progress.freed_at > self._settings.bind_timeout:
+            await self._give_up(reservation, "not-bound")
+
+    def _still_needed(self, reservation: Reservation, pod: Pod) -> bool:
+        """Whether somebody would have to go even now, were there no reservation yet."""
+        cluster = self._store.cluster
+        cluster.delete_reservation(reservation.name)
+        try:
+            return isinstance(victims.plan(cluster, pod), Plan)
+        finally:
+            cluster.upsert_reservation(reservation)
+
+    async def _give_up(self, reservation: Reservation, reason: str) -> None:
+        self._fail(reservation, reason)
+        log.warning("reclaim given up", pod=_text(reservation.pod), node=reservation.node, reason=reason)
+        await self._end(reservation, reason)
+
+    def _fail(self, reservation: Reservation, reason: str) -> None:
+        backoff = self._backoff.setdefault(reservation.pod.uid, Backoff())
+        backoff.failures += 1
+        backoff.until = self._store.clock() + self._settings.backoff * 2 ** min(backoff.failures - 1, 6)
+        backoff.eased = self._store.cluster.relevant
+        metrics.RECLAIM_FAILURES.labels(reason).inc()
+
+    async def _end(self, reservation: Reservation, outcome: str) -> None:
+        """The room is kept no longer."""
+        try:
+            await self._actuator.unreserve(reservation.name)
+        except ActionFailed as failure:
+            log.warning("reservation not lifted", pod=_text(reservation.pod), error=str(failure))
+            return
+        self._progress.pop(reservation.name, None)
+        self._store.cluster.delete_reservation(reservation.name)
+        metrics.RECLAIMS.labels(outcome).inc()
+        log.info("reclaim ended", pod=_text(reservation.pod), outcome=outcome)
+
+    def _forget_what_is_gone(self) -> None:
+        cluster = self._store.cluster
+        self._backoff = {uid: backoff for uid, backoff in self._backoff.items() if uid in cluster.unschedulable_since}
+        horizon = self._store.clock() - 60
+        self._questions = {shape: each for shape, each in self._questions.items() if each.again_at > horizon}
+
+
+def _text(pod: PodName) -> str:
+    return f"{pod.namespace}/{pod.name}"

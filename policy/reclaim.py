@@ -1,0 +1,99 @@
+"""Which waiting pods somebody has to go for, in which order, and what is done about each.
+
+Seed: capacity scheduling, PostFilter; for what the scheduler never asks an extender: borrowers of the same or a higher
+priority, quotas that are in the way on free nodes, victims on several nodes.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from policy import victims
+from policy.cluster import Cluster
+from policy.constraints import Constraints
+from policy.pod import Pod
+from policy.reservation import PodName, Reservation
+from policy.victims import NoPlan, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the answer for a pod depends on: pods of one shape have the same one."""
+
+    namespace: str
+    priority: int
+    request: frozenset[tuple[str, int]]
+    constraints: Constraints
+    labels: frozenset[tuple[str, str]]
+    may_preempt: bool
+    preemptible: bool
+
+
+def shape_of(pod: Pod) -> Shape:
+    """The shape of a pod. Its labels matter only where pods are spread, or kept near or apart."""
+    constraints = pod.constraints
+    by_labels = constraints.affinity or constraints.anti_affinity or constraints.spread
+    return Shape(
+        pod.namespace,
+        pod.priority,
+        frozenset(pod.request.items()),
+        constraints,
+        frozenset(pod.labels.items() if by_labels else ()),
+        pod.may_preempt,
+        pod.preemptible,
+    )
+
+
+def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
+    """The pods that the scheduler has found no place for since ``delay`` seconds, by priority and then creation.
+
+    Without those that room is kept for, that were admitted meanwhile, or that are on their way out.
+    """
+    reserved_for = {reservation.pod.uid for reservation in cluster.reservations.values()}
+    pods = [
+        cluster.pods[uid]
+        for uid, since in cluster.unschedulable_since.items()
+        if now - since >= delay and uid not in reserved_for and uid not in cluster.grants
+    ]
+    return sorted(
+        (pod for pod in pods if not pod.terminating),
+        key=lambda pod: (-pod.priority, pod.created, pod.namespace, pod.name),
+    )
+
+
+def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan | NoPlan]]:
+    """What would be done about each of these pods, one after the other; changes nothing once it has ended.
+
+    Each plan counts for the next: its victims are going, and their room is kept.
+    """
+    kept: list[str] = []
+    hopeless: dict[Shape, NoPlan] = {}
+    try:
+        for pod in pods:
+            shape = shape_of(pod)
+            result = hopeless.get(shape) or victims.plan(cluster, pod)
+            if isinstance(result, Plan):
+                reservation = reservation_of(result, 0.0)
+                cluster.upsert_reservation(reservation)
+                kept.append(reservation.name)
+            else:
+                hopeless[shape] = result
+            yield pod, result
+    finally:
+        for name in kept:
+            cluster.delete_reservation(name)
+
+
+def reservation_of(plan: Plan, since: float) -> Reservation:
+    """The reservation that records a plan: named after the pod, so that there is never more than one for it."""
+    return Reservation(
+        name=f"reclaim-{plan.pod.uid}".lower().replace("/", "."),
+        pod=name_of(plan.pod),
+        node=plan.node,
+        victims=tuple(name_of(victim) for victim in plan.victims),
+        since=since,
+    )
+
+
+def name_of(pod: Pod) -> PodName:
+    """Which pod."""
+    return PodName(pod.namespace, pod.name, pod.uid)

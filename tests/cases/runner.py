@@ -1,0 +1,181 @@
+"""Runs one case: serves what is given, asks as kube-scheduler would, and waits for the answer that the case wants."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cases.expectations import Answer, mismatch, must_not_happen
+from tests.cases.folder import Folder
+from tests.cases.manifests import KINDS, UnknownWord, Words, matches, seconds
+from tests.cases.serving import Server, serving
+
+ANSWER_SECONDS = 5.0  # a watch, a controller may still be on its way
+WATCH_SECONDS = 2.0  # how long something that must not happen is watched for
+POLL_SECONDS = 0.1
+QUESTIONS = ("filter", "prioritize", "preempt", "bind", "get", "plan")
+KIND_OF_WORD = {
+    "nodes": "Node",
+    "namespaces": "Namespace",
+    "elasticQuotas": "ElasticQuota",
+    "queues": "Queue",
+    "podGroups": "PodGroup",
+    "pdbs": "PodDisruptionBudget",
+    "pods": "Pod",
+}
+FLAGS = {"controllers", "mode", "config", "insecure"}  # other options are keys of the configuration file
+
+
+class CaseFailed(AssertionError):
+    """The answer was not what the case wants, to the end."""
+
+
+def run(case: Mapping[str, Any], directory: Path) -> None:
+    if unknown := set(case) - {"id", "source", "options", "given", "when", "then"}:
+        raise UnknownWord(f"case: {sorted(unknown)}")
+    steps = steps_of(case)
+    folder = Folder(directory / "manifests")
+    folder.create(case.get("given") or {})
+    flags = serve_flags(case.get("options") or {}, directory, plans=any("plan" in step for step in steps))
+    with serving("--manifests", str(folder.path), *flags, log=directory / "serve.log") as server:
+        start = time.monotonic()
+        for step in steps:
+            wait_until(start + seconds(step.get("at", 0)))
+            take(step, folder, server)
+
+
+def steps_of(case: Mapping[str, Any]) -> list[Words]:
+    """The timeline, of one step where a case asks once; the case's own ``then`` belongs to the last question."""
+    when, then = case["when"], case.get("then")
+    steps = [dict(step) for step in when.get("steps", [when])]
+    for step in steps:
+        if unknown := set(step) - {"at", "create", "delete", "then", *QUESTIONS}:
+            raise UnknownWord(f"step: {sorted(unknown)}")
+    if then is not None:
+        next(step for step in reversed(steps) if set(step) & set(QUESTIONS)).setdefault("then", then)
+    return steps
+
+
+def serve_flags(options: Words, directory: Path, *, plans: bool) -> list[str]:
+    """Options as flags of ``serve``; those with a dot, or with keys of their own, go into a configuration file."""
+    options = dict(options) | ({"controllers": "none"} if plans else {})
+    flags, settings = [], {}
+    for name, value in options.items():
+        if name in FLAGS:
+            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            flags += [f"--{name}"] if value is True else [f"--{name}", text]
+        else:
+            *sections, last = name.split(".")
+            place = settings
+            for section in sections:
+                place = place.setdefault(section, {})
+            place[last] = value
+    if settings:
+        file = directory / "quotaward.yaml"
+        file.write_text(yaml.safe_dump(settings))
+        flags += ["--config", str(file)]
+    return flags
+
+
+def wait_until(moment: float) -> None:
+    """The one wait for a time: a case's timeline is about when things happen."""
+    time.sleep(max(0.0, moment - time.monotonic()))
+
+
+def take(step: Words, folder: Folder, server: Server) -> None:
+    if "delete" in step:
+        delete(step["delete"], folder)
+    if "create" in step:
+        folder.create(created(step["create"]))
+    for kind in QUESTIONS:
+        if kind in step:
+            ask = question(kind, step[kind], folder, server)
+            settle(ask, step.get("then") or {}, server, f"{kind}: {step[kind]}")
+
+
+def created(words: Words) -> Words:
+    """What ``create`` says: any of the kinds of ``given``, or a pod alone."""
+    return words if set(words) <= set(KINDS) else {"pods": [words]}
+
+
+def delete(names: Any, folder: Folder) -> None:
+    if not isinstance(names, Mapping):
+        names = {"pods": names}
+    for word, of_kind in names.items():
+        for name in [of_kind] if isinstance(of_kind, str) else of_kind:
+            folder.delete(KIND_OF_WORD[word], f"{name}/{name}" if word == "elasticQuotas" else name)
+
+
+def question(kind: str, words: Any, folder: Folder, server: Server) -> Callable[[], Answer]:
+    if kind in ("get", "plan"):
+        path = words if kind == "get" else "/api/v1/plan"
+
+        def ask() -> Answer:
+            response = server.get(path)
+            return Answer(kind, response.status, response.json_or_text)
+
+        return ask
+    arguments, nodes = extender_arguments(kind, words, folder)
+
+    def call() -> Answer:
+        response = server.ask(kind, arguments)
+        return Answer(kind, response.status, response.json_or_text, nodes, folder.names_of_uids)
+
+    return call
+
+
+def extender_arguments(kind: str, words: Words, folder: Folder) -> tuple[dict[str, Any], list[str]]:
+    """The body that kube-scheduler would send with ``nodeCacheCapable: true``, and the nodes it names."""
+    manifest = folder.pod(words["pod"])
+    pod = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
+    if kind == "preempt":
+        candidates = {node: meta_victims(victims, folder) for node, victims in words["candidates"].items()}
+        return {"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": candidates}, list(candidates)
+    if kind == "bind":
+        metadata = pod["metadata"]
+        who = {"PodName": metadata["name"], "PodNamespace": metadata["namespace"], "PodUID": metadata["uid"]}
+        return who | {"Node": words["node"]}, [words["node"]]
+    nodes = words.get("nodes") or [node["metadata"]["name"] for node in folder.of_kind("Node")]
+    return {"Pod": pod, "Nodes": None, "NodeNames": nodes}, nodes
+
+
+def meta_victims(victims: list[str], folder: Folder) -> dict[str, Any]:
+    """A candidate as default preemption proposes it, with the budgets' violations counted as it counts them."""
+    budgets = folder.of_kind("PodDisruptionBudget")
+    left = [budget["status"]["disruptionsAllowed"] for budget in budgets]
+    violations = 0
+    for victim in victims:
+        violates = False
+        for number, budget in enumerate(budgets):
+            selector = budget["spec"]["selector"]["matchLabels"]
+            if selector and matches(folder.pod(victim), budget["metadata"]["namespace"], selector):
+                left[number] -= 1
+                violates |= left[number] < 0
+        violations += violates
+    return {"Pods": [{"UID": folder.uid(victim)} for victim in victims], "NumPDBViolations": violations}
+
+
+def settle(ask: Callable[[], Answer], then: Words, server: Server, what: str) -> None:
+    """Asks until ``then`` holds; where something must not happen, asks on and sees that it does not."""
+    start = time.monotonic()
+    while wrong := mismatch(then, answer := ask()):
+        happened = must_not_happen(then) and answer.status == HTTPStatus.OK
+        if happened or not server.lives() or time.monotonic() > start + ANSWER_SECONDS:
+            raise CaseFailed(report(what, then, wrong, answer, server))
+        time.sleep(POLL_SECONDS)
+    while must_not_happen(then) and time.monotonic() < start + WATCH_SECONDS:
+        if wrong := mismatch(then, answer := ask()):
+            raise CaseFailed(report(what, then, wrong, answer, server))
+        time.sleep(POLL_SECONDS)
+
+
+def report(what: str, then: Words, wrong: str, answer: Answer, server: Server) -> str:
+    body = answer.body if isinstance(answer.body, str) else json.dumps(answer.body, indent=1)
+    return (
+        f"{wrong}\n  asked  {what}\n  wanted {dict(then)}\n"
+        f"  last answer: HTTP {answer.status}\n{body[:4000]}\n  end of the log:\n{server.log_tail()}"
+    )

@@ -1,0 +1,56 @@
+"""Every case of every ``*.yaml`` here, and of the directory that ``QUOTAWARD_CASES`` names, against a real process."""
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cases.runner import CaseFailed, run
+from tests.cases.serving import DidNotStart
+
+HERE = Path(__file__).parent
+
+QUEUES = "queues and fair shares are not enforced yet"
+RESERVATION = "nodes are not reserved yet"
+NOT_YET = {  # each is expected to fail, and fails the run as soon as it passes
+    "fair-share-default-weights": QUEUES,
+    "fair-share-weights": QUEUES,
+    "fair-share-one-namespace-in-two-queues": QUEUES,
+    "fair-share-spill-over": QUEUES,
+    "proportion": QUEUES,
+    "guarantee-holds-without-demand": QUEUES,
+    "guarantee-cannot-be-taken": QUEUES,
+    "reserved-node-takes-nobody-else": RESERVATION,
+}
+
+
+def cases_in(directory: Path) -> list[dict[str, Any]]:
+    return [case for file in sorted(directory.glob("*.yaml")) for case in yaml.safe_load(file.read_text()) or []]
+
+
+def all_cases() -> list[Any]:
+    elsewhere = os.environ.get("QUOTAWARD_CASES")
+    cases = cases_in(HERE) + (cases_in(Path(elsewhere)) if elsewhere else [])
+    return [pytest.param(case, id=case["id"], marks=_marks(case["id"])) for case in cases]
+
+
+def _marks(name: str) -> list[pytest.MarkDecorator]:
+    if name not in NOT_YET:
+        return []
+    return [pytest.mark.xfail(strict=True, reason=NOT_YET[name], raises=(CaseFailed, DidNotStart))]
+
+
+@pytest.mark.parametrize("case", all_cases())
+def test_case(case, tmp_path):
+    run(case, tmp_path)
+
+
+def test_ids_are_unique():
+    assert [name for name, times in Counter(case["id"] for case in cases_in(HERE)).items() if times > 1] == []
+
+
+def test_only_cases_that_exist_are_awaited():
+    assert set(NOT_YET) - {case["id"] for case in cases_in(HERE)} == set()
