@@ -306,8 +306,23 @@ def test_the_pods_do_not_wait_for_the_scheduler_that_they_are():
 def test_quotaward_may_do_no_more_than_it_does():
     rules = the("ClusterRole", "rbac/quotaward.yaml")["rules"]
     allowed = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
-    reads = {(resource, verb) for resource in ("pods", "nodes", "elasticquotas") for verb in ("list", "watch")}
-    assert allowed == reads | {("pods/status", "patch")}
+    kinds = ("pods", "nodes", "elasticquotas", "poddisruptionbudgets", "reservations")
+    reads = {(resource, verb) for resource in kinds for verb in ("list", "watch")}
+    writes = {
+        ("pods/status", "patch"),
+        ("elasticquotas/status", "patch"),
+        ("pods/eviction", "create"),
+        ("reservations", "create"),
+        ("reservations", "delete"),
+        ("events", "create"),
+    }
+    assert allowed == reads | writes
+
+
+def test_only_the_lease_of_quotaward_itself_may_be_changed():
+    rules = the("Role", "rbac/quotaward.yaml")["rules"]
+    assert all(rule["resources"] == ["leases"] for rule in rules)
+    assert all(rule["verbs"] == ["create"] or rule.get("resourceNames") == ["quotaward"] for rule in rules)
 
 
 def test_binding_is_a_right_of_its_own():
@@ -357,7 +372,7 @@ def test_the_base_renames_the_configuration_and_nothing_else():
     [deployment] = [o for o in objects if o["kind"] == "Deployment"]
     [volume] = deployment["spec"]["template"]["spec"]["volumes"]
     assert volume["configMap"]["name"] == configuration["metadata"]["name"]
-    [role] = [o for o in objects if o["kind"] == "Role"]
+    [role] = [o for o in objects if o["kind"] == "Role" and "scheduler" in o["metadata"]["name"]]
     assert role["rules"][0]["resourceNames"] == [
         "quotaward-scheduler"
     ]  # the lease's, which looked like a reference once
