@@ -53,6 +53,22 @@ def quotas(server: Server = DEFAULT_SERVER) -> None:
 
 
 @app.command()
+def reservations(server: Server = DEFAULT_SERVER) -> None:
+    """Show the room that is kept, for whom and since when."""
+    from app import cli_output  # noqa: PLC0415
+
+    cli_output.print_reservations(_get(server, "/api/v1/reservations"))
+
+
+@app.command()
+def plan(server: Server = DEFAULT_SERVER) -> None:
+    """Show who is or would be evicted for whom, and why others wait; changes nothing."""
+    from app import cli_output  # noqa: PLC0415
+
+    cli_output.print_plan(_get(server, "/api/v1/plan"))
+
+
+@app.command()
 def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD")], server: Server = DEFAULT_SERVER) -> None:
     """Say why a pod is or is not admitted, and what would change it."""
     from app import cli_output  # noqa: PLC0415

@@ -33,5 +33,31 @@ def print_explanation(document: dict[str, Any]) -> None:
     for resource, row in document["numbers"].items():
         figures = ", ".join(f"{figure} {value}" for figure, value in row.items())
         _console.print(f"  {resource}: {figures}", markup=False)
+    if document["outlook"]:
+        _console.print(f"  {document['outlook']}", markup=False)
     for remedy in document["remedies"]:
         _console.print(f"  - {remedy['text']}", markup=False)
+
+
+def print_plan(document: dict[str, Any]) -> None:
+    """Who goes for whom, and who waits with nobody going for it."""
+    for eviction in document["evictions"]:
+        _console.print(f"evict {eviction['pod']} from {eviction['node']} for {eviction['for']}", markup=False)
+    for waiting in document["waiting"]:
+        _console.print(f"{waiting['pod']} waits: {waiting['message']}", markup=False)
+    if not document["evictions"] and not document["waiting"]:
+        _console.print("nobody waits, and nobody is to be evicted")
+
+
+def print_reservations(document: dict[str, Any]) -> None:
+    """A row per reservation."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("NAME", "REASON", "POD", "NODE", "VICTIMS", "SINCE"):
+        table.add_column(column, no_wrap=True)
+    for each in document["items"]:
+        names = ", ".join(each["victims"])
+        table.add_row(each["name"], each["reason"], each["pod"], each["node"], names, each["since"])
+    if table.row_count:
+        _console.print(table)
+    else:
+        _console.print("no reservations")

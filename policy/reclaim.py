@@ -7,7 +7,7 @@ priority, quotas that are in the way on free nodes, victims on several nodes.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from policy import victims
+from policy import disruption, victims
 from policy.cluster import Cluster
 from policy.constraints import Constraints
 from policy.pod import Pod
@@ -81,6 +81,36 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
     finally:
         for name in kept:
             cluster.delete_reservation(name)
+
+
+def outlook(cluster: Cluster, pod: Pod) -> str:
+    """What is being done for a waiting pod, or will be, or why nobody is evicted for it; empty if it does not wait."""
+    for reservation in cluster.reservations.values():
+        if reservation.pod.uid == pod.uid and pod.pending:
+            return _progress(cluster, reservation)
+    if pod.uid not in cluster.unschedulable_since or pod.uid in cluster.grants:
+        return ""
+    result = victims.plan(cluster, pod)
+    if isinstance(result, NoPlan):
+        return f"nobody is evicted for it: {result.text}"
+    return f"to be evicted for it on node {result.node}: {_names(result.victims)}"
+
+
+def _progress(cluster: Cluster, reservation: Reservation) -> str:
+    there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
+    staying = [victim for victim in there if not victim.terminating]
+    protected = disruption.violating(staying, cluster.budgets.values())
+    where = f"room is being made on node {reservation.node}"
+    if protected:
+        names = _names([victim for victim in staying if victim.uid in protected])
+        return f"{where}, but a disruption budget does not let go now: {names}"
+    if there:
+        return f"{where}; on their way out: {_names(there)}"
+    return f"room was made on node {reservation.node}; the scheduler has to bind it there"
+
+
+def _names(pods: Iterable[Pod]) -> str:
+    return ", ".join(f"{pod.namespace}/{pod.name}" for pod in pods)
 
 
 def reservation_of(plan: Plan, since: float) -> Reservation:

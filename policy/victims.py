@@ -93,10 +93,23 @@ def may_be_taken(ledger: Ledger, victim: Pod, wanted: frozenset[str]) -> bool:
     return False
 
 
-def untouchable(victim: Pod, pod: Pod) -> bool:
+def untouchable(ledger: Ledger, victim: Pod, pod: Pod) -> bool:
     """Whether a pod may never be evicted for another, whatever its quota borrows."""
     critical = victim.priority >= CRITICAL and pod.priority <= victim.priority
-    return not victim.preemptible or victim.owner in SYSTEM_OWNERS or critical or not victim.assigned
+    opted_out = not victim.preemptible and _may_opt_out(ledger, victim)
+    return opted_out or victim.owner in SYSTEM_OWNERS or critical or not victim.assigned
+
+
+def _may_opt_out(ledger: Ledger, victim: Pod) -> bool:
+    """Whether the pods of the namespace that may not be evicted stay within its min, as was the condition.
+
+    A running pod can be annotated later; what it had borrowed by then does not become its own by that.
+    """
+    account = ledger.accounts.get(victim.namespace)
+    if account is None or account.quota is None:
+        return True
+    least = account.quota.min
+    return all(account.pinned.get(r, 0) <= least.get(r, 0) for r in victim.request if r in ledger.pool.min)
 
 
 def victims_on(cluster: Cluster, pod: Pod, node: str, *, respect_budgets: bool = False) -> Plan | None:
@@ -354,7 +367,7 @@ class _Trial:
         return account is None or account.quota is None
 
     def _is_out(self, victim: Pod) -> bool:
-        return victim.uid in self._going or victim.uid in self._victims or untouchable(victim, self._pod)
+        return victim.uid in self._going or victim.uid in self._victims or untouchable(self._ledger, victim, self._pod)
 
     def _take_while_borrowed(self, pods: list[Pod], wanted: frozenset[str], order: "_Order") -> None:
         """Takes pods in an order, each only if its quota still borrows what is wanted without those taken before."""

@@ -7,6 +7,7 @@ from app.api.models import HealthModel
 from app.observability import metrics
 from app.observability.quota_metrics import quota_lines
 from app.problems import Problem
+from app.store.kinds import KINDS
 from app.store.store import Store
 
 router = APIRouter()
@@ -41,10 +42,9 @@ def _refresh(store: Store) -> None:
     """Sets the gauges that are cheaper to read when asked for than to keep."""
     now = store.clock()
     cluster = store.cluster
-    quotas = sum(len(of_namespace) for of_namespace in cluster.quotas.values())
-    for kind, count in (("pods", len(cluster.pods)), ("nodes", len(cluster.table.names)), ("elasticquotas", quotas)):
-        metrics.OBJECTS.labels(kind).set(count)
-    for kind in store.feeds:
-        metrics.WATCH_LAG.labels(kind).set(store.staleness(kind, now))
+    for kind in KINDS:
+        metrics.OBJECTS.labels(kind.plural).set(sum(1 for _ in kind.known(cluster)))
+        metrics.WATCH_LAG.labels(kind.plural).set(store.staleness(kind.plural, now))
     metrics.SYNCED.set(0 if store.unready() else 1)
     metrics.GRANTS.set(len(cluster.grants))
+    metrics.RESERVATIONS.set(len(cluster.reservations))

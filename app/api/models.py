@@ -57,13 +57,17 @@ class RemedyModel(Model):
 
 
 class ExplanationModel(Model):
-    """Why a pod is or is not admitted, with the numbers now and what would help."""
+    """Why a pod is or is not admitted, with the numbers now and what would help.
+
+    ``outlook`` says what is being done for a pod that waits, or why nobody is evicted for it.
+    """
 
     namespace: str
     name: str
     verdict: str
     rule: str
     message: str
+    outlook: str
     numbers: dict[str, Quantities]
     remedies: list[RemedyModel]
 
@@ -135,7 +139,7 @@ def used_of(used: Resources, bounded: Resources) -> Resources:
     return {**dict.fromkeys(bounded, 0), **used}
 
 
-def explanation(namespace: str, name: str, verdict: Verdict) -> ExplanationModel:
+def explanation(namespace: str, name: str, verdict: Verdict, outlook: str) -> ExplanationModel:
     """A verdict as REST shows it."""
     return ExplanationModel(
         namespace=namespace,
@@ -143,6 +147,7 @@ def explanation(namespace: str, name: str, verdict: Verdict) -> ExplanationModel
         verdict=verdict.outcome,
         rule=verdict.rule,
         message=verdict.message,
+        outlook=outlook,
         numbers={
             resource: {figure: render(resource, value) for figure, value in row.items()}
             for resource, row in verdict.numbers.items()

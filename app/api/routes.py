@@ -63,7 +63,10 @@ async def list_elastic_quotas_of_namespace(namespace: str, store: SyncedStore) -
 @router.get("/pods/{namespace}/{name}")
 async def explain_pod(namespace: str, name: str, store: SyncedStore) -> ExplanationModel:
     """Why a pod is or is not admitted. A pod that is not known is answered with the verdict ``unknown``."""
-    return explanation(namespace, name, store.cluster.verdict(namespace, name))
+    cluster = store.cluster
+    pod = cluster.pod(namespace, name)
+    outlook = reclaim.outlook(cluster, pod) if pod else ""
+    return explanation(namespace, name, cluster.verdict(namespace, name), outlook)
 
 
 @router.get("/reservations")

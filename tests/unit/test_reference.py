@@ -1,0 +1,45 @@
+"""docs/reference.md names every setting, command, endpoint and metric that there is."""
+
+from pathlib import Path
+
+import pytest
+from prometheus_client import Gauge
+from prometheus_client.metrics import MetricWrapperBase
+from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
+
+from app.cli import app as cli
+from app.observability import metrics
+from app.settings import Settings
+
+REFERENCE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text()
+
+
+def settings(model: type[BaseModel], prefix: str = ""):
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from settings(field.annotation, f"{prefix}{to_camel(name)}.")
+        else:
+            yield f"{prefix}{to_camel(name)}"
+
+
+def exported_metrics():
+    for metric in vars(metrics).values():
+        if isinstance(metric, MetricWrapperBase):
+            name = metric._name
+            yield name if isinstance(metric, Gauge) or name.endswith("_seconds") else f"{name}_total"
+
+
+@pytest.mark.parametrize("setting", list(settings(Settings)))
+def test_every_setting_is_described(setting):
+    assert f"| `{setting}` |" in REFERENCE
+
+
+@pytest.mark.parametrize("metric", list(exported_metrics()))
+def test_every_metric_is_described(metric):
+    assert f"`{metric}`" in REFERENCE
+
+
+@pytest.mark.parametrize("command", [command.name or command.callback.__name__ for command in cli.registered_commands])
+def test_every_command_is_described(command):
+    assert f"`quotaward {command}" in REFERENCE
