@@ -5,7 +5,7 @@ import gc
 import shlex
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -35,7 +35,8 @@ from policy.cluster import Cluster
 
 log = structlog.get_logger(__name__)
 
-Lead = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
+Work = Callable[[], Coroutine[Any, Any, None]]
+Lead = Callable[[Work], Coroutine[Any, Any, None]]
 
 KEEP_ALIVE = 120
 """Seconds an idle connection is kept: longer than kube-scheduler's 90, so that it never meets a closing one."""
@@ -149,7 +150,7 @@ async def _run(
     log.info("stopped")
 
 
-async def _alone(work: Callable[[], Awaitable[None]]) -> None:
+async def _alone(work: Work) -> None:
     """Leads where there is nobody else."""
     metrics.LEADER.set(1)
     await work()
@@ -157,7 +158,7 @@ async def _alone(work: Callable[[], Awaitable[None]]) -> None:
 
 async def _control(store: Store, actuator: Actuator, settings: Settings) -> None:
     """Runs the controllers that are switched on."""
-    controllers: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
+    controllers: dict[str, Work] = {
         "reclaim": Reclaim(store, actuator, settings.reclaim).run,
         "status": Status(store, actuator).run,
         "wake": Wake(store, actuator).run,

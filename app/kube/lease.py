@@ -1,15 +1,22 @@
-"""One leader among replicas: whoever holds the Lease runs the controllers."""
+"""One leader among replicas: whoever holds the Lease runs the controllers.
+
+Whether the holder is silent is judged by how long its record has not changed on our own clock, never by comparing the
+clocks of two machines, as client-go does. (The elector of the official client cannot be used: its lock passes values
+that the same client's models refuse.)
+"""
 
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
 
 import aiohttp
 import structlog
-from kubernetes.aio.client import ApiException, CoordinationV1Api
-from kubernetes.aio.leaderelection import electionconfig, leaderelection
-from kubernetes.aio.leaderelection.resourcelock.leaselock import LeaseLock
+from kubernetes.aio.client import ApiException, CoordinationV1Api, V1Lease, V1LeaseSpec, V1ObjectMeta
 
 from app.kube.client import KubeClient
 from app.observability import metrics
@@ -17,80 +24,104 @@ from app.settings import LeaderSettings
 
 log = structlog.get_logger(__name__)
 
+TIMEOUT = 5.0
+UNREACHABLE = (ApiException, aiohttp.ClientError, OSError, TimeoutError)
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
 
 class Lease:
     """Runs something while this replica leads."""
 
     def __init__(self, client: KubeClient, settings: LeaderSettings) -> None:
-        self._client = client
+        self._api = CoordinationV1Api(client.api)
         self._settings = settings
         self._identity = f"{socket.gethostname()}_{os.getpid()}_{os.urandom(4).hex()}"
-        self._leading = False
+        self._seen: V1LeaseSpec | None = None
+        self._seen_at = 0.0
+        self._retry = settings.lease_duration / 8
 
-    async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def lead(self, work: Work) -> None:
         """Waits to lead, works while leading, and begins again when the lead is lost. Goes on until cancelled.
 
         Raises what ``work`` raises.
         """
         while True:
-            await self._one_term(work)
-            await asyncio.sleep(self._retry)
-
-    @property
-    def _retry(self) -> float:
-        return max(1.0, self._settings.lease_duration / 8)
-
-    async def _one_term(self, work: Callable[[], Awaitable[None]]) -> None:
-        started = asyncio.Event()
-
-        async def begin() -> None:
-            started.set()
-
-        async def stopped() -> None:
-            log.info("lead lost")
-
-        lock = LeaseLock(self._settings.name, self._settings.namespace, self._identity, self._client.api)
-        duration = self._settings.lease_duration
-        config = electionconfig.Config(lock, duration, duration * 2 / 3, self._retry, begin, stopped)
-        election = asyncio.create_task(leaderelection.LeaderElection(config).run())
-        working: asyncio.Task[None] | None = None
-        try:
-            waiting = asyncio.create_task(started.wait())
-            await asyncio.wait([election, waiting], return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            if started.is_set():
-                log.info("leading", identity=self._identity)
-                self._leading = True
-                metrics.LEADER.set(1)
-                working = asyncio.create_task(_run(work))
-                await asyncio.wait([election, working], return_when=asyncio.FIRST_COMPLETED)
-                if working.done():
-                    await working
-            if election.done():
-                await election
-        except (ApiException, aiohttp.ClientError, OSError, TimeoutError) as error:
-            log.warning("lease cannot be reached", error=str(error) or type(error).__name__)
-        finally:
-            leading, self._leading = self._leading, False
-            metrics.LEADER.set(0)
-            for task in (election, working):
-                if task is not None:
-                    task.cancel()
-            await asyncio.gather(*(task for task in (election, working) if task), return_exceptions=True)
-            if leading:
+            while not await self._hold():
+                await asyncio.sleep(self._retry)
+            log.info("leading", identity=self._identity)
+            metrics.LEADER.set(1)
+            try:
+                await self._work_while_leading(work)
+            finally:
+                metrics.LEADER.set(0)
                 await self._give_back()
+            log.warning("lead lost", identity=self._identity)
+
+    async def _work_while_leading(self, work: Work) -> None:
+        """Works until the Lease could not be renewed for two thirds of its time: before another may take it."""
+        working = asyncio.create_task(work())
+        held_at = time.monotonic()
+        try:
+            while time.monotonic() - held_at < self._settings.lease_duration * 2 / 3:
+                done, _ = await asyncio.wait([working], timeout=self._retry)
+                if done:
+                    await working
+                if await self._hold():
+                    held_at = time.monotonic()
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+
+    async def _hold(self) -> bool:
+        """Takes or renews the Lease; whether it is ours now."""
+        name, namespace = self._settings.name, self._settings.namespace
+        try:
+            try:
+                lease = await self._api.read_namespaced_lease(name, namespace, _request_timeout=TIMEOUT)
+            except ApiException as error:
+                if error.status != HTTPStatus.NOT_FOUND:
+                    raise
+                lease = V1Lease(metadata=V1ObjectMeta(name=name), spec=self._record(None))
+                await self._api.create_namespaced_lease(namespace, lease, _request_timeout=TIMEOUT)
+                return True
+            if lease.spec != self._seen:
+                self._seen, self._seen_at = lease.spec, time.monotonic()
+            if lease.spec is not None and self._is_held_by_another(lease.spec):
+                return False
+            lease.spec = self._record(lease.spec)  # its resourceVersion goes with it: of two who try, one fails
+            await self._api.replace_namespaced_lease(name, namespace, lease, _request_timeout=TIMEOUT)
+        except UNREACHABLE as error:
+            if getattr(error, "status", None) != HTTPStatus.CONFLICT:
+                log.warning("lease cannot be held", error=str(error) or type(error).__name__)
+            return False
+        return True
+
+    def _is_held_by_another(self, spec: V1LeaseSpec) -> bool:
+        if not spec.holder_identity or spec.holder_identity == self._identity:
+            return False
+        duration = spec.lease_duration_seconds or self._settings.lease_duration
+        return time.monotonic() - self._seen_at < duration
+
+    def _record(self, before: V1LeaseSpec | None) -> V1LeaseSpec:
+        now = datetime.now(UTC)
+        renewed = before is not None and before.holder_identity == self._identity
+        transitions = (before.lease_transitions or 0) if before else 0
+        return V1LeaseSpec(
+            holder_identity=self._identity,
+            lease_duration_seconds=round(self._settings.lease_duration),
+            acquire_time=before.acquire_time if before and renewed else now,
+            renew_time=now,
+            lease_transitions=transitions if renewed else transitions + 1,
+        )
 
     async def _give_back(self) -> None:
         """Leaves the Lease to the next at once, instead of letting it run out. As well as may be."""
-        api = CoordinationV1Api(self._client.api)
+        name, namespace = self._settings.name, self._settings.namespace
         try:
-            lease = await api.read_namespaced_lease(self._settings.name, self._settings.namespace)
+            lease = await self._api.read_namespaced_lease(name, namespace, _request_timeout=TIMEOUT)
             if lease.spec is not None and lease.spec.holder_identity == self._identity:
-                lease.spec.holder_identity = None  # the resourceVersion goes with it: nobody else's lead is taken away
-                await api.replace_namespaced_lease(self._settings.name, self._settings.namespace, lease)
-        except (ApiException, aiohttp.ClientError, OSError, TimeoutError) as error:
+                lease.spec.holder_identity = None
+                await self._api.replace_namespaced_lease(name, namespace, lease, _request_timeout=TIMEOUT)
+        except UNREACHABLE as error:
             log.debug("lease not given back", error=str(error))
-
-
-async def _run(work: Callable[[], Awaitable[None]]) -> None:
-    await work()

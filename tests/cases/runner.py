@@ -1,17 +1,19 @@
 """Runs one case: serves what is given, asks as kube-scheduler would, and waits for the answer that the case wants."""
 
+import contextlib
 import json
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
 from tests.cases.expectations import Answer, mismatch, must_not_happen
 from tests.cases.folder import Folder
-from tests.cases.manifests import KINDS, UnknownWord, Words, matches, seconds
+from tests.cases.manifests import KINDS, Manifest, UnknownWord, Words, matches, seconds
 from tests.cases.serving import Server, serving
 
 ANSWER_SECONDS = 5.0  # a watch, a controller may still be on its way
@@ -34,18 +36,77 @@ class CaseFailed(AssertionError):
     """The answer was not what the case wants, to the end."""
 
 
-def run(case: Mapping[str, Any], directory: Path) -> None:
+def run(case: Mapping[str, Any], directory: Path, servers: "Servers | None" = None) -> None:
+    """A case with a timeline or options has a process of its own; others share one, as starting it takes longest."""
     if unknown := set(case) - {"id", "source", "options", "given", "when", "then"}:
         raise UnknownWord(f"case: {sorted(unknown)}")
     steps = steps_of(case)
+    plans = any("plan" in step for step in steps)
+    if servers is not None and len(steps) == 1 and not case.get("options"):
+        server, folder = servers.serving_anew(case, plans=plans)
+        take(steps[0], folder, server)
+        return
     folder = Folder(directory / "manifests")
     folder.create(case.get("given") or {})
-    flags = serve_flags(case.get("options") or {}, directory, plans=any("plan" in step for step in steps))
+    flags = serve_flags(case.get("options") or {}, directory, plans=plans)
     with serving("--manifests", str(folder.path), *flags, log=directory / "serve.log") as server:
         start = time.monotonic()
         for step in steps:
             wait_until(start + seconds(step.get("at", 0)))
             take(step, folder, server)
+
+
+class Servers:
+    """Processes that serve case after case: one for plans, which run without controllers, and one for the rest.
+
+    To be entered as a context.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._running: dict[bool, tuple[Server, Path]] = {}
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def serving_anew(self, case: Mapping[str, Any], *, plans: bool) -> tuple[Server, Folder]:
+        """A server of what this case is given and of nothing else."""
+        server, path = self._server(plans=plans)
+        for file in path.iterdir():
+            file.unlink()
+        folder = Folder(path)
+        folder.create(case.get("given") or {})
+        folder.put([last_of(case["id"])])
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while server.get(f"/api/v1/pods/case/{case['id']}").json["verdict"] != "bound":
+            if time.monotonic() > deadline or not server.lives():
+                raise CaseFailed(f"what is given was not taken in:\n{server.log_tail()}")
+            time.sleep(POLL_SECONDS / 4)
+        return server, folder
+
+    def _server(self, *, plans: bool) -> tuple[Server, Path]:
+        if plans not in self._running:
+            directory = self._directory / ("plans" if plans else "others")
+            path = Folder(directory / "manifests").path
+            flags = serve_flags({}, directory, plans=plans)
+            running = serving("--manifests", str(path), *flags, log=directory / "serve.log")
+            self._running[plans] = self._stack.enter_context(running), path
+        return self._running[plans]
+
+
+def last_of(name: str) -> Manifest:
+    """A finished pod, which no rule counts: once it is known, so is all that was put into the folder before it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"namespace": "case", "name": name, "uid": str(uuid.uuid4())},
+        "spec": {"containers": []},
+        "status": {"phase": "Succeeded"},
+    }
 
 
 def steps_of(case: Mapping[str, Any]) -> list[Words]:

@@ -1,0 +1,50 @@
+"""What tests of every kind share: the real control plane, for those that need it."""
+
+import os
+
+import pytest
+
+from tests.controlplane.build import CannotBuild, binaries
+from tests.controlplane.control_plane import ControlPlane
+
+_built = pytest.StashKey[CannotBuild | None]()
+_END_OF_LOG = 3000  # bytes of each log that a failure shows
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build the control plane before the first test, whose time limit would be too short for it."""
+    wanted = not session.config.option.collectonly and any(
+        "control_plane" in getattr(item, "fixturenames", ()) for item in session.items
+    )
+    session.config.stash[_built] = None
+    try:
+        if wanted:
+            binaries()
+    except CannotBuild as reason:
+        session.config.stash[_built] = reason
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+    """A running control plane, shared by all tests. Without one they are skipped; in CI they fail."""
+    try:
+        if reason := request.config.stash[_built]:
+            raise reason
+        with ControlPlane(tmp_path_factory.mktemp("control-plane")) as running:
+            yield running
+    except CannotBuild as reason:
+        give_up = pytest.fail if os.environ.get("CI") else pytest.skip
+        give_up(f"there is no control plane: {reason}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
+    """Show with a failed test the end of the logs that were written to since it started."""
+    report = yield
+    running = getattr(item, "funcargs", {}).get("control_plane")
+    if report.failed and running:
+        for log in sorted(running.directory.glob("*.log")):
+            if log.stat().st_mtime >= call.start:
+                text = log.read_bytes()[-_END_OF_LOG:].decode(errors="replace")
+                report.sections.append((f"end of {log}", text))
+    return report

@@ -1,0 +1,64 @@
+"""What one test does in the cluster, and that nothing of it is left for the next."""
+
+import itertools
+
+from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.objects import Object, condition, elastic_quota, node, priority_class
+from tests.controlplane.processes import wait_until
+
+_numbers = itertools.count(1)
+
+
+class Cluster:
+    """A cluster that is empty when a test gets it."""
+
+    def __init__(self, control_plane: ControlPlane):
+        self.control_plane = control_plane
+        self.api = control_plane.api
+        self._namespaces: list[str] = []
+
+    def namespace(self, prefix: str = "team") -> str:
+        """A new namespace, that no other test has had."""
+        name = f"{prefix}-{next(_numbers)}"
+        self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        self._namespaces.append(name)
+        return name
+
+    def node(self, name: str = "node", **size: str | int) -> str:
+        """A new node that is ready to run pods."""
+        self.api.create(node(name, **size))
+        wait_until(
+            lambda: condition(self.api.get("nodes", name), "Ready").get("status") == "True", f"node {name} is ready"
+        )
+        return name
+
+    def nodes(self, count: int, **size: str | int) -> list[str]:
+        return [self.node(f"node-{number}", **size) for number in range(count)]
+
+    def quota(self, namespace: str, **bounds: dict[str, str | int]) -> Object:
+        return self.api.create(elastic_quota(namespace, **bounds))
+
+    def change_quota(self, namespace: str, **bounds: dict[str, str | int]) -> None:
+        self.api.apply(elastic_quota(namespace, **bounds))
+
+    def priority(self, name: str, value: int) -> str:
+        self.api.create(priority_class(name, value))
+        return name
+
+    def wipe(self) -> None:
+        """Delete everything but the namespaces themselves, which nobody here would bring to an end."""
+        for item in self.api.items("priorityclasses"):
+            if not item["metadata"]["name"].startswith("system-"):
+                self.api.delete("priorityclasses", item["metadata"]["name"])
+        for namespace in self._namespaces:
+            self.api.delete_all("replicasets", namespace)
+            self.api.delete_all("pods", namespace)
+            for resource in ("resourcequotas", "poddisruptionbudgets"):
+                self.api.delete_all(resource, namespace)
+            if self.api.serves("/apis/scheduling.x-k8s.io/v1alpha1/elasticquotas"):
+                self.api.delete_all("elasticquotas", namespace)
+        if self.api.serves("/apis/quotaward.dev/v1alpha1/reservations"):
+            self.api.delete_all("reservations")
+        self.api.delete_all("nodes")
+        wait_until(lambda: not self.api.items("pods"), "all pods are gone")
+        wait_until(lambda: not self.api.items("nodes"), "all nodes are gone")

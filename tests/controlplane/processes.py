@@ -1,0 +1,128 @@
+"""Programs that a test starts: they never outlive it, and what they print is kept in files."""
+
+import atexit
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# Run by a fresh interpreter, which then becomes the program itself: so that the kernel kills it when we die,
+# however we die. (A preexec_fn would do, but is not safe where threads run.)
+_LAUNCHER = """
+import os, sys
+if sys.platform == "linux":
+    import ctypes
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+    if os.getppid() != int(sys.argv[1]):
+        sys.exit("the test run is gone already")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+class Process:
+    """A program with a log file; it can be killed and started again with the same command."""
+
+    def __init__(self, command: list[str], log: Path, env: dict[str, str] | None = None):
+        self.command = [str(part) for part in command]
+        self.log = log
+        self.env = os.environ | (env or {})
+        self._popen: subprocess.Popen | None = None
+        atexit.register(self.kill)
+
+    def start(self) -> None:
+        assert not self.alive, f"{self.log.stem} runs already"
+        launcher = [sys.executable, "-ISc", _LAUNCHER, str(os.getpid())]
+        with self.log.open("ab") as output:
+            self._popen = subprocess.Popen(
+                launcher + self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=self.env,
+                start_new_session=True,  # a Ctrl-C reaches pytest alone, which then stops us in order
+            )
+
+    @property
+    def alive(self) -> bool:
+        return self._popen is not None and self._popen.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        return self._popen.pid if self._popen else None
+
+    def kill(self) -> None:
+        """Stop as a crash would: with SIGKILL."""
+        self._stop(signal.SIGKILL, within=10)
+
+    def stop(self, within: float = 15) -> int | None:
+        """Stop as an orderly shutdown would: with SIGTERM, and with SIGKILL if that takes too long.
+
+        Returns the exit status.
+        """
+        try:
+            return self._stop(signal.SIGTERM, within)
+        except subprocess.TimeoutExpired:
+            return self._stop(signal.SIGKILL, within=10)
+
+    def _stop(self, how: signal.Signals, within: float) -> int | None:
+        if self._popen is None:
+            return None
+        if self.alive:
+            os.killpg(self._popen.pid, how)
+        return self._popen.wait(within)
+
+    def wait_until_ready(self, ready: Callable[[], Any], timeout: float = 60) -> None:
+        """Wait until ``ready`` answers true; fail at once, with the end of the log, if the program ends."""
+
+        def ready_or_dead() -> Any:
+            if not self.alive:
+                raise AssertionError(f"{self.log.stem} has ended:\n{self.tail()}")
+            return ready()
+
+        wait_until(ready_or_dead, f"{self.log.stem} is ready", timeout, detail=self.tail)
+
+    def tail(self, size: int = 3000) -> str:
+        """The end of what the program has printed."""
+        text = self.log.read_bytes() if self.log.exists() else b""
+        return text[-size:].decode(errors="replace")
+
+
+def wait_until(
+    condition: Callable[[], Any],
+    what: str,
+    timeout: float = 60,
+    *,
+    every: float = 0.05,
+    detail: Callable[[], Any] = lambda: "",
+) -> Any:
+    """The first true answer of ``condition``; an AssertionError naming ``what`` if there is none in time."""
+    deadline = time.monotonic() + timeout
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout:g} s: {what} (last answer: {answer!r})\n{detail()}")
+        time.sleep(every)
+
+
+def free_port() -> int:
+    """A port nobody listens on, from below the range that the kernel gives to outgoing connections.
+
+    A program that is restarted on its port must not find it taken by somebody's outgoing connection; and a
+    client that dials a port of that range while nobody listens there may even be connected to itself.
+    """
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
