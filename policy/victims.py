@@ -5,11 +5,13 @@ from pods of any priority; one that would itself borrow takes only from lower-pr
 without a quota only from lower-priority pods without a quota. Nobody is taken from a quota that is within its min.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import fsum, inf
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policy import admission, disruption, fit
 from policy.cluster import Cluster
@@ -17,6 +19,7 @@ from policy.elastic_quota import ElasticQuota
 from policy.ledger import Account, Entry, Ledger
 from policy.node_table import Mask, Placed
 from policy.pod import Pod
+from policy.quantity import LARGEST
 from policy.resources import NOTHING
 from policy.verdict import Refusal
 
@@ -78,8 +81,8 @@ def may_be_taken(ledger: Ledger, victim: Pod, wanted: frozenset[str]) -> bool:
     that it does name: a quota for GPUs alone protects the CPU of its GPU pods.
     """
     account = ledger.accounts.get(victim.namespace)
-    if account is None or account.quota is None:
-        return False
+    if account is None or account.quota is None or not account.quota.readable:
+        return False  # of a quota that cannot be read nobody knows what it guarantees
     for resource in wanted:
         if not victim.request.get(resource, 0):
             continue
@@ -158,9 +161,12 @@ def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:  # noqa: PLR0911 - one an
     return min(found, key=lambda each: each.cost).plan
 
 
-def importance(pod: Pod) -> tuple[int, float]:
-    """Orders pods as the scheduler's preemption does, the most important first: by priority, then by earlier start."""
-    return -pod.priority, pod.started or pod.created
+def importance(pod: Pod) -> tuple[int, float, str]:
+    """Orders pods as the scheduler's preemption does, the most important first: by priority, then by earlier start.
+
+    Pods that start together are told apart by their UIDs, so that every replica has the same order.
+    """
+    return -pod.priority, pod.started or pod.created, pod.uid
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +209,7 @@ class _Trial:
         account = cluster.ledger.accounts.get(pod.namespace)
         self._has_quota = account is not None and account.quota is not None
         self._victims: dict[str, tuple[Pod, Entry | None]] = {}
+        self._borrowed_before: dict[str, float] = {}
 
     def admitted(self) -> bool:
         """Whether the rules would let the pod in."""
@@ -220,18 +227,38 @@ class _Trial:
     def promising_nodes(self, suitable: Mask) -> list[str]:
         """Nodes that would have room if all went who might, the least short of it first."""
         free = self._table.free
+        self._release(free, self._not_counted())
         could_be = free.copy()
-        for placed in self._possible():
-            if placed.site.row >= 0:
-                for resource, amount in placed.pod.request.items():
-                    could_be[placed.site.row, self._table.columns[resource]] += amount
+        self._release(could_be, self._possible())
         enough, shortage = suitable.copy(), np.zeros(len(self._table.names))
         for resource, amount in self._pod.request.items():
+            if not amount:
+                continue
             column = self._table.columns[resource]
             enough &= could_be[:, column] >= amount
             shortage += np.clip(amount - free[:, column], 0, None) / amount
         names = self._table.names
         return [names[row] for row in sorted(np.flatnonzero(enough), key=lambda row: (shortage[row], names[row]))]
+
+    def _not_counted(self) -> Iterator[Placed]:
+        """What takes room on the nodes, but none from the pod: those going, those that it goes before, and itself."""
+        for uid in self._going | {self._pod.uid}:
+            if placed := self._table.placed(uid):
+                yield placed
+        for uid, placed in self._table.expected.items():
+            if placed.pod.priority < self._pod.priority and uid not in self._going and uid != self._pod.uid:
+                yield placed
+
+    def _release(self, free: NDArray[np.int64], leaving: Iterable[Placed]) -> None:
+        """Adds to what nodes have left what these pods would leave."""
+        columns = [
+            (resource, self._table.columns[resource]) for resource, amount in self._pod.request.items() if amount
+        ]
+        for placed in leaving:
+            if placed.site.row >= 0:
+                for resource, column in columns:
+                    if amount := placed.pod.request.get(resource):
+                        free[placed.site.row, column] += min(amount, LARGEST)
 
     def search(self, node: str, *, elsewhere: bool) -> "_Found | None":
         """The cheapest victims found for a node; with ``elsewhere`` also on others, where the quota is in the way."""
@@ -270,26 +297,34 @@ class _Trial:
             others = [pod for pod in self._table.pods_on(node).values() if self._is_other(pod)]
             self._take_while_borrowed(others, wanted, order)
         if not self._fits(node):
-            for pod in self._table.pods_on(node).values():
+            for pod in sorted(self._table.pods_on(node).values(), key=importance, reverse=True):
                 if self._is_peer(pod):
                     self._take(pod)
 
     def _make_admissible(self, node: str | None, order: "_Order") -> None:
         """Takes who may be taken, on one node or on all, until the rules let the pod in."""
-        refused = self._refusal()
-        if refused is None:
-            return
+        while refused := self._refusal():  # when one rule lets it in, the next may not
+            before = len(self._victims)
+            self._cure(refused, node, order)
+            if len(self._victims) == before:
+                return
+
+    def _cure(self, refused: Refusal, node: str | None, order: "_Order") -> None:
         exceeded = frozenset(refused.resources)
         wanted = exceeded & self._entitled
         pods = [each.pod for each in self._possible()] if node is None else list(self._table.pods_on(node).values())
         candidates = [pod for pod in pods if not exceeded.isdisjoint(pod.request)]
         if wanted:
             self._take_while_borrowed([pod for pod in candidates if self._is_other(pod)], wanted, order)
-        peers = sorted((pod for pod in candidates if self._is_peer(pod)), key=importance, reverse=True)
+        peers = sorted((pod for pod in candidates if self._is_peer(pod)), key=importance)
+        in_budget = disruption.violating(peers, self._cluster.budgets.values())
+        peers.reverse()
+        peers.sort(key=lambda pod: pod.uid in in_budget)
         for pod in peers:
             if self.admitted():
                 return
-            self._take(pod)
+            if self._is_peer(pod):
+                self._take(pod)
 
     def _prune(self, node: str) -> None:
         """Puts back as many as possible: first who is in a budget, then by importance, then of who borrowed least."""
@@ -300,11 +335,11 @@ class _Trial:
             if not (self._fits(node) and self.admitted()):
                 self._take(pod)
 
-    def _worth(self, pod: Pod) -> tuple[float, ...]:
+    def _worth(self, pod: Pod) -> tuple[float | str, ...]:
         """Orders victims by what is kept when one is put back, the most first."""
-        priority, start = importance(pod)
+        priority, start, uid = importance(pod)
         size = sum(pod.request.get(resource, 0) for resource in self._entitled or self._pod.request)
-        return priority, self._borrowed(pod), start, -size
+        return priority, self._borrowed(pod), start, -size, uid
 
     def _found(self, node: str) -> _Found:
         victims = tuple(sorted((pod for pod, _ in self._victims.values()), key=importance))
@@ -321,14 +356,14 @@ class _Trial:
 
     def _shortfall(self) -> float:
         """How far below their min the quotas of the victims fall by it, as a sum of shares of min."""
-        total = 0.0
+        shares = []
         for namespace in {pod.namespace for pod, _ in self._victims.values()} - {self._pod.namespace}:
             account = self._ledger.accounts[namespace]
             least = account.quota.min if account.quota else NOTHING
-            total += sum(
+            shares += [
                 max(0, value - account.used.get(resource, 0)) / value for resource, value in least.items() if value
-            )
-        return total
+            ]
+        return fsum(shares)  # the same in whatever order
 
     def _refusal(self) -> Refusal | None:
         cluster = self._cluster
@@ -372,18 +407,20 @@ class _Trial:
     def _take_while_borrowed(self, pods: list[Pod], wanted: frozenset[str], order: "_Order") -> None:
         """Takes pods in an order, each only if its quota still borrows what is wanted without those taken before."""
         for pod in sorted(pods, key=lambda pod: order(pod, wanted, self._borrowed(pod))):
-            if may_be_taken(self._ledger, pod, wanted):
+            if may_be_taken(self._ledger, pod, wanted) and not self._is_out(pod):
                 self._take(pod)
 
     def _borrowed(self, pod: Pod) -> float:
-        """How much the pod's quota borrows now, as the largest share of its min."""
-        account = self._ledger.accounts.get(pod.namespace)
-        if account is None or account.quota is None:
-            return 0.0
-        least = account.quota.min
-        return max(((account.used.get(r, 0) - value) / max(value, 1) for r, value in least.items()), default=0.0)
+        """How much the pod's quota borrows while nobody is taken, as the largest share of its min."""
+        known = self._borrowed_before.get(pod.namespace)
+        if known is None:
+            account = self._ledger.accounts.get(pod.namespace)
+            known = _share_borrowed(account) if account else 0.0
+            self._borrowed_before[pod.namespace] = known
+        return known
 
     def _take(self, pod: Pod) -> None:
+        self._borrowed(pod)  # while it is still there
         self._victims[pod.uid] = pod, self._ledger.set_aside(pod.uid)
 
     def _give_back(self, uid: str) -> None:
@@ -392,17 +429,25 @@ class _Trial:
             self._ledger.put_back(uid, entry)
 
 
-_Order = Callable[[Pod, frozenset[str], float], tuple[float, ...]]
+def _share_borrowed(account: Account) -> float:
+    if account.quota is None:
+        return 0.0
+    shares = [(account.used.get(resource, 0) - least) / max(least, 1) for resource, least in account.quota.min.items()]
+    return max(shares, default=inf)  # without a min, all is borrowed
+
+
+_Order = Callable[[Pod, frozenset[str], float], tuple[float | str, ...]]
 """In which order borrowers are taken; the order decides which of them are still borrowing when their turn comes."""
 
 
-def _by_importance(pod: Pod, _: frozenset[str], borrowed: float) -> tuple[float, ...]:
-    return pod.priority, -borrowed, -importance(pod)[1]
+def _by_importance(pod: Pod, _: frozenset[str], borrowed: float) -> tuple[float | str, ...]:
+    _, start, uid = importance(pod)
+    return pod.priority, -borrowed, -start, uid
 
 
-def _small_first(pod: Pod, wanted: frozenset[str], borrowed: float) -> tuple[float, ...]:
+def _small_first(pod: Pod, wanted: frozenset[str], borrowed: float) -> tuple[float | str, ...]:
     return (sum(pod.request.get(resource, 0) for resource in wanted), *_by_importance(pod, wanted, borrowed))
 
 
-def _large_first(pod: Pod, wanted: frozenset[str], borrowed: float) -> tuple[float, ...]:
+def _large_first(pod: Pod, wanted: frozenset[str], borrowed: float) -> tuple[float | str, ...]:
     return (-sum(pod.request.get(resource, 0) for resource in wanted), *_by_importance(pod, wanted, borrowed))

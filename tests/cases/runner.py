@@ -76,16 +76,15 @@ class Servers:
     def serving_anew(self, case: Mapping[str, Any], *, plans: bool) -> tuple[Server, Folder]:
         """A server of what this case is given and of nothing else."""
         server, path = self._server(plans=plans)
+        last = [file.stem for file in path.glob("pod_case_*")]
         for file in path.iterdir():
             file.unlink()
+        for name in last:  # else an object of the same name would be an edit of the one before
+            wait_for_verdict(server, name.removeprefix("pod_case_"), "unknown")
         folder = Folder(path)
         folder.create(case.get("given") or {})
         folder.put([last_of(case["id"])])
-        deadline = time.monotonic() + ANSWER_SECONDS
-        while server.get(f"/api/v1/pods/case/{case['id']}").json["verdict"] != "bound":
-            if time.monotonic() > deadline or not server.lives():
-                raise CaseFailed(f"what is given was not taken in:\n{server.log_tail()}")
-            time.sleep(POLL_SECONDS / 4)
+        wait_for_verdict(server, case["id"], "bound")
         return server, folder
 
     def _server(self, *, plans: bool) -> tuple[Server, Path]:
@@ -96,6 +95,15 @@ class Servers:
             running = serving("--manifests", str(path), *flags, log=directory / "serve.log")
             self._running[plans] = self._stack.enter_context(running), path
         return self._running[plans]
+
+
+def wait_for_verdict(server: Server, name: str, verdict: str) -> None:
+    """Waits until the server says that of the pod which was put into the folder last."""
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while server.get(f"/api/v1/pods/case/{name}").json["verdict"] != verdict:
+        if time.monotonic() > deadline or not server.lives():
+            raise CaseFailed(f"the folder was not taken in:\n{server.log_tail()}")
+        time.sleep(POLL_SECONDS / 4)
 
 
 def last_of(name: str) -> Manifest:
