@@ -16,8 +16,9 @@ setup: .venv/installed
 run: setup
 	$(BIN)/quotaward serve --manifests examples/two-teams
 
+# Three at a time: the end-to-end tests mostly wait.
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -26,7 +27,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 e2e: setup
-	$(BIN)/python -m pytest tests/e2e
+	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/e2e
 
 bench: setup
 	$(BIN)/python -m tests.bench

@@ -11,6 +11,13 @@ _built = pytest.StashKey[CannotBuild | None]()
 _END_OF_LOG = 3000  # bytes of each log that a failure shows
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a module that need a control plane together, where several processes share the work."""
+    for item in items:
+        if "control_plane" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group(f"control plane: {item.nodeid.partition('::')[0]}"))
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build the control plane before the first test, whose time limit would be too short for it."""
     wanted = not session.config.option.collectonly and any(
