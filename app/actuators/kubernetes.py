@@ -145,7 +145,7 @@ class KubernetesActuator:
             log.debug("event not written", reason=reason, error=str(failure))
 
     async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any]) -> None:
-        """Patches the status of an elastic quota. Raises ActionFailed."""
+        """Replaces the status of an elastic quota: what is no longer used must not stay in it. Raises ActionFailed."""
         await self._unless(
             HTTPStatus.NOT_FOUND,
             self._custom.patch_namespaced_custom_object_status_without_preload_content(
@@ -154,8 +154,8 @@ class KubernetesActuator:
                 namespace,
                 ELASTIC_QUOTAS.plural,
                 name,
-                {"status": status},
-                _content_type="application/merge-patch+json",
+                [{"op": "add", "path": "/status", "value": status}],
+                _content_type="application/json-patch+json",
                 _request_timeout=TIMEOUT,
             ),
         )

@@ -39,4 +39,4 @@ class Actuator(Protocol):
         """Notes an event on a pod, as well as may be: it is lost where it cannot be written."""
 
     async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any]) -> None:
-        """Changes the status of an elastic quota; one that is gone is no error. Raises ActionFailed."""
+        """Replaces the status of an elastic quota; one that is gone is no error. Raises ActionFailed."""

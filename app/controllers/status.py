@@ -33,6 +33,7 @@ class Status:
         self._store = store
         self._actuator = actuator
         self._written: dict[Key, dict[str, Any]] = {}
+        self._since: dict[tuple[Key, str], str] = {}
         self._refreshed = store.clock()
 
     async def run(self) -> None:
@@ -54,6 +55,8 @@ class Status:
             if index % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
         self._written = {key: status for key, status in self._written.items() if key in wanted}
+        lasting = {(key, each["type"]) for key, status in wanted.items() for each in status["conditions"]}
+        self._since = {condition: since for condition, since in self._since.items() if condition in lasting}
         limit = asyncio.Semaphore(AT_ONCE)
         async with asyncio.TaskGroup() as group:
             for key, status in wanted.items():
@@ -79,11 +82,11 @@ class Status:
 
     async def _write(self, key: Key, status: dict[str, Any], limit: asyncio.Semaphore) -> None:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        conditions = [{**each, "status": "True", "lastTransitionTime": now} for each in status["conditions"]]
-        had_conditions = self._written.get(key, {}).get("conditions")
-        body: dict[str, Any] = {"used": status["used"]}
-        if conditions or had_conditions:
-            body["conditions"] = conditions
+        since = {each["type"]: self._since.setdefault((key, each["type"]), now) for each in status["conditions"]}
+        conditions = [
+            {**each, "status": "True", "lastTransitionTime": since[each["type"]]} for each in status["conditions"]
+        ]
+        body = {"used": status["used"], "conditions": conditions}
         async with limit:
             try:
                 await self._actuator.write_quota_status(key[0], key[1], body)

@@ -1,0 +1,1 @@
+"""Benchmarks: one command each, ``python -m tests.bench NAME``. Figures are in docs/performance.md."""
