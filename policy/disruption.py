@@ -23,11 +23,12 @@ class Budget:
 
 def violating(victims: Sequence[Pod], budgets: Iterable[Budget]) -> set[str]:
     """UIDs of those whose eviction would violate a budget, when evicted in this order: most important first."""
-    all_budgets = list(budgets)
-    left = {(budget.namespace, budget.name): budget.allowed for budget in all_budgets}
+    namespaces = {victim.namespace for victim in victims}
+    near = [budget for budget in budgets if budget.namespace in namespaces]
+    left = {(budget.namespace, budget.name): budget.allowed for budget in near}
     found = set()
     for victim in victims:
-        for budget in protecting(victim, all_budgets):
+        for budget in protecting(victim, near):
             key = (budget.namespace, budget.name)
             left[key] -= 1
             if left[key] < 0:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from policy import disruption, victims
 from policy.cluster import Cluster
 from policy.constraints import Constraints
+from policy.node_table import NodeTable
 from policy.pod import Pod
 from policy.reservation import PodName, Reservation
 from policy.victims import NoPlan, Plan
@@ -28,10 +29,14 @@ class Shape:
     preemptible: bool
 
 
-def shape_of(pod: Pod) -> Shape:
-    """The shape of a pod. Its labels matter only where pods are spread, or kept near or apart."""
+def shape_of(pod: Pod, table: NodeTable | None = None) -> Shape:
+    """The shape of a pod. Its labels matter only where pods are spread, or kept near or apart.
+
+    Pods in the table may keep others away that make no demands themselves.
+    """
     constraints = pod.constraints
-    by_labels = constraints.affinity or constraints.anti_affinity or constraints.spread
+    kept_away = table is not None and any(True for _ in table.kept_away_by(pod.namespace))
+    by_labels = constraints.affinity or constraints.anti_affinity or constraints.spread or kept_away
     return Shape(
         pod.namespace,
         pod.priority,
@@ -69,7 +74,7 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
     hopeless: dict[Shape, NoPlan] = {}
     try:
         for pod in pods:
-            shape = shape_of(pod)
+            shape = shape_of(pod, cluster.table)
             result = hopeless.get(shape) or victims.plan(cluster, pod)
             if isinstance(result, Plan):
                 reservation = reservation_of(result, 0.0)

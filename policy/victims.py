@@ -17,9 +17,8 @@ from policy import admission, disruption, fit
 from policy.cluster import Cluster
 from policy.elastic_quota import ElasticQuota
 from policy.ledger import Account, Entry, Ledger
-from policy.node_table import Mask, Placed
+from policy.node_table import Mask
 from policy.pod import Pod
-from policy.quantity import LARGEST
 from policy.resources import NOTHING
 from policy.verdict import Refusal
 
@@ -27,6 +26,8 @@ CRITICAL = 2_000_000_000
 """The priority from which on a pod belongs to the system (system-cluster-critical)."""
 ENOUGH_NODES = 100
 """How many nodes with victims are compared; as many candidates as kube-scheduler's own preemption looks at."""
+IN_VAIN = 300
+"""How many promising nodes are tried without success before it is given up: the time that a search takes is bounded."""
 LOWEST = 2**31
 """Added to priorities (32 bits, signed) so that more victims always cost more."""
 SYSTEM_OWNERS = frozenset({"DaemonSet", "Node"})
@@ -150,11 +151,14 @@ def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:  # noqa: PLR0911 - one an
             return NoPlan("waiting", "there will be room when pods that are going are gone")
         nodes = [roomy] if roomy else trial.promising_nodes(suitable)
         found: list[_Found] = []
+        in_vain = 0
         for node in nodes:
             best = trial.search(node, elsewhere=True)
             if best is not None:
                 found.append(best)
-            if len(found) >= ENOUGH_NODES:
+            else:
+                in_vain += 1
+            if len(found) >= ENOUGH_NODES or in_vain >= IN_VAIN:
                 break
     if not found:
         return NoPlan("protected", "nobody may be evicted whose going would let it run")
@@ -224,51 +228,62 @@ class _Trial:
         rows = self._table.rows
         return next((name for name in sorted(sites) if name in rows and suitable[rows[name]] and self._fits(name)), "")
 
-    def promising_nodes(self, suitable: Mask) -> list[str]:
+    def promising_nodes(self, suitable: Mask) -> Iterator[str]:
         """Nodes that would have room if all went who might, the least short of it first."""
-        free = self._table.free
-        self._release(free, self._not_counted())
-        could_be = free.copy()
-        self._release(could_be, self._possible())
-        enough, shortage = suitable.copy(), np.zeros(len(self._table.names))
+        names, givers = self._table.names, self._givers()
+        shortage = self._shortage()
+        for row in sorted(np.flatnonzero(suitable), key=lambda row: (shortage[row], names[row])):
+            pods = self._table.pods_on(names[row]).values()
+            going = {pod.uid for pod in pods if pod.namespace in givers and (self._is_other(pod) or self._is_peer(pod))}
+            if going and self._could_be(names[row], self._going | going):
+                yield names[row]
+
+    def _could_be(self, node: str, gone: frozenset[str]) -> bool:
+        """Whether the pod may fit a node without some of these pods; those that it wants to be near to may stay."""
+        if self._pod.constraints.affinity:
+            return not fit.lacking_on(self._table, self._pod, node, gone)
+        return fit.fits_on(self._table, self._pod, node, gone)
+
+    def _shortage(self) -> NDArray[np.float64]:
+        """How much each node is short of for the pod now, in shares of its request."""
+        free, shortage = self._table.free, np.zeros(len(self._table.names))
         for resource, amount in self._pod.request.items():
-            if not amount:
-                continue
-            column = self._table.columns[resource]
-            enough &= could_be[:, column] >= amount
-            shortage += np.clip(amount - free[:, column], 0, None) / amount
-        names = self._table.names
-        return [names[row] for row in sorted(np.flatnonzero(enough), key=lambda row: (shortage[row], names[row]))]
+            if amount:
+                shortage += np.clip(amount - free[:, self._table.columns[resource]], 0, None) / amount
+        return shortage
 
-    def _not_counted(self) -> Iterator[Placed]:
-        """What takes room on the nodes, but none from the pod: those going, those that it goes before, and itself."""
-        for uid in self._going | {self._pod.uid}:
-            if placed := self._table.placed(uid):
-                yield placed
-        for uid, placed in self._table.expected.items():
-            if placed.pod.priority < self._pod.priority and uid not in self._going and uid != self._pod.uid:
-                yield placed
+    def _givers(self) -> set[str]:
+        """Namespaces that pods might be taken from: most lend nothing, and need no look at their pods."""
+        return {
+            namespace
+            for namespace, account in self._ledger.accounts.items()
+            if namespace == self._pod.namespace
+            or (account.quota is None and not self._has_quota)
+            or (account.quota is not None and self._lends(account, account.quota))
+        }
 
-    def _release(self, free: NDArray[np.int64], leaving: Iterable[Placed]) -> None:
-        """Adds to what nodes have left what these pods would leave."""
-        columns = [
-            (resource, self._table.columns[resource]) for resource, amount in self._pod.request.items() if amount
-        ]
-        for placed in leaving:
-            if placed.site.row >= 0:
-                for resource, column in columns:
-                    if amount := placed.pod.request.get(resource):
-                        free[placed.site.row, column] += min(amount, LARGEST)
+    def _lends(self, account: Account, quota: ElasticQuota) -> bool:
+        """Whether the quota may have borrowed something that the pod is entitled to."""
+        return any(resource not in quota.min or _over(account, quota, resource) for resource in self._entitled)
 
     def search(self, node: str, *, elsewhere: bool) -> "_Found | None":
         """The cheapest victims found for a node; with ``elsewhere`` also on others, where the quota is in the way."""
         if not fit.suitable_on(self._table, self._pod, node):
             return None
-        found = [
-            each
-            for order in (_by_importance, _small_first, _large_first)
-            if (each := self._try(node, order, elsewhere=elsewhere))
-        ]
+        found: list[_Found] = []
+        tried: set[frozenset[str]] = set()
+        for order, frugally in _ATTEMPTS:
+            if frugally and found:
+                break
+            self._make_room(node, order, frugally=frugally)
+            if self._fits(node):
+                self._make_admissible(None if elsewhere else node, order)
+                taken = frozenset(self._victims)
+                if taken not in tried and self.admitted():
+                    self._prune(node)
+                    found.append(self._found(node))
+                tried.add(taken)
+            self.give_back_all()
         return min(found, key=lambda each: each.cost, default=None)
 
     def give_back_all(self) -> None:
@@ -276,25 +291,15 @@ class _Trial:
         for uid in list(self._victims):
             self._give_back(uid)
 
-    def _try(self, node: str, order: "_Order", *, elsewhere: bool) -> "_Found | None":
-        self._make_room(node, order)
-        if self._fits(node):
-            self._make_admissible(None if elsewhere else node, order)
-            if self.admitted():
-                self._prune(node)
-                found = self._found(node)
-                self.give_back_all()
-                return found
-        self.give_back_all()
-        return None
-
-    def _make_room(self, node: str, order: "_Order") -> None:
+    def _make_room(self, node: str, order: "_Order", *, frugally: bool) -> None:
         """Takes all who may be taken on the node: first from borrowers, and then, if need be, from the pod's peers."""
         if self._fits(node):
             return
         wanted = self._lacking(node) & self._entitled
         if wanted:
             others = [pod for pod in self._table.pods_on(node).values() if self._is_other(pod)]
+            if frugally:
+                self._take_while_more_is_borrowed(others, wanted, order)
             self._take_while_borrowed(others, wanted, order)
         if not self._fits(node):
             for pod in sorted(self._table.pods_on(node).values(), key=importance, reverse=True):
@@ -312,7 +317,7 @@ class _Trial:
     def _cure(self, refused: Refusal, node: str | None, order: "_Order") -> None:
         exceeded = frozenset(refused.resources)
         wanted = exceeded & self._entitled
-        pods = [each.pod for each in self._possible()] if node is None else list(self._table.pods_on(node).values())
+        pods = self._table.pods_on(node).values() if node else self._pods_of(self._givers() if wanted else self._own())
         candidates = [pod for pod in pods if not exceeded.isdisjoint(pod.request)]
         if wanted:
             self._take_while_borrowed([pod for pod in candidates if self._is_other(pod)], wanted, order)
@@ -376,13 +381,11 @@ class _Trial:
         """The resources that the node is short of for the pod, once pods that are going are gone."""
         return frozenset(fit.lacking_on(self._table, self._pod, node, self._going))
 
-    def _possible(self) -> Iterator[Placed]:
-        """All pods that might be taken for some reason, wherever they are."""
-        for namespace, account in self._ledger.accounts.items():
-            if namespace == self._pod.namespace or (account.quota is None) != self._has_quota:
-                for placed in self._table.in_namespaces((namespace,)):
-                    if self._is_peer(placed.pod) or (self._entitled and self._is_other(placed.pod)):
-                        yield placed
+    def _pods_of(self, namespaces: Iterable[str]) -> Iterator[Pod]:
+        return (each.pod for each in self._table.in_namespaces(namespaces))
+
+    def _own(self) -> set[str]:
+        return {self._pod.namespace}
 
     def _is_other(self, victim: Pod) -> bool:
         """Whether the pod may be taken from another quota, if that borrows."""
@@ -409,6 +412,14 @@ class _Trial:
         for pod in sorted(pods, key=lambda pod: order(pod, wanted, self._borrowed(pod))):
             if may_be_taken(self._ledger, pod, wanted) and not self._is_out(pod):
                 self._take(pod)
+
+    def _take_while_more_is_borrowed(self, pods: list[Pod], wanted: frozenset[str], order: "_Order") -> None:
+        """Takes only those after whom their quota still borrows: most can be had if the last one taken is large."""
+        for pod in sorted(pods, key=lambda pod: order(pod, wanted, self._borrowed(pod))):
+            if may_be_taken(self._ledger, pod, wanted) and not self._is_out(pod):
+                self._take(pod)
+                if not may_be_taken(self._ledger, pod, wanted):
+                    self._give_back(pod.uid)
 
     def _borrowed(self, pod: Pod) -> float:
         """How much the pod's quota borrows while nobody is taken, as the largest share of its min."""
@@ -441,7 +452,7 @@ _Order = Callable[[Pod, frozenset[str], float], tuple[float | str, ...]]
 
 
 def _by_importance(pod: Pod, _: frozenset[str], borrowed: float) -> tuple[float | str, ...]:
-    _, start, uid = importance(pod)
+    start, uid = importance(pod)[1:]
     return pod.priority, -borrowed, -start, uid
 
 
@@ -451,3 +462,12 @@ def _small_first(pod: Pod, wanted: frozenset[str], borrowed: float) -> tuple[flo
 
 def _large_first(pod: Pod, wanted: frozenset[str], borrowed: float) -> tuple[float | str, ...]:
     return (-sum(pod.request.get(resource, 0) for resource in wanted), *_by_importance(pod, wanted, borrowed))
+
+
+_ATTEMPTS: tuple[tuple[_Order, bool], ...] = (
+    (_by_importance, False),
+    (_small_first, False),
+    (_large_first, False),
+    (_large_first, True),
+)
+"""How borrowers are taken on a node: in which order, and, where all else fails, frugally."""

@@ -1,0 +1,225 @@
+"""What the ledger has to be: counted from scratch, in the words of the rules, out of all that was seen and decided.
+
+Nothing here is quick and nothing is kept up to date: a sum is the sum over all pods, each time anew.
+"""
+
+from dataclasses import dataclass
+
+from policy.elastic_quota import BORROWING, INVALID, MAX, ElasticQuota, refused_by
+from policy.grants import SAME_ATTEMPT, SHORTEST
+from policy.pod import Pod, Unschedulable
+from policy.reservation import Reservation
+
+Amounts = dict[str, int]
+
+
+@dataclass
+class Grant:
+    """That a pod was admitted: as it was seen last, what was said of it when it was asked for, and until when."""
+
+    pod: Pod
+    said: Unschedulable | None
+    version: int
+    given: float
+    deadline: float
+
+
+class Recount:
+    """All that was seen and decided."""
+
+    def __init__(self, *, strict: bool, lifetime: float, settle_time: float) -> None:
+        self.strict = strict
+        self.lifetime = lifetime
+        self.settle_time = settle_time
+        self.pods: dict[str, Pod] = {}
+        self.quotas: dict[str, dict[str, ElasticQuota]] = {}
+        self.reservations: dict[str, Reservation] = {}
+        self.grants: dict[str, Grant] = {}
+        self.failures: dict[str, int] = {}
+        self.in_flight: set[str] = set()
+        self.settled_at = 0.0
+        self.others_admit = False
+        self.asked_at = float("-inf")
+
+    # What happens
+
+    def see(self, pod: Pod, now: float) -> None:
+        before = self.pods.get(pod.uid)
+        if before == pod:
+            return
+        for other in list(self.pods.values()):
+            if other.uid != pod.uid and (other.namespace, other.name) == (pod.namespace, pod.name):
+                self.see_deleted(other.uid)
+        self.pods[pod.uid] = pod
+        grant = self.grants.get(pod.uid)
+        if not pod.pending:
+            if pod.assigned and pod.uid in self.in_flight:
+                self.settled_at = now + self.settle_time
+            elif pod.assigned and grant is None and before is not None and before.pending:
+                self.others_admit = True
+            self.end(pod.uid)
+        elif grant is not None and not 0 < pod.version <= grant.version:
+            said = pod.unschedulable
+            if said is not None and said != grant.said and refused_by(said.message) is None:
+                del self.grants[pod.uid]
+            else:
+                grant.pod = pod
+        elif grant is None and before is not None and before.unschedulable != pod.unschedulable:
+            self.in_flight.discard(pod.uid)
+
+    def see_deleted(self, uid: str) -> None:
+        self.pods.pop(uid, None)
+        self.end(uid)
+
+    def see_quota(self, quota: ElasticQuota) -> None:
+        of_namespace = self.quotas.setdefault(quota.namespace, {})
+        before = of_namespace.get(quota.name)
+        if quota.readable or before is None or not before.readable:
+            of_namespace[quota.name] = quota
+
+    def see_quota_deleted(self, namespace: str, name: str) -> None:
+        self.quotas.get(namespace, {}).pop(name, None)
+
+    def see_reservation(self, reservation: Reservation) -> None:
+        self.reservations[reservation.name] = reservation
+
+    def see_reservation_deleted(self, name: str) -> None:
+        self.reservations.pop(name, None)
+
+    def start(self, now: float) -> None:
+        self.in_flight |= {uid for uid, pod in self.pods.items() if pod.pending and uid not in self.grants}
+        self.settled_at = now + self.settle_time
+
+    def pass_time(self, now: float) -> None:
+        for uid, grant in list(self.grants.items()):
+            if grant.deadline <= now:
+                del self.grants[uid]
+                self.failures[uid] = self.failures.get(uid, 0) + 1
+                self.forget_unknown(uid)
+        if now >= self.settled_at:
+            self.in_flight.clear()
+
+    def ask(self, pod: Pod, now: float) -> tuple[str, list[str]] | None:
+        """What has to be answered: a rule and its resources, None, or ("unsettled", [])."""
+        if pod.uid in self.pods and self.pods[pod.uid].assigned:
+            return None
+        if self.others_admit and now - self.asked_at > self.settle_time:
+            self.start(now)
+        self.others_admit, self.asked_at = False, now
+        self.in_flight.discard(pod.uid)
+        refused = self.refusal(pod)
+        if refused is None and self.refusal(pod, with_in_flight=True) is not None:
+            refused = ("unsettled", [])
+        earlier = self.grants.pop(pod.uid, None)
+        if refused is None:
+            if earlier is not None and now - earlier.given > SAME_ATTEMPT:
+                self.failures[pod.uid] = self.failures.get(pod.uid, 0) + 1
+            lasts = max(self.lifetime / 2 ** self.failures.get(pod.uid, 0), SHORTEST)
+            known = self.pods.get(pod.uid, pod)
+            newest = known if known.version > pod.version else pod
+            self.grants[pod.uid] = Grant(pod, newest.unschedulable, newest.version, now, now + lasts)
+        else:
+            self.forget_unknown(pod.uid)
+        return refused
+
+    def end(self, uid: str) -> None:
+        self.grants.pop(uid, None)
+        self.failures.pop(uid, None)
+        self.in_flight.discard(uid)
+
+    def forget_unknown(self, uid: str) -> None:
+        """Nothing is remembered of a pod that was never seen, or there would be no end to it."""
+        if uid not in self.pods:
+            self.failures.pop(uid, None)
+
+    # What there is, but for one pod
+
+    def assigned(self, but: str = "") -> list[Pod]:
+        return [pod for uid, pod in self.pods.items() if pod.node and not pod.finished and uid != but]
+
+    def granted(self, but: str = "") -> list[Pod]:
+        return [grant.pod for uid, grant in self.grants.items() if uid != but]
+
+    def used(self, but: str = "") -> list[Pod]:
+        return self.assigned(but) + self.granted(but)
+
+    def flying(self, but: str = "") -> list[Pod]:
+        return [self.pods[uid] for uid in self.in_flight if uid != but]
+
+    def waiting(self, but: str = "") -> list[Pod]:
+        """Pods that wait for a nominated node, or for the room that a reservation keeps for them."""
+        return [
+            pod
+            for uid, pod in self.pods.items()
+            if pod.nominated_node or self.is_held(pod)
+            if not pod.node and not pod.finished and not pod.terminating
+            if uid not in self.grants and uid not in self.in_flight and uid != but
+        ]
+
+    def is_held(self, pod: Pod) -> bool:
+        return pod.uid in {reservation.pod.uid for reservation in self.reservations.values()}
+
+    def in_force(self) -> dict[str, ElasticQuota]:
+        found = {
+            namespace: sorted(some.values(), key=lambda q: (q.created, q.name))
+            for namespace, some in self.quotas.items()
+        }
+        return {namespace: some[0] for namespace, some in found.items() if some}
+
+    def within_min(self, namespace: str, but: str = "") -> bool:
+        quota = self.in_force().get(namespace)
+        used = amounts(self.used(but), namespace)
+        return quota is not None and all(used.get(resource, 0) <= least for resource, least in quota.min.items())
+
+    def lent(self) -> Amounts:
+        """What all quotas together guarantee; a key is there when a min names it."""
+        result: Amounts = {}
+        for quota in self.in_force().values():
+            for resource, least in quota.min.items():
+                result[resource] = result.get(resource, 0) + least
+        return result
+
+    def ahead_elsewhere(self, namespace: str | None, but: str = "") -> list[Pod]:
+        """Waiting pods of other quotas, where those do not use more than their min or room is kept for the pod."""
+        return [
+            pod
+            for pod in self.waiting(but)
+            if pod.namespace != namespace and pod.namespace in self.in_force()
+            if self.is_held(pod) or self.within_min(pod.namespace, but)
+        ]
+
+    # The rules
+
+    def refusal(self, pod: Pod, *, with_in_flight: bool = False) -> tuple[str, list[str]] | None:
+        quotas, lent, but = self.in_force(), self.lent(), pod.uid
+        quota = quotas.get(pod.namespace)
+        if quota is None:
+            return None
+        if not quota.readable:
+            return INVALID, []
+        flying = self.flying(but) if with_in_flight else []
+        first = [p for p in self.waiting(but) if p.namespace == pod.namespace and p.priority >= pod.priority]
+        own = amounts(self.used(but) + first + flying, pod.namespace)
+        everywhere = amounts(self.used(but) + first + self.ahead_elsewhere(pod.namespace, but) + flying, *quotas)
+        pinned = amounts([p for p in self.used(but) + flying if not p.preemptible], pod.namespace)
+        over = [r for r, asked in pod.request.items() if r in quota.max and own.get(r, 0) + asked > quota.max[r]]
+        if over:
+            return MAX, sorted(over)
+        for resource, asked in pod.request.items():
+            least = quota.min.get(resource, 0)
+            owned = own.get(resource, 0) + asked <= least and not self.strict
+            left = everywhere.get(resource, 0) + asked <= lent.get(resource, 0)
+            may_stay = pod.preemptible or pinned.get(resource, 0) + asked <= least
+            if resource in lent and not (may_stay and (owned or left)):
+                over.append(resource)
+        return (BORROWING, sorted(over)) if over else None
+
+
+def amounts(pods: list[Pod], *namespaces: str) -> Amounts:
+    """What the pods of these namespaces request together."""
+    result: Amounts = {}
+    for pod in pods:
+        if pod.namespace in namespaces:
+            for resource, asked in pod.request.items():
+                result[resource] = result.get(resource, 0) + asked
+    return result

@@ -1,0 +1,154 @@
+"""What holds of every answer, whatever the cluster looks like."""
+
+from dataclasses import replace
+
+from hypothesis import given
+
+from policy.admission import Rules
+from policy.cluster import Cluster, Unsettled
+from policy.elastic_quota import BORROWING, INVALID, MAX, ElasticQuota, elastic_quota
+from policy.pod import Pod
+from policy.quantity import parse
+from tests.properties.world import NAMESPACES, PENDING, clusters, pods, requests
+
+arriving = pods([(f"new-{namespace}", namespace, f"new-{namespace}") for namespace in NAMESPACES], [PENDING])
+
+
+def answer(cluster: Cluster, pod: Pod) -> str:
+    try:
+        refused = cluster.admit(pod, now=1)
+    except Unsettled:
+        return "unsettled"
+    return refused.message if refused else ""
+
+
+@given(clusters(), arriving, requests)
+def test_who_asks_for_less_is_not_refused_where_more_passes(cluster, larger, other):
+    smaller = replace(larger, request={name: min(asked, other.get(name, 0)) for name, asked in larger.request.items()})
+    if cluster.check(larger) is None:
+        assert cluster.check(smaller) is None
+
+
+@given(clusters(), arriving)
+def test_who_holds_a_grant_is_answered_the_same_again(cluster, pod):
+    if answer(cluster, pod) == "":
+        cluster.upsert_pod(pod, now=1)
+        assert answer(cluster, pod) == ""
+        assert pod.uid in cluster.grants
+
+
+@given(clusters(), arriving)
+def test_who_is_refused_is_answered_the_same_again(cluster, pod):
+    assert answer(cluster, pod) == answer(cluster, pod)
+
+
+@given(clusters(), arriving)
+def test_within_its_own_min_nobody_is_refused_for_borrowing(cluster, pod):
+    cluster.rules = Rules(strict_borrowing=False)
+    if refused := cluster.check(pod):
+        account = cluster.ledger.account(pod.namespace)
+        ahead, _ = cluster.ledger.ahead_of(pod, account)
+        within = [
+            resource
+            for resource, asked in pod.request.items()
+            if account.used.get(resource, 0) + ahead.get(resource, 0) + asked <= account.quota.min.get(resource, 0)
+        ]
+        assert refused.rule != BORROWING or not set(within) & set(refused.resources)
+
+
+@given(clusters(), arriving)
+def test_to_the_letter_the_sum_of_min_bounds_every_pod(cluster, pod):
+    cluster.rules = Rules(strict_borrowing=True)
+    if cluster.check(pod) is None and cluster.ledger.account(pod.namespace).quota:
+        pool = cluster.ledger.pool
+        for resource, asked in pod.request.items():
+            assert resource not in pool.min or pool.used.get(resource, 0) + asked <= pool.min[resource]
+
+
+@given(clusters(), arriving)
+def test_strictness_only_ever_refuses_more(cluster, pod):
+    cluster.rules = Rules(strict_borrowing=True)
+    if cluster.check(pod) is None:
+        cluster.rules = Rules(strict_borrowing=False)
+        assert cluster.check(pod) is None
+
+
+@given(clusters(), arriving)
+def test_opting_out_of_eviction_only_ever_refuses_more(cluster, pod):
+    if cluster.check(replace(pod, preemptible=False)) is None:
+        assert cluster.check(replace(pod, preemptible=True)) is None
+
+
+@given(clusters(), arriving)
+def test_higher_priority_is_never_refused_where_lower_passes(cluster, pod):
+    if cluster.check(pod) is None:
+        assert cluster.check(replace(pod, priority=pod.priority + 1)) is None
+
+
+@given(clusters(), arriving)
+def test_only_what_is_asked_for_and_limited_is_refused(cluster, pod):
+    refused = cluster.check(pod)
+    quota = cluster.ledger.account(pod.namespace).quota
+    if refused is None:
+        return
+    assert quota is not None
+    assert refused.rule in (MAX, BORROWING, INVALID)
+    assert set(refused.resources) <= set(pod.request)
+    limited = quota.max if refused.rule == MAX else cluster.ledger.pool.min
+    assert set(refused.resources) <= set(limited)
+    assert list(refused.resources) == sorted(set(refused.resources))
+
+
+@given(clusters(), arriving)
+def test_a_quota_without_bounds_refuses_only_for_what_others_guarantee(cluster, pod):
+    for quotas in list(cluster.quotas.get(pod.namespace, {})):
+        cluster.delete_quota(pod.namespace, quotas)
+    assert cluster.check(pod) is None
+    cluster.upsert_quota(ElasticQuota(pod.namespace, "unbounded"))
+    refused = cluster.check(pod)
+    assert refused is None or refused.rule == BORROWING
+
+
+@given(clusters(), arriving)
+def test_being_over_max_elsewhere_refuses_nobody(cluster, pod):
+    """A max of zero for what the pod does not ask for changes no answer."""
+    before = cluster.check(pod)
+    quota = cluster.ledger.account(pod.namespace).quota
+    if quota is not None:
+        most = {**quota.max, "example.com/other": 0}
+        running = Pod("over", pod.namespace, "over", {"example.com/other": 5}, node="n1")
+        cluster.upsert_pod(running, now=1)
+        cluster.upsert_quota(elastic_quota(quota.namespace, quota.name, quota.created, quota.min, most))
+        assert cluster.check(pod) == before
+
+
+@given(clusters(), arriving)
+def test_asking_leaves_all_others_where_they_stood(cluster, pod):
+    before = dict(cluster.ledger.entries)
+    answer(cluster, pod)
+    after = dict(cluster.ledger.entries)
+    before.pop(pod.uid, None)
+    after.pop(pod.uid, None)
+    assert {uid: entry for uid, entry in after.items() if entry.kind != "in_flight"} == {
+        uid: entry for uid, entry in before.items() if after[uid].kind != "in_flight"
+    }
+
+
+@given(clusters(), arriving)
+def test_the_remedies_help(cluster, pod):
+    """Raised as far as they say, max and then min let the pod in."""
+    cluster.rules = Rules(strict_borrowing=False)
+    cluster.upsert_pod(pod, now=1)
+    for _ in range(2):
+        verdict = cluster.verdict(pod.namespace, pod.name)
+        if verdict.outcome != "refused":
+            break
+        quota = cluster.ledger.account(pod.namespace).quota
+        bounds = {"min": dict(quota.min), "max": dict(quota.max)}
+        for remedy in verdict.remedies:
+            if remedy.path:
+                _, bound, resource = remedy.path.split(".")
+                bounds[bound][resource] = parse(resource, remedy.value)
+        changed = elastic_quota(quota.namespace, quota.name, quota.created, bounds["min"], bounds["max"])
+        cluster.upsert_quota(changed)
+    assert cluster.verdict(pod.namespace, pod.name).outcome == "admissible"

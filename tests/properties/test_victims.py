@@ -1,0 +1,371 @@
+"""Victims, against the rules counted by hand: every set of pods that could go is tried, in small clusters."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import chain, combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policy import reclaim
+from policy.admission import Rules
+from policy.cluster import Cluster
+from policy.disruption import Budget
+from policy.elastic_quota import ElasticQuota, elastic_quota
+from policy.node import Node
+from policy.pod import Pod, Unschedulable
+from policy.victims import NoPlan, Plan, plan, victims_on
+from tests.properties.world import one_of_each
+from tests.unit.given_nodes import labelled
+
+NAMESPACES = ("a", "b", "c", "free")
+CROWD = ("b", "b", "b", "c", "c", "a", "a", "free")
+NODES = ("n1", "n2")
+SIZES = ({"cpu": 1}, {"cpu": 2}, {"gpu": 1}, {"cpu": 1, "gpu": 1}, {"cpu": 3}, {"cpu": 1, "gpu": 2})
+STANDINGS = (
+    *[{}] * 12,
+    {"terminating": True},
+    {"preemptible": False},
+    {"owner": "DaemonSet"},
+    {"owner": "Node"},
+    {"priority": 2_000_000_000},
+)
+LABELS = ({}, {"app": "x"}, {"app": "x", "tier": "y"})
+LEAST = (None, 0, 1, 2, 3)
+OWN = (None, 3, 4, 5, 2)
+MOST = (*[None] * 4, 5, 3)
+
+
+def _pod(namespace: str, size: dict, priority: int, where: dict, standing: dict, labels: dict, started: int) -> Pod:
+    rest = {"priority": priority} | where | standing
+    return Pod("", namespace, "", size | {"pods": 1}, labels=labels, started=float(started), **rest)
+
+
+def _quota(namespace: str, *bounds: int | None) -> ElasticQuota:
+    limits = [
+        {r: b for r, b in zip(("cpu", "gpu"), some, strict=True) if b is not None} for some in (bounds[:2], bounds[2:])
+    ]
+    return elastic_quota(namespace, "quota", 0.0, *limits)
+
+
+PLACES = tuple({"node": name} for name in NODES)
+standing_pods = one_of_each(_pod, CROWD, SIZES, range(3), PLACES, STANDINGS, LABELS, range(2))
+expected_pods = one_of_each(
+    _pod, NAMESPACES, SIZES[:4], range(3), [{"nominated_node": name} for name in NODES], [{}], [{}], [0]
+)
+preemptors = one_of_each(
+    _pod,
+    ("a", "a", "a", "free"),
+    SIZES,
+    range(3),
+    ({}, {}, {}, {"nominated_node": "n1"}),
+    (*[{}] * 8, {"preemptible": False}, {"may_preempt": False}),
+    [{}],
+    [0],
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """A cluster to be, and the pod that wants to run in it."""
+
+    preemptor: Pod
+    nodes: tuple[Node, ...]
+    quotas: tuple[ElasticQuota, ...]
+    pods: tuple[Pod, ...]
+    budgets: tuple[Budget, ...]
+    strict: bool
+
+    def cluster(self, *, backwards: bool = False) -> Cluster:
+        cluster = Cluster(Rules(strict_borrowing=self.strict), settle_time=0)
+        turned = reversed if backwards else iter
+        for node in turned(self.nodes):
+            cluster.upsert_node(node)
+        for quota in turned(self.quotas):
+            cluster.upsert_quota(quota)
+        for budget in turned(self.budgets):
+            cluster.upsert_budget(budget)
+        for pod in turned((*self.pods, self.preemptor)):
+            cluster.upsert_pod(pod, now=0)
+        return cluster
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    nodes = [
+        draw(
+            one_of_each(
+                lambda name, cpu, gpu: Node(name, {"cpu": cpu, "gpu": gpu, "pods": 9}), [name], (4, 3, 2), (2, 1, 0)
+            )
+        )
+        for name in NODES
+    ]
+    quotas = [
+        draw(one_of_each(_quota, [name], *least, MOST, MOST))
+        for name, least in zip("abc", ([OWN] * 2, [LEAST] * 2, [LEAST] * 2), strict=True)
+    ]
+    pods = draw(st.lists(standing_pods, min_size=3, max_size=7)) + draw(st.lists(expected_pods, max_size=1))
+    named = [replace(pod, uid=f"p{number}", name=f"p{number}") for number, pod in enumerate(pods)]
+    budgets = [
+        draw(one_of_each(Budget, [namespace], ["budget"], [labelled(app="x")], (0, 1), (frozenset(), {"p1"})))
+        for namespace in "ab"
+    ]
+    return World(
+        replace(draw(preemptors), uid="me", name="me", unschedulable=Unschedulable("Unschedulable", "no room")),
+        tuple(nodes),
+        tuple(quotas),
+        tuple(named),
+        tuple(budgets),
+        draw(st.sampled_from((False, False, False, True))),
+    )
+
+
+# By hand: nothing here is clever, and nothing is kept
+
+
+class ByHand:
+    """The rules in their own words, for one world. ``gone`` are UIDs of victims; those terminating are always gone."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.me = world.preemptor
+        self.quotas = {quota.namespace: quota for quota in world.quotas}
+        self.by_uid = {pod.uid: pod for pod in world.pods}
+        self._known: dict[tuple[frozenset[str], str], bool] = {}
+
+    def there(self, gone: frozenset[str]) -> list[Pod]:
+        return [pod for pod in self.world.pods if pod.node and not pod.terminating and pod.uid not in gone]
+
+    def expected(self) -> list[Pod]:
+        return [pod for pod in self.world.pods if not pod.node]
+
+    def used(self, namespace: str, resource: str, gone: frozenset[str]) -> int:
+        return sum(p.request.get(resource, 0) for p in self.there(gone) if p.namespace == namespace)
+
+    def ahead(self, resource: str, gone: frozenset[str], namespaces: set[str]) -> int:
+        return sum(
+            pod.request.get(resource, 0)
+            for pod in self.expected()
+            if pod.namespace in namespaces
+            and (
+                pod.priority >= self.me.priority
+                if pod.namespace == self.me.namespace
+                else not any(self.used(pod.namespace, r, gone) > m for r, m in self.quotas[pod.namespace].min.items())
+            )
+        )
+
+    def exceeded(self, gone: frozenset[str]) -> set[str]:
+        """The resources that the rules refuse the pod for."""
+        quota = self.quotas.get(self.me.namespace)
+        if quota is None:
+            return set()
+        over_max, over_pool = set(), set()
+        for resource, asked in self.me.request.items():
+            own = self.used(quota.namespace, resource, gone) + self.ahead(resource, gone, {quota.namespace}) + asked
+            if own > quota.max.get(resource, own):
+                over_max.add(resource)
+            lent = [q.min[resource] for q in self.quotas.values() if resource in q.min]
+            if not lent:
+                continue
+            everywhere = sum(self.used(name, resource, gone) for name in self.quotas)
+            everywhere += self.ahead(resource, gone, set(self.quotas)) + asked
+            if everywhere > sum(lent) and (self.world.strict or own > quota.min.get(resource, 0)):
+                over_pool.add(resource)
+            pinned = sum(
+                p.request.get(resource, 0)
+                for p in self.there(gone)
+                if p.namespace == quota.namespace and not p.preemptible
+            )
+            if not self.me.preemptible and pinned + asked > quota.min.get(resource, 0):
+                over_pool.add(resource)
+        return over_max or over_pool
+
+    def lacking(self, node: Node, gone: frozenset[str]) -> set[str]:
+        """The resources that the node is short of for the pod."""
+        here = [pod for pod in self.there(gone) if pod.node == node.name]
+        here += [p for p in self.expected() if p.nominated_node == node.name and p.priority >= self.me.priority]
+        return {
+            resource
+            for resource, asked in self.me.request.items()
+            if sum(pod.request.get(resource, 0) for pod in here) + asked > node.allocatable.get(resource, 0)
+        }
+
+    def runs(self, node: Node, gone: frozenset[str]) -> bool:
+        return not self.lacking(node, gone) and not self.exceeded(gone)
+
+    @property
+    def entitled(self) -> set[str]:
+        quota, nobody = self.quotas.get(self.me.namespace), frozenset[str]()
+        named = {resource for resource in self.me.request if quota and resource in quota.min}
+        for resource in named:
+            own = self.used(quota.namespace, resource, nobody) + self.ahead(resource, nobody, {quota.namespace})
+            if own + self.me.request[resource] > quota.min[resource]:
+                return set()
+        return named
+
+    def touchable(self, pod: Pod, gone: frozenset[str] = frozenset()) -> bool:
+        """One that opted out is so only while the pods of its namespace that did are within its min."""
+        system = pod.owner in ("DaemonSet", "Node") or (
+            pod.priority >= 2_000_000_000 and self.me.priority <= pod.priority
+        )
+        return bool(pod.node) and not pod.terminating and not system and not self.opted_out(pod, gone)
+
+    def opted_out(self, pod: Pod, gone: frozenset[str]) -> bool:
+        quota = self.quotas.get(pod.namespace)
+        if pod.preemptible or quota is None:
+            return not pod.preemptible
+        pinned = [p for p in self.there(gone) if p.namespace == pod.namespace and not p.preemptible]
+        lent = {resource for q in self.quotas.values() for resource in q.min}
+        return all(sum(p.request.get(r, 0) for p in pinned) <= quota.min.get(r, 0) for r in set(pod.request) & lent)
+
+    def peer(self, pod: Pod) -> bool:
+        same = (
+            pod.namespace == self.me.namespace if self.me.namespace in self.quotas else pod.namespace not in self.quotas
+        )
+        return same and pod.priority < self.me.priority
+
+    def borrowed(self, pod: Pod, wanted: set[str], gone: frozenset[str]) -> bool:
+        """Whether the pod of another quota holds something wanted that its quota borrows, when those are gone."""
+        quota = self.quotas.get(pod.namespace)
+        if quota is None or pod.namespace == self.me.namespace:
+            return False
+        over = {r for r, least in quota.min.items() if self.used(pod.namespace, r, gone) > least}
+        for resource in wanted & set(pod.request):
+            named = set(pod.request) & set(quota.min)
+            if resource in over if resource in quota.min else (not named or named & over):
+                return True
+        return False
+
+    def legal(self, chosen: frozenset[str], node: Node) -> bool:
+        key = chosen, node.name
+        if key not in self._known:
+            self._known[key] = self._legal(chosen, node)
+        return self._known[key]
+
+    def _legal(self, chosen: frozenset[str], node: Node) -> bool:
+        """Whether they may go, one after the other in some order. Elsewhere only for what the rules refuse."""
+        if not chosen:
+            return True
+        nobody = frozenset[str]()
+        refused_for = self.exceeded(nobody) & self.entitled
+        lacking = (self.lacking(node, nobody) & self.entitled) | refused_for
+        for uid in sorted(chosen):
+            pod, before = self.by_uid[uid], chosen - {uid}
+            if not self.touchable(pod, before):
+                continue
+            wanted = lacking if pod.node == node.name else refused_for
+            if (self.peer(pod) or self.borrowed(pod, wanted, before)) and self.legal(before, node):
+                return True
+        return False
+
+    def answers(self, node: Node, *, elsewhere: bool) -> Iterator[frozenset[str]]:
+        """Every set of victims with which the pod runs on the node, the smallest first."""
+        nobody = frozenset[str]()
+        room = next((n for n in self.world.nodes if elsewhere and not self.lacking(n, nobody)), node)
+        if self.lacking(node, nobody) != self.lacking(room, nobody):
+            return  # where there is room nobody need go for it
+        may_go = [p.uid for p in self.world.pods if p.node and (elsewhere or p.node == node.name)]
+        for some in chain.from_iterable(combinations(may_go, number) for number in range(len(may_go) + 1)):
+            gone = frozenset(some)
+            if self.runs(node, gone) and self.legal(gone, node):
+                yield gone
+
+    def violations(self, victims: tuple[Pod, ...]) -> int:
+        """In the order that kube-scheduler counts them: a budget is drawn on pod by pod, the most important first."""
+        allowed = {budget.namespace: budget.allowed for budget in self.world.budgets}
+        violating = 0
+        for pod in sorted(victims, key=lambda pod: (-pod.priority, pod.started)):
+            budget = next((b for b in self.world.budgets if b.namespace == pod.namespace), None)
+            if budget and pod.labels.get("app") == "x" and pod.name not in budget.disrupted:
+                allowed[pod.namespace] -= 1
+                violating += allowed[pod.namespace] < 0
+        return violating
+
+
+def state_of(cluster: Cluster):
+    """All that is counted, whatever the order in which it was."""
+    table, ledger = cluster.table, cluster.ledger
+    accounts = {
+        name: account for name, account in ledger.accounts.items() if account.quota or account.used or account.nominated
+    }
+    sites = {name: (site.node, site.pods, site.used) for name, site in table._sites.items()}
+    counted = ledger.entries, accounts, ledger.pool, sites, set(table.expected), table.used.tolist(), table.names
+    known = cluster.pods, cluster.reservations, cluster._held, cluster.refused, cluster.unschedulable_since
+    return deepcopy((counted, known))
+
+
+def check(by_hand: ByHand, found: Plan) -> None:
+    """Whatever holds of every plan."""
+    node = next(node for node in by_hand.world.nodes if node.name == found.node)
+    gone = frozenset(pod.uid for pod in found.victims)
+    assert len(gone) == len(found.victims)
+    assert by_hand.runs(node, gone)
+    assert by_hand.legal(gone, node)
+    for uid in gone:  # nobody could stay
+        assert not by_hand.runs(node, gone - {uid}), f"{uid} need not go"
+    assert [pod.priority for pod in found.victims] == sorted((pod.priority for pod in found.victims), reverse=True)
+    assert found.violations == by_hand.violations(found.victims)
+    if by_hand.me.namespace not in by_hand.quotas:
+        assert not {pod.namespace for pod in found.victims} & set(by_hand.quotas)
+    elif not by_hand.entitled:
+        assert {pod.namespace for pod in found.victims} <= {by_hand.me.namespace}
+
+
+@given(worlds())
+def test_a_plan_keeps_to_the_rules_and_is_found_where_there_is_one(world):
+    by_hand, cluster = ByHand(world), world.cluster()
+    before = state_of(cluster)
+    result = plan(cluster, world.preemptor)
+    assert state_of(cluster) == before
+    if not world.preemptor.may_preempt:
+        assert isinstance(result, NoPlan)
+        return
+    smallest = [next(by_hand.answers(node, elsewhere=True), None) for node in world.nodes]
+    possible = [gone for gone in smallest if gone is not None]
+    if isinstance(result, Plan):
+        check(by_hand, result)
+        assert result.victims, "somebody had to go"
+        assert all(possible), "nobody had to go"
+    elif result.reason in ("room", "waiting"):
+        assert not all(possible)
+    else:
+        assert not possible, f"{result} but {possible}"
+
+
+@given(worlds())
+def test_what_is_found_on_a_node_keeps_to_the_rules_and_is_found_where_there_is_something(world):
+    by_hand, cluster = ByHand(world), world.cluster()
+    before = state_of(cluster)
+    for node in world.nodes:
+        result = victims_on(cluster, world.preemptor, node.name)
+        assert state_of(cluster) == before
+        smallest = next(by_hand.answers(node, elsewhere=False), None)
+        if not world.preemptor.may_preempt or not smallest:
+            assert result is None
+        else:
+            assert result is not None, f"nothing on {node.name}, but {smallest}"
+            assert {pod.node for pod in result.victims} == {node.name}
+            check(by_hand, result)
+
+
+@given(worlds())
+def test_the_answer_does_not_depend_on_the_order_in_which_things_were_seen(world):
+    forwards, backwards = world.cluster(), world.cluster(backwards=True)
+    assert plan(forwards, world.preemptor) == plan(backwards, world.preemptor)
+    for name in NODES:
+        assert victims_on(forwards, world.preemptor, name) == victims_on(backwards, world.preemptor, name)
+
+
+@given(worlds(), st.lists(preemptors, max_size=3))
+def test_a_preview_changes_nothing(world, others):
+    cluster = world.cluster()
+    pods = [world.preemptor, *(replace(pod, uid=f"m{n}", name=f"m{n}") for n, pod in enumerate(others))]
+    for pod in pods[1:]:
+        cluster.upsert_pod(pod, now=0)
+    before = state_of(cluster)
+    seen = [
+        victim.uid for _, each in reclaim.preview(cluster, pods) if isinstance(each, Plan) for victim in each.victims
+    ]
+    assert len(seen) == len(set(seen))
+    assert state_of(cluster) == before

@@ -1,0 +1,56 @@
+"""Those who are woken all fit, and looking for them changes nothing."""
+
+from copy import deepcopy
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policy.cluster import Cluster
+from policy.waking import to_wake
+from tests.properties.world import NAMESPACES, PENDING, clusters, quotas
+
+PENDING_OR_RUNNING = (PENDING, PENDING, {"node": "n1"}, {"terminating": True})
+
+
+def picture(cluster: Cluster) -> tuple:
+    """All that could change."""
+    ledger = cluster.ledger
+    return deepcopy((ledger.entries, ledger.accounts, ledger.pool, cluster.eased, len(cluster.grants), cluster.refused))
+
+
+@given(clusters(), st.booleans())
+def test_looking_for_whom_to_wake_changes_nothing(cluster, starting):
+    if starting:
+        cluster.suspect_pending(now=1)
+    before = picture(cluster)
+    chosen = to_wake(cluster)
+    assert picture(cluster) == before
+    assert to_wake(cluster) == chosen
+
+
+@given(clusters(), st.booleans(), quotas(*NAMESPACES))
+def test_all_who_are_woken_pass_one_after_the_other(cluster, starting, changed):
+    if starting:
+        cluster.suspect_pending(now=1)
+    cluster.upsert_quota(changed)
+    for pod in to_wake(cluster):
+        assert pod.uid in cluster.refused
+        assert pod.uid not in cluster.grants
+        assert cluster.admit(pod, now=1) is None
+
+
+@given(clusters(PENDING_OR_RUNNING), quotas(*NAMESPACES))
+def test_nobody_who_fits_beside_them_is_left_out(cluster, changed):
+    cluster.upsert_quota(changed)
+    chosen = to_wake(cluster)
+    for pod in chosen:
+        cluster.admit(pod, now=1)
+    for pod in cluster.refused.values():
+        assert pod.uid in cluster.grants or pod.terminating or cluster.check(pod) is not None
+
+
+@given(clusters(PENDING_OR_RUNNING))
+def test_the_more_important_are_woken_first(cluster):
+    chosen = to_wake(cluster)
+    assert chosen == sorted(chosen, key=lambda pod: (-pod.priority, pod.created))
+    assert all(not pod.terminating for pod in chosen)

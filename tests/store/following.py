@@ -1,0 +1,101 @@
+"""Reflectors at work: what they ask the API server for, and the store that they keep true."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from app.kube.client import KubeClient
+from app.kube.reflector import Reflector
+from app.store.kinds import PODS, Kind
+from app.store.store import Store
+from policy.cluster import Cluster
+
+
+async def until(condition: Callable[[], Any], what: str, within: float = 30) -> None:
+    """Wait until this holds, while the loop goes on."""
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {within:g} s: {what}"
+        await asyncio.sleep(0.01)
+
+
+class RecordingClient(KubeClient):
+    """Notes the query of every request it sends."""
+
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
+        self.queries: list[dict[str, str]] = []
+
+    def get(self, path: str, query: Any, *, read_timeout: float) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        self.queries.append(dict(query))
+        return super().get(path, query, read_timeout=read_timeout)
+
+    @property
+    def lists(self) -> list[dict[str, str]]:
+        return [query for query in self.queries if "watch" not in query]
+
+    @property
+    def watches(self) -> list[dict[str, str]]:
+        return [query for query in self.queries if "watch" in query]
+
+
+class Following:
+    """One reflector, and the store that it feeds."""
+
+    def __init__(self, client: RecordingClient, kind: Kind, store: Store):
+        self.client = client
+        self.store = store
+        self.cluster = store.cluster
+        self.reflector = Reflector(client, kind, store)
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the pods that the store knows."""
+        return {pod.name for pod in self.cluster.pods.values()}
+
+    async def until(self, condition: Callable[[], Any], what: str, within: float = 30) -> None:
+        await until(condition, what, within)
+
+    async def until_synced(self) -> None:
+        await self.until(lambda: self.store.feeds[self.reflector._kind.plural].synced, "the first list is complete")
+
+    async def until_connected(self, watches: int) -> None:
+        """Wait until it has asked for so many watches in all, and the last one stands."""
+        feed = self.store.feeds[self.reflector._kind.plural]
+        await self.until(
+            lambda: len(self.client.watches) >= watches and feed.connected_at is not None, f"watch number {watches}"
+        )
+
+
+@asynccontextmanager
+async def connected(kubeconfig: Path, kind: Kind = PODS) -> AsyncIterator[Following]:
+    """A reflector that does not run yet."""
+    client = await RecordingClient.connect(kubeconfig)
+    try:
+        yield Following(client, kind, Store(Cluster(settle_time=0), settle_time=0))
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def following(kubeconfig: Path, kind: Kind = PODS) -> AsyncIterator[Following]:
+    """A reflector that runs, and has seen everything there is."""
+    async with connected(kubeconfig, kind) as found, running(found):
+        await found.until_synced()
+        yield found
+
+
+@asynccontextmanager
+async def running(found: Following) -> AsyncIterator[None]:
+    """The reflector runs until the block ends."""
+    task = asyncio.create_task(found.reflector.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

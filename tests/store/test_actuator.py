@@ -1,0 +1,87 @@
+"""What is written to the real API server: bindings, and the condition that wakes a pod."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from app.actuators.kubernetes import KubernetesActuator
+from app.actuators.protocol import ActionFailed
+from app.kube.client import KubeClient
+from app.store.kinds import PODS
+from app.store.objects import pod_of
+from tests.controlplane.objects import condition, pod
+
+
+@pytest.fixture
+def act(kubeconfig):
+    """Does something with an actuator, and waits for it."""
+
+    def run(action):
+        async def scenario():
+            client = await KubeClient.connect(kubeconfig)
+            try:
+                await action(KubernetesActuator(client))
+            finally:
+                await client.close()
+
+        asyncio.run(scenario())
+
+    return run
+
+
+@pytest.fixture
+def created(cluster, namespace):
+    cluster.node()
+    return cluster.api.create(pod("p", namespace, schedulerName="nobody"))
+
+
+def known(item):
+    """The pod as the rules see it."""
+    return pod_of(PODS.decoder.decode(msgspec.json.encode(item)))
+
+
+def test_a_pod_is_bound(cluster, namespace, created, act):
+    act(lambda actuator: actuator.bind(known(created), "node"))
+    assert cluster.api.get("pods", "p", namespace)["spec"]["nodeName"] == "node"
+
+
+def test_a_pod_is_bound_once(cluster, namespace, created, act):
+    act(lambda actuator: actuator.bind(known(created), "node"))
+    with pytest.raises(ActionFailed, match="409"):
+        act(lambda actuator: actuator.bind(known(created), "elsewhere"))
+
+
+def test_waking_adds_a_condition_and_leaves_the_others(cluster, namespace, created, act):
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+    cluster.api.patch("pods", "p/status", {"status": {"conditions": [said]}}, namespace)
+    for _ in range(2):
+        act(lambda actuator: actuator.wake(known(created)))
+    woken = cluster.api.get("pods", "p", namespace)
+    assert condition(woken, "quotaward.dev/Admissible")["status"] == "True"
+    assert condition(woken, "PodScheduled")["message"] == "0/1 nodes"
+    assert len(woken["status"]["conditions"]) == 2
+
+
+@pytest.mark.parametrize("what", ["bind", "wake"])
+def test_a_namesake_is_left_alone(cluster, namespace, created, act, what):
+    cluster.api.delete("pods", "p", namespace, grace=0)
+    cluster.api.create(pod("p", namespace, schedulerName="nobody"))
+    with pytest.raises(ActionFailed, match=r"409|422"):
+        act(lambda actuator: actuator.bind(known(created), "node") if what == "bind" else actuator.wake(known(created)))
+    left = cluster.api.get("pods", "p", namespace)
+    assert "nodeName" not in left["spec"]
+    assert not condition(left, "quotaward.dev/Admissible")
+
+
+@pytest.mark.parametrize("what", ["bind", "wake"])
+def test_without_the_api_server_the_failure_is_said(created, act, proxy, what):
+    proxy.cut()
+    with pytest.raises(ActionFailed, match="cannot be reached"):
+        act(lambda actuator: actuator.bind(known(created), "node") if what == "bind" else actuator.wake(known(created)))
+
+
+def test_a_pod_that_is_gone_cannot_be_woken(cluster, namespace, created, act):
+    cluster.api.delete("pods", "p", namespace, grace=0)
+    with pytest.raises(ActionFailed, match="404"):
+        act(lambda actuator: actuator.wake(known(created)))

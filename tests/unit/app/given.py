@@ -1,0 +1,128 @@
+"""Kubernetes JSON with the little that a test is about, and a store that has seen it."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import msgspec
+from fastapi import FastAPI
+
+from app.actuators.protocol import Actuator
+from app.actuators.recording import RecordingActuator
+from app.extender.endpoints import Extender
+from app.main import application
+from app.settings import Settings
+from app.store.kinds import KINDS, NODES, Key
+from app.store.store import Store
+from policy.cluster import Cluster
+
+Json = dict[str, Any]
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def pod(
+    name: str, namespace: str = "a", requests: Json | None = None, metadata: Json | None = None, **spec: Any
+) -> Json:
+    """A pod that requests one core, unless more is said of it; further arguments are fields of its spec."""
+    container = {"name": "main", "resources": {"requests": {"cpu": "1"} if requests is None else requests}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}"} | (metadata or {}),
+        "spec": {"containers": [container]} | spec,
+    }
+
+
+def refused(item: Json, message: str = "0/1 nodes are available: 1 ElasticQuota max exceeded: cpu.") -> Json:
+    """The pod after kube-scheduler has written down that no node passed."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    return item | {"status": {"phase": "Pending", "conditions": [condition]}}
+
+
+def quota(namespace: str = "a", name: str = "quota", created: str | None = None, **bounds: Any) -> Json:
+    """An ElasticQuota; ``min`` and ``max`` as they stand in its spec."""
+    metadata = {"name": name, "namespace": namespace} | ({"creationTimestamp": created} if created else {})
+    return {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "ElasticQuota",
+        "metadata": metadata,
+        "spec": bounds,
+    }
+
+
+def node(name: str = "n1", **allocatable: Any) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "status": {"allocatable": allocatable or {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+    }
+
+
+def empty_store(clock: Clock | None = None, *, settle_time: float = 0, **options: Any) -> Store:
+    """A store that has not seen anything yet; nothing was admitted before it was there, unless it has to settle."""
+    return Store(Cluster(settle_time=settle_time), clock=clock or Clock(), settle_time=settle_time, **options)
+
+
+def see(store: Store, *items: Json) -> None:
+    """The store sees these objects as a watch would deliver them."""
+    for item in items:
+        kind = next(kind for kind in KINDS if kind.name == item["kind"])
+        store.upsert(kind, kind.decoder.decode(msgspec.json.encode(item)))
+
+
+def complete(store: Store) -> Store:
+    """The store has seen everything there is."""
+    for kind in KINDS:
+        store.complete(kind)
+    return store
+
+
+def names_of_nodes(store: Store) -> set[Key]:
+    return set(NODES.known(store.cluster))
+
+
+def store_with(*items: Json, clock: Clock | None = None, **options: Any) -> Store:
+    """A store in sync that has seen these objects and nothing else."""
+    store = empty_store(clock, **options)
+    see(store, *items)
+    return complete(store)
+
+
+class Client:
+    """Asks an HTTP application, without a network in between."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self.app = app
+
+    def get(self, path: str) -> httpx.Response:
+        return self.request("GET", path)
+
+    def ask(self, verb: str, arguments: Json) -> Any:
+        """Calls a verb as kube-scheduler does; its answer."""
+        answer = self.request("POST", f"/extender/{verb}", json=arguments)
+        assert answer.status_code == httpx.codes.OK, answer.text
+        return answer.json()
+
+    def request(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+        async def send() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://quotaward") as client:
+                return await client.request(method, path, **arguments)
+
+        return asyncio.run(send())
+
+
+def client_of(store: Store, *, observe: bool = False, actuator: Actuator | None = None) -> Client:
+    """A client of the real HTTP application over this store."""
+    extender = Extender(store, actuator or RecordingActuator(store), observe=observe)
+    return Client(application(store, extender, Settings()))

@@ -1,0 +1,179 @@
+"""What ``quotaward check`` finds in manifests and in a scheduler's configuration, before it goes wrong."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from app import checks
+from tests.unit.app.given import node, pod, quota
+
+GOOD = {
+    "urlPrefix": "http://127.0.0.1:8080/extender",
+    "filterVerb": "filter",
+    "prioritizeVerb": "prioritize",
+    "preemptVerb": "preempt",
+    "weight": 1,
+    "nodeCacheCapable": True,
+    "ignorable": False,
+}
+ROOT = Path(__file__).parents[3]
+NO_DATE = pytest.mark.xfail(strict=True, reason="YAML takes it for a date and raises what nobody catches")
+
+
+def found_in(directory):
+    return [(finding.severity, finding.text) for finding in checks.manifests(directory)]
+
+
+def found_of(folder, *items):
+    folder.write("all.yaml", *items)
+    return found_in(folder.path)
+
+
+def test_a_good_folder_has_nothing_to_be_found(folder):
+    bounds = {"min": {"cpu": 2}, "max": {"cpu": 4}}
+    assert found_of(folder, node(cpu=4), quota("a", **bounds), quota("b", **bounds), pod("p")) == []
+
+
+def test_what_the_server_would_report_is_an_error(folder):
+    folder.write("broken.yaml", "a: [")
+    found = found_of(folder, quota("a", max={"cpu": "x"}), pod("p", requests={"cpu": -1}))
+    assert [severity for severity, _ in found] == ["error"] * 3
+    texts = "\n".join(text for _, text in found)
+    for said in (
+        "broken.yaml: cannot be read",
+        "all.yaml, document 1: ElasticQuota a/quota: spec.max.cpu",
+        "document 2",
+    ):
+        assert said in texts
+
+
+def test_a_quota_that_cannot_be_read_is_found_once(folder):
+    assert len(found_of(folder, quota("a", min={"cpu": "x"}))) == 1
+
+
+def test_a_directory_that_is_not_there_is_an_error(tmp_path):
+    assert found_in(tmp_path / "missing") == [("error", f"{tmp_path / 'missing'}: is not a directory")]
+    file = tmp_path / "file.yaml"
+    file.write_text("")
+    assert found_in(file) == [("error", f"{file}: is not a directory")]
+
+
+def test_an_empty_folder_has_nothing_to_be_found(folder):
+    assert found_in(folder.path) == []
+
+
+def test_a_second_quota_in_a_namespace_is_a_warning(folder):
+    [(severity, text)] = found_of(folder, quota("a", "x"), quota("a", "y"))
+    assert (severity, text.split(":")[0]) == ("warning", "ElasticQuota a/y")
+    assert "Conflict" in text
+
+
+def test_a_min_beyond_max_is_a_warning(folder):
+    [(severity, text)] = found_of(folder, quota("a", min={"cpu": 2}, max={"cpu": 1}))
+    assert (severity, text.split(":")[0]) == ("warning", "ElasticQuota a/quota")
+    assert "min exceeds max: cpu" in text
+
+
+def test_more_min_than_the_nodes_have_is_a_warning(folder):
+    quotas = [quota(namespace, min={"cpu": 3, "memory": "1Gi"}) for namespace in "ab"]
+    found = found_of(folder, node("n1", cpu=2, memory="8Gi"), node("n2", cpu=2), *quotas)
+    assert found == [("warning", "min of all elastic quotas is 6 of cpu, but the nodes have 4")]
+
+
+def test_a_min_of_what_no_node_has_is_a_warning(folder):
+    [(severity, text)] = found_of(folder, node(cpu=2), quota("a", min={"nvidia.com/gpu": 1}))
+    assert severity == "warning"
+    assert text.endswith("is 1 of nvidia.com/gpu, but the nodes have 0")
+
+
+def test_without_nodes_nothing_is_said_about_them(folder):
+    assert found_of(folder, quota("a", min={"cpu": 1000})) == []
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """What is found in a scheduler's configuration with these extenders."""
+
+    def check(*extenders, **rest):
+        document = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"} | rest
+        file = tmp_path / "scheduler.yaml"
+        file.write_text(yaml.safe_dump(document | ({"extenders": list(extenders)} if extenders else {})))
+        return [(finding.severity, finding.text) for finding in checks.scheduler_configuration(file)]
+
+    return check
+
+
+def test_a_good_configuration_has_nothing_to_be_found(scheduler):
+    assert scheduler(GOOD) == []
+    assert scheduler(GOOD | {"urlPrefix": "https://quotaward.example:8443/extender/"}) == []
+
+
+def test_the_configuration_among_the_manifests_is_good():
+    [file] = [path for path in (ROOT / "manifests" / "scheduler").glob("*.yaml") if path.name != "kustomization.yaml"]
+    assert [str(finding) for finding in checks.scheduler_configuration(file)] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "severity", "key"),
+    [
+        ({"urlPrefix": "http://127.0.0.1:8080"}, "error", "urlPrefix"),
+        ({"urlPrefix": "http://127.0.0.1:8080/scheduler"}, "error", "urlPrefix"),
+        ({"urlPrefix": None}, "error", "urlPrefix"),
+        ({"preemptVerb": None}, "error", "preemptVerb"),
+        ({"preemptVerb": "preemption"}, "error", "preemptVerb"),
+        ({"ignorable": True}, "warning", "ignorable"),
+        ({"nodeCacheCapable": False}, "warning", "nodeCacheCapable"),
+        ({"nodeCacheCapable": None}, "warning", "nodeCacheCapable"),
+        ({"managedResources": [{"name": "nvidia.com/gpu"}]}, "warning", "managedResources"),
+    ],
+)
+def test_what_is_wrong_with_an_extender_is_named_by_its_key(scheduler, change, severity, key):
+    [(found, text)] = scheduler({name: value for name, value in (GOOD | change).items() if value is not None})
+    assert found == severity
+    assert f"extenders.{key}: " in text
+
+
+def test_all_that_is_wrong_is_found_at_once(scheduler):
+    assert len(scheduler({"filterVerb": "filter", "ignorable": True})) == 4
+
+
+def test_a_scheduler_that_does_not_ask_is_an_error(scheduler):
+    for extenders in ((), ({"urlPrefix": "http://elsewhere", "prioritizeVerb": "score"},), ("text",)):
+        [(severity, _)] = scheduler(*extenders)
+        assert severity == "error"
+
+
+def test_the_extender_of_somebody_else_is_left_alone(scheduler):
+    assert scheduler({"urlPrefix": "http://elsewhere", "filterVerb": "predicates"}, GOOD) == []
+
+
+@pytest.mark.xfail(strict=True, reason="every extender whose filterVerb is filter is taken for ours")
+def test_the_extender_of_somebody_else_may_have_the_same_verb(scheduler):
+    assert scheduler({"urlPrefix": "http://elsewhere/gpu", "filterVerb": "filter"}, GOOD) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a: [",
+        b"\xff",
+        b"",
+        b"text",
+        b"- a",
+        b"extenders: {}",
+        b"--- {}\n--- {}",
+        pytest.param(b"x: 2026-13-45", marks=NO_DATE),
+    ],
+)
+def test_what_is_no_configuration_is_an_error(tmp_path, content):
+    file = tmp_path / "scheduler.yaml"
+    file.write_bytes(content)
+    [finding] = checks.scheduler_configuration(file)
+    assert finding.severity == "error"
+    assert finding.text.startswith(str(file))
+
+
+def test_a_configuration_that_is_not_there_is_an_error(tmp_path):
+    [finding] = checks.scheduler_configuration(tmp_path / "missing.yaml")
+    assert (finding.severity, "cannot be read" in finding.text) == ("error", True)

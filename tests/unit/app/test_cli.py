@@ -1,0 +1,340 @@
+"""The command line: clients of a server that really runs, and errors that are sentences."""
+
+import http.server
+import json
+import re
+import socket
+import subprocess
+import threading
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from app.cli import app
+from tests.cases.serving import QUOTAWARD, serving
+from tests.unit.app.given import node, pod, quota
+from tests.unit.app.manifest_folder import Folder
+
+WARNS = pytest.mark.xfail(strict=True, reason="a warning of the HTTP client, with a line of its code, is printed too")
+
+
+@pytest.fixture(autouse=True)
+def _no_server_of_whoever_runs_this(monkeypatch):
+    monkeypatch.delenv("QUOTAWARD_SERVER", raising=False)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("cli")
+    folder = Folder(directory / "manifests")
+    folder.write(
+        "all.yaml",
+        node("n1"),
+        quota("a", min={"cpu": 1}, max={"cpu": "2500m", "memory": "4Gi"}),
+        quota("b", min={"cpu": 1}),
+        quota("b", "second"),
+        pod("running", requests={"cpu": 2}, nodeName="n1"),
+        pod("waiting"),
+        pod("free", "c"),
+    )
+    with serving("--manifests", str(folder.path), log=directory / "serve.log") as running:
+        yield f"http://127.0.0.1:{running.port}"
+
+
+def run(*arguments, **environment):
+    """The exit status and what was printed, standard error included."""
+    done = CliRunner().invoke(app, arguments, env=environment)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.output
+
+
+def rows(text):
+    return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
+
+
+def is_a_sentence(text):
+    return len(text.splitlines()) == 1 and "Traceback" not in text and text.strip()
+
+
+def test_quotas_has_a_row_per_quota_and_resource(server):
+    status, text = run("quotas", "--server", server)
+    assert status == 0
+    assert rows(text) == [
+        ["NAMESPACE", "NAME", "RESOURCE", "USED", "MIN", "MAX", "BORROWED", "CONDITIONS"],
+        ["a", "quota", "cpu", "2", "1", "2500m", "1"],
+        ["a", "quota", "memory", "0", "-", "4Gi", "-"],
+        ["a", "quota", "pods", "1", "-", "-", "-"],
+        ["b", "quota", "cpu", "0", "1", "-", "0"],
+        ["b", "second", "-", "-", "-", "-", "Conflict"],
+    ]
+
+
+def test_the_server_may_be_named_by_the_environment(server):
+    assert run("quotas", QUOTAWARD_SERVER=server)[0] == 0
+    assert run("quotas", QUOTAWARD_SERVER=f"{server}/")[0] == 0
+
+
+def test_a_refused_pod_is_explained_with_numbers_and_remedies(server):
+    status, text = run("explain", "a/waiting", "--server", server)
+    assert status == 0
+    first, *rest = text.splitlines()
+    assert first == "a/waiting is refused by elastic-quota-max: ElasticQuota max exceeded: cpu"
+    assert rest[0].strip().startswith("cpu: request 1, used 2")
+    assert "  - raise max of cpu in ElasticQuota a/quota from 2500m to at least 3" in rest
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("a/running", "a/running is bound: on node n1"),
+        ("c/free", "c/free is admissible: no quota refuses it"),
+        ("a/nobody", "a/nobody is unknown: no pod nobody in namespace a is known"),
+    ],
+)
+def test_every_pod_is_explained(server, name, said):
+    status, text = run("explain", name, "--server", server)
+    assert (status, text.splitlines()[0][: len(said)]) == (0, said)
+
+
+def test_where_nothing_is_done_that_is_said(server):
+    assert run("reservations", "--server", server) == (0, "no reservations\n")
+    assert run("plan", "--server", server) == (0, "nobody waits, and nobody is to be evicted\n")
+
+
+@pytest.mark.parametrize("name", ["waiting", "a/", "/waiting", "a/b/c", ""])
+def test_what_is_no_name_of_a_pod_is_said(name):
+    status, text = run("explain", name)
+    assert (status, text) == (2, f"{name!r} must be NAMESPACE/POD\n")
+
+
+@pytest.mark.parametrize("command", [["quotas"], ["explain", "a/p"]])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:1",
+        "http://127.0.0.1:99999",
+        "http://[::1",
+        "ftp://127.0.0.1",
+        pytest.param("127.0.0.1:1", marks=WARNS),
+        pytest.param("", marks=WARNS),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_a_server_that_cannot_be_asked_is_said(command, url):
+    status, text = run(*command, "--server", url)
+    assert status == 1
+    assert is_a_sentence(text)
+    assert "does not answer as Quotaward does" in text
+
+
+@pytest.fixture
+def stranger():
+    """Starts a server that answers everything with this status and body; its URL."""
+    servers = []
+
+    def start(status, body):
+        class Answer(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer))
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_port}"
+
+    yield start
+    for each in servers:
+        each.shutdown()
+        each.server_close()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (200, b"<html>hello</html>", "does not answer as Quotaward does"),
+        (200, b"\xff", "does not answer as Quotaward does"),
+        (404, b'{"detail": "Not Found"}', "answers 404: Not Found"),
+        (503, b'{"detail": "not synced: wait"}', "answers 503: not synced: wait"),
+        (500, b"{}", "answers 500: {}"),
+        pytest.param(
+            *(401, b'"who are you"', "answers 401"),
+            marks=pytest.mark.xfail(strict=True, reason="a text has no get: traceback"),
+        ),
+        pytest.param(
+            *(200, b'{"kind": "Status"}', "does not answer as Quotaward does"),
+            marks=pytest.mark.xfail(strict=True, reason="what is not there is looked up: traceback"),
+        ),
+        pytest.param(
+            *(200, b"[]", "does not answer as Quotaward does"),
+            marks=pytest.mark.xfail(strict=True, reason="a list is taken for an object: traceback"),
+        ),
+    ],
+)
+def test_an_answer_of_somebody_else_is_said_to_be_one(stranger, status, body, said):
+    url = stranger(status, body)
+    code, text = run("quotas", "--server", url)
+    assert code == 1
+    assert is_a_sentence(text)
+    assert text.startswith(f"{url} ")
+    assert said in text
+
+
+def shown(stranger, namespace="a", **changes):
+    item = {"namespace": namespace, "name": "quota", "used": {}, "min": {}, "max": {}, "borrowed": {}, "conditions": []}
+    return run("quotas", "--server", stranger(200, json.dumps({"items": [item | changes]}).encode()))
+
+
+def test_where_there_are_no_quotas_that_is_said(stranger):
+    assert run("quotas", "--server", stranger(200, b'{"items": []}')) == (0, "no elastic quotas\n")
+
+
+@pytest.mark.xfail(strict=True, reason="the table is squeezed into 80 columns where the output is no terminal")
+def test_long_names_lose_nothing(stranger):
+    namespace, resource = "team-" + 58 * "n", "vendor.example/" + 48 * "r"
+    conditions = [{"type": "Invalid"}, {"type": "Conflict"}]
+    _, text = shown(stranger, namespace, used={resource: "1"}, conditions=conditions)
+    for said in ("USED", "MIN", "MAX", "BORROWED", namespace, resource, "Invalid, Conflict"):
+        assert said in text
+
+
+@pytest.mark.parametrize("name", ["[/]", "[red]x", "[/x]"])
+@pytest.mark.xfail(strict=True, reason="what a quota names is taken for markup: it vanishes, or ends the program")
+def test_names_are_printed_as_they_are(stranger, name):
+    _, text = shown(stranger, used={name: "1"})
+    assert name in text
+
+
+def test_a_good_folder_passes_the_check(folder):
+    folder.write("a.yaml", quota("a", max={"cpu": 1}))
+    assert run("check", str(folder.path)) == (0, "0 errors, 0 warnings\n")
+
+
+def test_warnings_alone_are_no_failure(folder):
+    folder.write("a.yaml", quota("a", min={"cpu": 2}, max={"cpu": 1}))
+    status, text = run("check", str(folder.path))
+    assert status == 0
+    assert text.splitlines()[0].startswith("warning: ElasticQuota a/quota: Invalid: min exceeds max: cpu")
+    assert text.endswith("0 errors, 1 warnings\n")
+
+
+def test_every_error_is_a_line_and_fails_the_check(folder):
+    folder.write("a.yaml", "a: [")
+    folder.write("b.yaml", quota("b", max={"cpu": "x"}), pod("p", requests={"cpu": "x"}))
+    status, text = run("check", str(folder.path))
+    assert status == 1
+    assert [line.split(":")[0] for line in text.splitlines()[:-1]] == ["error"] * 3
+    assert text.endswith("3 errors, 0 warnings\n")
+
+
+def test_folder_and_scheduler_are_checked_together(folder, tmp_path):
+    configuration = tmp_path / "scheduler.yaml"
+    configuration.write_text(yaml.safe_dump({"extenders": [{"filterVerb": "filter", "urlPrefix": "http://x"}]}))
+    folder.write("a.yaml", "a: [")
+    status, text = run("check", str(folder.path), "--scheduler-config", str(configuration))
+    assert status == 1
+    assert text.endswith("3 errors, 1 warnings\n")
+    assert run("check", "--scheduler-config", str(configuration))[1].endswith("2 errors, 1 warnings\n")
+
+
+def test_there_has_to_be_something_to_check():
+    status, text = run("check")
+    assert status == 2
+    assert is_a_sentence(text)
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["explain"], ["quotas", "--nonsense"]])
+def test_what_cannot_be_understood_is_said(arguments):
+    status, text = run(*arguments)
+    assert status == 2
+    assert "Traceback" not in text
+
+
+def test_without_a_command_the_commands_are_listed():
+    _, text = run()
+    for command in ("serve", "quotas", "reservations", "explain", "plan", "check"):
+        assert command in text
+
+
+def test_serve_says_which_settings_are_wrong(tmp_path):
+    assert run("serve", "--listen", "0.0.0.0:1", "--mode", "dry-run") == (
+        2,
+        "mode: Input should be 'enforce' or 'observe'\n",
+    )
+    status, text = run("serve", f"--config={tmp_path}")
+    assert status == 2
+    assert text.startswith(f"config: {tmp_path} cannot be read: ")
+
+
+def test_the_settings_are_listed_by_help():
+    status, text = run("serve", "--help")
+    assert status == 0
+    assert "--store.max-staleness" in text
+
+
+def serve(*arguments):
+    """Runs ``quotaward serve``, which is expected to end by itself; its exit status and what it said last."""
+    command = [str(QUOTAWARD), "serve", "--listen", "127.0.0.1:0", *map(str, arguments)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, env={})
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stderr.splitlines()[-1]
+
+
+def test_serve_says_that_there_is_no_cluster():
+    status, said = serve()
+    assert status == 2
+    assert said.startswith("no kubeconfig given, and not in a cluster: ")
+
+
+def test_serve_says_that_its_address_is_taken(folder):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        status, said = serve("--manifests", folder.path, "--listen", f"127.0.0.1:{other.getsockname()[1]}")
+    assert status == 1
+    assert said.startswith("cannot listen: ")
+
+
+@pytest.mark.xfail(strict=True, reason="it says: cannot listen: No path was found")
+def test_serve_says_that_its_folder_is_missing(tmp_path):
+    status, said = serve("--manifests", tmp_path / "missing")
+    assert status != 0
+    assert "missing" in said
+    assert "listen" not in said
+
+
+def kubeconfig(**cluster):
+    config = {"apiVersion": "v1", "kind": "Config", "current-context": "x", "users": [{"name": "u", "user": {}}]}
+    config["clusters"] = [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"} | cluster}]
+    config["contexts"] = [{"name": "x", "context": {"cluster": "c", "user": "u"}}]
+    return yaml.safe_dump(config)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{}",
+        kubeconfig(**{"certificate-authority": "missing.crt"}),
+        pytest.param("a: [", marks=pytest.mark.xfail(strict=True, reason="YAML that is none ends in a traceback")),
+        pytest.param(
+            kubeconfig(**{"certificate-authority-data": "YWJj"}),
+            marks=pytest.mark.xfail(strict=True, reason="it says: cannot listen"),
+        ),
+    ],
+    ids=["nothing in it", "certificate missing", "no YAML", "certificate is none"],
+)
+def test_serve_says_what_is_wrong_with_its_kubeconfig(tmp_path, content):
+    file = tmp_path / "kubeconfig"
+    file.write_text(content)
+    status, said = serve("--kubeconfig", file)
+    assert status == 2
+    assert said.startswith(f"kubeconfig {file}: ")
+
+
+@pytest.mark.xfail(strict=True, reason="it says that a key is missing in it")
+def test_serve_says_that_its_kubeconfig_is_missing(tmp_path):
+    status, said = serve("--kubeconfig", tmp_path / "missing")
+    assert status == 2
+    assert "current-context" not in said

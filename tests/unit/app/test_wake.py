@@ -1,0 +1,172 @@
+"""Refused pods that could run now are woken: no more than fit, each once, and again where the write failed."""
+
+import asyncio
+
+import pytest
+
+from app.actuators.protocol import ActionFailed
+from app.controllers.wake import AGAIN, AT_ONCE, Wake
+from tests.unit.app.given import Clock, empty_store, pod, quota, refused, see, store_with
+
+
+class Recorder:
+    """An actuator that notes whom it wakes, and fails as often as it is told."""
+
+    def __init__(self):
+        self.woken = []
+        self.failures = 0
+        self.under_way = self.most_under_way = 0
+
+    async def bind(self, pod, node):
+        raise AssertionError("nobody is bound here")
+
+    async def wake(self, pod):
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        await asyncio.sleep(0)
+        self.under_way -= 1
+        if self.failures:
+            self.failures -= 1
+            raise ActionFailed("the API server answered 500")
+        self.woken.append(pod.name)
+
+
+class Waking:
+    """A store, whose refused pods are looked after at once whenever the test says so."""
+
+    def __init__(self, *items, store=None):
+        self.clock = Clock()
+        self.store = store or store_with(*items, clock=self.clock)
+        self.recorder = Recorder()
+        self.wake = Wake(self.store, self.recorder)
+
+    def look(self):
+        """Who is woken now."""
+        self.recorder.woken.clear()
+        asyncio.run(self.wake.look())
+        return self.recorder.woken
+
+    def see(self, *items):
+        see(self.store, *items)
+
+
+def waiting(name, namespace="a", priority=0, created=0, **rest):
+    time = f"2026-11-27T20:55:{created:02}Z"
+    return refused(pod(name, namespace, metadata={"creationTimestamp": time}, priority=priority, **rest))
+
+
+def most(cpu, namespace="a"):
+    return quota(namespace, max={"cpu": cpu})
+
+
+@pytest.fixture
+def full():
+    """Ten pods wait for a quota that lets none in."""
+    waking = Waking(most(0), *(waiting(f"w{number}", created=number) for number in range(10)))
+    assert waking.look() == []
+    return waking
+
+
+def test_as_many_are_woken_as_fit(full):
+    full.see(most(3))
+    assert full.look() == ["w0", "w1", "w2"]
+
+
+def test_they_are_woken_by_priority_and_then_creation():
+    waking = Waking(
+        most(3), waiting("new", created=9), waiting("old"), waiting("low", priority=-1), waiting("high", priority=1)
+    )
+    assert waking.look() == ["high", "old", "new"]
+
+
+def test_none_is_woken_that_is_still_refused():
+    waking = Waking(
+        most(1), waiting("large", requests={"cpu": 2}), waiting("borrower", "b"), quota("b", min={"cpu": 0})
+    )
+    assert waking.look() == []
+
+
+def test_none_is_woken_that_waits_for_something_else():
+    elsewhere = refused(pod("p"), "0/1 nodes are available: 1 Insufficient cpu.")
+    assert Waking(most(5), elsewhere, pod("never tried"), pod("bound", nodeName="n1")).look() == []
+
+
+def test_a_pod_that_ends_makes_room_for_one():
+    waking = Waking(most(1), pod("running", nodeName="n1"), waiting("w1", created=1), waiting("w2", created=2))
+    assert waking.look() == []
+    waking.see(pod("running", nodeName="n1") | {"status": {"phase": "Succeeded"}})
+    assert waking.look() == ["w1"]
+
+
+def test_nothing_is_looked_for_while_nothing_has_changed(full):
+    full.see(most(3))
+    full.look()
+    for _ in range(3):
+        full.clock.now += 1
+        assert full.look() == []
+
+
+def test_nobody_is_woken_twice_within_the_pause(full):
+    full.see(most(3))
+    full.look()
+    full.clock.now += AGAIN - 1
+    full.see(most(4))
+    assert full.look() == ["w3"]
+
+
+def test_who_still_waits_after_the_pause_is_woken_again(full):
+    full.see(most(3))
+    full.look()
+    full.clock.now += AGAIN
+    assert full.look() == ["w0", "w1", "w2"]
+
+
+def test_who_was_admitted_meanwhile_is_left_alone(full):
+    full.see(most(3))
+    full.look()
+    full.store.cluster.admit(full.store.cluster.pod("a", "w0"), full.clock())
+    full.clock.now += AGAIN
+    assert full.look() == ["w1", "w2"]
+
+
+def test_a_failed_write_is_tried_again_with_the_next_change(full):
+    full.recorder.failures = 2
+    full.see(most(3))
+    assert full.look() == ["w2"]
+    full.see(most(4))
+    assert full.look() == ["w0", "w1", "w3"]
+
+
+def test_a_failed_write_is_tried_again_after_the_pause_at_the_latest(full):
+    full.recorder.failures = 3
+    full.see(most(3))
+    assert full.look() == []
+    full.clock.now += AGAIN
+    assert full.look() == ["w0", "w1", "w2"]
+
+
+@pytest.mark.xfail(strict=True, reason="where nothing else changes it waits for the whole pause")
+def test_a_failed_write_is_tried_again_within_two_seconds(full):
+    full.recorder.failures = 3
+    full.see(most(3))
+    full.look()
+    full.clock.now += 2
+    assert full.look() == ["w0", "w1", "w2"]
+
+
+def test_only_so_many_writes_are_under_way_at_a_time():
+    waking = Waking(*(waiting(f"w{number}", created=number % 60) for number in range(5 * AT_ONCE)), most(1000))
+    assert len(waking.look()) == 5 * AT_ONCE
+    assert waking.recorder.most_under_way == AT_ONCE
+
+
+def test_nobody_is_woken_on_a_picture_that_is_not_complete():
+    store = empty_store()
+    see(store, most(1), waiting("w"))
+    assert Waking(store=store).look() == []
+
+
+def test_who_is_woken_still_counts_for_nothing(full):
+    full.see(most(3))
+    full.look()
+    assert full.store.cluster.ledger.account("a").used == {}

@@ -1,0 +1,52 @@
+"""Pods and quotas in the words of the tables: cores and whole numbers, and only what matters to a case."""
+
+from policy.cluster import Cluster
+from policy.elastic_quota import TEXTS, ElasticQuota, elastic_quota
+from policy.pod import Pod, Unschedulable
+from policy.verdict import Refusal
+
+
+def amounts(**resources: float) -> dict[str, int]:
+    """``cpu`` in cores, everything else in units."""
+    return {name: round(value * 1000) if name == "cpu" else round(value) for name, value in resources.items()}
+
+
+def pod(uid: str, namespace: str = "a", *, name: str | None = None, request: dict | None = None, **rest) -> Pod:
+    """A pending pod that requests one core and nothing else, unless more is said of it."""
+    rest.setdefault("created", float(len(uid)))
+    return Pod(uid, namespace, name or uid, amounts(**(request or {"cpu": 1})) | {"pods": 1}, **rest)
+
+
+def quota(
+    namespace: str = "a",
+    name: str = "quota",
+    *,
+    least: dict | None = None,
+    most: dict | None = None,
+    created: float = 0,
+) -> ElasticQuota:
+    """A readable quota."""
+    return elastic_quota(namespace, name, created, amounts(**(least or {})), amounts(**(most or {})))
+
+
+def unreadable(namespace: str = "a", name: str = "quota", created: float = 0) -> ElasticQuota:
+    """A quota whose spec cannot be read."""
+    return ElasticQuota(namespace, name, created, errors=("spec.max.cpu: is not a quantity",), readable=False)
+
+
+def refused_for(rule: str, resources: str = "cpu") -> Unschedulable:
+    """The condition that kube-scheduler writes after a rule refused a pod on every node."""
+    return Unschedulable(
+        "Unschedulable", f"0/3 nodes are available: 3 {Refusal(rule, TEXTS[rule], (resources,)).message}."
+    )
+
+
+def cluster_of(*objects: Pod | ElasticQuota, **options) -> Cluster:
+    """A cluster that has seen these quotas and pods, and believes that nobody else admits any."""
+    cluster = Cluster(**{"settle_time": 0} | options)
+    for seen in objects:
+        if isinstance(seen, Pod):
+            cluster.upsert_pod(seen, now=0)
+        else:
+            cluster.upsert_quota(seen)
+    return cluster

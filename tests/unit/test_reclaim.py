@@ -1,0 +1,203 @@
+"""Whom somebody has to go for, in which order, and what a plan leaves for the next."""
+
+from dataclasses import replace
+
+import pytest
+
+from policy import reclaim
+from policy.constraints import Constraints
+from policy.disruption import Budget
+from policy.pod import Pod, Unschedulable
+from policy.victims import NoPlan, Plan
+from tests.unit.given import pod, quota
+from tests.unit.given_nodes import labelled, node, term
+from tests.unit.test_victims import me, run, world
+
+NO_ROOM = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+BORROWED = (
+    node(),
+    quota("a", least={"cpu": 2}),
+    quota("b", least={"cpu": 2}),
+    *(run(f"b{number}", created=float(number)) for number in range(4)),
+)
+"""A node that one quota uses alone, though half of it is another's."""
+
+
+def waiting(uid: str, **rest) -> Pod:
+    return pod(uid, rest.pop("namespace", "a"), unschedulable=NO_ROOM, **({"created": 0.0} | rest))
+
+
+def outcome(results) -> dict[str, set[str] | str]:
+    return {
+        each.uid: {victim.uid for victim in result.victims} if isinstance(result, Plan) else result.reason
+        for each, result in results
+    }
+
+
+# Who waits
+
+
+@pytest.mark.parametrize(
+    ("state", "waits"),
+    [
+        ({}, True),
+        ({"terminating": True}, False),
+        ({"node": "n1"}, False),
+        ({"finished": True}, False),
+        ({"unschedulable": None}, False),
+        ({"unschedulable": Unschedulable("SchedulerError", "binding rejected")}, False),
+        ({"unschedulable": Unschedulable("SchedulingGated", "gates")}, False),
+    ],
+    ids=str,
+)
+def test_a_pod_waits_once_the_scheduler_has_found_no_place_for_it(state, waits):
+    cluster = world(node(), replace(waiting("p"), **state))
+    assert [each.uid for each in reclaim.waiting(cluster, now=1, delay=1)] == ["p"] * waits
+
+
+def test_it_waits_since_the_first_time_that_was_seen():
+    cluster = world(node())
+    cluster.upsert_pod(waiting("p"), now=5)
+    cluster.upsert_pod(replace(waiting("p"), unschedulable=Unschedulable("Unschedulable", "other words")), now=7)
+    assert reclaim.waiting(cluster, now=5.9, delay=1) == []
+    assert [each.uid for each in reclaim.waiting(cluster, now=6, delay=1)] == ["p"]
+
+
+def test_the_scheduler_has_time_to_try_again_after_a_pod_was_no_longer_unschedulable():
+    cluster = world(node(), waiting("p"))
+    cluster.upsert_pod(replace(waiting("p"), unschedulable=None), now=3)
+    cluster.upsert_pod(waiting("p"), now=5)
+    assert reclaim.waiting(cluster, now=5.5, delay=1) == []
+
+
+def test_who_was_admitted_or_has_room_kept_waits_no_longer():
+    cluster = world(node(), waiting("p"), waiting("q"))
+    assert cluster.admit(cluster.pods["p"], now=0) is None
+    cluster.upsert_reservation(reclaim.reservation_of(Plan(cluster.pods["q"], "n1", (), 0), since=0))
+    assert reclaim.waiting(cluster, now=9, delay=1) == []
+
+
+def test_they_wait_by_priority_and_then_creation():
+    pods = [
+        waiting("late", created=3.0),
+        waiting("early", created=1.0),
+        waiting("high", created=9.0, priority=1),
+        waiting("b", created=2.0),
+        waiting("a", created=2.0),
+    ]
+    cluster = world(node(), *pods)
+    assert [each.uid for each in reclaim.waiting(cluster, now=9, delay=1)] == ["high", "early", "a", "b", "late"]
+
+
+# What would be done
+
+
+def test_each_plan_counts_for_the_next_and_nobody_goes_twice():
+    pods = [waiting(f"p{number}") for number in range(3)]
+    cluster = world(*BORROWED, *pods)
+    assert outcome(reclaim.preview(cluster, pods)) == {"p0": {"b3"}, "p1": {"b2"}, "p2": "protected"}
+
+
+def test_an_earlier_pod_that_cannot_be_helped_blocks_nobody():
+    pods = [waiting("p0", request={"cpu": 3}), waiting("p1")]
+    assert outcome(reclaim.preview(world(*BORROWED, *pods), pods)) == {"p0": "protected", "p1": {"b3"}}
+
+
+def test_after_a_preview_everything_is_as_before():
+    pods = [waiting(f"p{number}") for number in range(3)]
+    cluster = world(*BORROWED, *pods)
+    before = dict(cluster.ledger.entries)
+    for _ in reclaim.preview(cluster, pods):
+        pass
+    assert cluster.ledger.entries == before
+    assert (cluster.reservations, cluster.table.expected) == ({}, {})
+
+
+def test_a_preview_that_is_not_looked_at_to_its_end_leaves_nothing_behind():
+    pods = [waiting(f"p{number}") for number in range(3)]
+    cluster = world(*BORROWED, *pods)
+    seen = reclaim.preview(cluster, pods)
+    next(seen)
+    assert cluster.reservations
+    seen.close()
+    assert cluster.reservations == {}
+
+
+def test_the_same_question_is_asked_once():
+    pods = [waiting(f"p{number}", request={"cpu": 3}) for number in range(2)]
+    results = [result for _, result in reclaim.preview(world(*BORROWED, *pods), pods)]
+    assert isinstance(results[0], NoPlan)
+    assert results[0] is results[1]
+
+
+def test_pods_that_are_kept_away_by_others_are_told_apart_by_their_labels():
+    hostile = Constraints(anti_affinity=(term("kubernetes.io/hostname", app="web"),))
+    fixed = run("a1", "a", cpu=0, owner="DaemonSet", constraints=hostile)
+    pods = [waiting("p0", labels={"app": "web"}), waiting("p1", labels={"app": "db"})]
+    assert outcome(reclaim.preview(world(*BORROWED, fixed, *pods), pods)) == {"p0": "protected", "p1": {"b3"}}
+
+
+# Shapes
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"namespace": "b"},
+        {"priority": 1},
+        {"request": {"cpu": 2}},
+        {"constraints": Constraints(node_selector=(("zone", "a"),))},
+        {"may_preempt": False},
+        {"preemptible": False},
+    ],
+    ids=str,
+)
+def test_a_shape_differs_in_what_the_answer_depends_on(change):
+    assert reclaim.shape_of(waiting("p")) != reclaim.shape_of(replace(waiting("p"), **change))
+
+
+def test_a_shape_is_the_same_for_another_pod_like_it():
+    assert reclaim.shape_of(waiting("p", labels={"job": "1"})) == reclaim.shape_of(waiting("q", labels={"job": "2"}))
+
+
+def test_labels_tell_shapes_apart_where_pods_are_kept_apart():
+    apart = Constraints(anti_affinity=(term(app="web"),))
+    one, other = (waiting("p", labels={"app": app}, constraints=apart) for app in ("web", "db"))
+    assert reclaim.shape_of(one) != reclaim.shape_of(other)
+
+
+# What is recorded and said
+
+
+def test_a_plan_is_recorded_under_the_name_of_its_pod():
+    cluster = world(*BORROWED, waiting("p"))
+    plan = next(reclaim.preview(cluster, [cluster.pods["p"]]))[1]
+    recorded = reclaim.reservation_of(plan, since=7.0)
+    assert (recorded.name, recorded.node, recorded.since, recorded.reason) == ("reclaim-p", "n1", 7.0, "Reclaim")
+    assert [victim.uid for victim in recorded.victims] == ["b3"]
+
+
+def test_the_outlook_says_who_goes_or_why_nobody_does():
+    cluster = world(*BORROWED, waiting("p"), waiting("q", request={"cpu": 3}))
+    assert reclaim.outlook(cluster, cluster.pods["p"]) == "to be evicted for it on node n1: b/b3"
+    assert reclaim.outlook(cluster, cluster.pods["q"]).startswith("nobody is evicted for it: ")
+    assert reclaim.outlook(cluster, cluster.pods["b1"]) == ""
+
+
+def test_the_outlook_follows_what_is_being_done():
+    safe = run("b9", labels={"app": "x"})
+    cluster = world(*BORROWED[:3], safe, waiting("p"), Budget("b", "budget", labelled(app="x"), 0))
+    cluster.upsert_reservation(reclaim.reservation_of(Plan(cluster.pods["p"], "n1", (safe,), 1), since=0))
+    assert "a disruption budget does not let go now: b/b9" in reclaim.outlook(cluster, cluster.pods["p"])
+    cluster.upsert_pod(replace(safe, terminating=True), now=1)
+    assert "on their way out: b/b9" in reclaim.outlook(cluster, cluster.pods["p"])
+    cluster.delete_pod("b9")
+    assert "room was made on node n1" in reclaim.outlook(cluster, cluster.pods["p"])
+
+
+def test_one_that_is_given_room_on_a_node_needs_no_second_plan():
+    cluster = world(*BORROWED, waiting("p"))
+    plan = next(reclaim.preview(cluster, [cluster.pods["p"]]))[1]
+    cluster.upsert_reservation(reclaim.reservation_of(plan, since=0))
+    again = me(1, unschedulable=NO_ROOM)
+    assert outcome(reclaim.preview(cluster, [again])) == {"me": {"b2"}}

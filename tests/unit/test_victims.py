@@ -1,0 +1,552 @@
+"""Who has to go: every sentence of the rules, on one node or two.
+
+Seed: capacity scheduling, PostFilter, cross-namespace and single-namespace preemption, cross-node preemption.
+"""
+
+import pytest
+
+from policy.admission import Rules
+from policy.cluster import Cluster
+from policy.constraints import Constraints, HostPort
+from policy.disruption import Budget
+from policy.elastic_quota import ElasticQuota
+from policy.node import Node
+from policy.pod import Pod
+from policy.victims import NoPlan, Plan, plan, victims_on
+from tests.unit.given import cluster_of, pod, quota, unreadable
+from tests.unit.given_nodes import labelled, node
+
+SYSTEM = 2_000_000_000
+LOANS = (quota("a", least={"cpu": 2}), quota("b", least={"cpu": 2}))
+"""Two quotas that share four cores."""
+GPU_NODE = node(size={"gpu": 8})
+
+
+def run(uid: str, namespace: str = "b", cpu: float = 1, on: str = "n1", **rest) -> Pod:
+    """A pod that stands on a node."""
+    return pod(uid, namespace, request=rest.pop("request", {"cpu": cpu}), node=on, **rest)
+
+
+def me(cpu: float = 1, namespace: str = "a", **rest) -> Pod:
+    """The pod that room is wanted for."""
+    return pod("me", namespace, request=rest.pop("request", {"cpu": cpu}), **rest)
+
+
+def world(*objects: Node | Budget | Pod | ElasticQuota, **options) -> Cluster:
+    cluster = cluster_of(*(each for each in objects if isinstance(each, Pod | ElasticQuota)), **options)
+    for each in objects:
+        if isinstance(each, Node):
+            cluster.upsert_node(each)
+        elif isinstance(each, Budget):
+            cluster.upsert_budget(each)
+    return cluster
+
+
+def gone(cluster: Cluster, preemptor: Pod) -> set[str] | str:
+    """Who has to go, or the reason why nobody does."""
+    answer = plan(cluster, preemptor)
+    return answer.reason if isinstance(answer, NoPlan) else {victim.uid for victim in answer.victims}
+
+
+def gone_from(cluster: Cluster, preemptor: Pod, name: str = "n1", **options) -> set[str]:
+    answer = victims_on(cluster, preemptor, name, **options)
+    return {victim.uid for victim in answer.victims} if answer else set()
+
+
+# 1. A pod that would exceed its min takes only from lower priority in its own namespace
+
+
+def test_one_that_would_borrow_takes_nothing_from_another_namespace_even_if_that_is_over_its_min():
+    cluster = world(node(), *LOANS, run("b1", cpu=3), run("a1", "a", cpu=1, priority=9))
+    assert gone(cluster, me(2, priority=9)) == "protected"
+
+
+def test_one_that_would_borrow_takes_from_lower_priority_of_its_own_namespace():
+    cluster = world(node(), *LOANS, run("b1", cpu=1), run("a1", "a", cpu=3, priority=1))
+    assert gone(cluster, me(3, priority=2)) == {"a1"}
+
+
+@pytest.mark.parametrize("priority", [0, 1])
+def test_in_its_own_namespace_it_takes_nobody_of_the_same_or_higher_priority(priority):
+    cluster = world(node(), *LOANS, run("a1", "a", cpu=4, priority=1))
+    assert gone(cluster, me(3, priority=priority)) == "protected"
+
+
+def test_a_high_priority_pod_of_a_quota_with_min_zero_evicts_nobody_of_another_namespace():
+    quotas = [quota(n, least={"cpu": m}, most={"cpu": 2}) for n, m in (("q1", 0), ("q2", 0), ("q3", 1))]
+    cluster = world(node(size={"cpu": 1}), *quotas, run("low", "q1"))
+    assert gone(cluster, me(namespace="q2", priority=1_000_000)) == "protected"
+    assert gone_from(cluster, me(namespace="q2", priority=1_000_000)) == set()
+
+
+# 2. A pod within its min takes back what others borrow, whatever their priority
+
+
+@pytest.mark.parametrize("priority", [-1, 0, 1_000_000])
+def test_an_owner_takes_back_from_a_borrower_of_any_priority(priority):
+    cluster = world(node(), *LOANS, run("b1", cpu=2, priority=priority), run("b2", cpu=2, priority=priority))
+    found = gone(cluster, me(2))
+    assert len(found) == 1
+    assert found < {"b1", "b2"}
+
+
+def test_five_gpus_of_which_four_are_guaranteed_to_the_one_who_uses_all_gives_one_back():
+    cluster = world(
+        node(size={"gpu": 5}),
+        quota("a", least={"gpu": 4}, most={"gpu": 5}),
+        quota("b", least={"gpu": 1}, most={"gpu": 5}),
+        *(run(f"a{number}", "a", request={"gpu": 1}) for number in range(5)),
+    )
+    found = gone(cluster, me(namespace="b", request={"gpu": 1}))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(("sizes", "expected"), [((2, 2, 2), 1), ((1,) * 6, 2)])
+def test_six_of_ten_gpus_go_back_to_four_as_in_the_seeds_first_story(sizes, expected):
+    pods = [run(f"a{number}", "a", request={"gpu": size}) for number, size in enumerate(sizes)]
+    cluster = world(
+        node(size={"gpu": 10}),
+        quota("a", least={"gpu": 4}, most={"gpu": 6}),
+        quota("b", least={"gpu": 6}, most={"gpu": 8}),
+        *pods,
+        run("b1", request={"gpu": 3}),
+    )
+    assert len(gone(cluster, me(namespace="b", request={"gpu": 3}))) == expected
+
+
+def test_only_who_is_over_its_min_gives_back_as_in_the_seeds_second_story():
+    cluster = world(
+        node(size={"gpu": 10}),
+        quota("a", least={"gpu": 3}, most={"gpu": 4}),
+        quota("b", least={"gpu": 4}, most={"gpu": 6}),
+        quota("c", least={"gpu": 3}, most={"gpu": 4}),
+        *(run(f"{name}{number}", name, request={"gpu": 1}) for name in "ac" for number in range(3)),
+        run("a3", "a", request={"gpu": 1}),
+        run("b0", request={"gpu": 3}),
+    )
+    found = gone(cluster, me(namespace="b", request={"gpu": 1}))
+    assert len(found) == 1
+    assert next(iter(found)).startswith("a")
+
+
+def test_one_who_would_then_exceed_its_min_takes_from_its_own_as_in_the_seeds_second_story():
+    cluster = world(
+        node(size={"gpu": 10}),
+        quota("a", least={"gpu": 3}, most={"gpu": 4}),
+        quota("b", least={"gpu": 4}, most={"gpu": 6}),
+        quota("c", least={"gpu": 3}, most={"gpu": 4}),
+        run("a1", "a", request={"gpu": 2}),
+        run("c1", "c", request={"gpu": 3}),
+        run("b1", request={"gpu": 1}),
+        run("b2", request={"gpu": 4}, priority=5),
+    )
+    assert gone(cluster, me(namespace="b", request={"gpu": 1}, priority=5)) == {"b1"}
+
+
+def test_a_pod_of_a_quota_within_its_min_is_never_taken():
+    cluster = world(node(), *LOANS, run("b1", cpu=2), run("free", "free", cpu=2))
+    assert gone(cluster, me(1, priority=5)) == "protected"
+
+
+def test_a_quota_that_has_given_back_enough_gives_no_more():
+    cluster = world(
+        node(), quota("a", least={"cpu": 3}), quota("b", least={"cpu": 2}), *(run(f"b{n}") for n in range(4))
+    )
+    assert gone(cluster, me(3)) == "protected"
+    assert len(gone(cluster, me(2))) == 2
+
+
+def test_a_quota_with_only_a_max_is_never_entitled_and_lends_all_that_it_uses():
+    quotas = quota("a", most={"cpu": 4}), quota("b", least={"cpu": 4})
+    assert gone(world(node(), *quotas, run("b1", cpu=4)), me(1, priority=9)) == "protected"
+    assert gone(world(node(), *quotas, run("a1", "a", cpu=4, priority=9)), me(4, "b")) == {"a1"}
+
+
+def test_only_resources_that_min_names_count_for_entitlement():
+    cluster = world(
+        GPU_NODE,
+        quota("a", least={"gpu": 4}),
+        quota("b", least={"gpu": 4}),
+        *(run(f"b{number}", request={"gpu": 2, "cpu": 0.5}) for number in range(4)),
+    )
+    assert len(gone(cluster, me(request={"gpu": 2, "cpu": 1}))) == 1
+
+
+def test_one_that_requests_nothing_that_its_min_names_is_not_entitled():
+    cluster = world(node(), quota("a", least={"gpu": 4}), quota("b", least={"gpu": 1}), run("b1", cpu=4))
+    assert gone(cluster, me(1)) == "protected"
+
+
+def test_what_it_may_take_back_is_what_its_min_names_and_nothing_else():
+    cluster = world(GPU_NODE, quota("a", least={"gpu": 4}), quota("b", least={"cpu": 1}), run("b1", cpu=4))
+    assert gone(cluster, me(request={"gpu": 1, "cpu": 1})) == "protected"
+
+
+def test_being_within_min_in_one_resource_does_not_protect_what_is_borrowed_of_another():
+    cluster = world(
+        GPU_NODE,
+        quota("a", least={"gpu": 8}),
+        quota("b", least={"gpu": 0, "memory": 64}),
+        run("b1", request={"gpu": 8, "memory": 1}),
+    )
+    assert gone(cluster, me(request={"gpu": 1})) == {"b1"}
+
+
+@pytest.mark.parametrize(("gpus", "expected"), [(2, "protected"), (1, {"b1"})])
+def test_a_quota_that_names_gpus_protects_the_cpu_of_its_gpu_pods_while_it_is_within_its_gpus(gpus, expected):
+    cluster = world(
+        GPU_NODE, quota("a", least={"cpu": 4}), quota("b", least={"gpu": gpus}), run("b1", request={"cpu": 4, "gpu": 2})
+    )
+    assert gone(cluster, me(1)) == expected
+
+
+def test_a_pod_that_requests_nothing_its_quota_names_is_lent_all_it_has():
+    cluster = world(node(), quota("a", least={"cpu": 4}), quota("b", least={"gpu": 8}), run("b1", cpu=4))
+    assert gone(cluster, me(1)) == {"b1"}
+
+
+def test_a_pod_that_frees_nothing_that_is_lacked_is_never_taken():
+    cluster = world(
+        GPU_NODE,
+        quota("a", least={"cpu": 2, "gpu": 8}),
+        quota("b", least={"cpu": 0, "gpu": 0}),
+        run("cpu", cpu=1),
+        run("gpu", request={"gpu": 8}),
+    )
+    assert gone(cluster, me(request={"cpu": 1, "gpu": 1})) == {"gpu"}
+
+
+def test_a_borrower_is_not_taken_for_a_port():
+    ports = Constraints(host_ports=(HostPort(80),))
+    cluster = world(node(), *LOANS, run("b1", cpu=3, constraints=ports))
+    assert gone(cluster, me(1, constraints=ports)) == "protected"
+
+
+def test_its_own_lower_priority_pods_go_where_borrowers_are_not_enough():
+    cluster = world(
+        node(), quota("a", least={"cpu": 3}), quota("b", least={"cpu": 1}), run("b1"), run("b2"), run("a1", "a", cpu=2)
+    )
+    assert gone(cluster, me(1, priority=1)) <= {"b1", "b2"}
+    cluster = world(
+        node(), quota("a", least={"cpu": 4}), quota("b", least={"cpu": 1}), run("b1"), run("b2"), run("a1", "a", cpu=2)
+    )
+    assert gone(cluster, me(2, priority=1)) == {"a1"}
+    cluster = world(node(), quota("a", least={"cpu": 4}), run("free", "free", cpu=2), run("a1", "a", cpu=2))
+    assert gone(cluster, me(2, priority=1)) == {"a1"}
+
+
+def test_nominated_pods_of_its_own_quota_count_for_entitlement():
+    ahead = pod("ahead", "a", request={"cpu": 1}, nominated_node="n2", priority=0)
+    cluster = world(node(), *LOANS, run("b1", cpu=4), ahead)
+    assert gone(cluster, me(1)) == {"b1"}
+    assert gone(cluster, me(2)) == "protected"
+    assert gone(cluster, me(2, priority=1)) == {"b1"}
+
+
+def test_of_a_quota_that_cannot_be_read_nobody_is_taken():
+    cluster = world(node(), quota("a", least={"cpu": 4}), unreadable("b"), run("b1", cpu=4))
+    assert gone(cluster, me(1)) == "protected"
+
+
+def test_a_quota_falls_below_its_min_as_little_as_possible():
+    cluster = world(
+        node(size={"cpu": 8}),
+        quota("a", least={"cpu": 2}),
+        quota("b", least={"cpu": 6}),
+        run("large", cpu=5, created=9.0),
+        run("middle", cpu=2),
+        run("small", cpu=1),
+    )
+    assert gone(cluster, me(2)) == {"middle"}
+
+
+def test_what_must_overshoot_does():
+    cluster = world(node(size={"cpu": 6}), quota("a", least={"cpu": 2}), quota("b", least={"cpu": 5}), run("b1", cpu=6))
+    assert gone(cluster, me(1)) == {"b1"}
+
+
+def test_most_can_be_had_of_a_quota_when_a_large_pod_goes_last():
+    cluster = world(
+        node(), quota("a", least={"cpu": 3}), quota("b", least={"cpu": 2}), run("s1"), run("s2"), run("l", cpu=2)
+    )
+    assert gone(cluster, me(3)) in ({"s1", "l"}, {"s2", "l"})
+
+
+# 3. Without a quota
+
+
+def test_one_without_a_quota_takes_from_lower_priority_without_a_quota_in_any_namespace():
+    cluster = world(node(), *LOANS, run("free", "free", cpu=2), run("b1", cpu=2))
+    assert gone(cluster, me(2, "other", priority=1)) == {"free"}
+    assert gone(cluster, me(3, "other", priority=1)) == "protected"
+    assert gone(cluster, me(2, "other", priority=0)) == "protected"
+
+
+def test_an_owner_takes_nothing_from_those_without_a_quota():
+    cluster = world(node(), *LOANS, run("free", "free", cpu=4, priority=-1))
+    assert gone(cluster, me(1, priority=5)) == "protected"
+
+
+# Never
+
+
+@pytest.mark.parametrize(
+    ("kept", "preemptor"),
+    [
+        ({"owner": "DaemonSet"}, {}),
+        ({"owner": "Node"}, {}),
+        ({"priority": SYSTEM}, {"priority": SYSTEM - 1}),
+        ({"priority": SYSTEM}, {"priority": SYSTEM}),
+        ({"priority": SYSTEM + 1000}, {"priority": SYSTEM}),
+    ],
+    ids=str,
+)
+def test_some_never_go(kept, preemptor):
+    cluster = world(node(), quota("a", least={"cpu": 4}), quota("b", least={"cpu": 0}), run("b1", cpu=4, **kept))
+    assert gone(cluster, me(1, **preemptor)) == "protected"
+    assert gone_from(cluster, me(1, **preemptor)) == set()
+
+
+def test_system_pods_go_for_one_of_higher_priority():
+    quotas = quota("a", least={"cpu": 4}), quota("b", least={"cpu": 0})
+    cluster = world(node(), *quotas, run("b1", cpu=4, priority=SYSTEM))
+    assert gone(cluster, me(1, priority=SYSTEM + 1000)) == {"b1"}
+
+
+def test_one_that_opted_out_goes_only_if_its_kind_exceeds_the_min():
+    quotas = quota("a", least={"cpu": 2}), quota("b", least={"cpu": 2})
+    cluster = world(node(), *quotas, run("firm", cpu=2, preemptible=False), run("b1", cpu=2, priority=5))
+    assert gone(cluster, me(2)) == {"b1"}
+    cluster = world(node(), *quotas, run("f1", cpu=2, preemptible=False), run("f2", cpu=2, preemptible=False))
+    assert len(gone(cluster, me(2))) == 1
+
+
+def test_one_that_is_expected_but_not_there_is_not_taken():
+    expected = pod("b1", "b", request={"cpu": 4}, nominated_node="n1")
+    assert gone(world(node(), *LOANS, expected), me(1)) == "protected"
+
+
+def test_what_is_going_already_is_room_to_come():
+    cluster = world(node(), *LOANS, run("b1", cpu=2, terminating=True), run("b2", cpu=2))
+    assert gone(cluster, me(2)) == "waiting"
+    assert gone_from(cluster, me(2)) == set()
+
+
+def test_what_is_going_already_helps_a_victim_to_make_room():
+    cluster = world(
+        node(), quota("a", least={"cpu": 4}), quota("b"), run("b1", cpu=2, terminating=True), run("b2", cpu=2)
+    )
+    assert gone(cluster, me(4)) == {"b2"}
+    assert gone_from(cluster, me(4)) == {"b2"}
+
+
+def test_its_own_nomination_is_not_in_its_way():
+    cluster = world(node(), quota("a", least={"cpu": 4}), quota("b"), run("b1", cpu=4), me(4, nominated_node="n1"))
+    assert gone(cluster, me(4, nominated_node="n1")) == {"b1"}
+
+
+def test_a_less_important_nomination_is_not_in_its_way():
+    waiting = pod("low", "a", request={"cpu": 4}, nominated_node="n1", priority=-1)
+    cluster = world(node(), quota("a", least={"cpu": 4}), quota("b"), run("b1", cpu=4), waiting)
+    assert gone(cluster, me(4)) == {"b1"}
+
+
+def test_one_whose_preemption_policy_is_never_takes_nobody():
+    cluster = world(node(), *LOANS, run("b1", cpu=4))
+    assert gone(cluster, me(1, may_preempt=False)) == "never"
+    assert gone_from(cluster, me(1, may_preempt=False)) == set()
+
+
+def test_where_it_cannot_be_decided_nobody_goes():
+    cluster = world(node(), *LOANS, run("b1", cpu=4))
+    bound = me(1, constraints=Constraints(undecidable=("volume data is bound to nodes",)))
+    assert gone(cluster, bound) == "undecidable"
+    assert gone_from(cluster, bound) == set()
+
+
+def test_where_no_node_could_ever_take_it_nobody_goes():
+    cluster = world(node(), quota("a", least={"cpu": 9}), run("b1", cpu=4))
+    assert gone(cluster, me(5)) == "never"
+    tied = me(1, constraints=Constraints(node_selector=(("zone", "a"),)))
+    assert gone(cluster, tied) == "never"
+
+
+def test_where_there_is_room_nobody_goes():
+    cluster = world(node(), node("n2"), *LOANS, run("b1", cpu=4))
+    assert gone(cluster, me(1)) == "room"
+    assert gone_from(cluster, me(1), "n2") == set()
+
+
+def test_one_whose_quota_cannot_be_read_takes_nobody():
+    cluster = world(node(), unreadable("a"), quota("b", least={"cpu": 4}), run("a1", "a", cpu=4))
+    assert gone(cluster, me(1, priority=9)) == "protected"
+
+
+# Refused by its own quota: only what cures that
+
+
+def test_one_past_its_max_takes_from_lower_priority_of_its_own_only():
+    quotas = quota("a", least={"cpu": 1}, most={"cpu": 2}), quota("b", least={"cpu": 3})
+    cluster = world(node(size={"cpu": 8}), *quotas, run("a1", "a", cpu=2), run("b1", cpu=3))
+    assert gone(cluster, me(1, priority=0)) == "protected"
+    assert gone(cluster, me(1, priority=1)) == {"a1"}
+
+
+def test_one_past_its_max_gets_its_victims_wherever_they_stand():
+    quotas = quota("a", least={"cpu": 0}, most={"cpu": 2}), quota("b", least={"cpu": 8})
+    cluster = world(node(), node("n2"), *quotas, run("a1", "a", on="n1"), run("a2", "a", on="n2"))
+    assert gone(cluster, me(2, priority=1)) == {"a1", "a2"}
+    assert gone_from(cluster, me(2, priority=1), "n1") == set()
+
+
+def test_when_max_is_cured_the_next_rule_is():
+    quotas = (
+        quota("a", least={"cpu": 0, "memory": 0}, most={"cpu": 1}),
+        quota("b", least={"cpu": 8, "memory": 8}),
+    )
+    room = node(size={"memory": 16})
+    cpu, memory = run("cpu", "a"), run("memory", "a", request={"memory": 8})
+    assert gone(world(room, *quotas, cpu, memory), me(request={"cpu": 1, "memory": 1}, priority=1)) == {"cpu", "memory"}
+
+
+def test_one_that_no_victim_can_cure_takes_nobody():
+    quotas = quota("a", least={"cpu": 1}, most={"cpu": 2}), quota("b", least={"cpu": 3})
+    cluster = world(node(), *quotas, run("a1", "a", cpu=1), run("b1", cpu=3))
+    assert gone(cluster, me(3, priority=1)) == "protected"
+    assert gone_from(cluster, me(3, priority=1)) == set()
+
+
+def test_an_owner_takes_back_both_halves_from_two_nodes_where_the_sum_of_min_binds_everybody():
+    nodes = node(size={"cpu": 3}), node("n2", size={"cpu": 1})
+    quotas = quota("q1", least={"cpu": 0}, most={"cpu": 2}), quota("q2", least={"cpu": 2})
+    cluster = world(
+        *nodes, *quotas, run("x", "q1", on="n1"), run("y", "q1", on="n2"), rules=Rules(strict_borrowing=True)
+    )
+    assert gone(cluster, me(2, "q2")) == {"x", "y"}
+    assert gone_from(cluster, me(2, "q2"), "n1") == set()
+
+
+# Which of them
+
+
+def test_pods_are_put_back_until_nobody_can_be_spared():
+    cluster = world(node(), quota("a", least={"cpu": 4}), quota("b"), *(run(f"b{number}") for number in range(4)))
+    for cpu in (1, 2, 3, 4):
+        assert len(gone(cluster, me(cpu))) == cpu
+
+
+@pytest.mark.parametrize(
+    ("stays", "goes"),
+    [
+        ({"priority": 1}, {"priority": 0}),
+        ({"started": 1.0}, {"started": 2.0}),
+        ({"priority": 1, "started": 2.0}, {"priority": 0, "started": 1.0}),
+        ({"created": 1.0}, {"created": 2.0}),
+    ],
+    ids=str,
+)
+def test_the_more_important_stay(stays, goes):
+    quotas = quota("a", least={"cpu": 4}), quota("b", least={"cpu": 0})
+    for uids in (("x", "y"), ("y", "x")):
+        pods = run(uids[0], cpu=2, **stays), run(uids[1], cpu=2, **goes)
+        assert gone(world(node(), *quotas, *pods), me(1)) == {uids[1]}
+
+
+def test_among_equals_the_one_whose_quota_borrows_most_goes():
+    quotas = quota("a", least={"cpu": 4}), quota("b", least={"cpu": 1}), quota("c", least={"cpu": 1})
+    cluster = world(
+        node(size={"cpu": 6}),
+        *quotas,
+        *(run(f"b{number}", created=9.0) for number in range(2)),
+        *(run(f"c{number}", "c", created=1.0) for number in range(4)),
+    )
+    found = gone(cluster, me(1))
+    assert len(found) == 1
+    assert next(iter(found)).startswith("c")
+
+
+def test_one_without_any_min_borrows_most():
+    quotas = quota("a", least={"cpu": 4}), quota("b", least={"cpu": 1}), quota("c")
+    cluster = world(node(), *quotas, run("b1", created=9.0), run("b2", created=9.0), run("c1", "c", cpu=2))
+    assert gone(cluster, me(1)) == {"c1"}
+
+
+def test_victims_are_named_most_important_first():
+    quotas = quota("a", least={"cpu": 4}), quota("b", least={"cpu": 0})
+    pods = [
+        run("low", priority=0, started=1.0),
+        run("high", priority=2, started=9.0),
+        run("old", priority=1, started=1.0),
+        run("new", priority=1, started=2.0),
+    ]
+    found = victims_on(world(node(), *quotas, *pods), me(4), "n1")
+    assert [victim.uid for victim in found.victims] == ["high", "old", "new", "low"]
+
+
+def test_of_pods_that_are_the_same_in_everything_the_same_one_goes_in_whatever_order_they_were_seen():
+    quotas = quota("a", least={"cpu": 4}), quota("b", least={"cpu": 0})
+    pods = [run(f"b{number}", created=1.0) for number in range(4)]
+    answers = {
+        frozenset(gone(world(node(), *quotas, *some), me(1))) for some in (pods, pods[::-1], pods[2:] + pods[:2])
+    }
+    assert len(answers) == 1
+
+
+def budget(allowed: int, namespace: str = "b", **labels: str) -> Budget:
+    return Budget(namespace, "budget", labelled(**(labels or {"app": "x"})), allowed)
+
+
+def test_those_in_a_budget_stay_if_others_can_go_even_more_important_ones():
+    quotas = quota("a", least={"cpu": 4}), quota("b", least={"cpu": 0})
+    pods = run("safe", cpu=2, labels={"app": "x"}), run("bare", cpu=2, priority=7)
+    found = victims_on(world(node(), *quotas, *pods, budget(0)), me(2), "n1")
+    assert [victim.uid for victim in found.victims] == ["bare"]
+    assert found.violations == 0
+
+
+def test_a_violation_is_counted_and_is_hard_only_if_asked():
+    quotas = quota("a", least={"cpu": 4}), quota("b", least={"cpu": 0})
+    pods = [run(f"b{number}", labels={"app": "x"}) for number in range(4)]
+    cluster = world(node(), *quotas, *pods, budget(1))
+    assert victims_on(cluster, me(3), "n1").violations == 2
+    assert gone_from(cluster, me(3), respect_budgets=True) == set()
+    assert len(gone_from(cluster, me(1), respect_budgets=True)) == 1
+
+
+def test_a_node_without_violations_is_better_than_one_with_fewer_victims():
+    quotas = quota("a", least={"cpu": 4}), quota("b", least={"cpu": 0})
+    pods = run("safe", cpu=4, labels={"app": "x"}), *(run(f"b{number}", on="n2") for number in range(4))
+    found = plan(world(node(), node("n2"), *quotas, *pods, budget(0)), me(4))
+    assert isinstance(found, Plan)
+    assert (found.node, found.violations, len(found.victims)) == ("n2", 0, 4)
+
+
+def test_elsewhere_too_those_in_a_budget_stay_if_others_can_go():
+    quotas = quota("a", least={"cpu": 0}, most={"cpu": 2}), quota("b", least={"cpu": 8})
+    pods = run("safe", "a", on="n2", labels={"app": "x"}), run("bare", "a", on="n2", priority=1)
+    cluster = world(node(), node("n2"), *quotas, *pods, budget(0, "a"))
+    assert gone(cluster, me(1, priority=2)) == {"bare"}
+
+
+@pytest.mark.parametrize(
+    ("on_n1", "on_n2", "better"),
+    [
+        ([{"priority": 1}], [{"priority": 0}], "n2"),
+        ([{"priority": 0, "started": 1.0}], [{"priority": 0, "started": 2.0}], "n2"),
+        ([{}], [{}], "n1"),
+        ([{"cpu": 2}, {"cpu": 2}], [{"cpu": 4}], "n2"),
+    ],
+    ids=["lower priority lost", "newest", "by name", "fewer"],
+)
+def test_of_two_nodes_the_better_is_chosen(on_n1, on_n2, better):
+    quotas = quota("a", least={"cpu": 4}), quota("b", least={"cpu": 0})
+    pods = [
+        run(f"{name}-{number}", on=name, **({"cpu": 4, "created": 1.0} | words))
+        for name, some in (("n1", on_n1), ("n2", on_n2))
+        for number, words in enumerate(some)
+    ]
+    assert plan(world(node(), node("n2"), *quotas, *pods), me(4)).node == better
+
+
+def test_an_unknown_node_has_nobody():
+    assert gone_from(world(node(), *LOANS, run("b1", cpu=4)), me(1), "n9") == set()
