@@ -34,7 +34,7 @@ def scheduler_configuration(file: Path) -> list[Finding]:
     """What is wrong with how a KubeSchedulerConfiguration calls Quotaward."""
     try:
         document = yaml.safe_load(file.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         return [Finding("error", f"{file} cannot be read: {error}")]
     extenders = document.get("extenders") if isinstance(document, dict) else None
     if not isinstance(extenders, list):
@@ -42,14 +42,14 @@ def scheduler_configuration(file: Path) -> list[Finding]:
     ours = [extender for extender in extenders if isinstance(extender, dict) and extender.get("filterVerb") == "filter"]
     if not ours:
         return [Finding("error", f"{file}: no extender has filterVerb: filter; Quotaward is not asked")]
+    ours = [extender for extender in ours if _has_our_path(extender)] or ours
     return [finding for extender in ours for finding in _extender_findings(f"{file}: extenders", extender)]
 
 
 def _extender_findings(where: str, extender: dict[str, Any]) -> list[Finding]:
     findings = []
-    prefix = str(extender.get("urlPrefix", ""))
-    if not prefix.rstrip("/").endswith("/extender"):
-        findings.append(Finding("error", f"{where}.urlPrefix: {prefix!r} must end in /extender"))
+    if not _has_our_path(extender):
+        findings.append(Finding("error", f"{where}.urlPrefix: {extender.get('urlPrefix')!r} must end in /extender"))
     if extender.get("preemptVerb") != "preempt":
         text = "must be preempt: without it the scheduler evicts pods for one that its own quota refuses"
         findings.append(Finding("error", f"{where}.preemptVerb: {text}"))
@@ -63,6 +63,10 @@ def _extender_findings(where: str, extender: dict[str, Any]) -> list[Finding]:
         text = "pods that request none of these resources are not checked at all"
         findings.append(Finding("warning", f"{where}.managedResources: {text}"))
     return findings
+
+
+def _has_our_path(extender: dict[str, Any]) -> bool:
+    return str(extender.get("urlPrefix", "")).rstrip("/").endswith("/extender")
 
 
 def _quota_warnings(cluster: Cluster) -> list[Finding]:

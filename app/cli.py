@@ -1,6 +1,7 @@
 """The command line: ``serve``, and clients of a running server."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -49,7 +50,7 @@ def quotas(server: Server = DEFAULT_SERVER) -> None:
     """Show every elastic quota: used, min, max, what is borrowed."""
     from app import cli_output  # noqa: PLC0415
 
-    cli_output.print_quotas(_get(server, "/api/v1/elasticquotas"))
+    _show(cli_output.print_quotas, server, "/api/v1/elasticquotas")
 
 
 @app.command()
@@ -57,7 +58,7 @@ def reservations(server: Server = DEFAULT_SERVER) -> None:
     """Show the room that is kept, for whom and since when."""
     from app import cli_output  # noqa: PLC0415
 
-    cli_output.print_reservations(_get(server, "/api/v1/reservations"))
+    _show(cli_output.print_reservations, server, "/api/v1/reservations")
 
 
 @app.command()
@@ -65,7 +66,7 @@ def plan(server: Server = DEFAULT_SERVER) -> None:
     """Show who is or would be evicted for whom, and why others wait; changes nothing."""
     from app import cli_output  # noqa: PLC0415
 
-    cli_output.print_plan(_get(server, "/api/v1/plan"))
+    _show(cli_output.print_plan, server, "/api/v1/plan")
 
 
 @app.command()
@@ -76,7 +77,7 @@ def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD")], server
     namespace, _, name = pod.partition("/")
     if not namespace or not name or "/" in name:
         _fail(f"{pod!r} must be NAMESPACE/POD", code=2)
-    cli_output.print_explanation(_get(server, f"/api/v1/pods/{namespace}/{name}"))
+    _show(cli_output.print_explanation, server, f"/api/v1/pods/{namespace}/{name}")
 
 
 @app.command()
@@ -106,19 +107,25 @@ def main() -> None:
     app()
 
 
-def _get(server: str, path: str) -> dict[str, Any]:
-    """What a running server answers; a failure ends the program with a sentence."""
+def _show(show: Callable[[dict[str, Any]], None], server: str, path: str) -> None:
+    """Prints what a running server answers; a failure ends the program with a sentence."""
     import urllib3  # noqa: PLC0415
 
+    stranger = f"{server} does not answer as Quotaward does"
+    if not server.startswith(("http://", "https://")):
+        _fail(f"{stranger}: {server!r} is no URL like {DEFAULT_SERVER}")
     try:
         response = urllib3.request("GET", server.rstrip("/") + path, timeout=10, retries=False)
         document = response.json()
     except (urllib3.exceptions.HTTPError, ValueError) as error:
-        _fail(f"{server} does not answer as Quotaward does: {error}")
+        _fail(f"{stranger}: {error}")
     if response.status != 200:  # noqa: PLR2004 - HTTP OK
-        _fail(f"{server} answers {response.status}: {document.get('detail', document)}")
-    result: dict[str, Any] = document
-    return result
+        detail = document.get("detail", document) if isinstance(document, dict) else document
+        _fail(f"{server} answers {response.status}: {detail}")
+    try:
+        show(document)
+    except (AttributeError, KeyError, TypeError) as error:
+        _fail(f"{stranger}: {type(error).__name__} {error}")
 
 
 def _fail(text: str, code: int = 1) -> NoReturn:

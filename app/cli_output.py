@@ -5,7 +5,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-_console = Console(soft_wrap=True, highlight=False)
+_console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
+if not _console.is_terminal:
+    _console.width = 10_000  # what reads it wants all of it
 
 
 def print_quotas(document: dict[str, Any]) -> None:
@@ -29,22 +31,22 @@ def print_explanation(document: dict[str, Any]) -> None:
     """A paragraph: the verdict, the numbers it rests on, and what would change it."""
     name = f"{document['namespace']}/{document['name']}"
     rule = f" by {document['rule']}" if document["rule"] else ""
-    _console.print(f"{name} is {document['verdict']}{rule}: {document['message']}", markup=False)
+    _console.print(f"{name} is {document['verdict']}{rule}: {document['message']}")
     for resource, row in document["numbers"].items():
         figures = ", ".join(f"{figure} {value}" for figure, value in row.items())
-        _console.print(f"  {resource}: {figures}", markup=False)
+        _console.print(f"  {resource}: {figures}")
     if document["outlook"]:
-        _console.print(f"  {document['outlook']}", markup=False)
+        _console.print(f"  {document['outlook']}")
     for remedy in document["remedies"]:
-        _console.print(f"  - {remedy['text']}", markup=False)
+        _console.print(f"  - {remedy['text']}")
 
 
 def print_plan(document: dict[str, Any]) -> None:
     """Who goes for whom, and who waits with nobody going for it."""
     for eviction in document["evictions"]:
-        _console.print(f"evict {eviction['pod']} from {eviction['node']} for {eviction['for']}", markup=False)
+        _console.print(f"evict {eviction['pod']} from {eviction['node']} for {eviction['for']}")
     for waiting in document["waiting"]:
-        _console.print(f"{waiting['pod']} waits: {waiting['message']}", markup=False)
+        _console.print(f"{waiting['pod']} waits: {waiting['message']}")
     if not document["evictions"] and not document["waiting"]:
         _console.print("nobody waits, and nobody is to be evicted")
 

@@ -27,7 +27,7 @@ from app.controllers.wake import Wake
 from app.extender.endpoints import Answering, Extender, Verb
 from app.observability import metrics
 from app.problems import Problem
-from app.settings import Settings, split_address
+from app.settings import InvalidSettings, Settings, split_address
 from app.sources.manifests import ManifestSource
 from app.store.store import TICK, Store
 from policy.admission import Rules
@@ -86,6 +86,8 @@ async def serve(settings: Settings) -> None:
         probe_listener = stack.enter_context(_listen(settings.probe_listen)) if settings.probe_listen else None
         actuator: Actuator
         if settings.manifests:
+            if not settings.manifests.is_dir():
+                raise InvalidSettings(f"manifests: {settings.manifests} is not a directory")
             actuator = RecordingActuator(store)
             lead: Lead = _alone
             source = ManifestSource(settings.manifests, store)
@@ -225,7 +227,9 @@ def _answer_with_problems(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def _http(_: Request, error: HTTPException) -> Response:
-        return answer(Problem(error.status_code, str(error.detail)))
+        response = answer(Problem(error.status_code, str(error.detail)))
+        response.headers.update(error.headers or {})
+        return response
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> Response:

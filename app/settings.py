@@ -7,6 +7,7 @@ are camelCase. Times are in seconds.
 
 import argparse
 import os
+import re
 from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
@@ -15,7 +16,13 @@ from typing import Any, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.alias_generators import to_camel, to_snake
-from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
 from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
 
@@ -201,6 +208,9 @@ def load(arguments: Sequence[str]) -> Settings:
     except ValidationError as error:
         lines = [f"{_key(detail['loc'])}: {detail['msg'].removeprefix('Value error, ')}" for detail in error.errors()]
         raise InvalidSettings("\n".join(lines)) from error
+    except SettingsError as error:
+        field = re.search(r'field "([^"]+)"', str(error))
+        raise InvalidSettings(f"{to_camel(field[1]) if field else 'settings'}: {error.__cause__ or error}") from error
 
 
 def split_address(text: str) -> tuple[str, int]:
@@ -234,7 +244,7 @@ def _read(path: Path | None) -> dict[str, Any]:
         return {}
     try:
         content = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         raise InvalidSettings(f"config: {path} cannot be read: {error}") from error
     if content is None:
         return {}

@@ -125,10 +125,8 @@ def _at_least(table: NodeTable, there: NDArray[np.int64], pod: Pod) -> Mask:
     mask = np.ones(len(table.names), np.bool_)
     for resource, amount in pod.request.items():
         column = table.columns.get(resource)
-        if amount > LARGEST or (column is None and amount > 0):
-            mask[:] = False
-        elif column is not None and amount > 0:
-            mask &= there[:, column] >= amount
+        if amount > 0:
+            mask &= there[:, column] >= amount if column is not None else False
     return mask
 
 

@@ -211,10 +211,12 @@ class Ledger:
         """
         if not account.nominated and not account.nominated_in_pool:
             return
-        subtract(self.pool.nominated, account.nominated_in_pool)
+        before = account.nominated_in_pool
+        subtract(self.pool.nominated, before)
         counts = account.quota is not None and not account.over_min
         account.nominated_in_pool = total(account.nominated.values()) if counts else dict(account.held)
         add(self.pool.nominated, account.nominated_in_pool)
+        self.eased += any(account.nominated_in_pool.get(resource, 0) < value for resource, value in before.items())
 
 
 def _eases(before: Entry, after: Entry) -> bool:

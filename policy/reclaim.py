@@ -66,26 +66,31 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
 
 
 def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan | NoPlan]]:
-    """What would be done about each of these pods, one after the other; changes nothing once it has ended.
+    """What would be done about each of these pods, one after the other. Between two of them nothing is changed.
 
     Each plan counts for the next: its victims are going, and their room is kept.
     """
-    kept: list[str] = []
+    planned: list[Reservation] = []
     hopeless: dict[Shape, NoPlan] = {}
+    for pod in pods:
+        shape = shape_of(pod)
+        result = hopeless.get(shape) or _plan_after(cluster, pod, planned)
+        if isinstance(result, Plan):
+            planned.append(reservation_of(result, 0.0))
+        else:
+            hopeless[shape] = result
+        yield pod, result
+
+
+def _plan_after(cluster: Cluster, pod: Pod, planned: Iterable[Reservation]) -> Plan | NoPlan:
+    assumed = [reservation for reservation in planned if reservation.name not in cluster.reservations]
+    for reservation in assumed:
+        cluster.upsert_reservation(reservation)
     try:
-        for pod in pods:
-            shape = shape_of(pod, cluster.table)
-            result = hopeless.get(shape) or victims.plan(cluster, pod)
-            if isinstance(result, Plan):
-                reservation = reservation_of(result, 0.0)
-                cluster.upsert_reservation(reservation)
-                kept.append(reservation.name)
-            else:
-                hopeless[shape] = result
-            yield pod, result
+        return victims.plan(cluster, pod)
     finally:
-        for name in kept:
-            cluster.delete_reservation(name)
+        for reservation in assumed:
+            cluster.delete_reservation(reservation.name)
 
 
 def outlook(cluster: Cluster, pod: Pod) -> str:

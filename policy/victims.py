@@ -8,6 +8,7 @@ without a quota only from lower-priority pods without a quota. Nobody is taken f
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from math import fsum, inf
 
 import numpy as np
@@ -28,6 +29,8 @@ ENOUGH_NODES = 100
 """How many nodes with victims are compared; as many candidates as kube-scheduler's own preemption looks at."""
 IN_VAIN = 300
 """How many promising nodes are tried without success before it is given up: the time that a search takes is bounded."""
+MOST_FOR_A_RULE = 100
+"""How many may go for a rule's sake: a quota that is exceeded by more than that is not cleared for one pod."""
 LOWEST = 2**31
 """Added to priorities (32 bits, signed) so that more victims always cost more."""
 SYSTEM_OWNERS = frozenset({"DaemonSet", "Node"})
@@ -214,6 +217,9 @@ class _Trial:
         self._has_quota = account is not None and account.quota is not None
         self._victims: dict[str, tuple[Pod, Entry | None]] = {}
         self._borrowed_before: dict[str, float] = {}
+        self._givers: frozenset[str] | None = None
+        self._beyond_cure = False
+        self._in_turn: dict[tuple[frozenset[str], _Order | None], list[Pod]] = {}
 
     def admitted(self) -> bool:
         """Whether the rules would let the pod in."""
@@ -230,7 +236,7 @@ class _Trial:
 
     def promising_nodes(self, suitable: Mask) -> Iterator[str]:
         """Nodes that would have room if all went who might, the least short of it first."""
-        names, givers = self._table.names, self._givers()
+        names, givers = self._table.names, self._may_give()
         shortage = self._shortage()
         for row in sorted(np.flatnonzero(suitable), key=lambda row: (shortage[row], names[row])):
             pods = self._table.pods_on(names[row]).values()
@@ -252,15 +258,17 @@ class _Trial:
                 shortage += np.clip(amount - free[:, self._table.columns[resource]], 0, None) / amount
         return shortage
 
-    def _givers(self) -> set[str]:
+    def _may_give(self) -> frozenset[str]:
         """Namespaces that pods might be taken from: most lend nothing, and need no look at their pods."""
-        return {
-            namespace
-            for namespace, account in self._ledger.accounts.items()
-            if namespace == self._pod.namespace
-            or (account.quota is None and not self._has_quota)
-            or (account.quota is not None and self._lends(account, account.quota))
-        }
+        if self._givers is None:  # nobody has been taken yet
+            self._givers = frozenset(
+                namespace
+                for namespace, account in self._ledger.accounts.items()
+                if namespace == self._pod.namespace
+                or (account.quota is None and not self._has_quota)
+                or (account.quota is not None and self._lends(account, account.quota))
+            )
+        return self._givers
 
     def _lends(self, account: Account, quota: ElasticQuota) -> bool:
         """Whether the quota may have borrowed something that the pod is entitled to."""
@@ -268,7 +276,7 @@ class _Trial:
 
     def search(self, node: str, *, elsewhere: bool) -> "_Found | None":
         """The cheapest victims found for a node; with ``elsewhere`` also on others, where the quota is in the way."""
-        if not fit.suitable_on(self._table, self._pod, node):
+        if self._beyond_cure or not fit.suitable_on(self._table, self._pod, node):
             return None
         found: list[_Found] = []
         tried: set[frozenset[str]] = set()
@@ -317,19 +325,40 @@ class _Trial:
     def _cure(self, refused: Refusal, node: str | None, order: "_Order") -> None:
         exceeded = frozenset(refused.resources)
         wanted = exceeded & self._entitled
-        pods = self._table.pods_on(node).values() if node else self._pods_of(self._givers() if wanted else self._own())
-        candidates = [pod for pod in pods if not exceeded.isdisjoint(pod.request)]
-        if wanted:
-            self._take_while_borrowed([pod for pod in candidates if self._is_other(pod)], wanted, order)
-        peers = sorted((pod for pod in candidates if self._is_peer(pod)), key=importance)
+        others = self._others_in_turn(wanted, node, order) if wanted else []
+        for pod in chain(others, self._peers_in_turn(exceeded, node)):
+            if self.admitted():
+                return
+            if len(self._victims) >= MOST_FOR_A_RULE:
+                self._beyond_cure = node is None
+                return
+            if self._is_peer(pod) or (self._is_other(pod) and may_be_taken(self._ledger, pod, wanted)):
+                self._take(pod)
+
+    def _others_in_turn(self, wanted: frozenset[str], node: str | None, order: "_Order") -> list[Pod]:
+        """Pods of other quotas that hold what is wanted, on a node or on all: who is to be taken first comes first."""
+        if node is None and (known := self._in_turn.get((wanted, order))) is not None:
+            return known
+        pods = self._pods_of(self._may_give()) if node is None else self._table.pods_on(node).values()
+        others = [p for p in pods if p.namespace != self._pod.namespace and not wanted.isdisjoint(p.request)]
+        others.sort(key=lambda pod: order(pod, wanted, self._borrowed(pod)))
+        if node is None:
+            self._in_turn[wanted, order] = others
+        return others
+
+    def _peers_in_turn(self, exceeded: frozenset[str], node: str | None) -> list[Pod]:
+        """The pod's peers in its namespace that hold it; those in a budget last, and the least important first."""
+        if node is None and (known := self._in_turn.get((exceeded, None))) is not None:
+            return known
+        pods = self._pods_of((self._pod.namespace,)) if node is None else self._table.pods_on(node).values()
+        peers = [p for p in pods if self._is_less_important_peer(p) and not exceeded.isdisjoint(p.request)]
+        peers.sort(key=importance)
         in_budget = disruption.violating(peers, self._cluster.budgets.values())
         peers.reverse()
         peers.sort(key=lambda pod: pod.uid in in_budget)
-        for pod in peers:
-            if self.admitted():
-                return
-            if self._is_peer(pod):
-                self._take(pod)
+        if node is None:
+            self._in_turn[exceeded, None] = peers
+        return peers
 
     def _prune(self, node: str) -> None:
         """Puts back as many as possible: first who is in a budget, then by importance, then of who borrowed least."""
@@ -384,9 +413,6 @@ class _Trial:
     def _pods_of(self, namespaces: Iterable[str]) -> Iterator[Pod]:
         return (each.pod for each in self._table.in_namespaces(namespaces))
 
-    def _own(self) -> set[str]:
-        return {self._pod.namespace}
-
     def _is_other(self, victim: Pod) -> bool:
         """Whether the pod may be taken from another quota, if that borrows."""
         return (
@@ -397,7 +423,10 @@ class _Trial:
 
     def _is_peer(self, victim: Pod) -> bool:
         """Whether the pod is of lower priority and of the same namespace; without a quota: of any such."""
-        if victim.priority >= self._pod.priority or self._is_out(victim):
+        return self._is_less_important_peer(victim) and not self._is_out(victim)
+
+    def _is_less_important_peer(self, victim: Pod) -> bool:
+        if victim.priority >= self._pod.priority:
             return False
         if self._has_quota:
             return victim.namespace == self._pod.namespace

@@ -122,6 +122,16 @@ class PlanModel(Model):
     waiting: list[WaitingModel]
 
 
+class ProblemModel(Model):
+    """What went wrong (RFC 9457); ``field`` names what is at fault, where something given is."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+
+
 class HealthModel(Model):
     """Whether this process can do its work, and what keeps it from it."""
 

@@ -1,5 +1,6 @@
 """REST for people and scripts: quotas and explanations."""
 
+import asyncio
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from app.api.models import (
     ExplanationModel,
     NominationModel,
     PlanModel,
+    ProblemModel,
     ReservationList,
     ReservationModel,
     WaitingModel,
@@ -22,21 +24,22 @@ from app.api.models import (
     quantities,
     used_of,
 )
-from app.problems import Problem
+from app.problems import MEDIA_TYPE, Problem
 from app.store.store import Store
 from policy import elastic_quota, reclaim
 from policy.elastic_quota import ElasticQuota
-from policy.ledger import Account
+from policy.ledger import Account, Pool
 from policy.reservation import PodName, Reservation
 from policy.victims import NoPlan
 
-router = APIRouter(prefix="/api/v1")
+_PROBLEM = {"content": {MEDIA_TYPE: {"schema": ProblemModel.model_json_schema()}}, "description": "A problem document"}
+router = APIRouter(prefix="/api/v1", responses={422: _PROBLEM, 503: _PROBLEM})
 
 PREVIEWED = 200
 """How many waiting pods a preview looks at, so that it is quickly done."""
 
 
-def store_of(request: Request) -> Store:
+async def store_of(request: Request) -> Store:
     """The store of this process. Raises Problem (503) while its picture is not complete."""
     store: Store = request.app.state.store
     if not store.synced:
@@ -86,6 +89,7 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
         _add(plan, reservation, [victim for victim in reservation.victims if victim.uid in cluster.pods])
     pods = reclaim.waiting(cluster, store.clock(), delay)[:PREVIEWED]
     for pod, result in reclaim.preview(cluster, pods):
+        await asyncio.sleep(0)  # a plan may take a while; between two of them the scheduler is answered
         if isinstance(result, NoPlan):
             waiting = WaitingModel(pod=f"{pod.namespace}/{pod.name}", reason=result.reason, message=result.text)
             plan.waiting.append(waiting)
@@ -118,20 +122,24 @@ def _reservation(reservation: Reservation) -> ReservationModel:
 def _quotas_in(store: Store, namespace: str) -> list[ElasticQuotaModel]:
     quotas = store.cluster.quotas.get(namespace, {})
     governing = elastic_quota.in_force(quotas.values())
-    account = store.cluster.ledger.account(namespace) if governing else Account()
-    return [_quota(quota, governing or quota, account) for _, quota in sorted(quotas.items())]
+    ledger = store.cluster.ledger
+    if governing is None:
+        return []
+    return [_quota(quota, governing, ledger.account(namespace), ledger.pool) for _, quota in sorted(quotas.items())]
 
 
-def _quota(quota: ElasticQuota, governing: ElasticQuota, account: Account) -> ElasticQuotaModel:
-    counted = account if quota is governing else Account()
-    used = counted.used
+def _quota(quota: ElasticQuota, governing: ElasticQuota, account: Account, pool: Pool) -> ElasticQuotaModel:
+    used = account.used if quota is governing else {}
+    lent = [resource for resource in {**quota.min, **used} if resource in pool.min]
     return ElasticQuotaModel(
         namespace=quota.namespace,
         name=quota.name,
         min=quantities(quota.min),
         max=quantities(quota.max),
         used=quantities(used_of(used, {**quota.max, **quota.min})),
-        borrowed=quantities({resource: max(0, used.get(resource, 0) - least) for resource, least in quota.min.items()}),
+        borrowed=quantities(
+            {resource: max(0, used.get(resource, 0) - quota.min.get(resource, 0)) for resource in lent}
+        ),
         available=quantities({resource: max(0, most - used.get(resource, 0)) for resource, most in quota.max.items()}),
         conditions=[
             ConditionModel(type=condition.type, reason=condition.reason, message=condition.message)

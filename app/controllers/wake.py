@@ -16,6 +16,8 @@ INTERVAL = 0.25
 """Seconds between looks; what the scheduler retries by itself meanwhile needs no waking."""
 AGAIN = 15.0
 """Seconds until a pod that was woken and is still refused is woken again, and until all are looked at anyway."""
+AFTER_FAILURE = 1.0
+"""Seconds until a write that failed is tried again."""
 AT_ONCE = 20
 """Writes under way at a time."""
 
@@ -28,6 +30,7 @@ class Wake:
         self._actuator = actuator
         self._seen = -1
         self._looked = 0.0
+        self._failed = False
         self._woken: dict[str, float] = {}
 
     async def run(self) -> None:
@@ -40,9 +43,10 @@ class Wake:
         """Wakes whoever is worth it now."""
         now = self._store.clock()
         cluster = self._store.cluster
-        if self._store.unready() or (cluster.eased == self._seen and now - self._looked < AGAIN):
+        pause = AFTER_FAILURE if self._failed else AGAIN
+        if self._store.unready() or (cluster.eased == self._seen and now - self._looked < pause):
             return
-        self._seen, self._looked = cluster.eased, now
+        self._seen, self._looked, self._failed = cluster.eased, now, False
         self._woken = {uid: at for uid, at in self._woken.items() if now - at < AGAIN}
         pods = [pod for pod in to_wake(cluster) if pod.uid not in self._woken]
         limit = asyncio.Semaphore(AT_ONCE)
@@ -57,6 +61,7 @@ class Wake:
                 await self._actuator.wake(pod)
             except ActionFailed as failure:
                 self._woken.pop(pod.uid, None)
+                self._failed = True
                 metrics.WAKE_UPS.labels("failed").inc()
                 log.warning("pod not woken", namespace=pod.namespace, pod=pod.name, error=str(failure))
             else:

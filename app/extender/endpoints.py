@@ -53,6 +53,9 @@ class Extender:
         try:
             refused = self.store.cluster.admit(pod, self.store.clock())
         except Unsettled as unsettled:
+            if self.observe:
+                self.store.cluster.grant(pod, self.store.clock())
+                return "would-wait", wire.all_pass(args)
             raise Problem(503, f"not settled after the start: {unsettled}", retry_after=NOT_SYNCED_RETRY) from None
         if refused is None:
             log.debug("admitted", namespace=pod.namespace, pod=pod.name)
@@ -116,6 +119,7 @@ class Extender:
         if held.issuperset(wire.candidates(args)):
             cluster.withdraw(pod.uid)  # it goes nowhere now, so it must not count
             metrics.REFUSALS.labels(reservation.HELD).inc()
+            return "refused", wire.some_pass(args, dict.fromkeys(held, reservation.TEXT))
         return "admitted", wire.some_pass(args, dict.fromkeys(held, reservation.TEXT))
 
     def _admit_again(self, pod: Pod) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import yaml
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
@@ -38,15 +39,17 @@ class KubeClient:
         Raises CannotConnect. Does not speak to the API server yet.
         """
         configuration = Configuration()
+        where = f"kubeconfig {kubeconfig}" if kubeconfig else "no kubeconfig given, and not in a cluster"
+        if kubeconfig is not None and not kubeconfig.is_file():
+            raise CannotConnect(f"{where}: there is no such file")
         try:
             if kubeconfig is not None:
                 await config.load_kube_config(str(kubeconfig), client_configuration=configuration, persist_config=False)
             else:
                 config.load_incluster_config(client_configuration=configuration)
-        except (config.ConfigException, OSError) as error:
-            where = f"kubeconfig {kubeconfig}" if kubeconfig else "no kubeconfig given, and not in a cluster"
-            raise CannotConnect(f"{where}: {error}") from error
-        return cls(configuration)
+            return cls(configuration)
+        except (config.ConfigException, OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+            raise CannotConnect(f"{where}: {' '.join(str(error).split())}") from error
 
     async def close(self) -> None:
         """Ends all connections."""

@@ -103,6 +103,7 @@ class Reflector:
             return self._again("error", relist=False, error=str(error) or type(error).__name__)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return self._again("undecodable", relist=True, error=str(error))
+        self._failures = 0
         metrics.WATCH_RESTARTS.labels(self._kind.plural, "ended").inc()
         return ENDED_RETRY
 
@@ -136,7 +137,6 @@ class Reflector:
         async with self._client.get(self._kind.path, query, read_timeout=IDLE_TIMEOUT) as response:
             await _check(response)
             self._store.contact(self._kind)
-            self._failures = 0
             taken = 0
             async for line in _lines(response.content):
                 self._take(_event_decoder.decode(line))
@@ -151,6 +151,7 @@ class Reflector:
             if status.code == 410:  # noqa: PLR2004 - HTTP Gone
                 raise Expired
             raise Unanswered(f"{status.code} {status.message}")
+        self._failures = 0
         if event.type == "BOOKMARK":
             self._version = _object_decoder.decode(event.object).metadata.resource_version or self._version
             return

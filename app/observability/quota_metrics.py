@@ -20,7 +20,7 @@ async def quota_lines(ledger: Ledger) -> bytes:
         for figure, amounts in (("used", account.used), ("min", quota.min), ("max", quota.max)):
             for resource in bounded:
                 if figure == "used" or resource in amounts:
-                    labels = f'namespace="{namespace}",resource="{resource}"'
+                    labels = f'namespace="{_escaped(namespace)}",resource="{_escaped(resource)}"'
                     value = _base_unit(resource, amounts.get(resource, 0))
                     lines[figure].append(f"quotaward_elastic_quota_{figure}{{{labels}}} {value}\n")
         if index % SLICE == SLICE - 1:
@@ -32,6 +32,11 @@ async def quota_lines(ledger: Ledger) -> bytes:
             lines[figure]
         )
     return text.encode()
+
+
+def _escaped(label: str) -> str:
+    """A label's value as the text format wants it: a quota may name resources as it likes."""
+    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _base_unit(resource: str, amount: int) -> float | int:

@@ -5,6 +5,7 @@ object that was good before, the good one stays.
 """
 
 import asyncio
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ import watchfiles
 import yaml
 
 from app.observability import metrics
-from app.store.kinds import KINDS, PODS, Key, Kind
+from app.store.kinds import ELASTIC_QUOTAS, KINDS, PODS, Key, Kind
 from app.store.objects import ElasticQuotaObject, InvalidObject, elastic_quota_of
 from app.store.store import Store
 from policy.cluster import Cluster
@@ -55,31 +56,43 @@ class Manifest:
 class Folder:
     """What was read: the objects, the files that could not be read, and all that is wrong.
 
-    ``damaged`` holds the keys of objects that are there and cannot be used.
+    ``damaged`` holds the keys of objects that are there and cannot be used. ``is_there``: whether the folder is.
     """
 
     manifests: list[Manifest]
     damaged: set[tuple[str, Key]]
     unreadable: set[Path]
     problems: list[Problem]
+    is_there: bool
 
 
 def read(directory: Path) -> Folder:
     """Everything below a directory. Never raises: what is wrong is among the problems."""
-    folder = Folder([], set(), set(), [])
-    seen: dict[tuple[str, Key], Path] = {}
-    for file in sorted(path for path in directory.rglob("*") if path.suffix in SUFFIXES and path.is_file()):
+    folder = Folder([], set(), set(), [], directory.is_dir())
+    seen: dict[tuple[str, str | None, str], Path] = {}
+    for file in _files(directory):
         try:
             documents = list(_documents(file))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
             folder.unreadable.add(file)
             folder.problems.append(Problem(file, 0, f"cannot be read: {' '.join(str(error).split())}"))
             continue
         for number, document in documents:
             _take(folder, seen, file, number, document)
-    if not directory.is_dir():
+    if not folder.is_there:
         folder.problems.append(Problem(directory, 0, "is not a directory"))
     return folder
+
+
+def _files(directory: Path) -> list[Path]:
+    """Manifests below a directory, but not what is hidden: Kubernetes keeps the versions of a mounted map there."""
+    return sorted(
+        path
+        for path in directory.rglob("*")
+        if path.suffix in SUFFIXES
+        and not any(part.startswith(".") for part in path.relative_to(directory).parts)
+        and path.is_file()
+    )
 
 
 class ManifestSource:
@@ -104,6 +117,16 @@ class ManifestSource:
 
     async def follow(self) -> None:
         """Takes in the folder again after every change, until cancelled."""
+        while True:
+            try:
+                await self._watch()
+            except OSError as error:
+                log.warning("the folder cannot be watched", directory=str(self._directory), error=str(error))
+            await asyncio.sleep(0.5)
+
+    async def _watch(self) -> None:
+        """Watches the folder until another one stands in its place."""
+        watched = self._directory.stat().st_ino
         watching = False
         async for changes in watchfiles.awatch(
             self._directory, step=50, debounce=200, rust_timeout=500, yield_on_timeout=True
@@ -111,6 +134,8 @@ class ManifestSource:
             if changes or not watching:  # what changed before the watch stood is found by reading once more
                 self.apply(await asyncio.to_thread(read, self._directory))
             watching = True
+            if not self._directory.is_dir() or self._directory.stat().st_ino != watched:
+                return
 
     def apply(self, folder: Folder) -> None:
         """Makes the store true to what was read. An object whose manifest has not changed stays as it has become."""
@@ -119,7 +144,8 @@ class ManifestSource:
         metrics.MANIFEST_ERRORS.set(len(folder.problems))
         present = {(manifest.kind.plural, manifest.key): manifest for manifest in folder.manifests}
         for identity, before in list(self._applied.items()):
-            if identity in present or identity in folder.damaged or before.file in folder.unreadable:
+            kept = identity in folder.damaged or before.file in folder.unreadable or not folder.is_there
+            if identity in present or kept:
                 continue
             self._store.delete(before.kind, before.key)
             del self._applied[identity]
@@ -135,12 +161,18 @@ class ManifestSource:
 def _documents(file: Path) -> Iterator[tuple[int, Any]]:
     """The objects of a file with the number of their document; lists are taken apart."""
     with file.open(encoding="utf-8") as stream:
-        for number, document in enumerate(yaml.load_all(stream, Loader=yaml.CSafeLoader), start=1):
-            if isinstance(document, dict) and isinstance(document.get("items"), list):
-                for item in document["items"]:
-                    yield number, _item(item, document)
-            elif document is not None:
-                yield number, document
+        documents = [json.load(stream)] if file.suffix == ".json" else yaml.load_all(stream, Loader=yaml.CSafeLoader)
+        for number, document in enumerate(documents, start=1):
+            for item in _items(document):
+                yield number, item
+
+
+def _items(document: Any) -> Iterator[Any]:
+    if isinstance(document, dict) and isinstance(document.get("items"), list):
+        for item in document["items"]:
+            yield from _items(_item(item, document))
+    elif document is not None:
+        yield document
 
 
 def _item(item: Any, of: dict[str, Any]) -> Any:
@@ -151,15 +183,18 @@ def _item(item: Any, of: dict[str, Any]) -> Any:
     return item
 
 
-def _take(folder: Folder, seen: dict[tuple[str, Key], Path], file: Path, number: int, document: Any) -> None:
+def _take(
+    folder: Folder, seen: dict[tuple[str, str | None, str], Path], file: Path, number: int, document: Any
+) -> None:
     """Adds one object to what was read, or what is wrong with it."""
     if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
         folder.problems.append(Problem(file, number, "is not a Kubernetes object: apiVersion and kind are missing"))
         return
     kind = _KINDS.get((str(document["apiVersion"]), str(document["kind"])))
     if kind is None:
-        return  # an object that no rule reads
-    where = f"{kind.name} {_describe(document)}"
+        _report_version(folder, file, number, document)
+        return
+    where, readable = f"{kind.name} {_describe(document)}", True
     try:
         raw = msgspec.json.encode(_with_defaults(kind, document))
         obj = kind.decoder.decode(raw)
@@ -168,17 +203,30 @@ def _take(folder: Folder, seen: dict[tuple[str, Key], Path], file: Path, number:
         key = _key_of(kind, document)
         if key is not None:
             folder.damaged.add((kind.plural, key))
-        return
+        if kind is not ELASTIC_QUOTAS or key is None:
+            return
+        # A quota that cannot be read refuses everything; left out it would allow everything.
+        raw = msgspec.json.encode(_with_defaults(kind, {"metadata": document["metadata"], "spec": str(error)}))
+        obj, readable = kind.decoder.decode(raw), False
     key = kind.key(obj.metadata)
-    if (kind.plural, key) in seen:
-        folder.problems.append(Problem(file, number, f"{where}: stands already in {seen[kind.plural, key]}"))
+    name = kind.plural, obj.metadata.namespace, obj.metadata.name
+    if name in seen:
+        folder.problems.append(Problem(file, number, f"{where}: stands already in {seen[name]}"))
         return
-    seen[kind.plural, key] = file
-    for text in _faults(kind, obj):
+    seen[name] = file
+    for text in _faults(kind, obj) if readable else ():
         folder.problems.append(Problem(file, number, f"{where}: {text}"))
         folder.damaged.add((kind.plural, key))
     if (kind.plural, key) not in folder.damaged or isinstance(obj, ElasticQuotaObject):
         folder.manifests.append(Manifest(kind, key, file, raw, obj))
+
+
+def _report_version(folder: Folder, file: Path, number: int, document: dict[str, Any]) -> None:
+    """An object that no rule reads is left out, but not one of a version that we do not know."""
+    for kind in KINDS:
+        if kind.group and document["kind"] == kind.name and str(document["apiVersion"]).startswith(f"{kind.group}/"):
+            text = f"{kind.name} {_describe(document)}: apiVersion: must be {kind.api_version}"
+            folder.problems.append(Problem(file, number, text))
 
 
 def _faults(kind: Kind, obj: Any) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from policy.quantity import InvalidQuantity, Quantity, amount, to_milli
 from policy.reservation import PodName, Reservation
 from policy.resources import Resources
 
-ResourceList = dict[str, str | int | float]
+ResourceList = dict[str, str | int | float | None]
 
 PREEMPTIBLE = "quotaward.dev/preemptible"
 
@@ -168,18 +168,11 @@ class NodeObject(Struct, gc=False):
     status: NodeStatus | None = None
 
 
-class ElasticQuotaSpec(Struct, gc=False):
-    """An ElasticQuota's spec. Its fields are looked at one by one, so that a bad one is named and kept out."""
-
-    min: Any = None
-    max: Any = None
-
-
 class ElasticQuotaObject(Struct, gc=False):
-    """An ElasticQuota."""
+    """An ElasticQuota. Its spec is looked at field by field, so that a bad one is named, and refuses all."""
 
     metadata: Metadata
-    spec: ElasticQuotaSpec | None = None
+    spec: Any = None
 
 
 class BudgetSpec(Struct, gc=False):
@@ -298,11 +291,14 @@ def node_of(obj: NodeObject) -> Node:
 
 def elastic_quota_of(obj: ElasticQuotaObject) -> ElasticQuota:
     """The elastic quota as the rules see it; what cannot be read of it stands in its ``errors``."""
-    meta, spec = obj.metadata, obj.spec or ElasticQuotaSpec()
+    meta, spec = obj.metadata, {} if obj.spec is None else obj.spec
     namespace, created = meta.namespace or "", seconds(meta.creation_timestamp)
     errors: list[str] = []
-    least = _limits(spec.min, "spec.min", errors)
-    most = _limits(spec.max, "spec.max", errors)
+    if not isinstance(spec, dict):
+        errors.append(f"spec: must be a map with min and max, not {str(spec)[:80]!r}")
+        spec = {}
+    least = _limits(spec.get("min"), "spec.min", errors)
+    most = _limits(spec.get("max"), "spec.max", errors)
     if errors:
         return ElasticQuota(namespace, meta.name, created, errors=tuple(errors), readable=False)
     return elastic_quota(namespace, meta.name, created, least, most)
@@ -398,14 +394,14 @@ def _containers(
     return tuple(result)
 
 
-def _milli(quantities: Mapping[str, Quantity] | None, path: str) -> dict[str, int]:
+def _milli(quantities: Mapping[str, Quantity | None] | None, path: str) -> dict[str, int]:
     """Quantities in thousandths. Raises InvalidObject for one that cannot be read or is negative."""
     result: dict[str, int] = {}
     if not quantities:
         return result
     for resource, quantity in quantities.items():
         try:
-            value = to_milli(quantity)
+            value = 0 if quantity is None else to_milli(quantity)
         except InvalidQuantity as error:
             raise InvalidObject(f"{path}.{resource}", str(error)) from error
         if value < 0:
@@ -414,7 +410,7 @@ def _milli(quantities: Mapping[str, Quantity] | None, path: str) -> dict[str, in
     return result
 
 
-def _milli_or_none(quantities: Mapping[str, Quantity] | None, path: str) -> dict[str, int] | None:
+def _milli_or_none(quantities: Mapping[str, Quantity | None] | None, path: str) -> dict[str, int] | None:
     return None if quantities is None else _milli(quantities, path)
 
 

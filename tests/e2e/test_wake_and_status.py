@@ -13,7 +13,7 @@ from tests.controlplane.pod_watch import PodWatch
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward
 from tests.controlplane.scheduler import Scheduler, extender
-from tests.e2e.waiting import ensure_for, evicted, wait_for, was_woken
+from tests.e2e.waiting import ensure_for, evicted, wait_for, wait_for_quiet, was_woken
 
 LONG = bool(os.environ.get("QUOTAWARD_LONG"))
 
@@ -48,6 +48,7 @@ def test_one_free_place_does_not_wake_everybody_who_waits_for_it(cluster, quotaw
         wait_for(watch, bound=10)
         cluster.api.create_all(pods(waiting, namespace))
         wait_for(watch, bound=10, refused=waiting, timeout=240)
+        wait_for_quiet(quotaward)  # or the scheduler would try somebody by itself
         assert not watch.ever(was_woken)
         if freed_by == "a raised max":
             cluster.change_quota(namespace, max={"cpu": 11})
@@ -55,9 +56,9 @@ def test_one_free_place_does_not_wake_everybody_who_waits_for_it(cluster, quotaw
         else:
             cluster.api.delete("pods", "first-0", namespace)
             wait_until(lambda: watch.bound == 10 and len(watch.pods) == waiting + 9, "another has its place")
-        few = [1, 2, 3] if freed_by == "a raised max" else range(4)
-        ensure_for(3, lambda: _wake_ups(quotaward) in few, "as many are woken as have room")
         print(f"{freed_by}: {_wake_ups(quotaward):g} wake-ups for {waiting} waiting pods")
+        ensure_for(3, lambda: _wake_ups(quotaward) <= 3, "as many are woken as have room")
+        assert _wake_ups(quotaward) or freed_by == "a deleted pod"
 
 
 def test_status_tells_what_is_used_after_any_events_and_after_a_crash(cluster):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from tests.controlplane.objects import Object, condition, is_bound
 from tests.controlplane.pod_watch import PodWatch
 from tests.controlplane.processes import wait_until
+from tests.controlplane.quotaward import Quotaward
 
 OVER_MAX = "ElasticQuota max exceeded: cpu"
 NO_MORE_TO_BORROW = "ElasticQuota borrowing exhausted: cpu"
@@ -54,9 +55,22 @@ def bound(watch: PodWatch) -> set[str]:
     return {pod["metadata"]["name"] for pod in watch.pods if is_bound(pod)}
 
 
-def ensure_for(seconds: float, holds: Callable[[], object], what: str) -> None:
+def ensure_for(seconds: float, holds: Callable[[], object], what: str, every: float = 0.1) -> None:
     """Watch that something holds for a while: the time is what is under test."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         assert holds(), what
-        time.sleep(0.1)
+        time.sleep(every)
+
+
+def wait_for_quiet(quotaward: Quotaward, seconds: float = 3) -> None:
+    """Wait until no filter call has come for a while: the back-off of pods after a burst is over."""
+    calls, since = quotaward.requests("filter"), time.monotonic()
+
+    def quiet() -> bool:
+        nonlocal calls, since
+        if (now := quotaward.requests("filter")) != calls:
+            calls, since = now, time.monotonic()
+        return time.monotonic() - since >= seconds
+
+    wait_until(quiet, "no more filter calls", detail=lambda: f"{calls} calls until now")

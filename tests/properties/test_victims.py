@@ -15,6 +15,8 @@ from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota, elastic_quota
 from policy.node import Node
 from policy.pod import Pod, Unschedulable
+from policy.reservation import PodName, Reservation
+from policy.resources import total
 from policy.victims import NoPlan, Plan, plan, victims_on
 from tests.properties.world import one_of_each
 from tests.unit.given_nodes import labelled
@@ -289,8 +291,12 @@ def state_of(cluster: Cluster):
     accounts = {
         name: account for name, account in ledger.accounts.items() if account.quota or account.used or account.nominated
     }
-    sites = {name: (site.node, site.pods, site.used) for name, site in table._sites.items()}
-    counted = ledger.entries, accounts, ledger.pool, sites, set(table.expected), table.used.tolist(), table.names
+    sites = {
+        name: (site.node, site.pods, {resource: used for resource, used in site.used.items() if used})
+        for name, site in table._sites.items()
+    }
+    rows = {resource: table.used[:, column].tolist() for resource, column in table.columns.items()}
+    counted = ledger.entries, accounts, ledger.pool, sites, set(table.expected), rows, table.names
     known = cluster.pods, cluster.reservations, cluster._held, cluster.refused, cluster.unschedulable_since
     return deepcopy((counted, known))
 
@@ -329,7 +335,7 @@ def test_a_plan_keeps_to_the_rules_and_is_found_where_there_is_one(world):
         assert all(possible), "nobody had to go"
     elif result.reason in ("room", "waiting"):
         assert not all(possible)
-    else:
+    elif not world.strict:  # there what is lacking and what is refused may be told apart in more than one way
         assert not possible, f"{result} but {possible}"
 
 
@@ -343,8 +349,9 @@ def test_what_is_found_on_a_node_keeps_to_the_rules_and_is_found_where_there_is_
         smallest = next(by_hand.answers(node, elsewhere=False), None)
         if not world.preemptor.may_preempt or not smallest:
             assert result is None
+        elif result is None:
+            assert world.strict, f"nothing on {node.name}, but {smallest}"
         else:
-            assert result is not None, f"nothing on {node.name}, but {smallest}"
             assert {pod.node for pod in result.victims} == {node.name}
             check(by_hand, result)
 
@@ -369,3 +376,87 @@ def test_a_preview_changes_nothing(world, others):
     ]
     assert len(seen) == len(set(seen))
     assert state_of(cluster) == before
+
+
+# Rooms that are kept
+
+KEPT_FOR = ("a0", "a1", "b0", "b1")
+states = ({}, {"nominated_node": "n2"}, {"terminating": True}, {"node": "n1"}, {"node": "n1", "finished": True})
+sightings = one_of_each(
+    lambda uid, size, state: Pod(uid, uid[0], uid, size | {"pods": 1}, priority=int(uid[1]), **state),
+    KEPT_FOR,
+    SIZES[:1] + SIZES[4:5],
+    states,
+)
+reservations = one_of_each(
+    lambda uid, node: Reservation(f"for-{uid}", PodName(uid[0], uid, uid), node, (), 0.0), KEPT_FOR, NODES
+)
+
+ACTIONS = ("delete", "release", "ask", "expire")
+
+
+@given(
+    st.lists(
+        st.one_of(sightings, reservations, st.tuples(st.sampled_from(ACTIONS), st.sampled_from(KEPT_FOR))),
+        max_size=25,
+    )
+)
+def test_what_is_held_is_what_a_recount_says(events):
+    cluster, now = Cluster(settle_time=0), 0.0
+    quotas = elastic_quota("a", "q", 0.0, {"cpu": 1}, {}), elastic_quota("b", "q", 0.0, {"cpu": 3}, {})
+    for each in quotas:
+        cluster.upsert_quota(each)
+    for event in events:
+        now += 1
+        match event:
+            case Pod():
+                cluster.upsert_pod(event, now)
+            case Reservation():
+                cluster.upsert_reservation(event)
+            case ("delete", uid):
+                cluster.delete_pod(uid)
+            case ("release", uid):
+                cluster.delete_reservation(f"for-{uid}")
+            case ("ask", uid) if uid in cluster.pods and cluster.pods[uid].pending:
+                cluster.admit(cluster.pods[uid], now)
+            case _:
+                now += 60
+                cluster.tick(now)
+        for uid in KEPT_FOR:
+            assert (cluster.ledger.kind(uid), where_expected(cluster, uid)) == stands(cluster, uid)
+        assert_sums(cluster, {each.namespace: each for each in quotas})
+
+
+def where_expected(cluster: Cluster, uid: str) -> str:
+    placed = cluster.table.placed(uid)
+    return placed.site.name if placed else ""
+
+
+def stands(cluster: Cluster, uid: str) -> tuple[str | None, str]:
+    """How a pod has to stand in the ledger, and on which node in the table."""
+    pod = cluster.pods.get(uid)
+    held = next((each.node for each in cluster.reservations.values() if each.pod.uid == uid), "")
+    if pod is None or pod.finished:
+        return None, ""
+    if pod.node:
+        return "assigned", pod.node
+    node = "" if pod.terminating else held or pod.nominated_node
+    if uid in cluster.grants:
+        return "granted", node
+    return ("held" if held else "nominated") if node else None, node
+
+
+def assert_sums(cluster: Cluster, quotas: dict[str, ElasticQuota]) -> None:
+    ahead: dict[str, int] = {}
+    for namespace, quota in quotas.items():
+        of_kind = {
+            kind: [e.request for e in cluster.ledger.entries.values() if (e.namespace, e.kind) == (namespace, kind)]
+            for kind in ("assigned", "granted", "held", "nominated")
+        }
+        account = cluster.ledger.account(namespace)
+        used = total(of_kind["assigned"] + of_kind["granted"])
+        assert (account.used, account.held) == (used, total(of_kind["held"]))
+        assert total(account.nominated.values()) == total(of_kind["held"] + of_kind["nominated"])
+        within = all(used.get(resource, 0) <= least for resource, least in quota.min.items())
+        ahead = total([ahead, *of_kind["held"], *(of_kind["nominated"] if within else [])])
+    assert cluster.ledger.pool.nominated == ahead

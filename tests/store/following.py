@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,11 @@ async def until(condition: Callable[[], Any], what: str, within: float = 30) -> 
     while not condition():
         assert time.monotonic() < deadline, f"not within {within:g} s: {what}"
         await asyncio.sleep(0.01)
+
+
+def in_loop(call: Callable[..., Any], *arguments: Any, **named: Any) -> Awaitable[Any]:
+    """A call of the API in a thread, so that the loop goes on meanwhile."""
+    return asyncio.to_thread(call, *arguments, **named)
 
 
 class RecordingClient(KubeClient):

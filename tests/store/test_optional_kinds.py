@@ -10,8 +10,7 @@ from app.observability import metrics
 from app.store.kinds import ELASTIC_QUOTAS, NODES
 from tests.controlplane.objects import Object
 from tests.controlplane.processes import wait_until
-from tests.store.following import connected, following, running
-from tests.store.test_reflector import in_loop
+from tests.store.following import connected, following, in_loop, running
 
 GROUP = "store.quotaward.dev"
 LOOSE = replace(ELASTIC_QUOTAS, api_version=f"{GROUP}/v1")
@@ -115,7 +114,6 @@ def test_an_object_that_cannot_be_decoded_stops_nothing_and_what_was_known_of_it
     asyncio.run(scenario())
 
 
-@pytest.mark.xfail(strict=True, reason="the namespace has no quota at all in place of one that refuses")
 def test_a_quota_that_could_never_be_decoded_refuses_everything(quotas, kubeconfig):
     quotas.install()
     quotas.put("never-good", "text")

@@ -4,8 +4,6 @@ import asyncio
 from collections import Counter
 from dataclasses import replace
 
-import pytest
-
 from app.kube import reflector
 from app.observability import metrics
 from app.sources import kubernetes
@@ -14,7 +12,7 @@ from app.store.store import Store
 from policy.cluster import Cluster
 from tests.controlplane.objects import pod, pods
 from tests.controlplane.processes import wait_until
-from tests.store.following import RecordingClient, connected, following, running, until
+from tests.store.following import RecordingClient, connected, following, in_loop, running, until
 
 
 def restarts(reason):
@@ -23,11 +21,6 @@ def restarts(reason):
 
 def names(count, prefix="pod"):
     return {f"{prefix}-{number}" for number in range(count)}
-
-
-def in_loop(call, *arguments, **named):
-    """A call of the API in a thread, so that the loop goes on meanwhile."""
-    return asyncio.to_thread(call, *arguments, **named)
 
 
 def test_a_list_of_many_pages_is_taken_in_as_a_whole(cluster, namespace, kubeconfig, monkeypatch):
@@ -159,7 +152,6 @@ def test_a_connection_that_has_gone_silent_is_given_up(cluster, namespace, kubec
     asyncio.run(scenario())
 
 
-@pytest.mark.xfail(strict=True, reason="each new watch is taken for a success, so patience never ends")
 def test_an_api_server_that_has_lost_its_history_is_listed_again(cluster, namespace, kubeconfig, monkeypatch):
     monkeypatch.setattr(reflector, "IDLE_TIMEOUT", 0.3)
     cluster.api.create(pod("p", namespace))

@@ -70,7 +70,7 @@ def test_a_pod_gone_that_is_named_twice_frees_its_room_once():
 
 
 def test_amounts_that_no_row_can_hold_are_as_good_as_the_largest():
-    beyond = 1000 * LARGEST  # cores in thousandths
+    beyond = LARGEST // 100  # cores, so that it is too much in thousandths
     table = table_of(node("n1", size={"cpu": LARGEST}), node("n2", size={"cpu": LARGEST}))
     table.add(pod("a", request={"cpu": LARGEST}, node="n1"))
     table.add(pod("b", request={"cpu": LARGEST}, node="n1"))

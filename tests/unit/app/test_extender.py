@@ -206,7 +206,6 @@ def test_what_cannot_be_decided_right_after_a_start_has_to_be_asked_again():
     assert "not settled" in answer.json()["detail"]
 
 
-@pytest.mark.xfail(strict=True, reason="even when observing, what is not settled is answered with 503")
 def test_observing_keeps_nobody_waiting_right_after_a_start():
     client = client_of(unsettled(), observe=True)
     assert client.ask("filter", filtering(pod("p")))["NodeNames"] == ["n1", "n2"]

@@ -108,7 +108,6 @@ def test_what_another_file_takes_over_goes_on(edited):
     assert edited.most() == 9000
 
 
-@pytest.mark.xfail(strict=True, reason="a folder that is gone empties the store: every quota is lifted")
 def test_a_folder_that_is_gone_for_a_moment_lifts_no_quota(edited):
     shutil.rmtree(edited.folder.path)
     edited.source.apply(read(edited.folder.path))
@@ -193,7 +192,6 @@ def test_a_file_in_a_new_directory_is_noticed_and_so_is_what_happens_there_later
     asyncio.run(scenario())
 
 
-@pytest.mark.xfail(strict=True, reason="the folder that was moved away is still the one that is watched")
 def test_a_folder_that_was_replaced_by_another_is_followed(good):
     async def scenario():
         async with Watching(good) as watching:

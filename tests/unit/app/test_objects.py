@@ -75,7 +75,6 @@ def test_large_numbers_are_kept_exactly():
     assert as_node(node(memory=str(limit))).allocatable == {"memory": limit}
 
 
-@pytest.mark.xfail(strict=True, reason="the whole pod is refused; to Kubernetes a quantity of null is zero")
 def test_a_quantity_of_null_is_zero():
     assert as_pod(pod("p", requests={"cpu": None})).request == {"pods": 1}
 

@@ -63,7 +63,6 @@ def test_the_explanation_says_who_is_to_go(store):
     assert client_of(store).get("/api/v1/pods/b/p").json()["outlook"] == "to be evicted for it on node n1: a/r5"
 
 
-@pytest.mark.xfail(strict=True, reason="all pods are looked at in one go, and filter waits meanwhile")
 def test_filter_is_answered_between_the_pods_of_a_preview(store, monkeypatch):
     """Counted in turns of the loop: where there are many nodes, one pod alone takes long."""
     pods = 50

@@ -98,7 +98,6 @@ def test_prometheus_is_told_the_format():
 
 
 @pytest.mark.parametrize("resource", ['x"} 1\nquotaward_elastic_quota_max{namespace="a', 'quoted"', "line\nfeed"])
-@pytest.mark.xfail(strict=True, reason="names of resources, which a quota may choose, are not escaped")
 def test_a_resource_of_any_name_leaves_the_page_readable(resource):
     found = samples(quota("a", max={resource: 1, "cpu": 2}))
     assert value(found, "quotaward_elastic_quota_max", namespace="a", resource=resource) == 1

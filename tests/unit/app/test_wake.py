@@ -145,7 +145,6 @@ def test_a_failed_write_is_tried_again_after_the_pause_at_the_latest(full):
     assert full.look() == ["w0", "w1", "w2"]
 
 
-@pytest.mark.xfail(strict=True, reason="where nothing else changes it waits for the whole pause")
 def test_a_failed_write_is_tried_again_within_two_seconds(full):
     full.recorder.failures = 3
     full.see(most(3))
