@@ -110,6 +110,7 @@ class Cluster:
 
     def delete_node(self, name: str) -> None:
         """Removes a node; one that is not known is no error."""
+        self._relevant += 1
         self.table.delete_node(name)
 
     def upsert_budget(self, budget: Budget) -> None:
@@ -120,10 +121,13 @@ class Cluster:
 
     def delete_budget(self, namespace: str, name: str) -> None:
         """Removes a disruption budget; one that is not known is no error."""
-        self.budgets.pop((namespace, name), None)
+        if self.budgets.pop((namespace, name), None) is not None:
+            self._relevant += 1
 
     def upsert_reservation(self, reservation: Reservation) -> None:
         """Keeps room for a pod from now on."""
+        if self.reservations.get(reservation.name) == reservation:
+            return
         self.delete_reservation(reservation.name)
         self.reservations[reservation.name] = reservation
         self._held[reservation.pod.uid] = reservation
@@ -133,8 +137,13 @@ class Cluster:
         """Keeps that room no longer; a reservation that is not known is no error."""
         reservation = self.reservations.pop(name, None)
         if reservation is not None and self._held.get(reservation.pod.uid) is reservation:
-            del self._held[reservation.pod.uid]
-            self._stand_again(reservation.pod.uid)
+            uid = reservation.pod.uid
+            others = (other for other in self.reservations.values() if other.pod.uid == uid)
+            if (other := next(others, None)) is not None:
+                self._held[uid] = other
+            else:
+                del self._held[uid]
+            self._stand_again(uid)
 
     def upsert_quota(self, quota: ElasticQuota) -> None:
         """Adds or changes an elastic quota. What cannot be read leaves the last good spec of the object in force."""

@@ -105,10 +105,12 @@ class Ledger:
         before = self.entries.get(pod.uid)
         if before == entry:
             return
+        lent = self.account(pod.namespace).nominated_in_pool
         if before is not None:
             self._take_out(pod.uid)
             self.eased += _eases(before, entry)
         self.put_back(pod.uid, entry)
+        self.eased += _is_lighter(self.account(pod.namespace).nominated_in_pool, lent)
 
     def remove(self, uid: str) -> Entry | None:
         """Takes a pod out; how it stood, or None if it did not stand in the ledger."""
@@ -211,17 +213,19 @@ class Ledger:
         """
         if not account.nominated and not account.nominated_in_pool:
             return
-        before = account.nominated_in_pool
-        subtract(self.pool.nominated, before)
+        subtract(self.pool.nominated, account.nominated_in_pool)
         counts = account.quota is not None and not account.over_min
         account.nominated_in_pool = total(account.nominated.values()) if counts else dict(account.held)
         add(self.pool.nominated, account.nominated_in_pool)
-        self.eased += any(account.nominated_in_pool.get(resource, 0) < value for resource, value in before.items())
+
+
+def _is_lighter(after: Resources, before: Resources) -> bool:
+    return any(after.get(resource, 0) < value for resource, value in before.items())
 
 
 def _eases(before: Entry, after: Entry) -> bool:
     """Whether a pod that stands as ``after`` may leave room that it did not leave as ``before``."""
-    lighter = any(after.request.get(resource, 0) < value for resource, value in before.request.items())
+    lighter = _is_lighter(after.request, before.request)
     evictable = before.pinned and not after.pinned
     waits = ("nominated", "held")
     yields = after.kind in waits and (before.kind not in waits or after.priority < before.priority)

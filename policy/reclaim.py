@@ -29,7 +29,7 @@ class Shape:
     preemptible: bool
 
 
-def shape_of(pod: Pod, table: NodeTable | None = None) -> Shape:
+def shape_of(pod: Pod, table: NodeTable) -> Shape:
     """The shape of a pod. Its labels matter only where pods are spread, or kept near or apart.
 
     Pods in the table may keep others away that make no demands themselves.
@@ -73,7 +73,7 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
     planned: list[Reservation] = []
     hopeless: dict[Shape, NoPlan] = {}
     for pod in pods:
-        shape = shape_of(pod)
+        shape = shape_of(pod, cluster.table)
         result = hopeless.get(shape) or _plan_after(cluster, pod, planned)
         if isinstance(result, Plan):
             planned.append(reservation_of(result, 0.0))

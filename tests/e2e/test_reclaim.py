@@ -265,7 +265,7 @@ def test_all_owners_that_come_back_at_once_get_their_min_at_the_price_of_just_as
         cluster.api.create_all([each for namespace in owners for each in pods(lent, namespace)])
         created = time.monotonic()
         for each in owning:
-            wait_until(lambda each=each: len(bound(each)) == lent, "an owner has its min", 150)
+            wait_for(each, bound=lent, timeout=150)
         took = time.monotonic() - since
         print(f"{wanted} pods created in {created - since:.1f} s; all owners had their min after {took:.1f} s")
         for each in borrowing:

@@ -16,15 +16,18 @@ from tests.properties.world import PENDING, limits, pods
 
 NAMES = [(f"{namespace}{number}", namespace, f"{namespace}{number}") for namespace in "ab" for number in range(4)]
 QUICK = SHORTEST / 2.5  # a binding takes less than twice this
+arriving = pods(NAMES, (PENDING, {"nominated_node": "n1"}))
 
 
 class SchedulerMachine(RuleBasedStateMachine):
-    @initialize(strict=st.booleans(), bounds=st.tuples(limits, limits, limits, limits))
-    def begin(self, strict, bounds):
+    @initialize(strict=st.booleans(), bounds=st.tuples(*[limits] * 4), first=st.lists(arriving, min_size=4, max_size=8))
+    def begin(self, strict, bounds, first):
         self.rules = Rules(strict_borrowing=strict)
         self.quotas = [elastic_quota("a", "x", 0, *bounds[:2]), elastic_quota("b", "x", 0, *bounds[2:])]
-        self.pods, self.bindings, self.now, self.version = {}, {}, 0.0, 0
+        self.pods, self.bindings, self.conditions, self.now, self.version = {}, {}, {}, 0.0, 0
         self.take_over()
+        for pod in first:
+            self.create(pod)
 
     def write(self, pod):
         """The API server takes a change, and the watch shows it."""
@@ -32,26 +35,32 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.pods[pod.uid] = replace(pod, version=self.version)
         self.cluster.upsert_pod(self.pods[pod.uid], self.now)
 
-    def waiting(self):
-        return [pod for pod in self.pods.values() if pod.pending and pod.uid not in self.bindings]
-
-    @rule(pod=pods(NAMES, (PENDING, {"nominated_node": "n1"})))
+    @rule(pod=arriving)
     def create(self, pod):
         if pod.uid not in self.pods:
-            self.write(replace(pod, unschedulable=None))
+            self.write(pod)
 
-    @precondition(lambda self: self.waiting())
-    @rule(choice=st.integers(0, 7), says=st.booleans())
-    def attempt(self, choice, says):
-        pod = self.waiting()[choice % len(self.waiting())]
-        try:
-            refused = self.cluster.admit(pod, self.now)
-        except Unsettled:
-            return
-        if refused is None:
-            self.bindings[pod.uid] = self.now
-        elif says:
-            self.write(replace(pod, unschedulable=Unschedulable("Unschedulable", f"1 {refused.message}.")))
+    @rule(most=st.integers(1, 8))
+    def schedule(self, most):
+        """One attempt for each pod that waits. What is said of a refused one is written a little later."""
+        waiting = [pod for pod in self.pods.values() if pod.pending and pod.uid not in self.bindings]
+        for pod in sorted(waiting, key=lambda pod: -pod.priority)[:most]:
+            try:
+                refused = self.cluster.admit(pod, self.now)
+            except Unsettled:
+                continue
+            if refused is None:
+                self.bindings[pod.uid] = self.now
+            else:
+                self.conditions[pod.uid] = Unschedulable("Unschedulable", f"1 {refused.message}.")
+
+    @precondition(lambda self: self.conditions)
+    @rule()
+    def write_conditions(self):
+        for uid, condition in self.conditions.items():
+            if uid in self.pods and self.pods[uid].pending:
+                self.write(replace(self.pods[uid], unschedulable=condition))
+        self.conditions = {}
 
     @precondition(lambda self: self.bindings)
     @rule(choice=st.integers(0, 7), succeeds=st.sampled_from((True, True, False)))

@@ -6,9 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policy.cluster import Cluster
+from policy.elastic_quota import BORROWING, MAX
 from policy.waking import to_wake
 from tests.properties.world import NAMESPACES, PENDING, clusters, quotas
+from tests.unit.given import refused_for
 
+REFUSED = (None, refused_for(MAX), refused_for(MAX), refused_for(BORROWING))
+PENDING_OR_NOMINATED = (PENDING, PENDING, {"nominated_node": "n2"}, {"node": "n1"}, {"terminating": True})
 PENDING_OR_RUNNING = (PENDING, PENDING, {"node": "n1"}, {"terminating": True})
 
 
@@ -18,7 +22,7 @@ def picture(cluster: Cluster) -> tuple:
     return deepcopy((ledger.entries, ledger.accounts, ledger.pool, cluster.eased, len(cluster.grants), cluster.refused))
 
 
-@given(clusters(), st.booleans())
+@given(clusters(PENDING_OR_NOMINATED, REFUSED), st.booleans())
 def test_looking_for_whom_to_wake_changes_nothing(cluster, starting):
     if starting:
         cluster.suspect_pending(now=1)
@@ -28,7 +32,7 @@ def test_looking_for_whom_to_wake_changes_nothing(cluster, starting):
     assert to_wake(cluster) == chosen
 
 
-@given(clusters(), st.booleans(), quotas(*NAMESPACES))
+@given(clusters(PENDING_OR_NOMINATED, REFUSED), st.booleans(), quotas(*NAMESPACES))
 def test_all_who_are_woken_pass_one_after_the_other(cluster, starting, changed):
     if starting:
         cluster.suspect_pending(now=1)
@@ -39,7 +43,7 @@ def test_all_who_are_woken_pass_one_after_the_other(cluster, starting, changed):
         assert cluster.admit(pod, now=1) is None
 
 
-@given(clusters(PENDING_OR_RUNNING), quotas(*NAMESPACES))
+@given(clusters(PENDING_OR_RUNNING, REFUSED), quotas(*NAMESPACES))
 def test_nobody_who_fits_beside_them_is_left_out(cluster, changed):
     cluster.upsert_quota(changed)
     chosen = to_wake(cluster)
@@ -49,7 +53,7 @@ def test_nobody_who_fits_beside_them_is_left_out(cluster, changed):
         assert pod.uid in cluster.grants or pod.terminating or cluster.check(pod) is not None
 
 
-@given(clusters(PENDING_OR_RUNNING))
+@given(clusters(PENDING_OR_RUNNING, REFUSED))
 def test_the_more_important_are_woken_first(cluster):
     chosen = to_wake(cluster)
     assert chosen == sorted(chosen, key=lambda pod: (-pod.priority, pod.created))

@@ -40,7 +40,7 @@ REQUESTS = [
 ]
 STANDINGS = tuple({"priority": priority, "preemptible": may} for may in (True, True, False) for priority in range(3))
 
-BOUNDS = (None, None, 0, 1, 2, 3, 4, 6, 8, 12)
+BOUNDS = (None, None, 0, 1, 2, 3, 4, 5, 6, 9)
 
 
 @st.composite
@@ -53,7 +53,11 @@ def one_of_each(draw: st.DrawFn, make: Callable, *options: Sequence) -> Any:
     return make(*picked)
 
 
-def pods(names: Sequence[tuple[str, str, str]], states: Sequence[dict] = STATES) -> st.SearchStrategy[Pod]:
+def pods(
+    names: Sequence[tuple[str, str, str]],
+    states: Sequence[dict] = STATES,
+    conditions: Sequence[Unschedulable | None] = CONDITIONS,
+) -> st.SearchStrategy[Pod]:
     """Pods of these UIDs, namespaces and names, in all states that the API server can show them in."""
 
     def make(
@@ -62,7 +66,7 @@ def pods(names: Sequence[tuple[str, str, str]], states: Sequence[dict] = STATES)
         created, version = rest
         return Pod(*identity, request, **state, **standing, unschedulable=said, created=float(created), version=version)
 
-    return one_of_each(make, REQUESTS, names, states, STANDINGS, CONDITIONS, range(3), range(7))
+    return one_of_each(make, REQUESTS, names, states, STANDINGS, conditions, range(3), range(7))
 
 
 def _limits(*bounds: int | None) -> dict[str, int]:
@@ -97,16 +101,17 @@ def unreadable_quotas(*namespaces: str) -> st.SearchStrategy[ElasticQuota]:
 
 
 @st.composite
-def clusters(draw: st.DrawFn, states: Sequence[dict] = STATES) -> Cluster:
-    """A cluster with up to a dozen pods, some of them granted, under quotas of any kind; c may have none."""
+def clusters(
+    draw: st.DrawFn, states: Sequence[dict] = STATES, conditions: Sequence[Unschedulable | None] = CONDITIONS
+) -> Cluster:
+    """A crowded cluster: up to a dozen pods, some of them granted, under quotas of any kind; c may have none."""
     cluster = Cluster(Rules(strict_borrowing=draw(st.booleans())), settle_time=0)
     for quota in [draw(quotas("a")), draw(quotas("b")), *draw(st.lists(quotas(*NAMESPACES), max_size=2))]:
         cluster.upsert_quota(quota)
-    names = [
-        (f"{namespace}{number}", namespace, f"{namespace}{number}") for namespace in NAMESPACES for number in range(5)
-    ]
-    for pod, asked in draw(st.lists(st.tuples(pods(names, states), st.booleans()), max_size=12)):
+    names = [(f"{namespace}{number}", namespace, f"{namespace}{number}") for namespace in "aabc" for number in range(4)]
+    asked = st.tuples(pods(names, states, conditions), st.booleans())
+    for pod, is_asked in draw(st.lists(asked, min_size=4, max_size=12)):
         cluster.upsert_pod(pod, now=0)
-        if asked and pod.pending:
+        if is_asked and pod.pending:
             cluster.admit(pod, now=0)
     return cluster
