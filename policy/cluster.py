@@ -15,11 +15,13 @@ from policy.ledger import Ledger
 from policy.node import Node
 from policy.node_table import NodeTable
 from policy.pod import Pod
-from policy.reservation import Reservation
+from policy.reservation import HELD_TEXT, Reservation
 from policy.verdict import Refusal, Verdict
 
 GRANT_LIFETIME = 30.0
 SETTLE_TIME = 3.0
+UNANSWERED = "failed filter with extender"
+"""What kube-scheduler writes into a pod's condition when filter did not answer with 200."""
 UNSCHEDULABLE = "Unschedulable"
 """The reason of a pod's condition when the scheduler tried, and found no node; other reasons are errors or gates."""
 
@@ -185,20 +187,37 @@ class Cluster:
     @property
     def going(self) -> frozenset[str]:
         """UIDs of pods whose room is coming: they are terminating, or a reservation names them as victims."""
-        victims = {victim.uid for reservation in self.reservations.values() for victim in reservation.victims}
+        in_force = (reservation for reservation in self.reservations.values() if self.is_in_force(reservation))
+        victims = {victim.uid for reservation in in_force for victim in reservation.victims}
         return frozenset(self._terminating | (victims & self.pods.keys()))
+
+    def is_in_force(self, reservation: Reservation) -> bool:
+        """Whether the pod that room is kept for still waits for it."""
+        pod = self.pods.get(reservation.pod.uid)
+        return pod is not None and pod.pending and not pod.terminating
+
+    def is_kept_out(self, pod: Pod) -> bool:
+        """Whether the pod was refused for the sake of others that room is kept for, and still has no room elsewhere."""
+        if pod.unschedulable is None or HELD_TEXT not in pod.unschedulable.message:
+            return False
+        held = self.nodes_held_from(pod)
+        return all(self.table.names[row] in held for row in fit.fits(self.table, pod).nonzero()[0])
+
+    def is_held_for(self, uid: str) -> bool:
+        """Whether room is kept for the pod."""
+        return uid in self._held
 
     def nodes_held_from(self, pod: Pod) -> set[str]:
         """Nodes where the pod would take room that is kept for another of the same or higher priority."""
-        going = self.going if self.reservations else frozenset()
-        held = set()
-        for reservation in self.reservations.values():
-            other = self.pods.get(reservation.pod.uid)
-            if other is None or not other.pending or other.uid == pod.uid or other.priority < pod.priority:
-                continue
-            if fit.lacking_on(self.table, pod, reservation.node, going):
-                held.add(reservation.node)
-        return held
+        nodes = {
+            reservation.node
+            for reservation in self.reservations.values()
+            if reservation.pod.uid != pod.uid
+            and self.is_in_force(reservation)
+            and self.pods[reservation.pod.uid].priority >= pod.priority
+        }
+        going = self.going if nodes else frozenset()
+        return {node for node in nodes if fit.lacking_on(self.table, pod, node, going)}
 
     @property
     def relevant(self) -> int:
@@ -225,6 +244,8 @@ class Cluster:
         known = self.pods.get(pod.uid)
         if known is not None and known.assigned:
             return None  # the scheduler's picture is older than ours
+        if known is not None and known.version > pod.version:
+            pod = known
         if self._somebody_else_granted and now - self._asked_at > self._settle_time > 0:
             self.suspect_pending(now)
         self._somebody_else_granted, self._asked_at = False, now
@@ -246,9 +267,7 @@ class Cluster:
 
     def grant(self, pod: Pod, now: float) -> None:
         """Counts a pod as admitted, whatever the rules say of it."""
-        known = self.pods.get(pod.uid)
-        newest = known if known is not None and known.version > pod.version else pod
-        self.grants.give(newest, now, self._grant_lifetime)
+        self.grants.give(pod, now, self._grant_lifetime)
         self.ledger.enter("granted", pod)
 
     def withdraw(self, uid: str) -> None:
@@ -302,7 +321,7 @@ class Cluster:
 
     def _upsert_pending(self, pod: Pod, before: Pod | None) -> None:
         if pod.uid in self.grants:
-            if self.grants.came_to_nothing(pod) and not _refused_by_us(pod):
+            if self.grants.came_to_nothing(pod) and not _not_let_through(pod):
                 self.grants.release(pod.uid)
                 self.restore_pending(pod.uid)
             elif self.grants.is_older(pod):
@@ -320,6 +339,8 @@ class Cluster:
             self._settled_at = now + self._settle_time  # where one came from there may be more
         elif before is not None and before.pending and pod.uid not in self.grants:
             self._somebody_else_granted = True
+        if pod.uid in self._held:
+            self.ledger.eased += 1  # what was kept for it is free, if it went elsewhere
         self.grants.forget(pod.uid)
         self.ledger.enter("assigned", pod)
 
@@ -366,8 +387,16 @@ class Cluster:
 
 
 def _refused_by_us(pod: Pod) -> bool:
-    """Whether the scheduler last said of a pod that one of our rules refuses it.
+    """Whether the scheduler last said of a pod that one of our rules refuses it."""
+    if pod.unschedulable is None:
+        return False
+    message = pod.unschedulable.message
+    return elastic_quota.refused_by(message) is not None or HELD_TEXT in message
 
-    That never tells of a grant, however late it is seen: the refusal itself would have taken the grant back.
+
+def _not_let_through(pod: Pod) -> bool:
+    """Whether the scheduler last said of a pod that filter refused it, or did not answer.
+
+    That never tells of a grant, however late it is seen: a refusal takes the grant back itself, an error gives none.
     """
-    return pod.unschedulable is not None and elastic_quota.refused_by(pod.unschedulable.message) is not None
+    return _refused_by_us(pod) or (pod.unschedulable is not None and UNANSWERED in pod.unschedulable.message)

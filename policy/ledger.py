@@ -214,8 +214,11 @@ class Ledger:
         if not account.nominated and not account.nominated_in_pool:
             return
         subtract(self.pool.nominated, account.nominated_in_pool)
-        counts = account.quota is not None and not account.over_min
-        account.nominated_in_pool = total(account.nominated.values()) if counts else dict(account.held)
+        if account.quota is None:
+            lent: Resources = NOTHING
+        else:
+            lent = dict(account.held) if account.over_min else total(account.nominated.values())
+        account.nominated_in_pool = lent
         add(self.pool.nominated, account.nominated_in_pool)
 
 

@@ -35,7 +35,7 @@ def shape_of(pod: Pod, table: NodeTable) -> Shape:
     Pods in the table may keep others away that make no demands themselves.
     """
     constraints = pod.constraints
-    kept_away = table is not None and any(True for _ in table.kept_away_by(pod.namespace))
+    kept_away = any(True for _ in table.kept_away_by(pod.namespace))
     by_labels = constraints.affinity or constraints.anti_affinity or constraints.spread or kept_away
     return Shape(
         pod.namespace,
@@ -51,7 +51,8 @@ def shape_of(pod: Pod, table: NodeTable) -> Shape:
 def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
     """The pods that the scheduler has found no place for since ``delay`` seconds, by priority and then creation.
 
-    Without those that room is kept for, that were admitted meanwhile, or that are on their way out.
+    Without those that room is kept for, that were admitted meanwhile, or that are on their way out; and without those
+    that no quota says anything about, for whom the scheduler's own preemption does all there is to do.
     """
     reserved_for = {reservation.pod.uid for reservation in cluster.reservations.values()}
     pods = [
@@ -60,7 +61,7 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
         if now - since >= delay and uid not in reserved_for and uid not in cluster.grants
     ]
     return sorted(
-        (pod for pod in pods if not pod.terminating),
+        (pod for pod in pods if not pod.terminating and pod.namespace in cluster.quotas),
         key=lambda pod: (-pod.priority, pod.created, pod.namespace, pod.name),
     )
 
@@ -84,6 +85,7 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
 
 def _plan_after(cluster: Cluster, pod: Pod, planned: Iterable[Reservation]) -> Plan | NoPlan:
     assumed = [reservation for reservation in planned if reservation.name not in cluster.reservations]
+    eased = cluster.ledger.eased
     for reservation in assumed:
         cluster.upsert_reservation(reservation)
     try:
@@ -91,6 +93,21 @@ def _plan_after(cluster: Cluster, pod: Pod, planned: Iterable[Reservation]) -> P
     finally:
         for reservation in assumed:
             cluster.delete_reservation(reservation.name)
+        cluster.ledger.eased = eased  # only looked at
+
+
+def still_planned(cluster: Cluster, reservation: Reservation, staying: Iterable[Pod]) -> bool:
+    """Whether a plan made anew would take the same pods from the same node: those of the victims that have not gone."""
+    pod, eased = cluster.pods[reservation.pod.uid], cluster.ledger.eased
+    cluster.delete_reservation(reservation.name)
+    try:
+        plan = victims.plan(cluster, pod)
+    finally:
+        cluster.upsert_reservation(reservation)
+        cluster.ledger.eased = eased  # only looked at
+    if isinstance(plan, NoPlan) or plan.node != reservation.node:
+        return False
+    return {victim.uid for victim in staying} <= {victim.uid for victim in plan.victims}
 
 
 def outlook(cluster: Cluster, pod: Pod) -> str:
@@ -98,7 +115,7 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
     for reservation in cluster.reservations.values():
         if reservation.pod.uid == pod.uid and pod.pending:
             return _progress(cluster, reservation)
-    if pod.uid not in cluster.unschedulable_since or pod.uid in cluster.grants:
+    if pod.uid not in cluster.unschedulable_since or pod.uid in cluster.grants or pod.namespace not in cluster.quotas:
         return ""
     result = victims.plan(cluster, pod)
     if isinstance(result, NoPlan):
@@ -106,14 +123,21 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
     return f"to be evicted for it on node {result.node}: {_names(result.victims)}"
 
 
-def _progress(cluster: Cluster, reservation: Reservation) -> str:
+def protected_victims(cluster: Cluster, reservation: Reservation) -> list[Pod]:
+    """The victims that still have to go, and that a disruption budget does not let go now; none once all is over."""
+    if not cluster.is_in_force(reservation):
+        return []
     there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
     staying = [victim for victim in there if not victim.terminating]
     protected = disruption.violating(staying, cluster.budgets.values())
+    return [victim for victim in staying if victim.uid in protected]
+
+
+def _progress(cluster: Cluster, reservation: Reservation) -> str:
+    there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
     where = f"room is being made on node {reservation.node}"
-    if protected:
-        names = _names([victim for victim in staying if victim.uid in protected])
-        return f"{where}, but a disruption budget does not let go now: {names}"
+    if protected := protected_victims(cluster, reservation):
+        return f"{where}, but a disruption budget does not let go now: {_names(protected)}"
     if there:
         return f"{where}; on their way out: {_names(there)}"
     return f"room was made on node {reservation.node}; the scheduler has to bind it there"

@@ -1,15 +1,15 @@
 """Room that is kept for somebody: from the first eviction until the pod it is for has been bound, or is given up.
 
 Victims go at different times, and what they leave behind would be taken by the next who asks. So what a plan frees
-is held for its preemptor, in its quota, in the pool and on the node. Spec of the seed: a nomination alone is no lock,
-since the scheduler erases it with every failed attempt of the pod.
+is held for its preemptor, in its quota, in the pool and on the node. A nominated node alone is no lock: kube-scheduler
+erases it with every failed attempt of the pod.
 """
 
 from dataclasses import dataclass
 
 RECLAIM = "Reclaim"
 HELD = "node-held"
-TEXT = "node(s) held for a pod that is being given room"
+HELD_TEXT = "node(s) held for a pod that is being given room"
 
 
 @dataclass(frozen=True, slots=True)

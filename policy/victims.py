@@ -119,19 +119,23 @@ def _may_opt_out(ledger: Ledger, victim: Pod) -> bool:
     return all(account.pinned.get(r, 0) <= least.get(r, 0) for r in victim.request if r in ledger.pool.min)
 
 
-def victims_on(cluster: Cluster, pod: Pod, node: str, *, respect_budgets: bool = False) -> Plan | None:
-    """The victims on one node with whom gone the pod may run there; None if nobody on it helps, or nobody need go.
+def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budgets: bool = False) -> list[Plan]:
+    """For each node where that helps, the victims on it with whom gone the pod may run there.
 
-    For the scheduler's own preemption, which evicts on the node alone. With ``respect_budgets`` nobody goes whose
-    eviction would violate a disruption budget.
+    For the scheduler's own preemption, which evicts on one node alone. Nobody, where room is coming already: asked
+    twice, nobody goes twice. With ``respect_budgets`` nobody goes whose eviction would violate a disruption budget.
     """
-    if not pod.may_preempt or fit.undecidable(pod):
-        return None
+    if not pod.may_preempt or fit.undecidable(pod) or cluster.is_held_for(pod.uid):
+        return []
+    plans = []
     with _trial(cluster, pod) as trial:
-        found = trial.search(node, elsewhere=False)
-    if found is None or not found.plan.victims or (respect_budgets and found.plan.violations):
-        return None
-    return found.plan
+        if trial.node_where_room_is_coming() and trial.admitted():
+            return []
+        for node in nodes:
+            found = trial.search(node, elsewhere=False)
+            if found is not None and found.plan.victims and not (respect_budgets and found.plan.violations):
+                plans.append(found.plan)
+    return plans
 
 
 def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:  # noqa: PLR0911 - one answer each
@@ -149,7 +153,7 @@ def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:  # noqa: PLR0911 - one an
     if cluster.check(pod) is None and fit.fits(cluster.table, pod).any():
         return NoPlan("room", "a node has room for it")
     with _trial(cluster, pod) as trial:
-        roomy = trial.roomy_node(suitable)
+        roomy = trial.roomy_node()
         if roomy and trial.admitted():
             return NoPlan("waiting", "there will be room when pods that are going are gone")
         nodes = [roomy] if roomy else trial.promising_nodes(suitable)
@@ -216,6 +220,7 @@ class _Trial:
         account = cluster.ledger.accounts.get(pod.namespace)
         self._has_quota = account is not None and account.quota is not None
         self._victims: dict[str, tuple[Pod, Entry | None]] = {}
+        self._gone = set(going)
         self._borrowed_before: dict[str, float] = {}
         self._givers: frozenset[str] | None = None
         self._beyond_cure = False
@@ -225,14 +230,17 @@ class _Trial:
         """Whether the rules would let the pod in."""
         return self._refusal() is None
 
-    def roomy_node(self, suitable: Mask) -> str:
+    def roomy_node(self) -> str:
         """A node with room for the pod once pods that are going are gone; empty if there is none."""
         now = np.flatnonzero(fit.fits(self._table, self._pod))
         if len(now):
             return min(self._table.names[row] for row in now)
+        return self.node_where_room_is_coming()
+
+    def node_where_room_is_coming(self) -> str:
+        """A node that has pods which are going, and room for the pod without them; empty if there is none."""
         sites = {placed.site.name for uid in self._going if (placed := self._table.placed(uid))}
-        rows = self._table.rows
-        return next((name for name in sorted(sites) if name in rows and suitable[rows[name]] and self._fits(name)), "")
+        return next((name for name in sorted(sites) if self._fits(name)), "")
 
     def promising_nodes(self, suitable: Mask) -> Iterator[str]:
         """Nodes that would have room if all went who might, the least short of it first."""
@@ -280,19 +288,29 @@ class _Trial:
             return None
         found: list[_Found] = []
         tried: set[frozenset[str]] = set()
+        alike = self._are_alike(node)
         for order, frugally in _ATTEMPTS:
             if frugally and found:
                 break
+            if tried and alike and not frugally:
+                continue  # in this order, too, the same would be taken
             self._make_room(node, order, frugally=frugally)
+            on_node = len(self._victims)
             if self._fits(node):
                 self._make_admissible(None if elsewhere else node, order)
                 taken = frozenset(self._victims)
                 if taken not in tried and self.admitted():
                     self._prune(node)
                     found.append(self._found(node))
+                alike = alike and len(taken) == on_node
                 tried.add(taken)
             self.give_back_all()
         return min(found, key=lambda each: each.cost, default=None)
+
+    def _are_alike(self, node: str) -> bool:
+        """Whether the pods of a node differ in nothing that would order them by size."""
+        pods = self._table.pods_on(node).values()
+        return len({tuple(pod.request.get(resource, 0) for resource in self._entitled) for pod in pods}) == 1
 
     def give_back_all(self) -> None:
         """Puts every victim back."""
@@ -364,10 +382,24 @@ class _Trial:
         """Puts back as many as possible: first who is in a budget, then by importance, then of who borrowed least."""
         victims = sorted((pod for pod, _ in self._victims.values()), key=importance)
         in_budget = disruption.violating(victims, self._cluster.budgets.values())
-        for pod in sorted(victims, key=lambda pod: (pod.uid not in in_budget, *self._worth(pod))):
+        in_order = sorted(victims, key=lambda pod: (pod.uid not in in_budget, *self._worth(pod)))
+        if self._suffices(node, in_order[-1:]):
+            in_order = in_order[-1:]
+        for pod in in_order:
             self._give_back(pod.uid)
             if not (self._fits(node) and self.admitted()):
                 self._take(pod)
+
+    def _suffices(self, node: str, last: list[Pod]) -> bool:
+        """Whether the last one to be put back is enough, as it mostly is; then all others are put back at once."""
+        others = [pod for pod, _ in self._victims.values() if pod not in last]
+        for pod in others:
+            self._give_back(pod.uid)
+        if self._fits(node) and self.admitted():
+            return True
+        for pod in others:
+            self._take(pod)
+        return False
 
     def _worth(self, pod: Pod) -> tuple[float | str, ...]:
         """Orders victims by what is kept when one is put back, the most first."""
@@ -404,7 +436,7 @@ class _Trial:
         return admission.refusal(self._ledger, self._pod, cluster.rules, with_in_flight=cluster.unsettled)
 
     def _fits(self, node: str) -> bool:
-        return fit.fits_on(self._table, self._pod, node, self._going | self._victims.keys())
+        return fit.fits_on(self._table, self._pod, node, self._gone)
 
     def _lacking(self, node: str) -> frozenset[str]:
         """The resources that the node is short of for the pod, once pods that are going are gone."""
@@ -462,9 +494,11 @@ class _Trial:
     def _take(self, pod: Pod) -> None:
         self._borrowed(pod)  # while it is still there
         self._victims[pod.uid] = pod, self._ledger.set_aside(pod.uid)
+        self._gone.add(pod.uid)
 
     def _give_back(self, uid: str) -> None:
         _, entry = self._victims.pop(uid)
+        self._gone.discard(uid)
         if entry is not None:
             self._ledger.put_back(uid, entry)
 

@@ -12,10 +12,11 @@ def to_wake(cluster: Cluster) -> list[Pod]:
     At most as many as would fit: each one chosen counts against the next, as if it had been granted.
     """
     ledger = cluster.ledger
+    eased = ledger.eased
     chosen: list[tuple[Pod, Entry | None]] = []
     hopeless: set[tuple[str, int, frozenset[tuple[str, int]], bool]] = set()
     for pod in sorted(cluster.refused.values(), key=lambda pod: (-pod.priority, pod.created, pod.namespace, pod.name)):
-        if pod.uid in cluster.grants or pod.terminating:
+        if pod.uid in cluster.grants or pod.terminating or cluster.is_kept_out(pod):
             continue
         shape = (pod.namespace, pod.priority, frozenset(pod.request.items()), pod.preemptible)
         if shape in hopeless:  # one like it was refused, and nothing was released since
@@ -32,4 +33,5 @@ def to_wake(cluster: Cluster) -> list[Pod]:
         ledger.set_aside(pod.uid)
         if before is not None:
             ledger.put_back(pod.uid, before)
+    ledger.eased = eased  # only looked at
     return [pod for pod, _ in chosen]

@@ -21,7 +21,7 @@ from kubernetes.aio.client import (
     V1Preconditions,
 )
 
-from app.actuators.protocol import ActionFailed, Blocked
+from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked
 from app.kube.client import KubeClient
 from app.store.kinds import ELASTIC_QUOTAS, RESERVATIONS
 from policy.pod import Pod
@@ -91,7 +91,7 @@ class KubernetesActuator:
         await self._patch_status(pod, {"nominatedNodeName": node})
 
     async def reserve(self, reservation: Reservation) -> None:
-        """Creates the Reservation. Raises ActionFailed."""
+        """Creates the Reservation. Raises AlreadyThere, ActionFailed."""
         body = {
             "apiVersion": f"{RESERVATIONS.group}/{RESERVATIONS.version}",
             "kind": RESERVATIONS.name,
@@ -103,12 +103,16 @@ class KubernetesActuator:
                 "victims": [asdict(victim) for victim in reservation.victims],
             },
         }
-        await self._unless(
-            HTTPStatus.CONFLICT,
-            self._custom.create_cluster_custom_object_without_preload_content(
-                RESERVATIONS.group, RESERVATIONS.version, RESERVATIONS.plural, body, _request_timeout=TIMEOUT
-            ),
-        )
+        try:
+            await _done(
+                self._custom.create_cluster_custom_object_without_preload_content(
+                    RESERVATIONS.group, RESERVATIONS.version, RESERVATIONS.plural, body, _request_timeout=TIMEOUT
+                )
+            )
+        except Refused as refused:
+            if refused.status == HTTPStatus.CONFLICT:
+                raise AlreadyThere(str(refused)) from refused
+            raise
 
     async def unreserve(self, name: str) -> None:
         """Deletes the Reservation. Raises ActionFailed."""

@@ -14,6 +14,10 @@ class Blocked(ActionFailed):
     """A disruption budget does not let the pod go now."""
 
 
+class AlreadyThere(ActionFailed):
+    """There is one of that name already."""
+
+
 class Actuator(Protocol):
     """The only way in which anything is written."""
 
@@ -30,7 +34,7 @@ class Actuator(Protocol):
         """Tells the scheduler to try a node first. Raises ActionFailed."""
 
     async def reserve(self, reservation: Reservation) -> None:
-        """Makes a reservation known to every replica; one of that name is no error. Raises ActionFailed."""
+        """Makes a reservation known to every replica. Raises AlreadyThere, ActionFailed."""
 
     async def unreserve(self, name: str) -> None:
         """Removes a reservation; one that is gone is no error. Raises ActionFailed."""

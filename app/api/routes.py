@@ -87,6 +87,10 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
     plan = PlanModel(evictions=[], nominations=[], reservations=[], waiting=[])
     for reservation in cluster.reservations.values():
         _add(plan, reservation, [victim for victim in reservation.victims if victim.uid in cluster.pods])
+        if reclaim.protected_victims(cluster, reservation):
+            pod = cluster.pods[reservation.pod.uid]
+            message = reclaim.outlook(cluster, pod)
+            plan.waiting.append(WaitingModel(pod=f"{pod.namespace}/{pod.name}", reason="budget", message=message))
     pods = reclaim.waiting(cluster, store.clock(), delay)[:PREVIEWED]
     for pod, result in reclaim.preview(cluster, pods):
         await asyncio.sleep(0)  # a plan may take a while; between two of them the scheduler is answered

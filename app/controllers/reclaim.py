@@ -5,15 +5,17 @@ Every plan is a Reservation before anybody is evicted for it, so that whoever le
 
 import asyncio
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 
-from app.actuators.protocol import ActionFailed, Actuator, Blocked
+from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere, Blocked
 from app.observability import metrics
 from app.settings import ReclaimSettings
 from app.store.store import Store
-from policy import reclaim, victims
+from policy import fit, reclaim, victims
 from policy.pod import Pod
 from policy.reclaim import Shape
 from policy.reservation import RECLAIM, PodName, Reservation
@@ -27,6 +29,8 @@ AGAIN = (0.5, 5.0)
 """Seconds until the same question is asked again after nobody could be evicted: at first, and at most (doubling)."""
 BLOCKED_AGAIN = 2.0
 """Seconds between attempts at a pod that a disruption budget protects."""
+LINGERING = 10
+"""How many times ``reclaim.bindTimeout`` victims may take to go until another plan is looked for."""
 GIVE_UP_TWICE = 2
 """Failed plans of a pod until it has to wait for a change of a quota, a node or a budget."""
 
@@ -35,8 +39,9 @@ GIVE_UP_TWICE = 2
 class Progress:
     """How far a reservation has come, on the store's clock."""
 
+    started_at: float
     freed_at: float | None = None
-    blocked_since: float | None = None
+    failing_since: float | None = None
     next_attempt: float = 0.0
     nominated: bool = False
 
@@ -47,7 +52,7 @@ class Backoff:
 
     failures: int = 0
     until: float = 0.0
-    eased: int = 0
+    relevant: int = 0
 
 
 @dataclass(slots=True)
@@ -68,30 +73,41 @@ class Reclaim:
         self._progress: dict[str, Progress] = {}
         self._backoff: dict[str, Backoff] = {}
         self._questions: dict[Shape, Question] = {}
+        self._busy: set[str] = set()
 
     async def run(self) -> None:
         """Goes on until cancelled."""
-        while True:
-            await asyncio.sleep(INTERVAL)
-            await self.look()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await asyncio.sleep(INTERVAL)
+                await self.look(group)
 
-    async def look(self) -> None:
-        """Does once what is to be done now."""
+    async def look(self, group: asyncio.TaskGroup) -> None:
+        """Does once what is to be done now, in the group where that takes time: a slow plan holds up no other."""
         if self._store.unready() or self._store.cluster.unsettled:
             return
-        async with asyncio.TaskGroup() as group:
-            for reservation in list(self._store.cluster.reservations.values()):
-                if reservation.reason == RECLAIM:
-                    group.create_task(self._follow(reservation))
-        async with asyncio.TaskGroup() as group:
-            for pod in reclaim.waiting(self._store.cluster, self._store.clock(), self._settings.delay):
-                plan = self._plan(pod)
-                if plan is not None:
-                    reservation = reclaim.reservation_of(plan, time.time())
-                    self._store.cluster.upsert_reservation(reservation)
-                    group.create_task(self._start(plan, reservation))
-                await asyncio.sleep(0)
+        for reservation in list(self._store.cluster.reservations.values()):
+            if reservation.reason == RECLAIM:
+                self._run(group, reservation, self._follow(reservation))
+        for pod in reclaim.waiting(self._store.cluster, self._store.clock(), self._settings.delay):
+            plan = self._plan(pod)
+            if plan is not None:
+                reservation = reclaim.reservation_of(plan, time.time())
+                if reservation.name in self._busy:
+                    continue
+                self._store.cluster.upsert_reservation(reservation)
+                self._run(group, reservation, self._start(plan, reservation))
+            await asyncio.sleep(0)
         self._forget_what_is_gone()
+
+    def _run(self, group: asyncio.TaskGroup, reservation: Reservation, work: Coroutine[Any, Any, None]) -> None:
+        """Runs something for a reservation, unless something runs for it already."""
+        if reservation.name in self._busy:
+            work.close()
+            return
+        self._busy.add(reservation.name)
+        task = group.create_task(work)
+        task.add_done_callback(lambda _: self._busy.discard(reservation.name))
 
     def _plan(self, pod: Pod) -> Plan | None:
         """A plan for a pod, if it is time to look for one and there is one."""
@@ -101,7 +117,7 @@ class Reclaim:
             return None
         backoff = self._backoff.get(pod.uid)
         if backoff and (
-            now < backoff.until or (backoff.failures >= GIVE_UP_TWICE and backoff.eased == cluster.relevant)
+            now < backoff.until or (backoff.failures >= GIVE_UP_TWICE and backoff.relevant == cluster.relevant)
         ):
             return None
         shape = reclaim.shape_of(current, cluster.table)
@@ -119,64 +135,78 @@ class Reclaim:
         return None
 
     async def _start(self, plan: Plan, reservation: Reservation) -> None:
-        """Records a plan, and evicts for it."""
+        """Records a plan, and evicts for it. Where it cannot be recorded, or another is, nobody is evicted."""
+        cluster = self._store.cluster
         try:
             await self._actuator.reserve(reservation)
         except ActionFailed as failure:
             log.warning("reservation not made", pod=_text(reservation.pod), error=str(failure))
-            self._store.cluster.delete_reservation(reservation.name)
-            self._fail(reservation, "not-recorded")
+            if cluster.reservations.get(reservation.name) is reservation:
+                cluster.delete_reservation(reservation.name)
+            if not isinstance(failure, AlreadyThere):
+                self._fail(reservation, "not-recorded")
             return
         names = ", ".join(_text(victim) for victim in reservation.victims)
         log.info("reclaim", pod=_text(reservation.pod), node=reservation.node, victims=names)
-        await self._actuator.report(plan.pod, "ReclaimStarted", f"on node {plan.node} these make room: {names}")
-        for victim in plan.victims:
-            message = f"evicted for {_text(reservation.pod)}, which is entitled to what this pod's quota had borrowed"
-            await self._actuator.report(victim, "Reclaimed", message)
         await self._follow(reservation)
+        await self._actuator.report(plan.pod, "ReclaimStarted", f"to make room on node {plan.node} these go: {names}")
 
     async def _follow(self, reservation: Reservation) -> None:
         """Brings a reservation forward, or to its end."""
         cluster, now = self._store.cluster, self._store.clock()
         pod = cluster.pods.get(reservation.pod.uid)
-        if pod is None or not pod.pending:
+        if pod is None or not cluster.is_in_force(reservation):
             await self._end(reservation, "bound" if pod is not None and pod.assigned else "gone")
             return
-        progress = self._progress.setdefault(reservation.name, Progress())
+        progress = self._progress.setdefault(reservation.name, Progress(now))
         there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
         staying = [victim for victim in there if not victim.terminating and not victim.finished]
         if staying and now >= progress.next_attempt:
-            if not self._still_needed(reservation, pod):
+            if not reclaim.still_planned(cluster, reservation, staying):
                 await self._end(reservation, "not-needed")
                 return
             await self._evict(reservation, progress, staying)
         elif not any(victim.assigned for victim in there):
             await self._wait_for_binding(reservation, pod, progress)
+        elif not fit.suitable_on(cluster.table, pod, reservation.node):
+            await self._give_up(reservation, "node-lost")
+        elif now - progress.started_at > self._settings.bind_timeout * LINGERING:
+            await self._give_up(reservation, "lingering")
 
     async def _evict(self, reservation: Reservation, progress: Progress, staying: list[Pod]) -> None:
-        now = self._store.clock()
+        """Asks for the eviction of those who have not been evicted yet; says of whom it was done."""
+        now, failed, evicted = self._store.clock(), False, []
         progress.next_attempt = now + BLOCKED_AGAIN
         for victim in staying:
+            if not self._store.cluster.is_in_force(reservation):
+                break
             try:
                 await self._actuator.evict(reclaim.name_of(victim))
-            except Blocked as blocked:
-                metrics.EVICTIONS.labels("reclaim", "blocked").inc()
-                log.info("eviction waits for a disruption budget", victim=f"{victim.namespace}/{victim.name}")
-                if progress.blocked_since is None:
-                    progress.blocked_since = now
-                    text = f"eviction of {victim.namespace}/{victim.name} waits for its disruption budget"
-                    pod = self._store.cluster.pods.get(reservation.pod.uid)
-                    if pod is not None:
-                        await self._actuator.report(pod, "ReclaimBlocked", text)
-                log.debug("blocked", reason=str(blocked))
             except ActionFailed as failure:
-                metrics.EVICTIONS.labels("reclaim", "failed").inc()
-                log.warning("eviction failed", victim=f"{victim.namespace}/{victim.name}", error=str(failure))
+                failed = True
+                outcome = "blocked" if isinstance(failure, Blocked) else "failed"
+                metrics.EVICTIONS.labels("reclaim", outcome).inc()
+                log.info("not evicted", victim=_text(victim), outcome=outcome, error=str(failure))
+                if progress.failing_since is None:
+                    await self._say_who_stays(reservation, victim, blocked=outcome == "blocked")
             else:
                 metrics.EVICTIONS.labels("reclaim", "evicted").inc()
-        blocked_for = now - progress.blocked_since if progress.blocked_since is not None else 0.0
-        if blocked_for > self._settings.bind_timeout:
+                evicted.append(victim)
+        for victim in evicted:
+            message = f"evicted to make room for {_text(reservation.pod)}"
+            await self._actuator.report(victim, "Reclaimed", message)
+        if not failed:
+            progress.failing_since = None
+        elif progress.failing_since is None:
+            progress.failing_since = now
+        elif now - progress.failing_since > self._settings.bind_timeout:
             await self._give_up(reservation, "blocked")
+
+    async def _say_who_stays(self, reservation: Reservation, victim: Pod, *, blocked: bool) -> None:
+        pod = self._store.cluster.pods.get(reservation.pod.uid)
+        if pod is not None:
+            reason = "waits for its disruption budget" if blocked else "failed, and is tried again"
+            await self._actuator.report(pod, "ReclaimBlocked", f"eviction of {_text(victim)} {reason}")
 
     async def _wait_for_binding(self, reservation: Reservation, pod: Pod, progress: Progress) -> None:
         now = self._store.clock()
@@ -191,45 +221,38 @@ class Reclaim:
         if now - progress.freed_at > self._settings.bind_timeout:
             await self._give_up(reservation, "not-bound")
 
-    def _still_needed(self, reservation: Reservation, pod: Pod) -> bool:
-        """Whether somebody would have to go even now, were there no reservation yet."""
-        cluster = self._store.cluster
-        cluster.delete_reservation(reservation.name)
-        try:
-            return isinstance(victims.plan(cluster, pod), Plan)
-        finally:
-            cluster.upsert_reservation(reservation)
-
     async def _give_up(self, reservation: Reservation, reason: str) -> None:
-        self._fail(reservation, reason)
-        log.warning("reclaim given up", pod=_text(reservation.pod), node=reservation.node, reason=reason)
-        await self._end(reservation, reason)
+        if await self._end(reservation, reason):
+            log.warning("reclaim given up", pod=_text(reservation.pod), node=reservation.node, reason=reason)
+            self._fail(reservation, reason)
 
     def _fail(self, reservation: Reservation, reason: str) -> None:
         backoff = self._backoff.setdefault(reservation.pod.uid, Backoff())
         backoff.failures += 1
         backoff.until = self._store.clock() + self._settings.backoff * 2 ** min(backoff.failures - 1, 6)
-        backoff.eased = self._store.cluster.relevant
+        backoff.relevant = self._store.cluster.relevant
         metrics.RECLAIM_FAILURES.labels(reason).inc()
 
-    async def _end(self, reservation: Reservation, outcome: str) -> None:
-        """The room is kept no longer."""
+    async def _end(self, reservation: Reservation, outcome: str) -> bool:
+        """Keeps the room no longer; whether that was done."""
         try:
             await self._actuator.unreserve(reservation.name)
         except ActionFailed as failure:
             log.warning("reservation not lifted", pod=_text(reservation.pod), error=str(failure))
-            return
+            return False
         self._progress.pop(reservation.name, None)
         self._store.cluster.delete_reservation(reservation.name)
         metrics.RECLAIMS.labels(outcome).inc()
         log.info("reclaim ended", pod=_text(reservation.pod), outcome=outcome)
+        return True
 
     def _forget_what_is_gone(self) -> None:
         cluster = self._store.cluster
-        self._backoff = {uid: backoff for uid, backoff in self._backoff.items() if uid in cluster.unschedulable_since}
+        pods = cluster.pods
+        self._backoff = {uid: each for uid, each in self._backoff.items() if uid in pods and pods[uid].pending}
         horizon = self._store.clock() - 60
         self._questions = {shape: each for shape, each in self._questions.items() if each.again_at > horizon}
 
 
-def _text(pod: PodName) -> str:
+def _text(pod: PodName | Pod) -> str:
     return f"{pod.namespace}/{pod.name}"

@@ -1,7 +1,7 @@
 """The four verbs that kube-scheduler calls, as raw ASGI applications: FastAPI's request machinery is not in the way.
 
-No verb waits for anything but its own body, save bind, whose task is a write. None does work that grows with pods or
-quotas. Nothing is decided on a picture that is not complete and fresh.
+No verb waits for anything but its own body, save bind, whose task is a write. What filter does
+grows with neither pods nor quotas. Nothing is decided on a picture that is not complete and fresh.
 """
 
 import time
@@ -49,6 +49,8 @@ class Extender:
         """Which of the candidate nodes the pod may go to: all of them, or none. An admitted pod holds a grant."""
         args = wire.read_args(body)
         pod = wire.read_pod(args.pod)
+        if self.observe and self.store.unready():
+            return "unready", wire.all_pass(args)
         self._ensure_ready()
         try:
             refused = self.store.cluster.admit(pod, self.store.clock())
@@ -70,7 +72,8 @@ class Extender:
     def prioritize(self, body: bytes) -> Answer:
         """Scores of the candidate nodes; a node that is not named scores 0, so none means no preference."""
         wire.read_args(body)
-        self._ensure_ready()
+        if not self.observe:
+            self._ensure_ready()
         return "neutral", wire.NO_SCORES
 
     def preempt(self, body: bytes) -> Answer:
@@ -81,15 +84,11 @@ class Extender:
         """
         args = wire.read_preemption(body)
         pod = wire.read_pod(args.pod)
-        self._ensure_ready()
         if self.observe:
             return "proposed", wire.proposed(args)
+        self._ensure_ready()
         cluster = self.store.cluster
-        plans = [
-            plan
-            for node in args.candidates()
-            if (plan := victims.victims_on(cluster, pod, node, respect_budgets=self.respect_budgets))
-        ]
+        plans = victims.victims_on(cluster, pod, args.candidates(), respect_budgets=self.respect_budgets)
         return ("victims" if plans else "refused"), wire.preemption(plans)
 
     async def bind(self, body: bytes) -> Answer:
@@ -119,8 +118,8 @@ class Extender:
         if held.issuperset(wire.candidates(args)):
             cluster.withdraw(pod.uid)  # it goes nowhere now, so it must not count
             metrics.REFUSALS.labels(reservation.HELD).inc()
-            return "refused", wire.some_pass(args, dict.fromkeys(held, reservation.TEXT))
-        return "admitted", wire.some_pass(args, dict.fromkeys(held, reservation.TEXT))
+            return "refused", wire.some_pass(args, dict.fromkeys(held, reservation.HELD_TEXT))
+        return "admitted", wire.some_pass(args, dict.fromkeys(held, reservation.HELD_TEXT))
 
     def _admit_again(self, pod: Pod) -> str:
         cluster = self.store.cluster

@@ -1,5 +1,6 @@
 """The one door to the API server: credentials and writes by the official client, lists and watches as raw bytes."""
 
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +18,17 @@ class CannotConnect(Exception):
     """There are no usable credentials for an API server; the text says where they were looked for."""
 
 
+def _watched_socket(address: tuple[Any, ...]) -> socket.socket:
+    """A socket whose peer is asked for signs of life, so that a dead connection ends before grants do (20 s, 30 s)."""
+    family, kind, protocol = address[:3]
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 20_000)):
+        if hasattr(socket, option):  # not everywhere
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return made
+
+
 class KubeClient:
     """Speaks to one API server, with credentials that renew themselves. To be closed.
 
@@ -28,7 +40,9 @@ class KubeClient:
         self.api = ApiClient(configuration)
         self._session = aiohttp.ClientSession(
             base_url=configuration.host.rstrip("/") + "/",
-            connector=aiohttp.TCPConnector(ssl=self.api.rest_client.ssl_context, limit=0),
+            connector=aiohttp.TCPConnector(
+                ssl=self.api.rest_client.ssl_context, limit=0, socket_factory=_watched_socket
+            ),
             trust_env=True,
         )
 

@@ -63,12 +63,19 @@ class Lease:
         working = asyncio.create_task(work())
         held_at = time.monotonic()
         try:
-            while time.monotonic() - held_at < self._settings.lease_duration * 2 / 3:
+            while True:
                 done, _ = await asyncio.wait([working], timeout=self._retry)
                 if done:
                     await working
-                if await self._hold():
-                    held_at = time.monotonic()
+                asked_at = time.monotonic()
+                async with asyncio.timeout(held_at + self._settings.lease_duration * 2 / 3 - asked_at):
+                    while not await self._hold():
+                        if self._seen is not None and self._is_held_by_another(self._seen):
+                            return
+                        await asyncio.sleep(self._retry / 4)
+                held_at = asked_at
+        except TimeoutError:
+            pass
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)

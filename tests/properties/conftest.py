@@ -9,7 +9,6 @@ settings.register_profile(
     derandomize=True,
     deadline=None,  # the machine may be busy
     max_examples=100,
-    stateful_step_count=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 settings.register_profile(

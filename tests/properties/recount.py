@@ -59,12 +59,11 @@ class Recount:
                 self.others_admit = True
             self.end(pod.uid)
         elif grant is not None and not 0 < pod.version <= grant.version:
-            said = pod.unschedulable
-            if said is not None and said != grant.said and refused_by(said.message) is None:
+            if pod.unschedulable not in (None, grant.said) and not ours(pod):
                 del self.grants[pod.uid]
             else:
                 grant.pod = pod
-        elif grant is None and before is not None and before.unschedulable != pod.unschedulable:
+        elif grant is None and before is not None and before.unschedulable != pod.unschedulable and not ours(pod):
             self.in_flight.discard(pod.uid)
 
     def see_deleted(self, uid: str) -> None:
@@ -213,6 +212,14 @@ class Recount:
             if resource in lent and not (may_stay and (owned or left)):
                 over.append(resource)
         return (BORROWING, sorted(over)) if over else None
+
+
+def ours(pod: Pod) -> bool:
+    """Whether the scheduler last said of a pod that one of our rules refused it.
+
+    That shows nothing of a grant: a refusal after it would have ended it already, and one before it may be seen late.
+    """
+    return pod.unschedulable is not None and refused_by(pod.unschedulable.message) is not None
 
 
 def amounts(pods: list[Pod], *namespaces: str) -> Amounts:

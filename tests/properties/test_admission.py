@@ -3,15 +3,26 @@
 from dataclasses import replace
 
 from hypothesis import given
+from hypothesis import strategies as st
 
 from policy.admission import Rules
 from policy.cluster import Cluster, Unsettled
 from policy.elastic_quota import BORROWING, INVALID, MAX, ElasticQuota, elastic_quota
 from policy.pod import Pod
 from policy.quantity import parse
-from tests.properties.world import NAMESPACES, PENDING, clusters, pods, requests
+from tests.properties.walk import by_dice
+from tests.properties.world import PENDING, REQUESTS, a_pod, clusters, seeds
 
-arriving = pods([(f"new-{namespace}", namespace, f"new-{namespace}") for namespace in NAMESPACES], [PENDING])
+
+def arrives(seed: int) -> Pod:
+    """A pod that has just been created."""
+    pick = by_dice(seed)
+    namespace = pick("aabbc")
+    return a_pod(pick, f"new-{namespace}", namespace, f"new-{namespace}", states=[PENDING], conditions=[None])
+
+
+arriving = seeds.map(arrives)
+requests = st.sampled_from(REQUESTS)
 
 
 def answer(cluster: Cluster, pod: Pod) -> str:
@@ -114,7 +125,7 @@ def test_being_over_max_elsewhere_refuses_nobody(cluster, pod):
     """A max of zero for what the pod does not ask for changes no answer."""
     before = cluster.check(pod)
     quota = cluster.ledger.account(pod.namespace).quota
-    if quota is not None:
+    if quota is not None and quota.readable:
         most = {**quota.max, "example.com/other": 0}
         running = Pod("over", pod.namespace, "over", {"example.com/other": 5}, node="n1")
         cluster.upsert_pod(running, now=1)

@@ -2,19 +2,20 @@
 
 from dataclasses import replace
 
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from policy.admission import Rules
 from policy.cluster import Cluster, Unsettled
-from policy.elastic_quota import refused_by
 from policy.pod import Pod
 from policy.reservation import PodName, Reservation
 from policy.waking import to_wake
-from tests.properties.recount import Recount, amounts
-from tests.properties.world import NAMESPACES, changes, pods, quotas, unreadable_quotas, versions
+from tests.properties.recount import Recount, amounts, ours
+from tests.properties.walk import Pick, by_dice, by_hypothesis, walk
+from tests.properties.world import CHANGES, NAMESPACES, a_pod, a_quota
 
-# Two pods of one name are the pod and the one that was made anew after it.
+# Two pods of one name are a pod and the one that was made anew after it.
 UIDS = {
     "a1": ("a", "one"),
     "a2": ("a", "two"),
@@ -23,25 +24,33 @@ UIDS = {
     "b2": ("b", "two"),
     "c1": ("c", "one"),
 }
-any_pod = pods([(uid, *rest) for uid, rest in UIDS.items()])
-any_uid = st.sampled_from(sorted(UIDS))
-choices = st.integers(0, len(UIDS) - 1)
+VERSIONS = range(7)
 
 
-class LedgerMachine(RuleBasedStateMachine):
-    @initialize(strict=st.booleans(), first=quotas("a"), second=quotas("b"), known=st.lists(any_pod, max_size=8))
-    def begin(self, strict, first, second, known):
+class LedgerWalker:
+    """Does everything that can be done to a cluster, to the recount as well, and compares."""
+
+    def __init__(self, pick: Pick) -> None:
+        strict = pick((False, True))
         self.now = 0.0
         self.cluster = Cluster(Rules(strict_borrowing=strict), grant_lifetime=8, settle_time=3)
         self.recount = Recount(strict=strict, lifetime=8, settle_time=3)
-        self.eased, self.kept_out = 0, {}
-        self.see_quota(first)
-        self.see_quota(second)
-        for pod in known:
-            self.see(pod)
+        self.trace = [f"strict: {strict}"]
+        for namespace in NAMESPACES[:2]:
+            self.quota_is_seen(lambda options, only=namespace: only if options == NAMESPACES else pick(options))
+        self.eased, self.kept_out = self.cluster.eased, {}
 
-    def one_of(self, uids, choice):
-        return self.cluster.pods[sorted(uids)[choice % len(uids)]]
+    def steps(self):
+        steps = [self.is_seen] * 3 + [self.is_deleted, self.quota_is_seen, self.quota_is_deleted]
+        steps += [self.time_passes] * 2 + [self.reservation_is_seen, self.is_asked_for]
+        if self.cluster.pods:
+            steps += [self.is_seen_changed, self.is_seen_changed, self.is_seen_again]
+        if self.pending():
+            steps += [self.starts, self.is_looked_at, self.one_that_was_seen_is_asked_for]
+            steps += [self.one_that_was_seen_is_asked_for, self.one_as_it_was_or_will_be_is_asked_for]
+        if self.granted():
+            steps += [self.a_granted_one_is_seen_changed] * 3
+        return steps
 
     def pending(self):
         return [uid for uid, pod in self.cluster.pods.items() if pod.pending]
@@ -49,45 +58,52 @@ class LedgerMachine(RuleBasedStateMachine):
     def granted(self):
         return [uid for uid in self.recount.grants if uid in self.cluster.pods]
 
+    def any_pod(self, pick):
+        uid = pick(sorted(UIDS))
+        return a_pod(pick, uid, *UIDS[uid])
+
     # What is seen
 
-    @rule(pod=any_pod)
     def see(self, pod):
+        self.trace.append(f"see {told(pod)}")
         self.cluster.upsert_pod(pod, self.now)
         self.recount.see(pod, self.now)
 
-    @precondition(lambda self: self.cluster.pods)
-    @rule(choice=choices, change=changes, version=versions)
-    def see_changed(self, choice, change, version):
-        self.see(replace(self.one_of(self.cluster.pods, choice), version=version, **change))
+    def is_seen(self, pick):
+        self.see(self.any_pod(pick))
 
-    @precondition(lambda self: self.granted())
-    @rule(choice=choices, change=changes, version=versions)
-    def see_a_granted_one_changed(self, choice, change, version):
-        self.see(replace(self.one_of(self.granted(), choice), version=version, **change))
+    def is_seen_changed(self, pick):
+        pod = self.cluster.pods[pick(sorted(self.cluster.pods))]
+        self.see(replace(pod, **pick(CHANGES), version=pick(VERSIONS)))
 
-    @precondition(lambda self: self.cluster.pods)
-    @rule(choice=choices)
-    def see_again(self, choice):
-        self.see(self.one_of(self.cluster.pods, choice))
+    def a_granted_one_is_seen_changed(self, pick):
+        pod = self.cluster.pods[pick(sorted(self.granted()))]
+        self.see(replace(pod, **pick(CHANGES), version=pick(VERSIONS)))
 
-    @rule(uid=any_uid)
-    def see_deleted(self, uid):
+    def is_seen_again(self, pick):
+        self.see(self.cluster.pods[pick(sorted(self.cluster.pods))])
+
+    def is_deleted(self, pick):
+        uid = pick(sorted(UIDS))
+        self.trace.append(f"delete {uid}")
         self.cluster.delete_pod(uid)
         self.recount.see_deleted(uid)
 
-    @rule(quota=quotas(*NAMESPACES) | unreadable_quotas(*NAMESPACES))
-    def see_quota(self, quota):
+    def quota_is_seen(self, pick):
+        quota = a_quota(pick)
+        self.trace.append(f"see {quota}")
         self.cluster.upsert_quota(quota)
         self.recount.see_quota(quota)
 
-    @rule(namespace=st.sampled_from(NAMESPACES), name=st.sampled_from(("x", "y")))
-    def see_quota_deleted(self, namespace, name):
+    def quota_is_deleted(self, pick):
+        namespace, name = pick(NAMESPACES), pick("xy")
+        self.trace.append(f"delete quota {namespace}/{name}")
         self.cluster.delete_quota(namespace, name)
         self.recount.see_quota_deleted(namespace, name)
 
-    @rule(name=st.sampled_from(("r", "s")), uid=any_uid | st.none())
-    def see_reservation(self, name, uid):
+    def reservation_is_seen(self, pick):
+        name, uid = pick("rs"), pick((None, None, *UIDS))
+        self.trace.append(f"reservation {name} for {uid}")
         if uid is None:
             self.cluster.delete_reservation(name)
             self.recount.see_reservation_deleted(name)
@@ -96,56 +112,59 @@ class LedgerMachine(RuleBasedStateMachine):
             self.cluster.upsert_reservation(reservation)
             self.recount.see_reservation(reservation)
 
-    @precondition(lambda self: self.pending())
-    @rule()
-    def start(self):
+    def starts(self, pick):
+        self.trace.append("start")
         self.cluster.suspect_pending(self.now)
         self.recount.start(self.now)
 
-    @rule(seconds=st.sampled_from((0.0, 0.5, 1.5, 4.0, 9.0)))
+    def time_passes(self, pick):
+        self.pass_time(pick((0.0, 0.5, 1.5, 4.0, 9.0)))
+
     def pass_time(self, seconds):
+        self.trace.append(f"wait {seconds} s")
         self.now += seconds
         self.cluster.tick(self.now)
         self.recount.pass_time(self.now)
 
     # What is decided
 
-    @rule(pod=any_pod)
     def ask(self, pod):
+        self.trace.append(f"ask for {told(pod)}")
         expected = self.recount.ask(pod, self.now)
         try:
-            refused = self.cluster.admit(pod, self.now)
+            answer = said(self.cluster.admit(pod, self.now))
         except Unsettled:
-            assert expected == ("unsettled", [])
-        else:
-            assert (refused and (refused.rule, list(refused.resources))) == expected
+            answer = ("unsettled", [])
+        assert answer == expected
 
-    @precondition(lambda self: self.pending())
-    @rule(choice=choices)
-    def ask_for_one_that_was_seen(self, choice):
-        self.ask(self.one_of(self.pending(), choice))
+    def is_asked_for(self, pick):
+        self.ask(self.any_pod(pick))
 
-    @precondition(lambda self: self.pending())
-    @rule(choice=choices, version=versions)
-    def ask_for_one_as_it_was_or_will_be(self, choice, version):
-        self.ask(replace(self.one_of(self.pending(), choice), version=version, unschedulable=None))
+    def one_that_was_seen_is_asked_for(self, pick):
+        self.ask(self.cluster.pods[pick(sorted(self.pending()))])
 
-    @precondition(lambda self: self.pending())
-    @rule(choice=choices)
-    def look(self, choice):
-        """Nothing of this changes anything; the invariants below tell."""
-        pod, eased = self.one_of(self.pending(), choice), self.cluster.eased
-        refused = self.cluster.check(pod)
-        expected = self.recount.refusal(pod, with_in_flight=True)
-        assert (refused and (refused.rule, list(refused.resources))) == expected
+    def one_as_it_was_or_will_be_is_asked_for(self, pick):
+        pod = self.cluster.pods[pick(sorted(self.pending()))]
+        self.ask(replace(pod, version=pick(VERSIONS), unschedulable=None))
+
+    def is_looked_at(self, pick):
+        """Nothing of this changes anything; the check after it tells."""
+        pod, eased = self.cluster.pods[pick(sorted(self.pending()))], self.cluster.eased
+        assert said(self.cluster.check(pod)) == self.recount.refusal(pod, with_in_flight=True)
         self.cluster.verdict(pod.namespace, pod.name)
         to_wake(self.cluster)
         assert self.cluster.eased == eased
 
     # What has to hold
 
-    @invariant()
-    def every_account_is_what_a_recount_finds(self):
+    def check(self):
+        self.check_accounts()
+        self.check_pool()
+        self.check_that_nothing_else_is_kept()
+        self.check_who_is_refused()
+        self.check_that_who_becomes_admissible_is_announced()
+
+    def check_accounts(self):
         recount, ledger = self.recount, self.cluster.ledger
         for namespace in NAMESPACES:
             account = ledger.account(namespace)
@@ -162,32 +181,26 @@ class LedgerMachine(RuleBasedStateMachine):
                 for priority in {pod.priority for pod in waiting}
             }
 
-    @invariant()
-    def the_pool_is_what_a_recount_finds(self):
+    def check_pool(self):
         recount, pool = self.recount, self.cluster.ledger.pool
         assert pool.min == recount.lent()
         assert pool.used == amounts(recount.used(), *recount.in_force())
         assert pool.in_flight == amounts(recount.flying(), *recount.in_force())
         assert pool.nominated == amounts(recount.ahead_elsewhere(None), *NAMESPACES)
 
-    @invariant()
-    def nothing_is_kept_beyond_what_stands_for_something(self):
+    def check_that_nothing_else_is_kept(self):
         standing = self.recount.used() + self.recount.waiting() + self.recount.flying()
         assert sorted(self.cluster.ledger.entries) == sorted(pod.uid for pod in standing)
+        assert {uid for uid in UIDS if uid in self.cluster.grants} == set(self.recount.grants)
         assert len(self.cluster.grants) == len(self.recount.grants)
-        assert {uid for uid in self.recount.grants if uid in self.cluster.grants} == set(self.recount.grants)
 
-    @invariant()
-    def the_refused_are_those_of_whom_the_scheduler_last_said_so(self):
+    def check_who_is_refused(self):
         assert self.cluster.pods == self.recount.pods
-        assert set(self.cluster.refused) == {
-            uid for uid, pod in self.recount.pods.items() if pod.pending and refused(pod)
-        }
+        assert set(self.cluster.refused) == {uid for uid, pod in self.recount.pods.items() if pod.pending and ours(pod)}
         for pod in self.cluster.pods.values():
             assert self.cluster.pod(pod.namespace, pod.name) is pod
 
-    @invariant()
-    def who_is_refused_and_becomes_admissible_is_announced(self):
+    def check_that_who_becomes_admissible_is_announced(self):
         kept_out = {
             uid: pod
             for uid, pod in self.cluster.refused.items()
@@ -198,21 +211,49 @@ class LedgerMachine(RuleBasedStateMachine):
                 assert self.cluster.eased > self.eased
         self.eased, self.kept_out = self.cluster.eased, kept_out
 
-    def teardown(self):
-        """When all time has passed, nothing is granted and nothing in flight any more."""
-        if hasattr(self, "cluster"):
-            self.pass_time(1000.0)
-            assert len(self.cluster.grants) == 0
-            assert {entry.kind for entry in self.cluster.ledger.entries.values()} <= {"assigned", "nominated", "held"}
-            self.every_account_is_what_a_recount_finds()
-            for uid in list(self.cluster.pods):
-                self.see_deleted(uid)
-            assert self.cluster.ledger.entries == {}
-            self.the_pool_is_what_a_recount_finds()
+    def finish(self):
+        """When all time has passed, nothing is granted or in flight; when all pods are gone, nothing is left."""
+        self.pass_time(1000.0)
+        assert len(self.cluster.grants) == 0
+        assert {entry.kind for entry in self.cluster.ledger.entries.values()} <= {"assigned", "nominated", "held"}
+        self.check()
+        for uid in UIDS:
+            self.is_deleted(lambda _, uid=uid: uid)
+        assert self.cluster.ledger.entries == {}
+        self.check()
 
 
-def refused(pod: Pod) -> bool:
-    return pod.unschedulable is not None and refused_by(pod.unschedulable.message) is not None
+def said(refusal):
+    return refusal and (refusal.rule, list(refusal.resources))
 
 
-TestLedgerEqualsRecount = LedgerMachine.TestCase
+def told(pod: Pod) -> str:
+    """What matters of a pod, and differs from the plainest one."""
+    plain = Pod(pod.uid, pod.namespace, pod.name, {})
+    fields = (
+        "request",
+        "priority",
+        "node",
+        "finished",
+        "terminating",
+        "nominated_node",
+        "preemptible",
+        "unschedulable",
+    )
+    told = {
+        field: getattr(pod, field) for field in (*fields, "version") if getattr(pod, field) != getattr(plain, field)
+    }
+    return f"{pod.uid} {pod.namespace}/{pod.name} {told}"
+
+
+@given(st.data())
+def test_the_ledger_equals_a_recount(data):
+    pick = by_hypothesis(data)
+    walk(LedgerWalker(pick), pick, length=20)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_ledger_equals_a_recount_after_long_walks(seed):
+    for number in range(60):
+        pick = by_dice(1000 * seed + number)
+        walk(LedgerWalker(pick), pick, length=60)

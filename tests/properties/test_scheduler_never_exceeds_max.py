@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from policy.admission import Rules
 from policy.cluster import Cluster, Unsettled
@@ -12,22 +13,43 @@ from policy.grants import SHORTEST
 from policy.pod import Unschedulable
 from policy.waking import to_wake
 from tests.properties.recount import amounts
-from tests.properties.world import PENDING, limits, pods
+from tests.properties.walk import Pick, by_dice, by_hypothesis, walk
+from tests.properties.world import PENDING, a_pod, limits
 
-NAMES = [(f"{namespace}{number}", namespace, f"{namespace}{number}") for namespace in "ab" for number in range(4)]
+NAMES = [(f"{namespace}{number}", namespace, f"{namespace}{number}") for namespace in "aab" for number in range(4)]
+ARRIVING = (PENDING, PENDING, {"nominated_node": "n1"})
 QUICK = SHORTEST / 2.5  # a binding takes less than twice this
-arriving = pods(NAMES, (PENDING, {"nominated_node": "n1"}))
 
 
-class SchedulerMachine(RuleBasedStateMachine):
-    @initialize(strict=st.booleans(), bounds=st.tuples(*[limits] * 4), first=st.lists(arriving, min_size=4, max_size=8))
-    def begin(self, strict, bounds, first):
-        self.rules = Rules(strict_borrowing=strict)
-        self.quotas = [elastic_quota("a", "x", 0, *bounds[:2]), elastic_quota("b", "x", 0, *bounds[2:])]
+class SchedulerWalker:
+    """An API server with a scheduler, one quota per namespace, and a process that is asked and watches."""
+
+    def __init__(self, pick: Pick) -> None:
+        self.rules = Rules(strict_borrowing=pick((False, True)))
+        self.quotas = [elastic_quota(namespace, "x", 0, limits(pick), limits(pick)) for namespace in "ab"]
+        self.trace = [str(self.rules), *map(str, self.quotas)]
         self.pods, self.bindings, self.conditions, self.now, self.version = {}, {}, {}, 0.0, 0
-        self.take_over()
-        for pod in first:
-            self.create(pod)
+        self.another_process_takes_over(pick)
+        for _ in range(6):
+            self.is_created(pick)
+
+    def steps(self):
+        steps = [self.is_created] * 2 + [self.time_passes]
+        if self.waiting():
+            steps += [self.some_are_scheduled] * 4
+        if self.bindings:
+            steps += [self.a_binding_finishes] * 3 + [self.is_relabelled_while_binding]
+            steps += [self.another_process_takes_over] * 2
+        if self.conditions:
+            steps += [self.conditions_are_written] * 2
+        if self.cluster.refused:
+            steps += [self.somebody_looks_for_whom_to_wake]
+        if self.pods:
+            steps += [self.one_ends]
+        return steps
+
+    def waiting(self):
+        return [pod for pod in self.pods.values() if pod.pending and pod.uid not in self.bindings]
 
     def write(self, pod):
         """The API server takes a change, and the watch shows it."""
@@ -35,67 +57,72 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.pods[pod.uid] = replace(pod, version=self.version)
         self.cluster.upsert_pod(self.pods[pod.uid], self.now)
 
-    @rule(pod=arriving)
-    def create(self, pod):
-        if pod.uid not in self.pods:
+    def is_created(self, pick):
+        identity = pick(NAMES)
+        if identity[0] not in self.pods:
+            pod = a_pod(pick, *identity, states=ARRIVING)
+            self.trace.append(f"create {pod.uid} {pod.request} {pod.priority} preemptible: {pod.preemptible}")
             self.write(pod)
 
-    @rule(most=st.integers(1, 8))
-    def schedule(self, most):
+    def some_are_scheduled(self, pick):
         """One attempt for each pod that waits. What is said of a refused one is written a little later."""
-        waiting = [pod for pod in self.pods.values() if pod.pending and pod.uid not in self.bindings]
-        for pod in sorted(waiting, key=lambda pod: -pod.priority)[:most]:
+        for pod in sorted(self.waiting(), key=lambda pod: -pod.priority)[: pick((1, 2, 4, 8))]:
             try:
                 refused = self.cluster.admit(pod, self.now)
             except Unsettled:
+                self.trace.append(f"unsettled {pod.uid}")
                 continue
+            self.trace.append(f"{refused.message if refused else 'admitted'}: {pod.uid}")
             if refused is None:
                 self.bindings[pod.uid] = self.now
             else:
                 self.conditions[pod.uid] = Unschedulable("Unschedulable", f"1 {refused.message}.")
 
-    @precondition(lambda self: self.conditions)
-    @rule()
-    def write_conditions(self):
+    def conditions_are_written(self, pick):
+        self.trace.append(f"write conditions of {list(self.conditions)}")
         for uid, condition in self.conditions.items():
             if uid in self.pods and self.pods[uid].pending:
                 self.write(replace(self.pods[uid], unschedulable=condition))
         self.conditions = {}
 
-    @precondition(lambda self: self.bindings)
-    @rule(choice=st.integers(0, 7), succeeds=st.sampled_from((True, True, False)))
-    def finish_binding(self, choice, succeeds):
-        uid = sorted(self.bindings)[choice % len(self.bindings)]
+    def a_binding_finishes(self, pick):
+        self.finish_binding(pick(sorted(self.bindings)), succeeds=pick((True, True, False)))
+
+    def finish_binding(self, uid, *, succeeds):
+        self.trace.append(f"bound: {uid}" if succeeds else f"cannot be bound: {uid}")
         del self.bindings[uid]
-        says = Unschedulable("SchedulerError", "binding rejected")
+        self.conditions.pop(uid, None)
+        says = Unschedulable("SchedulerError", f"binding rejected at {self.now}")
         self.write(replace(self.pods[uid], **{"node": "n1"} if succeeds else {"unschedulable": says}))
 
-    @precondition(lambda self: self.bindings)
-    @rule(choice=st.integers(0, 7))
-    def relabel_while_binding(self, choice):
-        self.write(self.pods[sorted(self.bindings)[choice % len(self.bindings)]])
+    def is_relabelled_while_binding(self, pick):
+        self.write(self.pods[pick(sorted(self.bindings))])
 
-    @precondition(lambda self: self.pods)
-    @rule(choice=st.integers(0, 7), finishes=st.booleans())
-    def end(self, choice, finishes):
-        uid = sorted(self.pods)[choice % len(self.pods)]
-        if finishes and self.pods[uid].assigned:
+    def one_ends(self, pick):
+        uid = pick(sorted(self.pods))
+        self.trace.append(f"end {uid}")
+        if pick((True, False)) and self.pods[uid].assigned:
             self.write(replace(self.pods[uid], finished=True))
         else:
             self.bindings.pop(uid, None)
+            self.conditions.pop(uid, None)
             self.cluster.delete_pod(uid)
             del self.pods[uid]
 
-    @rule(long=st.booleans())
-    def wait(self, long):
-        while self.bindings and (long or min(self.bindings.values()) + QUICK < self.now):
-            self.finish_binding(0, succeeds=True)
-        self.now += 5.0 if long else QUICK
+    def time_passes(self, pick):
+        for uid, since in sorted(self.bindings.items(), key=lambda binding: binding[1]):
+            if since + QUICK < self.now:
+                self.finish_binding(uid, succeeds=True)
+        self.pass_time(QUICK if self.bindings else pick((QUICK, 5.0)))
+
+    def pass_time(self, seconds):
+        self.trace.append(f"wait {seconds} s")
+        self.now += seconds
         self.cluster.tick(self.now)
 
-    @rule()
-    def take_over(self):
-        """Another process, which knows only what the API server has."""
+    def another_process_takes_over(self, pick):
+        """One that knows only what the API server has."""
+        self.trace.append("another process")
         self.cluster = Cluster(self.rules)
         for quota in self.quotas:
             self.cluster.upsert_quota(quota)
@@ -103,12 +130,10 @@ class SchedulerMachine(RuleBasedStateMachine):
             self.cluster.upsert_pod(pod, self.now)
         self.cluster.suspect_pending(self.now)
 
-    @rule()
-    def look_for_whom_to_wake(self):
+    def somebody_looks_for_whom_to_wake(self, pick):
         to_wake(self.cluster)
 
-    @invariant()
-    def no_quota_is_exceeded(self):
+    def check(self):
         used = [pod for pod in self.pods.values() if pod.assigned or pod.uid in self.bindings]
         pinned = [pod for pod in used if not pod.preemptible]
         lent = {resource for quota in self.quotas for resource in quota.min}
@@ -119,8 +144,25 @@ class SchedulerMachine(RuleBasedStateMachine):
         if self.rules.strict_borrowing:
             everywhere = amounts(used, "a", "b")
             for resource in lent:
-                guaranteed = sum(quota.min.get(resource, 0) for quota in self.quotas)
-                assert everywhere.get(resource, 0) <= guaranteed
+                assert everywhere.get(resource, 0) <= sum(quota.min.get(resource, 0) for quota in self.quotas)
+
+    def finish(self):
+        """In the end everybody has been bound or refused, and who was refused still is."""
+        for uid in list(self.bindings):
+            self.finish_binding(uid, succeeds=True)
+        self.pass_time(60.0)
+        self.check()
+        assert self.cluster.ledger.account("a").granted == {}
 
 
-TestSchedulerNeverExceedsMax = SchedulerMachine.TestCase
+@given(st.data())
+def test_no_max_is_exceeded(data):
+    pick = by_hypothesis(data)
+    walk(SchedulerWalker(pick), pick, length=20)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_max_is_exceeded_on_long_walks(seed):
+    for number in range(60):
+        pick = by_dice(1000 * seed + number)
+        walk(SchedulerWalker(pick), pick, length=60)

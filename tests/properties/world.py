@@ -1,9 +1,7 @@
 """Small worlds: few names, few sizes, so that everything meets everything."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
-from math import prod
-from typing import Any
 
 from hypothesis import strategies as st
 
@@ -11,6 +9,7 @@ from policy.admission import Rules
 from policy.cluster import Cluster
 from policy.elastic_quota import BORROWING, MAX, ElasticQuota, elastic_quota
 from policy.pod import Pod, Unschedulable
+from tests.properties.walk import Pick, by_dice
 from tests.unit.given import refused_for, unreadable
 
 NAMESPACES = ("a", "b", "c")
@@ -36,82 +35,85 @@ CONDITIONS = (
 )
 REQUESTS = [
     {resource: asked for resource, asked in zip(RESOURCES, some, strict=True) if asked} | {"pods": 1}
-    for some in product((0, 1, 3), (0, 2), (0, 0, 1))
+    for some in product((1, 0, 3), (0, 2), (0, 0, 1))
 ]
 STANDINGS = tuple({"priority": priority, "preemptible": may} for may in (True, True, False) for priority in range(3))
+CHANGES = (
+    *STATES,
+    *STANDINGS,
+    *({"unschedulable": condition} for condition in CONDITIONS * 3),
+    *({"request": request} for request in REQUESTS[:6]),
+)
+BOUNDS = {
+    "cpu": (None, 8, 12, 0, 1, 2, 3, 4, 5, 6),
+    "memory": (None, None, None, 0, 2, 4, 6, 8),
+    "gpu": (None, None, None, None, 0, 1, 3),
+    "pods": (None, None, None, None, None, None, 2, 4),
+}
 
-BOUNDS = (None, None, 0, 1, 2, 3, 4, 5, 6, 9)
 
-
-@st.composite
-def one_of_each(draw: st.DrawFn, make: Callable, *options: Sequence) -> Any:
-    """What is made of one of each of the options; a single draw, so quick, and the first of each is the simplest."""
-    number, picked = draw(st.integers(0, prod(map(len, options)) - 1)), []
-    for some in options:
-        number, at = divmod(number, len(some))
-        picked.append(some[at])
-    return make(*picked)
-
-
-def pods(
-    names: Sequence[tuple[str, str, str]],
+def a_pod(
+    pick: Pick,
+    uid: str,
+    namespace: str,
+    name: str,
+    *,
     states: Sequence[dict] = STATES,
     conditions: Sequence[Unschedulable | None] = CONDITIONS,
-) -> st.SearchStrategy[Pod]:
-    """Pods of these UIDs, namespaces and names, in all states that the API server can show them in."""
-
-    def make(
-        request: dict, identity: tuple, state: dict, standing: dict, said: Unschedulable | None, *rest: int
-    ) -> Pod:
-        created, version = rest
-        return Pod(*identity, request, **state, **standing, unschedulable=said, created=float(created), version=version)
-
-    return one_of_each(make, REQUESTS, names, states, STANDINGS, conditions, range(3), range(7))
-
-
-def _limits(*bounds: int | None) -> dict[str, int]:
-    return {name: bound for name, bound in zip((*RESOURCES, "pods"), bounds, strict=True) if bound is not None}
-
-
-requests = st.sampled_from(REQUESTS)
-versions = st.integers(0, 6)
-limits = one_of_each(_limits, *[BOUNDS] * 4)
-changes = st.sampled_from(
-    (
-        *STATES,
-        *STANDINGS,
-        *({"unschedulable": condition} for condition in CONDITIONS * 3),
-        *({"request": request} for request in REQUESTS[:6]),
+) -> Pod:
+    """A pod in some state that the API server can show it in."""
+    state, standing, said = pick(states), pick(STANDINGS), pick(conditions)
+    created, version = float(pick(range(3))), pick(range(7))
+    return Pod(
+        uid,
+        namespace,
+        name,
+        pick(REQUESTS),
+        **state,
+        **standing,
+        unschedulable=said,
+        created=created,
+        version=version,
     )
-)
 
 
-def quotas(*namespaces: str) -> st.SearchStrategy[ElasticQuota]:
-    """Readable quotas of these namespaces."""
-
-    def make(namespace: str, name: str, created: float, *bounds: int | None) -> ElasticQuota:
-        return elastic_quota(namespace, name, created, _limits(*bounds[:4]), _limits(*bounds[4:]))
-
-    return one_of_each(make, namespaces, "xxy", (0.0, 1.0), *[BOUNDS] * 8)
+def limits(pick: Pick) -> dict[str, int]:
+    """A min or a max."""
+    bounds = {resource: pick(options) for resource, options in BOUNDS.items()}
+    return {resource: bound for resource, bound in bounds.items() if bound is not None}
 
 
-def unreadable_quotas(*namespaces: str) -> st.SearchStrategy[ElasticQuota]:
-    """Quotas whose spec cannot be read."""
-    return one_of_each(unreadable, namespaces, "xy", (0.0, 1.0))
+def a_quota(pick: Pick, namespaces: Sequence[str] = NAMESPACES) -> ElasticQuota:
+    """A quota, which now and then cannot be read."""
+    namespace, name, created = pick(namespaces), pick("xxy"), pick((0.0, 1.0))
+    if pick(range(8)) == 7:
+        return unreadable(namespace, name, created)
+    return elastic_quota(namespace, name, created, limits(pick), limits(pick))
 
 
-@st.composite
-def clusters(
-    draw: st.DrawFn, states: Sequence[dict] = STATES, conditions: Sequence[Unschedulable | None] = CONDITIONS
+def a_cluster(
+    pick: Pick, states: Sequence[dict] = STATES, conditions: Sequence[Unschedulable | None] = CONDITIONS
 ) -> Cluster:
-    """A crowded cluster: up to a dozen pods, some of them granted, under quotas of any kind; c may have none."""
-    cluster = Cluster(Rules(strict_borrowing=draw(st.booleans())), settle_time=0)
-    for quota in [draw(quotas("a")), draw(quotas("b")), *draw(st.lists(quotas(*NAMESPACES), max_size=2))]:
-        cluster.upsert_quota(quota)
-    names = [(f"{namespace}{number}", namespace, f"{namespace}{number}") for namespace in "aabc" for number in range(4)]
-    asked = st.tuples(pods(names, states, conditions), st.booleans())
-    for pod, is_asked in draw(st.lists(asked, min_size=4, max_size=12)):
+    """A crowded cluster: a dozen pods, some of them granted, under quotas of any kind; c may have none."""
+    cluster = Cluster(Rules(strict_borrowing=pick((False, True))), settle_time=0)
+    for namespaces in ("a", "b", *pick(((), (NAMESPACES,), (NAMESPACES, NAMESPACES)))):
+        cluster.upsert_quota(a_quota(pick, namespaces))
+    for number in range(12):
+        namespace = pick("aaabbc")
+        name = f"{namespace}{number}"
+        pod = a_pod(pick, name, namespace, name, states=states, conditions=conditions)
         cluster.upsert_pod(pod, now=0)
-        if is_asked and pod.pending:
+        if pod.pending and pick((True, False)):
             cluster.admit(pod, now=0)
     return cluster
+
+
+seeds = st.integers(0, 2**64 - 1)
+"""Of which ``by_dice`` makes a whole world: to draw each of its parts would take many times as long."""
+
+
+def clusters(
+    states: Sequence[dict] = STATES, conditions: Sequence[Unschedulable | None] = CONDITIONS
+) -> st.SearchStrategy[Cluster]:
+    """Clusters of any kind."""
+    return seeds.map(lambda seed: a_cluster(by_dice(seed), states, conditions))

@@ -127,6 +127,7 @@ def requires(*terms: NodeTerm, **selector: str):
         (Requirement("disk", "DoesNotExist"), {"none"}),
         (Requirement("rank", "Gt", ("7",)), {"hdd"}),
         (Requirement("rank", "Lt", ("8",)), {"ssd"}),
+        (Requirement("age", "Gt", ("1764288000000000000",)), {"hdd"}),
         (Requirement("rank", "Gt", ("many",)), set()),
         (Requirement("size", "Gt", ("-1",)), set()),
         (Requirement("rank", "Near", ("7",)), set()),
@@ -136,7 +137,7 @@ def requires(*terms: NodeTerm, **selector: str):
 def test_a_required_node_affinity_on_labels(requirement, fitting):
     table = table_of(
         node("ssd", labels={"disk": "ssd", "rank": "7", "size": "1_000"}),
-        node("hdd", labels={"disk": "hdd", "rank": "8", "size": "9" * 19}),
+        node("hdd", labels={"disk": "hdd", "rank": "8", "size": "9" * 19, "age": "1764288000000000001"}),
         node("none", labels={"size": "٣"}),
     )
     assert where(table, requires(NodeTerm((requirement,)))) == fitting

@@ -109,6 +109,14 @@ def test_a_pod_without_mates_fits_nowhere_unless_it_is_its_own_mate():
     assert where(table, wanting(affinity=(term(app="web"), term(app="db")), labels=WEB)) == set()
 
 
+def test_mates_must_be_in_the_namespaces_of_every_term():
+    table = table_of(*zoned(n1="a"), on("n1", "mate", "a", labels=WEB))
+    near, far = term(app="web"), term(HOSTNAME, namespaces=("b",), app="web")
+    assert where(table, wanting(affinity=(near, far), labels=WEB)) == set()
+    assert where(table, wanting(affinity=(far,), labels=WEB)) == set()
+    assert where(table, wanting(affinity=(near,), labels=WEB)) == {"n1"}
+
+
 def test_the_second_of_a_kind_goes_where_the_first_is():
     table = table_of(*zoned(n1="a", n2="b"), on("n2", "first", labels=WEB))
     second = wanting(affinity=(term(app="web"),), labels=WEB)
@@ -120,6 +128,14 @@ def test_mates_on_nodes_without_the_topology_key_are_none():
     table = table_of(*zoned(n1="a", n2="-"), on("n2", labels=WEB))
     assert where(table, wanting(affinity=(term(app="web"),))) == set()
     assert where(table, wanting(affinity=(term(app="web"),), labels=WEB)) == {"n1"}
+
+
+def test_a_mate_that_lacks_one_of_the_keys_still_keeps_the_pod_from_being_the_first():
+    nodes = [node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "a", "rack": "1"})]
+    table = table_of(*nodes, on("n1", "mate", labels=WEB))
+    asker = wanting(affinity=(term("zone", app="web"), term("rack", app="web")), labels=WEB)
+    assert where(table, asker) == set()
+    assert where(table, asker, without={"mate"}) == {"n2"}
 
 
 def test_one_pod_must_match_all_terms():

@@ -7,6 +7,7 @@ import pytest
 from policy import reclaim
 from policy.constraints import Constraints
 from policy.disruption import Budget
+from policy.node_table import NodeTable
 from policy.pod import Pod, Unschedulable
 from policy.victims import NoPlan, Plan
 from tests.unit.given import pod, quota
@@ -21,6 +22,9 @@ BORROWED = (
     *(run(f"b{number}", created=float(number)) for number in range(4)),
 )
 """A node that one quota uses alone, though half of it is another's."""
+
+
+NOBODY = NodeTable()
 
 
 def waiting(uid: str, **rest) -> Pod:
@@ -51,12 +55,12 @@ def outcome(results) -> dict[str, set[str] | str]:
     ids=str,
 )
 def test_a_pod_waits_once_the_scheduler_has_found_no_place_for_it(state, waits):
-    cluster = world(node(), replace(waiting("p"), **state))
+    cluster = world(node(), quota("a"), replace(waiting("p"), **state))
     assert [each.uid for each in reclaim.waiting(cluster, now=1, delay=1)] == ["p"] * waits
 
 
 def test_it_waits_since_the_first_time_that_was_seen():
-    cluster = world(node())
+    cluster = world(node(), quota("a"))
     cluster.upsert_pod(waiting("p"), now=5)
     cluster.upsert_pod(replace(waiting("p"), unschedulable=Unschedulable("Unschedulable", "other words")), now=7)
     assert reclaim.waiting(cluster, now=5.9, delay=1) == []
@@ -85,7 +89,7 @@ def test_they_wait_by_priority_and_then_creation():
         waiting("b", created=2.0),
         waiting("a", created=2.0),
     ]
-    cluster = world(node(), *pods)
+    cluster = world(node(), quota("a"), *pods)
     assert [each.uid for each in reclaim.waiting(cluster, now=9, delay=1)] == ["high", "early", "a", "b", "late"]
 
 
@@ -152,17 +156,18 @@ def test_pods_that_are_kept_away_by_others_are_told_apart_by_their_labels():
     ids=str,
 )
 def test_a_shape_differs_in_what_the_answer_depends_on(change):
-    assert reclaim.shape_of(waiting("p")) != reclaim.shape_of(replace(waiting("p"), **change))
+    assert reclaim.shape_of(waiting("p"), NOBODY) != reclaim.shape_of(replace(waiting("p"), **change), NOBODY)
 
 
 def test_a_shape_is_the_same_for_another_pod_like_it():
-    assert reclaim.shape_of(waiting("p", labels={"job": "1"})) == reclaim.shape_of(waiting("q", labels={"job": "2"}))
+    one, other = waiting("p", labels={"job": "1"}), waiting("q", labels={"job": "2"})
+    assert reclaim.shape_of(one, NOBODY) == reclaim.shape_of(other, NOBODY)
 
 
 def test_labels_tell_shapes_apart_where_pods_are_kept_apart():
     apart = Constraints(anti_affinity=(term(app="web"),))
     one, other = (waiting("p", labels={"app": app}, constraints=apart) for app in ("web", "db"))
-    assert reclaim.shape_of(one) != reclaim.shape_of(other)
+    assert reclaim.shape_of(one, NOBODY) != reclaim.shape_of(other, NOBODY)
 
 
 # What is recorded and said

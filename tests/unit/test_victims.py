@@ -12,7 +12,8 @@ from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota
 from policy.node import Node
 from policy.pod import Pod
-from policy.victims import NoPlan, Plan, plan, victims_on
+from policy.victims import NoPlan, Plan, plan
+from policy.victims import victims_on as victims_on_each
 from tests.unit.given import cluster_of, pod, quota, unreadable
 from tests.unit.given_nodes import labelled, node
 
@@ -20,6 +21,11 @@ SYSTEM = 2_000_000_000
 LOANS = (quota("a", least={"cpu": 2}), quota("b", least={"cpu": 2}))
 """Two quotas that share four cores."""
 GPU_NODE = node(size={"gpu": 8})
+
+
+def victims_on(cluster, preemptor, node_name, **options):
+    """The plan for one node, if there is one."""
+    return next(iter(victims_on_each(cluster, preemptor, [node_name], **options)), None)
 
 
 def run(uid: str, namespace: str = "b", cpu: float = 1, on: str = "n1", **rest) -> Pod:
