@@ -328,7 +328,7 @@ class Cluster:
                 return
             else:
                 self.ledger.enter("granted", pod)
-        elif pod.uid in self._in_flight and (before is None or before.unschedulable == pod.unschedulable):
+        elif pod.uid in self._in_flight and not _says_something_new(pod, before):
             self.ledger.enter("in_flight", pod)
         else:
             self.restore_pending(pod.uid)
@@ -392,6 +392,11 @@ def _refused_by_us(pod: Pod) -> bool:
         return False
     message = pod.unschedulable.message
     return elastic_quota.refused_by(message) is not None or HELD_TEXT in message
+
+
+def _says_something_new(pod: Pod, before: Pod | None) -> bool:
+    """Whether the scheduler has shown that the pod was admitted in vain, if it was."""
+    return before is not None and before.unschedulable != pod.unschedulable and not _not_let_through(pod)
 
 
 def _not_let_through(pod: Pod) -> bool:

@@ -5,10 +5,11 @@ Nothing here is quick and nothing is kept up to date: a sum is the sum over all 
 
 from dataclasses import dataclass
 
+from policy.cluster import UNANSWERED
 from policy.elastic_quota import BORROWING, INVALID, MAX, ElasticQuota, refused_by
 from policy.grants import SAME_ATTEMPT, SHORTEST
 from policy.pod import Pod, Unschedulable
-from policy.reservation import Reservation
+from policy.reservation import HELD_TEXT, Reservation
 
 Amounts = dict[str, int]
 
@@ -59,12 +60,13 @@ class Recount:
                 self.others_admit = True
             self.end(pod.uid)
         elif grant is not None and not 0 < pod.version <= grant.version:
-            if pod.unschedulable not in (None, grant.said) and not ours(pod):
+            if pod.unschedulable != grant.said and not shows_nothing(pod):
                 del self.grants[pod.uid]
             else:
                 grant.pod = pod
-        elif grant is None and before is not None and before.unschedulable != pod.unschedulable and not ours(pod):
-            self.in_flight.discard(pod.uid)
+        elif grant is None and before is not None and before.unschedulable != pod.unschedulable:
+            if pod.unschedulable is None or not shows_nothing(pod):
+                self.in_flight.discard(pod.uid)
 
     def see_deleted(self, uid: str) -> None:
         self.pods.pop(uid, None)
@@ -102,6 +104,8 @@ class Recount:
         """What has to be answered: a rule and its resources, None, or ("unsettled", [])."""
         if pod.uid in self.pods and self.pods[pod.uid].assigned:
             return None
+        known = self.pods.get(pod.uid, pod)
+        pod = known if known.version > pod.version else pod  # the scheduler's picture is older than ours
         if self.others_admit and now - self.asked_at > self.settle_time:
             self.start(now)
         self.others_admit, self.asked_at = False, now
@@ -114,9 +118,7 @@ class Recount:
             if earlier is not None and now - earlier.given > SAME_ATTEMPT:
                 self.failures[pod.uid] = self.failures.get(pod.uid, 0) + 1
             lasts = max(self.lifetime / 2 ** self.failures.get(pod.uid, 0), SHORTEST)
-            known = self.pods.get(pod.uid, pod)
-            newest = known if known.version > pod.version else pod
-            self.grants[pod.uid] = Grant(pod, newest.unschedulable, newest.version, now, now + lasts)
+            self.grants[pod.uid] = Grant(pod, pod.unschedulable, pod.version, now, now + lasts)
         else:
             self.forget_unknown(pod.uid)
         return refused
@@ -215,11 +217,17 @@ class Recount:
 
 
 def ours(pod: Pod) -> bool:
-    """Whether the scheduler last said of a pod that one of our rules refused it.
+    """Whether the scheduler last said of a pod that one of our rules refused it."""
+    message = pod.unschedulable.message if pod.unschedulable else ""
+    return refused_by(message) is not None or HELD_TEXT in message
 
-    That shows nothing of a grant: a refusal after it would have ended it already, and one before it may be seen late.
+
+def shows_nothing(pod: Pod) -> bool:
+    """Whether what the scheduler last said of a pod tells nothing of its grant.
+
+    A refusal after the grant, or an answer that failed, would have ended it already; one before it may be seen late.
     """
-    return pod.unschedulable is not None and refused_by(pod.unschedulable.message) is not None
+    return pod.unschedulable is None or ours(pod) or UNANSWERED in pod.unschedulable.message
 
 
 def amounts(pods: list[Pod], *namespaces: str) -> Amounts:

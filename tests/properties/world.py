@@ -1,14 +1,17 @@
 """Small worlds: few names, few sizes, so that everything meets everything."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
+from math import prod
+from typing import Any
 
 from hypothesis import strategies as st
 
 from policy.admission import Rules
-from policy.cluster import Cluster
+from policy.cluster import UNANSWERED, Cluster
 from policy.elastic_quota import BORROWING, MAX, ElasticQuota, elastic_quota
 from policy.pod import Pod, Unschedulable
+from policy.reservation import HELD_TEXT
 from tests.properties.walk import Pick, by_dice
 from tests.unit.given import refused_for, unreadable
 
@@ -30,6 +33,8 @@ CONDITIONS = (
     None,
     Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu."),
     Unschedulable("SchedulerError", "binding rejected"),
+    Unschedulable("SchedulerError", f'{UNANSWERED} "http://127.0.0.1:8080/extender": code 503'),
+    Unschedulable("Unschedulable", f"0/3 nodes are available: 1 {HELD_TEXT}, 2 Insufficient cpu."),
     refused_for(MAX),
     refused_for(BORROWING),
 )
@@ -50,6 +55,16 @@ BOUNDS = {
     "gpu": (None, None, None, None, 0, 1, 3),
     "pods": (None, None, None, None, None, None, 2, 4),
 }
+
+
+@st.composite
+def one_of_each(draw: st.DrawFn, make: Callable, *options: Sequence) -> Any:
+    """What is made of one of each of the options; a single draw, so quick, and the first of each is the simplest."""
+    number, picked = draw(st.integers(0, prod(map(len, options)) - 1)), []
+    for some in options:
+        number, at = divmod(number, len(some))
+        picked.append(some[at])
+    return make(*picked)
 
 
 def a_pod(

@@ -140,6 +140,8 @@ def test_answers_change_with_the_labels_taints_and_state_of_nodes():
     assert where_suitable(table, picky) == {"n2"}
     table.upsert_node(node("n2", labels={"disk": "ssd"}, taints=(Taint("a", "", "NoSchedule"),)))
     assert where_suitable(table, picky) == set()
+    table.upsert_node(node("n2", labels={"disk": "ssd"}))
+    assert where_suitable(table, picky) == {"n2"}
     table.upsert_node(node("n2", labels={"disk": "ssd"}, unschedulable=True))
     assert where_suitable(table, picky) == set()
     table.upsert_node(node("n2", labels={"disk": "ssd"}))
@@ -152,6 +154,9 @@ def test_answers_change_with_the_labels_taints_and_state_of_nodes():
 def test_answers_change_with_the_pods_that_they_depend_on():
     table, asker = table_of(*zoned(n1="a", n2="b")), wanting(affinity=(term(app="web"),))
     assert where(table, asker) == set()
+    table.add(on("n1", "first", labels=WEB))
+    assert where(table, asker) == {"n1"}
+    table.remove("first")
     table.add(on("n1", "web"))
     assert where(table, asker) == set()
     table.add(on("n1", "web", labels=WEB))
@@ -162,6 +167,25 @@ def test_answers_change_with_the_pods_that_they_depend_on():
     assert where(table, asker) == {"n1", "n2"}
     table.remove("web")
     assert where(table, asker) == set()
+
+
+def test_answers_change_with_what_pods_demand_of_others():
+    table, asker = table_of(node(), on("n1")), wanting(labels=WEB, host_ports=(HostPort(80),))
+    for constraints in (
+        Constraints(host_ports=(HostPort(80),)),
+        Constraints(anti_affinity=(term(HOSTNAME, app="web"),)),
+    ):
+        table.add(on("n1", constraints=constraints))
+        assert where(table, asker) == set()
+        table.add(on("n1"))
+        assert where(table, asker) == {"n1"}
+
+
+def test_answers_change_with_how_important_a_pod_is_that_is_expected():
+    table = table_of(node())
+    for priority, fitting in ((0, {"n1"}), (1, set()), (0, {"n1"})):
+        table.add(pod("coming", request={"cpu": 4}, priority=priority), "n1")
+        assert where(table, pod("p", priority=1)) == fitting
 
 
 def test_a_pod_that_starts_to_leave_is_not_counted_by_spreading_any_more():
