@@ -278,11 +278,10 @@ class NodeTable:
 
 def _counts_as(new: Pod, old: Pod) -> bool:
     """Whether nothing has changed of a pod that could matter to anybody's place."""
-    return (new.request, new.constraints, new.labels, new.namespace, new.priority, new.terminating, new.finished) == (
+    return (new.request, new.constraints, new.labels, new.priority, new.terminating, new.finished) == (
         old.request,
         old.constraints,
         old.labels,
-        old.namespace,
         old.priority,
         old.terminating,
         old.finished,

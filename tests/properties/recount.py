@@ -52,21 +52,26 @@ class Recount:
             if other.uid != pod.uid and (other.namespace, other.name) == (pod.namespace, pod.name):
                 self.see_deleted(other.uid)
         self.pods[pod.uid] = pod
+        if pod.pending:
+            self.see_pending(pod, before)
+            return
+        if pod.assigned and pod.uid in self.in_flight:
+            self.settled_at = now + self.settle_time
+        elif pod.assigned and pod.uid not in self.grants and before is not None and before.pending:
+            self.others_admit = True
+        self.end(pod.uid)
+
+    def see_pending(self, pod: Pod, before: Pod | None) -> None:
         grant = self.grants.get(pod.uid)
-        if not pod.pending:
-            if pod.assigned and pod.uid in self.in_flight:
-                self.settled_at = now + self.settle_time
-            elif pod.assigned and grant is None and before is not None and before.pending:
-                self.others_admit = True
-            self.end(pod.uid)
-        elif grant is not None and not 0 < pod.version <= grant.version:
+        if grant is None:
+            changed = before is not None and before.unschedulable != pod.unschedulable
+            if changed and (pod.unschedulable is None or not shows_nothing(pod)):
+                self.in_flight.discard(pod.uid)
+        elif not 0 < pod.version <= grant.version:
             if pod.unschedulable != grant.said and not shows_nothing(pod):
                 del self.grants[pod.uid]
             else:
                 grant.pod = pod
-        elif grant is None and before is not None and before.unschedulable != pod.unschedulable:
-            if pod.unschedulable is None or not shows_nothing(pod):
-                self.in_flight.discard(pod.uid)
 
     def see_deleted(self, uid: str) -> None:
         self.pods.pop(uid, None)

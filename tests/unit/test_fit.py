@@ -3,7 +3,7 @@
 import pytest
 
 from policy.constraints import Constraints, HostPort, NodeTerm, Requirement, Taint, Toleration
-from policy.fit import fits, fits_on, suitable_on, undecidable
+from policy.fit import fits, fits_on, lacking_on, suitable_on, undecidable
 from policy.quantity import LARGEST
 from tests.unit.given import pod
 from tests.unit.given_nodes import node, on, table_of, wanting, where, where_suitable
@@ -62,6 +62,14 @@ def test_only_what_the_pods_gone_have_on_this_node_is_free():
     assert where(table, pod("p", request={"cpu": 2})) == set()
     assert where(table, pod("p", request={"cpu": 2}), without={"n11"}) == {"n1"}
     assert where(table, pod("p", request={"cpu": 4}), without=("n11", "n21", "n22", "nobody")) == {"n2"}
+
+
+def test_what_a_node_is_short_of_is_named():
+    table = table_of(node(size={"pods": 1, GPU: 1}), pod("a", request={"cpu": 3, GPU: 1}, node="n1"))
+    asker = pod("p", request={"cpu": 1, GPU: 1, "tape": 1, "disc": 0})
+    assert lacking_on(table, asker, "n1", ()) == [GPU, "tape", "pods"]
+    assert lacking_on(table, asker, "n1", {"a"}) == ["tape"]
+    assert lacking_on(table, pod("p", request={"cpu": 4}), "n1", {"a"}) == []
 
 
 def test_a_pod_gone_that_is_named_twice_frees_its_room_once():

@@ -182,10 +182,10 @@ def test_answers_change_with_what_pods_demand_of_others():
 
 
 def test_answers_change_with_how_important_a_pod_is_that_is_expected():
-    table = table_of(node())
+    table, asker = table_of(node()), pod("p", priority=1)
     for priority, fitting in ((0, {"n1"}), (1, set()), (0, {"n1"})):
         table.add(pod("coming", request={"cpu": 4}, priority=priority), "n1")
-        assert where(table, pod("p", priority=1)) == fitting
+        assert where(table, asker) == fitting
 
 
 def test_a_pod_that_starts_to_leave_is_not_counted_by_spreading_any_more():
