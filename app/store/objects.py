@@ -335,9 +335,13 @@ def _labels(given: dict[str, str] | None) -> Mapping[str, str]:
 
 def _constraints(meta: Metadata, spec: PodSpec) -> Constraints:
     """Raises InvalidObject for affinity, tolerations or spreading that are not shaped as in Kubernetes."""
+    running = [
+        *(spec.containers or ()),
+        *(init for init in spec.init_containers or () if init.restart_policy == "Always"),
+    ]
     ports = [
         HostPort(port.host_port, port.protocol or "TCP", port.host_ip or "")
-        for container in (*(spec.containers or ()), *(spec.init_containers or ()))
+        for container in running
         for port in container.ports or ()
         if port.host_port
     ]

@@ -191,8 +191,9 @@ def _node_term(given: _NodeTerm) -> NodeTerm:
 def _pod_term(given: _PodTerm, own_namespace: str) -> PodTerm:
     namespaces = frozenset(given.namespaces or ())
     if given.namespace_selector is not None:
-        everywhere = not selector_of(given.namespace_selector).requirements
-        named = None if everywhere else namespaces
+        # Which namespaces a selector with requirements selects is not known here: for a pod that stands somewhere all of
+        # them is the careful reading, and the pod itself is undecidable.
+        named = None
     else:
         named = namespaces or frozenset((own_namespace,))
     return PodTerm(selector_of(given.label_selector) if given.label_selector else None, given.topology_key, named)
