@@ -189,13 +189,9 @@ def _node_term(given: _NodeTerm) -> NodeTerm:
 
 
 def _pod_term(given: _PodTerm, own_namespace: str) -> PodTerm:
-    namespaces = frozenset(given.namespaces or ())
-    if given.namespace_selector is not None:
-        # Which namespaces a selector with requirements selects is not known here: for a pod that stands somewhere all of
-        # them is the careful reading, and the pod itself is undecidable.
-        named = None
-    else:
-        named = namespaces or frozenset((own_namespace,))
+    # Which namespaces a selector selects is not known here: for a pod that stands somewhere, all of them is the careful
+    # reading, and a pod that is to be placed is undecidable.
+    named = frozenset(given.namespaces or (own_namespace,)) if given.namespace_selector is None else None
     return PodTerm(selector_of(given.label_selector) if given.label_selector else None, given.topology_key, named)
 
 
