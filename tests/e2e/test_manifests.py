@@ -46,7 +46,7 @@ def api(cluster) -> Api:
 @pytest.fixture
 def system(api) -> str:
     """Quotaward's namespace."""
-    [namespace] = read_manifests(MANIFESTS / "base/namespace.yaml")
+    [namespace] = read_manifests(MANIFESTS / "rbac/namespace.yaml")
     api.apply(namespace)
     return SYSTEM
 
@@ -172,16 +172,18 @@ def test_quotaward_may_watch(api, resource):
         assert not may(api, "quotaward", verb, resource)
 
 
-def test_quotaward_may_write_only_the_status_of_pods(api):
+def test_quotaward_may_write_only_what_it_must(api):
     install_rights(api)
     wait_until(lambda: may(api, "quotaward", "patch", "pods/status"), "it may wake pods")
     for verb, resource in (
         ("update", "pods/status"),
-        ("create", "pods/eviction"),
+        ("patch", "pods"),
+        ("delete", "pods"),
         ("list", "secrets"),
         ("list", "configmaps"),
-        ("patch", "scheduling.x-k8s.io:elasticquotas/status"),
-        ("create", "events"),
+        ("patch", "scheduling.x-k8s.io:elasticquotas"),
+        ("patch", "quotaward.dev:reservations"),
+        ("patch", "events"),
     ):
         assert not may(api, "quotaward", verb, resource), (verb, resource)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 
 from policy.admission import Rules
 from policy.cluster import Cluster, Unsettled
@@ -21,6 +21,7 @@ def arrives(seed: int) -> Pod:
 
 
 arriving = seeds.map(arrives)
+OFTEN = settings(max_examples=4 * settings().max_examples)
 
 
 def answer(cluster: Cluster, pod: Pod) -> str:
@@ -31,6 +32,7 @@ def answer(cluster: Cluster, pod: Pod) -> str:
     return refused.message if refused else ""
 
 
+@OFTEN
 @given(clusters(), arriving)
 def test_who_asks_for_less_is_not_refused_where_more_passes(cluster, larger):
     if cluster.check(larger) is None:
