@@ -88,7 +88,10 @@ class Extender:
             return "proposed", wire.proposed(args)
         self._ensure_ready()
         cluster = self.store.cluster
-        plans = victims.victims_on(cluster, pod, args.candidates(), respect_budgets=self.respect_budgets)
+        # A node without a proposed victim has room (kube-scheduler 1.38 offers such): only a quota can be in the way.
+        admitted = cluster.check(pod) is None
+        nodes = [node for node, proposed in args.candidates().items() if proposed.pods or not admitted]
+        plans = victims.victims_on(cluster, pod, nodes, respect_budgets=self.respect_budgets)
         return ("victims" if plans else "refused"), wire.preemption(plans)
 
     async def bind(self, body: bytes) -> Answer:

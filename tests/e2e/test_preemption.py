@@ -14,8 +14,9 @@ def test_a_pod_that_its_quota_refuses_evicts_nobody_on_a_full_node(cluster, quot
     refused, bystander = cluster.namespace("refused"), cluster.namespace("bystander")
     cluster.quota(refused, max={"cpu": 1})
     cluster.quota(bystander, max={"cpu": 4})
+    first = pod("first", refused, nodeName=free, priorityClassName=high)  # a less important one would go for its peer
     with PodWatch(cluster.api, bystander) as others, PodWatch(cluster.api, refused) as own:
-        cluster.api.create_all([*pods(4, bystander, nodeName=full), pod("first", refused, nodeName=free)])
+        cluster.api.create_all([*pods(4, bystander, nodeName=full), first])
         wait_for(others, bound=4)
         wait_for(own, bound=1)
         cluster.api.create(pod("second", refused, priorityClassName=high))

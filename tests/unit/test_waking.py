@@ -107,3 +107,16 @@ def test_nobody_is_woken_for_what_may_be_in_flight():
     assert uids(cluster) == []
     cluster.tick(60)
     assert uids(cluster) == ["q"]
+
+
+def test_looking_for_whom_to_wake_lets_nobody_in():
+    """Were the owner woken and granted, its quota would exceed min and keep nothing for its nominated pod any more."""
+    cluster = cluster_of(
+        quota("a", least={"memory": 5}),
+        quota("b", least={"cpu": 4, "memory": 1}),
+        pod("p", "b", nominated_node="n", request={"cpu": 3}),
+        waiting("q", BORROWING, namespace="b", request={"memory": 2}),
+    )
+    eased = cluster.eased
+    assert uids(cluster) == ["q"]
+    assert cluster.eased == eased
