@@ -337,8 +337,8 @@ class Cluster:
         if pod.uid in self._in_flight:
             self._in_flight.discard(pod.uid)
             self._settled_at = now + self._settle_time  # where one came from there may be more
-        elif before is not None and before.pending and pod.uid not in self.grants:
-            self._somebody_else_granted = True
+        elif before is not None and before.pending and pod.uid not in self.grants and pod.namespace in self.quotas:
+            self._somebody_else_granted = True  # elsewhere another scheduler may be at work, and no quota is concerned
         if pod.uid in self._held:
             self.ledger.eased += 1  # what was kept for it is free, if it went elsewhere
         self.grants.forget(pod.uid)

@@ -58,7 +58,7 @@ class Recount:
         if pod.assigned and pod.uid in self.in_flight:
             self.settled_at = now + self.settle_time
         elif pod.assigned and pod.uid not in self.grants and before is not None and before.pending:
-            self.others_admit = True
+            self.others_admit |= pod.namespace in self.in_force()
         self.end(pod.uid)
 
     def see_pending(self, pod: Pod, before: Pod | None) -> None:
