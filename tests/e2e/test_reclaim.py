@@ -246,6 +246,7 @@ def test_a_reclaim_whose_leader_is_killed_is_finished_by_the_next_and_nobody_goe
 # Many at once
 
 
+@pytest.mark.skipif(not LONG, reason="takes minutes where others work too: set QUOTAWARD_LONG=1")
 def test_all_owners_that_come_back_at_once_get_their_min_at_the_price_of_just_as_many_pods(cluster, quotaward, watch):
     owners = [cluster.namespace("owner") for _ in range(20)]
     borrowers = [cluster.namespace("borrower") for _ in range(5)]
