@@ -88,6 +88,11 @@ class Pod:
         return not self.node and not self.finished
 
 
+def turn(pod: Pod) -> tuple[int, float, str, str]:
+    """Orders waiting pods: by priority, the highest first, and then by creation."""
+    return -pod.priority, pod.created, pod.namespace, pod.name
+
+
 def effective_request(pod: PodRequests) -> Resources:
     """What the scheduler reserves for a pod, in amounts, with ``pods: 1``; resources of zero are left out.
 

@@ -11,7 +11,7 @@ from policy import disruption, victims
 from policy.cluster import Cluster
 from policy.constraints import Constraints
 from policy.node_table import NodeTable
-from policy.pod import Pod
+from policy.pod import Pod, turn
 from policy.reservation import PodName, Reservation
 from policy.victims import NoPlan, Plan
 
@@ -62,7 +62,7 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
     ]
     return sorted(
         (pod for pod in pods if not pod.terminating and pod.namespace in cluster.quotas),
-        key=lambda pod: (-pod.priority, pod.created, pod.namespace, pod.name),
+        key=turn,
     )
 
 

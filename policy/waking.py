@@ -3,7 +3,7 @@
 from policy import admission
 from policy.cluster import Cluster
 from policy.ledger import Entry
-from policy.pod import Pod
+from policy.pod import Pod, turn
 
 
 def to_wake(cluster: Cluster) -> list[Pod]:
@@ -15,7 +15,7 @@ def to_wake(cluster: Cluster) -> list[Pod]:
     eased = ledger.eased
     chosen: list[tuple[Pod, Entry | None]] = []
     hopeless: set[tuple[str, int, frozenset[tuple[str, int]], bool]] = set()
-    for pod in sorted(cluster.refused.values(), key=lambda pod: (-pod.priority, pod.created, pod.namespace, pod.name)):
+    for pod in sorted(cluster.refused.values(), key=turn):
         if pod.uid in cluster.grants or pod.terminating or cluster.is_kept_out(pod):
             continue
         shape = (pod.namespace, pod.priority, frozenset(pod.request.items()), pod.preemptible)

@@ -9,7 +9,7 @@ from tests.controlplane.pod_watch import PodWatch
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import right_to_bind
 from tests.controlplane.scheduler import Scheduler, extender
-from tests.e2e.waiting import NO_MORE_TO_BORROW, wait_for, was_woken
+from tests.e2e.waiting import NO_MORE_TO_BORROW, wait_for, wait_for_quiet, was_woken
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_raised_max_binds_the_waiting_pods_because_quotaward_wakes_them(cluste
 
 def test_refused_pods_come_to_rest(crowd, quotaward):
     wait_until(lambda: all(pod["status"]["phase"] == "Running" for pod in crowd.pods if is_bound(pod)), "all run")
-    _wait_for_quiet(quotaward)
+    wait_for_quiet(quotaward)
     calls, since = quotaward.requests("filter"), time.monotonic()
     time.sleep(30)  # the time under test
     assert quotaward.requests("filter") - calls <= 150, f"in {time.monotonic() - since:.0f} s"
@@ -88,16 +88,3 @@ def test_what_others_leave_of_their_min_is_lent_until_it_is_used_up_and_its_owne
         cluster.api.create_all(pods(3, owner))
         wait_for(owning, bound=2, refused=1, why=NO_MORE_TO_BORROW)
         assert borrowing.most_bound() == 4
-
-
-def _wait_for_quiet(quotaward, seconds: float = 3) -> None:
-    """Wait until no filter call has come for a while: the pods' back-off after the burst is over."""
-    calls, since = quotaward.requests("filter"), time.monotonic()
-
-    def quiet() -> bool:
-        nonlocal calls, since
-        if (now := quotaward.requests("filter")) != calls:
-            calls, since = now, time.monotonic()
-        return time.monotonic() - since >= seconds
-
-    wait_until(quiet, "no more filter calls", detail=lambda: f"{calls} calls until now")
