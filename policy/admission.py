@@ -2,19 +2,59 @@
 
 from dataclasses import dataclass
 
-from policy import elastic_quota
+from policy import elastic_quota, fair_share, queues
 from policy.ledger import Ledger
 from policy.pod import Pod
-from policy.verdict import Refusal
+from policy.verdict import Refusal, Remedy
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What an operator may choose about the rules."""
+    """What an operator may choose about the rules.
+
+    ``fair_share_preemption``: a namespace that has less than its share of a queue may take from one that has more.
+    """
 
     strict_borrowing: bool = False
+    fair_share_preemption: bool = False
 
 
 def refusal(ledger: Ledger, pod: Pod, rules: Rules, *, with_in_flight: bool = False) -> Refusal | None:
     """The first rule that refuses the pod, or None if it may run. The pod itself must not be part of used."""
-    return elastic_quota.refusal(ledger, pod, strict_borrowing=rules.strict_borrowing, with_in_flight=with_in_flight)
+    refused = elastic_quota.refusal(ledger, pod, strict_borrowing=rules.strict_borrowing, with_in_flight=with_in_flight)
+    queue = ledger.queue_of(pod)
+    if refused is not None or not queue:
+        return refused
+    return queues.refusal(ledger.queues, queue, pod.request, with_in_flight=with_in_flight) or fair_share.refusal(
+        ledger.queues, queue, pod.namespace, pod.request, with_in_flight=with_in_flight
+    )
+
+
+def refused_by(message: str) -> str | None:
+    """The rule that a pod's condition names, if it names one of ours."""
+    texts = {**elastic_quota.TEXTS, **queues.TEXTS, fair_share.FAIR_SHARE: fair_share.TEXT}
+    return next((rule for rule, text in texts.items() if text in message), None)
+
+
+def numbers(ledger: Ledger, pod: Pod) -> dict[str, dict[str, int]]:
+    """By resource of the request, what the rules compare."""
+    figures = elastic_quota.numbers(ledger, pod)
+    queue = ledger.queue_of(pod)
+    if queue:
+        for more in (
+            queues.numbers(ledger.queues, queue, pod.request),
+            fair_share.numbers(ledger.queues, queue, pod.namespace, pod.request),
+        ):
+            for resource, row in more.items():
+                figures.setdefault(resource, {}).update(row)
+    return figures
+
+
+def remedies(ledger: Ledger, pod: Pod, refused: Refusal) -> tuple[Remedy, ...]:
+    """What would let a refused pod in, computed from the numbers now."""
+    if refused.rule in elastic_quota.TEXTS:
+        return elastic_quota.remedies(ledger, pod, refused)
+    queue = ledger.queue_of(pod)
+    if refused.rule == fair_share.FAIR_SHARE:
+        return fair_share.remedies(ledger.queues, queue, pod, refused)
+    return queues.remedies(ledger.queues, queue, pod, refused)

@@ -4,17 +4,21 @@ Every method is synchronous and leaves everything consistent, so that whoever ow
 seconds on a clock of the caller's that never goes back.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from policy import admission, elastic_quota, fit
+from policy import admission, elastic_quota, fair_share, fit, queues
 from policy.admission import Rules
+from policy.chances import PATIENCE, Chances
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota
 from policy.grants import Grants
 from policy.ledger import Ledger
+from policy.membership import DEFAULT, Membership, Namespace
 from policy.node import Node
 from policy.node_table import NodeTable
 from policy.pod import Pod
+from policy.queues import Queue
 from policy.reservation import HELD_TEXT, Reservation
 from policy.verdict import Refusal, Verdict
 
@@ -31,30 +35,40 @@ class Unsettled(Exception):
 
 
 class Cluster:
-    """Pods, nodes and elastic quotas, and who uses what.
+    """Pods, nodes, elastic quotas and queues, and who uses what.
 
     ``refused`` holds the pending pods of which the scheduler last said that one of our rules refuses them,
     ``unschedulable_since`` when it was first seen of a pending pod that the scheduler found no place for it.
     """
 
     def __init__(
-        self, rules: Rules | None = None, grant_lifetime: float = GRANT_LIFETIME, settle_time: float = SETTLE_TIME
+        self,
+        rules: Rules | None = None,
+        grant_lifetime: float = GRANT_LIFETIME,
+        settle_time: float = SETTLE_TIME,
+        patience: float = PATIENCE,
     ) -> None:
         self.rules = rules or Rules()
-        self.ledger = Ledger()
+        self.ledger = Ledger(self._queue_of)
         self.grants = Grants()
         self.pods: dict[str, Pod] = {}
         self.table = NodeTable()
         self.budgets: dict[tuple[str, str], Budget] = {}
         self.reservations: dict[str, Reservation] = {}
         self.quotas: dict[str, dict[str, ElasticQuota]] = {}
+        self.queues: dict[str, Queue] = {}
+        self.membership = Membership()
         self.refused: dict[str, Pod] = {}
         self.unschedulable_since: dict[str, float] = {}
-        self._uids: dict[tuple[str, str], str] = {}
+        self._uids: dict[str, dict[str, str]] = {}
+        self._members: dict[tuple[str, str], set[str]] = {}
         self._in_flight: set[str] = set()
         self._held: dict[str, Reservation] = {}
         self._terminating: set[str] = set()
         self._relevant = 0
+        self._chances = Chances(patience)
+        self._relevant_at_last_tick = 0
+        self._left: set[str] = set()
         self._settled_at = 0.0
         self._somebody_else_granted = False
         self._asked_at = float("-inf")
@@ -67,12 +81,17 @@ class Cluster:
         """Adds a pod, or changes what is known of it. Seen twice, it changes nothing."""
         if self.pods.get(pod.uid) == pod:
             return
-        namesake = self._uids.get((pod.namespace, pod.name))
+        namesake = self._uids.get(pod.namespace, {}).get(pod.name)
         if namesake is not None and namesake != pod.uid:
             self.delete_pod(namesake)  # a name is free again only when its pod is gone
         before = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
-        self._uids[pod.namespace, pod.name] = pod.uid
+        self._heed_scheduler(pod, now)
+        if before is not None and before.assigned and not pod.assigned:
+            self._left.add(before.node)
+        self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
+        if pod.group:
+            self._members.setdefault((pod.namespace, pod.group), set()).add(pod.uid)
         if pod.pending:
             self._upsert_pending(pod, before)
         elif pod.finished:
@@ -84,20 +103,15 @@ class Cluster:
         else:
             self._terminating.discard(pod.uid)
         self._place(pod)
-        if pod.pending and pod.unschedulable and pod.unschedulable.reason == UNSCHEDULABLE:
-            self.unschedulable_since.setdefault(pod.uid, now)
-        else:
-            self.unschedulable_since.pop(pod.uid, None)
-        if pod.pending and _refused_by_us(pod):
-            self.refused[pod.uid] = pod
-        else:
-            self.refused.pop(pod.uid, None)
 
     def delete_pod(self, uid: str) -> None:
         """Removes a pod; one that is not known is no error."""
         pod = self.pods.pop(uid, None)
         if pod is not None:
-            self._uids.pop((pod.namespace, pod.name), None)
+            self._forget_name(pod)
+            self._chances.trust(uid)
+            if pod.assigned:
+                self._left.add(pod.node)
         self.refused.pop(uid, None)
         self.unschedulable_since.pop(uid, None)
         self._terminating.discard(uid)
@@ -109,11 +123,13 @@ class Cluster:
         if self.table.node(node.name) != node:
             self._relevant += 1
             self.table.upsert_node(node)
+            self.ledger.queues.stale = True
 
     def delete_node(self, name: str) -> None:
         """Removes a node; one that is not known is no error."""
         self._relevant += 1
         self.table.delete_node(name)
+        self.ledger.queues.stale = True
 
     def upsert_budget(self, budget: Budget) -> None:
         """Adds or changes a disruption budget."""
@@ -164,6 +180,56 @@ class Cluster:
                 del self.quotas[namespace]
             self._put_in_force(namespace)
 
+    def upsert_queue(self, queue: Queue) -> None:
+        """Adds or changes a queue. What cannot be read leaves the last good spec of the object in force."""
+        before = self.queues.get(queue.name)
+        if before == queue:
+            return
+        if not queue.readable and before is not None and before.readable:
+            queue = replace(before, errors=queue.errors, state=queue.state)
+        self.queues[queue.name] = queue
+        self._queue_changed(queue.name, queue)
+
+    def delete_queue(self, name: str) -> None:
+        """Removes a queue; one that is not known is no error. Its pods stay, and are in no queue from now on."""
+        if self.queues.pop(name, None) is not None:
+            self._queue_changed(name, None)
+
+    def upsert_namespace(self, namespace: Namespace) -> None:
+        """Adds a namespace, or changes which queue is its own."""
+        if self.membership.namespaces.get(namespace.name) != namespace:
+            self.membership.namespaces[namespace.name] = namespace
+            self._assign_again(self._uids.get(namespace.name, {}).values())
+
+    def delete_namespace(self, name: str) -> None:
+        """Removes a namespace; one that is not known is no error."""
+        if self.membership.namespaces.pop(name, None) is not None:
+            self._assign_again(self._uids.get(name, {}).values())
+
+    def upsert_group(self, namespace: str, name: str, queue: str) -> None:
+        """Adds a pod group, or changes the queue that it names."""
+        if self.membership.groups.get((namespace, name)) != queue:
+            self.membership.groups[namespace, name] = queue
+            self._assign_again(self._members.get((namespace, name), ()))
+
+    def delete_group(self, namespace: str, name: str) -> None:
+        """Removes a pod group; one that is not known is no error."""
+        if self.membership.groups.pop((namespace, name), None) is not None:
+            self._assign_again(self._members.get((namespace, name), ()))
+
+    def upsert_weight(self, namespace: str, name: str, weight: int | None) -> None:
+        """A resource quota gives its namespace a weight, or none."""
+        if weight is None:
+            self.delete_weight(namespace, name)
+        elif self.membership.weights.get((namespace, name)) != weight:
+            self.membership.weights[namespace, name] = weight
+            self._weigh(namespace)
+
+    def delete_weight(self, namespace: str, name: str) -> None:
+        """A resource quota gives its namespace no weight any more; one that gave none is no error."""
+        if self.membership.weights.pop((namespace, name), None) is not None:
+            self._weigh(namespace)
+
     def suspect_pending(self, now: float) -> None:
         """Takes every pod without a node for one that somebody else may have admitted, and may be binding now.
 
@@ -183,6 +249,43 @@ class Cluster:
         if self._in_flight and now >= self._settled_at:
             for uid in list(self._in_flight):
                 self.restore_pending(uid)
+        self._judge_chances(now)
+
+    def divide(self) -> Iterator[None]:
+        """Computes anew what queues deserve and namespaces are entitled to. To be used up; in between it may pause.
+
+        Work that grows with queues and namespaces, and so is not done where the scheduler waits.
+        """
+        ledger = self.ledger.queues
+        ledger.stale = False
+        capacity = self.table.capacity()
+        available = {r: max(0, amount - ledger.outside.get(r, 0)) for r, amount in capacity.items()}
+        if available != ledger.available:
+            ledger.available = available
+            self.ledger.eased += 1
+            for account in ledger.accounts.values():
+                account.stale = True
+        requests = {name: ledger.account(name).request for name in self.queues}
+        for name, division in queues.divisions(available, self.queues, requests).items():
+            self.ledger.eased += ledger.set_division(ledger.account(name), division)
+        yield
+        weights = self.membership.weight_by_namespace()
+        for account in list(ledger.accounts.values()):
+            if account.queue is not None and account.stale:
+                account.stale = False
+                deserved, wanted = account.division.deserved, fair_share.requests_of(account)
+                for name, entitled in fair_share.entitlements(deserved, available, wanted, weights).items():
+                    self.ledger.eased += ledger.set_entitled(account, account.tenants[name], entitled)
+                yield
+
+    @property
+    def to_be_divided(self) -> bool:
+        """Whether what queues deserve may have changed since it was computed."""
+        return self.ledger.queues.stale
+
+    def queue_of(self, pod: Pod) -> str:
+        """The name of the queue whose rules apply to a pod; empty if none do. Without any queue there are no rules."""
+        return self.membership.queue_of(pod) if self.queues else ""
 
     @property
     def going(self) -> frozenset[str]:
@@ -202,6 +305,10 @@ class Cluster:
             return False
         held = self.nodes_held_from(pod)
         return all(self.table.names[row] in held for row in fit.fits(self.table, pod).nonzero()[0])
+
+    def is_governed(self, pod: Pod) -> bool:
+        """Whether an elastic quota or a queue has something to say about a pod."""
+        return pod.namespace in self.quotas or bool(self.queue_of(pod))
 
     def is_held_for(self, uid: str) -> bool:
         """Whether room is kept for the pod."""
@@ -246,6 +353,7 @@ class Cluster:
             return None  # the scheduler's picture is older than ours
         if known is not None and known.version > pod.version:
             pod = known
+        self._divide_for(pod)
         if self._somebody_else_granted and now - self._asked_at > self._settle_time > 0:
             self.suspect_pending(now)
         self._somebody_else_granted, self._asked_at = False, now
@@ -280,6 +388,7 @@ class Cluster:
         known = self.pods.get(pod.uid)
         if known is not None and known.assigned:
             return None
+        self._divide_for(pod)
         before = self.ledger.set_aside(pod.uid)
         refused = admission.refusal(self.ledger, pod, self.rules, with_in_flight=self.unsettled)
         if before is not None:
@@ -288,7 +397,7 @@ class Cluster:
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         """The pod of that name, if there is one."""
-        uid = self._uids.get((namespace, name))
+        uid = self._uids.get(namespace, {}).get(name)
         return self.pods.get(uid) if uid else None
 
     def verdict(self, namespace: str, name: str) -> Verdict:
@@ -302,9 +411,9 @@ class Cluster:
         before = self.ledger.set_aside(pod.uid)
         try:
             refused = admission.refusal(self.ledger, pod, self.rules)
-            numbers = elastic_quota.numbers(self.ledger, pod)
+            numbers = admission.numbers(self.ledger, pod)
             if refused is not None:
-                remedies = elastic_quota.remedies(self.ledger, pod, refused)
+                remedies = admission.remedies(self.ledger, pod, refused)
                 return Verdict("refused", refused.rule, refused.message, numbers, remedies)
         finally:
             if before is not None:
@@ -312,9 +421,9 @@ class Cluster:
         if pod.uid in self.grants:
             message = "admitted; waiting for the scheduler to bind it"
         elif pod.unschedulable is not None and pod.uid not in self.refused:
-            message = f"no quota refuses it; the scheduler says: {pod.unschedulable.message}"
+            message = f"no rule refuses it; the scheduler says: {pod.unschedulable.message}"
         else:
-            message = "no quota refuses it; waiting for the scheduler to try it"
+            message = "no rule refuses it; waiting for the scheduler to try it"
         return Verdict("admissible", message=message, numbers=numbers)
 
     # How it is kept consistent
@@ -337,8 +446,8 @@ class Cluster:
         if pod.uid in self._in_flight:
             self._in_flight.discard(pod.uid)
             self._settled_at = now + self._settle_time  # where one came from there may be more
-        elif before is not None and before.pending and pod.uid not in self.grants and pod.namespace in self.quotas:
-            self._somebody_else_granted = True  # elsewhere another scheduler may be at work, and no quota is concerned
+        elif before is not None and before.pending and pod.uid not in self.grants and self.is_governed(pod):
+            self._somebody_else_granted = True  # elsewhere another scheduler may be at work, and no rule is concerned
         if pod.uid in self._held:
             self.ledger.eased += 1  # what was kept for it is free, if it went elsewhere
         self.grants.forget(pod.uid)
@@ -354,8 +463,83 @@ class Cluster:
             self.ledger.enter("held", pod)
         elif pod.pending and pod.nominated_node and not pod.terminating:
             self.ledger.enter("nominated", pod)
+        elif pod.pending:
+            self.ledger.enter("pending", pod)
         else:
             self.ledger.remove(uid)
+
+    def _heed_scheduler(self, pod: Pod, now: float) -> None:
+        """Notes what the scheduler last said of a pod: that it found no place for it, and whether by a rule of ours."""
+        found_none = pod.pending and pod.unschedulable is not None and pod.unschedulable.reason == UNSCHEDULABLE
+        by_us = pod.pending and _refused_by_us(pod)
+        if found_none:
+            self.unschedulable_since.setdefault(pod.uid, now)
+        else:
+            self.unschedulable_since.pop(pod.uid, None)
+        if by_us:
+            self.refused[pod.uid] = pod
+        else:
+            self.refused.pop(pod.uid, None)
+        if found_none and not by_us:
+            self._chances.doubt(pod, now)
+        else:
+            self._chances.trust(pod.uid)
+
+    def _queue_of(self, pod: Pod) -> tuple[str, bool]:
+        """Which queue a pod is in, and whether it has a claim there while it waits."""
+        queue = self.queue_of(pod)
+        return queue, bool(queue) and pod.pending and not (pod.terminating or pod.gated) and self._chances.has(pod.uid)
+
+    def _divide_for(self, pod: Pod) -> None:
+        """Sees to it that the pod's queue has a part: a queue that is new has none yet."""
+        account = self.ledger.queues.accounts.get(self.queue_of(pod)) if self.queues else None
+        if account is not None and account.queue is not None and not account.division.real_capability:
+            for _ in self.divide():
+                pass
+
+    def _queue_changed(self, name: str, queue: Queue | None) -> None:
+        self._relevant += 1
+        self.ledger.eased += 1
+        had_default, self.membership.has_default = self.membership.has_default, DEFAULT in self.queues
+        self.ledger.queues.set_queue(name, queue)
+        first_or_last = len(self.queues) == (queue is not None)
+        if first_or_last or had_default != self.membership.has_default:
+            self._assign_again(list(self.pods))
+
+    def _weigh(self, namespace: str) -> None:
+        """The weight of a namespace has changed."""
+        for account in self.ledger.queues.accounts.values():
+            if namespace in account.tenants:
+                account.stale = self.ledger.queues.stale = True
+
+    def _assign_again(self, uids: Iterable[str]) -> None:
+        """Which queue these pods are in, or whether they have a claim, may have changed."""
+        for uid in uids:
+            pod, entry = self.pods[uid], self.ledger.entries.get(uid)
+            if entry is not None:
+                self.ledger.enter(entry.kind, pod if entry.kind != "granted" else self.grants.pod(uid) or pod)
+            elif pod.pending:
+                self.ledger.enter("pending", pod)
+
+    def _judge_chances(self, now: float) -> None:
+        """Takes claims from pods that have waited in vain for too long, and gives them back where something changed."""
+        changed, left = self._relevant != self._relevant_at_last_tick, self._left
+        self._relevant_at_last_tick, self._left = self._relevant, set()
+
+        def helps(pod: Pod) -> bool:
+            return changed or any(fit.suitable_on(self.table, pod, node) for node in left)
+
+        self._assign_again(self._chances.judge(now, helps if changed or left else None))
+
+    def _forget_name(self, pod: Pod) -> None:
+        names = self._uids.get(pod.namespace, {})
+        names.pop(pod.name, None)
+        if not names:
+            self._uids.pop(pod.namespace, None)
+        members = self._members.get((pod.namespace, pod.group), set())
+        members.discard(pod.uid)
+        if not members:
+            self._members.pop((pod.namespace, pod.group), None)
 
     def _place(self, pod: Pod) -> None:
         """Shows in the table where the pod stands or is expected."""
@@ -391,7 +575,7 @@ def _refused_by_us(pod: Pod) -> bool:
     if pod.unschedulable is None:
         return False
     message = pod.unschedulable.message
-    return elastic_quota.refused_by(message) is not None or HELD_TEXT in message
+    return admission.refused_by(message) is not None or HELD_TEXT in message
 
 
 def _says_something_new(pod: Pod, before: Pod | None) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from policy.conditions import Condition
 from policy.quantity import render
 from policy.resources import NOTHING, Resources, total
 from policy.verdict import Refusal, Remedy
@@ -55,15 +56,6 @@ def elastic_quota(namespace: str, name: str, created: float, least: Resources, m
     return ElasticQuota(namespace, name, created, effective, most, over)
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """Something about a quota that its owner should know; it is there or not."""
-
-    type: str
-    reason: str
-    message: str
-
-
 def in_force(quotas: Iterable[ElasticQuota]) -> ElasticQuota | None:
     """Which of a namespace's elastic quotas counts: the oldest, by creation and then name."""
     return min(quotas, key=lambda quota: (quota.created, quota.name), default=None)
@@ -82,11 +74,6 @@ def conditions(quota: ElasticQuota, governing: ElasticQuota) -> list[Condition]:
         message = f"ElasticQuota {governing.name} of this namespace is older and in force; this one counts for nothing"
         found.append(Condition("Conflict", "OlderQuotaInForce", message))
     return found
-
-
-def refused_by(message: str) -> str | None:
-    """The rule of this module that a pod's condition names, if it names one."""
-    return next((rule for rule, text in TEXTS.items() if text in message), None)
 
 
 def refusal(ledger: Ledger, pod: Pod, *, strict_borrowing: bool, with_in_flight: bool = False) -> Refusal | None:

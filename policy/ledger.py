@@ -1,4 +1,4 @@
-"""Who uses what: one account per namespace, and the pool that all elastic quotas lend from.
+"""Who uses what: one account per namespace, and the pool that all elastic quotas lend from. Queues: see queue_ledger.
 
 Every change is a difference to a few numbers, so that reading them costs nothing that grows with pods or quotas.
 What the numbers have to be is defined by a recount from the pods (``tests/properties``), in the words of the seed
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from policy.queue_ledger import TAKING, QueueLedger
 from policy.resources import NOTHING, Resources, add, subtract, total
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from policy.elastic_quota import ElasticQuota
     from policy.pod import Pod
 
-Kind = Literal["assigned", "granted", "nominated", "held", "in_flight"]
+Kind = Literal["assigned", "granted", "nominated", "held", "in_flight", "pending"]
 
 
 @dataclass(slots=True)
@@ -78,30 +79,50 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """How one pod stands in the ledger."""
+    """How one pod stands in the ledger.
+
+    ``queue`` is empty for a pod in no queue; ``claims``: it waits, and what it waits for is to be kept for it.
+    """
 
     kind: Kind
     namespace: str
     request: Resources
     priority: int
     pinned: bool
+    queue: str = ""
+    claims: bool = False
+
+
+def in_no_queue(_: Pod) -> tuple[str, bool]:
+    """What is known of a pod's queue where there are none."""
+    return "", False
 
 
 class Ledger:
     """Entries by pod UID, and the sums that follow from them and from the quotas in force.
 
-    ``eased`` counts the changes after which some pod might be admitted that was not before.
+    ``eased`` counts the changes after which some pod might be admitted that was not before. ``queues`` is the part of
+    the ledger that is kept by queue; ``queue_of`` says which queue a pod is in, and whether it has a claim if it waits.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, queue_of: Callable[[Pod], tuple[str, bool]] = in_no_queue) -> None:
         self.eased = 0
         self.accounts: dict[str, Account] = {}
         self.pool = Pool()
         self.entries: dict[str, Entry] = {}
+        self.queues = QueueLedger()
+        self._queue_of = queue_of
 
     def enter(self, kind: Kind, pod: Pod) -> None:
-        """Notes how a pod stands, in place of how it stood before; the same twice changes nothing."""
-        entry = Entry(kind, pod.namespace, pod.request, pod.priority, not pod.preemptible)
+        """Notes how a pod stands, in place of how it stood before; the same twice changes nothing.
+
+        ``pending`` is how a pod stands that waits and has nothing yet; where no queue keeps account of such, it is left
+        out.
+        """
+        entry = self.entry(kind, pod)
+        if kind == "pending" and not entry.queue:
+            self.remove(pod.uid)
+            return
         before = self.entries.get(pod.uid)
         if before == entry:
             return
@@ -110,12 +131,20 @@ class Ledger:
             self._take_out(pod.uid)
             self.eased += _eases(before, entry)
         self.put_back(pod.uid, entry)
+        self.eased += self.queues.note(before, entry)
         self.eased += _is_lighter(self.account(pod.namespace).nominated_in_pool, lent)
+
+    def entry(self, kind: Kind, pod: Pod) -> Entry:
+        """How a pod would stand."""
+        queue, claims = self._queue_of(pod)
+        claims = claims and kind not in TAKING
+        return Entry(kind, pod.namespace, pod.request, pod.priority, not pod.preemptible, queue, claims)
 
     def remove(self, uid: str) -> Entry | None:
         """Takes a pod out; how it stood, or None if it did not stand in the ledger."""
         entry = self._take_out(uid)
-        self.eased += entry is not None
+        self.eased += self.queues.note(entry, None)
+        self.eased += entry is not None and entry.kind != "pending"
         return entry
 
     def set_aside(self, uid: str) -> Entry | None:
@@ -146,6 +175,10 @@ class Ledger:
             add(self.pool.in_flight, account.in_flight)
             self.pool.contribute(quota.min)
         self._lend_nominated(account)
+
+    def queue_of(self, pod: Pod) -> str:
+        """The name of the queue whose rules apply to a pod; empty if none do."""
+        return self._queue_of(pod)[0]
 
     def quotas(self) -> Iterator[tuple[str, ElasticQuota, Account]]:
         """Namespace, quota and account of every elastic quota in force, by namespace."""
@@ -183,6 +216,9 @@ class Ledger:
         return entry
 
     def _apply(self, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
+        self.queues.apply(entry, change)
+        if entry.kind == "pending":
+            return
         account = self.account(entry.namespace)
         if entry.kind in ("nominated", "held"):
             if entry.kind == "held":
@@ -228,9 +264,12 @@ def _is_lighter(after: Resources, before: Resources) -> bool:
 
 def _eases(before: Entry, after: Entry) -> bool:
     """Whether a pod that stands as ``after`` may leave room that it did not leave as ``before``."""
+    if before.kind == "pending":
+        return False
     lighter = _is_lighter(after.request, before.request)
     evictable = before.pinned and not after.pinned
-    waits = ("nominated", "held")
+    waits = ("nominated", "held", "pending")
     yields = after.kind in waits and (before.kind not in waits or after.priority < before.priority)
     yields = yields or (before.kind == "held" and after.kind == "nominated")
+    yields = yields or after.kind == "pending"
     return lighter or evictable or yields

@@ -9,10 +9,19 @@ from policy.resources import Resources
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node: what it can give to pods (amounts), and what keeps pods off it."""
+    """A node: what it can give to pods (amounts), and what keeps pods off it.
+
+    ``ready`` is false while its kubelet reports that it is not, or does not report.
+    """
 
     name: str
     allocatable: Resources
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
+    ready: bool = True
+
+    @property
+    def usable(self) -> bool:
+        """Whether it takes new pods, as far as the node itself says."""
+        return self.ready and not self.unschedulable

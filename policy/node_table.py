@@ -17,7 +17,7 @@ from policy.constraints import PodTerm
 from policy.node import Node
 from policy.pod import Pod
 from policy.quantity import LARGEST
-from policy.resources import Resources
+from policy.resources import Resources, add, subtract
 
 Mask = NDArray[np.bool_]
 """One answer per row."""
@@ -73,6 +73,8 @@ class NodeTable:
         """The same of labels, taints and names of nodes alone: emptied when one of these changes."""
         self._allocatable = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
         self._used = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
+        self._usable: dict[str, int] = {}
+        self._unusable: set[str] = set()
         self._sites: dict[str, Site] = {}
         self._placed: dict[str, Placed] = {}
         self._by_namespace: dict[str, dict[str, Placed]] = {}
@@ -83,6 +85,7 @@ class NodeTable:
         """A node is there, or has changed. Pods that were put on it before it was known count from now on."""
         site = self._site(node.name)
         old, site.node = site.node, node
+        self._count(old, node)
         if old is None:
             self._append(site)
         if old is None or (old.labels, old.taints, old.unschedulable) != (node.labels, node.taints, node.unschedulable):
@@ -97,6 +100,7 @@ class NodeTable:
         site = self._sites.get(name)
         if site is None or site.node is None:
             return
+        self._count(site.node, None)
         last = self._sites[self.names[-1]]
         for array in (self._allocatable, self._used):
             array[site.row] = array[last.row]
@@ -181,6 +185,15 @@ class NodeTable:
         """What each node has left; below zero where more is used than there is."""
         return self.allocatable - self.used
 
+    def capacity(self) -> dict[str, int]:
+        """What all nodes together have for pods: a node that takes no new ones counts with what its pods use."""
+        capacity = dict(self._usable)
+        for name in self._unusable:
+            for pod in self._sites[name].pods.values():
+                if pod.node:
+                    add(capacity, pod.request)
+        return capacity
+
     def in_namespaces(self, namespaces: Iterable[str] | None) -> Iterable[Placed]:
         """The pods of these namespaces; of all, for None."""
         if namespaces is None:
@@ -227,6 +240,17 @@ class NodeTable:
             yield self._by_port, key
         for term in set(pod.constraints.anti_affinity):
             yield self._by_term, term
+
+    def _count(self, old: Node | None, new: Node | None) -> None:
+        """Keeps the sum of what usable nodes have, and the names of the others."""
+        if old is not None:
+            self._unusable.discard(old.name)
+            if old.usable:
+                subtract(self._usable, old.allocatable)
+        if new is not None and new.usable:
+            add(self._usable, new.allocatable)
+        elif new is not None:
+            self._unusable.add(new.name)
 
     def _site(self, name: str) -> Site:
         site = self._sites.get(name)

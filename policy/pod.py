@@ -56,6 +56,7 @@ class Pod:
     ``request`` is the effective request (amounts; ``pods: 1`` included). ``created`` is in seconds since the epoch.
     ``version`` orders what was seen of one pod: the API server's resourceVersion, 0 where there is none. ``owner`` is
     the kind of its controller (``Node``: a static pod's mirror). ``started`` is when the node took it up, 0 before.
+    ``queue`` and ``group`` are what the pod itself names; ``gated`` by somebody else's scheduling gate.
     """
 
     uid: str
@@ -76,6 +77,9 @@ class Pod:
     owner: str = ""
     started: float = 0.0
     may_preempt: bool = True
+    queue: str = ""
+    group: str = ""
+    gated: bool = False
 
     @property
     def assigned(self) -> bool:

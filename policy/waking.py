@@ -12,7 +12,6 @@ def to_wake(cluster: Cluster) -> list[Pod]:
     At most as many as would fit: each one chosen counts against the next, as if it had been granted.
     """
     ledger = cluster.ledger
-    eased = ledger.eased
     chosen: list[tuple[Pod, Entry | None]] = []
     hopeless: set[tuple[str, int, frozenset[tuple[str, int]], bool]] = set()
     for pod in sorted(cluster.refused.values(), key=turn):
@@ -24,7 +23,7 @@ def to_wake(cluster: Cluster) -> list[Pod]:
         before = ledger.set_aside(pod.uid)
         if admission.refusal(ledger, pod, cluster.rules, with_in_flight=cluster.unsettled) is None:
             chosen.append((pod, before))
-            ledger.enter("granted", pod)
+            ledger.put_back(pod.uid, ledger.entry("granted", pod))
         else:
             hopeless.add(shape)
             if before is not None:
@@ -33,5 +32,4 @@ def to_wake(cluster: Cluster) -> list[Pod]:
         ledger.set_aside(pod.uid)
         if before is not None:
             ledger.put_back(pod.uid, before)
-    ledger.eased = eased  # only looked at
     return [pod for pod, _ in chosen]

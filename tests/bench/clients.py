@@ -103,7 +103,7 @@ async def official_aio(kubeconfig: str) -> list[Any]:
     kept, token = [], None
     async with client.ApiClient() as api:
         while True:
-            page = await client.CoreV1Api(api).list_pod_for_all_namespaces(limit=PAGE, var_continue=token)
+            page = await client.CoreV1Api(api).list_pod_for_all_namespaces(limit=PAGE, _continue=token)
             kept += page.items
             token = page.metadata.var_continue
             if not token:

@@ -5,8 +5,9 @@ Nothing here is quick and nothing is kept up to date: a sum is the sum over all 
 
 from dataclasses import dataclass
 
+from policy.admission import refused_by
 from policy.cluster import UNANSWERED
-from policy.elastic_quota import BORROWING, INVALID, MAX, ElasticQuota, refused_by
+from policy.elastic_quota import BORROWING, INVALID, MAX, ElasticQuota
 from policy.grants import SAME_ATTEMPT, SHORTEST
 from policy.pod import Pod, Unschedulable
 from policy.reservation import HELD_TEXT, Reservation

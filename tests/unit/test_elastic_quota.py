@@ -2,7 +2,8 @@
 
 import pytest
 
-from policy.elastic_quota import BORROWING, INVALID, MAX, conditions, in_force, numbers, refusal, refused_by, remedies
+from policy.admission import refused_by
+from policy.elastic_quota import BORROWING, INVALID, MAX, conditions, in_force, numbers, refusal, remedies
 from policy.ledger import Ledger
 from policy.verdict import Refusal
 from tests.unit.given import amounts, pod, quota, refused_for, unreadable

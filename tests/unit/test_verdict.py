@@ -44,8 +44,8 @@ def test_a_refused_pod_comes_with_rule_numbers_and_remedies():
 @pytest.mark.parametrize(
     ("unschedulable", "granted", "message"),
     [
-        (None, False, "no quota refuses it; waiting for the scheduler to try it"),
-        (refused_for(BORROWING), False, "no quota refuses it; waiting for the scheduler to try it"),
+        (None, False, "no rule refuses it; waiting for the scheduler to try it"),
+        (refused_for(BORROWING), False, "no rule refuses it; waiting for the scheduler to try it"),
         (None, True, "admitted; waiting for the scheduler to bind it"),
     ],
 )

@@ -86,7 +86,7 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies(server):
     ("name", "said"),
     [
         ("a/running", "a/running is bound: on node n1"),
-        ("c/free", "c/free is admissible: no quota refuses it"),
+        ("c/free", "c/free is admissible: no rule refuses it"),
         ("a/nobody", "a/nobody is unknown: no pod nobody in namespace a is known"),
     ],
 )

@@ -1,0 +1,228 @@
+"""Who uses what of which queue: an account per queue, a tenant per namespace in it, and the claims of each.
+
+Like the ledger that it is a part of, it changes by differences, so that reading it costs nothing that grows with pods
+or queues. What a queue deserves and a tenant is entitled to is computed beside it, now and then, and put in here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from policy.queues import Division
+from policy.resources import Resources, add, subtract
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from policy.ledger import Entry
+    from policy.queues import Queue
+
+TAKING = frozenset({"assigned", "granted", "held"})
+"""How a pod stands that takes something of its queue; a pod that stands otherwise waits."""
+
+
+@dataclass(slots=True)
+class Tenant:
+    """What the pods of one namespace use of a queue, and what it is entitled to.
+
+    ``taken`` by pods on nodes, admitted ones and those that room is held for; ``pending`` is requested by the waiting
+    ones that have a chance. ``claim`` is what it is entitled to, has not taken, and has pods waiting for.
+    """
+
+    taken: dict[str, int] = field(default_factory=dict)
+    pending: dict[str, int] = field(default_factory=dict)
+    entitled: Resources = field(default_factory=dict)
+    claim: dict[str, int] = field(default_factory=dict)
+
+    def claims(self, resource: str) -> int:
+        """What the claim has to be."""
+        unfilled = self.entitled.get(resource, 0) - self.taken.get(resource, 0)
+        return max(0, min(unfilled, self.pending.get(resource, 0)))
+
+    @property
+    def empty(self) -> bool:
+        """Whether the namespace has no pods in the queue."""
+        return not self.taken and not self.pending
+
+
+@dataclass(slots=True)
+class QueueAccount:
+    """What the pods of one queue use, by namespace and together.
+
+    ``held`` is the part of ``taken`` by pods that room is held for, and ``running`` the part by pods on nodes.
+    ``in_flight`` is what may have been admitted before this process started. ``stale``: the tenants' parts are to be
+    computed anew.
+    """
+
+    queue: Queue | None = None
+    division: Division = field(default_factory=Division)
+    taken: dict[str, int] = field(default_factory=dict)
+    running: dict[str, int] = field(default_factory=dict)
+    held: dict[str, int] = field(default_factory=dict)
+    pending: dict[str, int] = field(default_factory=dict)
+    in_flight: dict[str, int] = field(default_factory=dict)
+    claim: dict[str, int] = field(default_factory=dict)
+    tenants: dict[str, Tenant] = field(default_factory=dict)
+    tenant_claims: dict[str, int] = field(default_factory=dict)
+    stale: bool = True
+
+    @property
+    def request(self) -> dict[str, int]:
+        """What its pods request: what they have taken, and what those that wait and have a chance ask for."""
+        request = dict(self.taken)
+        add(request, self.pending)
+        return request
+
+    def claims(self, resource: str) -> int:
+        """What the claim has to be: what it deserves and has pods waiting for, and its guarantee in any case."""
+        taken = self.taken.get(resource, 0)
+        wanted = min(self.division.deserved.get(resource, 0) - taken, self.pending.get(resource, 0))
+        return max(0, wanted, self.division.guarantee.get(resource, 0) - taken)
+
+
+class QueueLedger:
+    """Accounts by name of queue, and the sums over all queues that exist.
+
+    ``available`` is what all queues share, ``outside`` what pods use that are in no queue. ``stale``: what queues
+    deserve is to be computed anew.
+    """
+
+    def __init__(self) -> None:
+        self.accounts: dict[str, QueueAccount] = {}
+        self.available: Resources = {}
+        self.outside: dict[str, int] = {}
+        self.taken: dict[str, int] = {}
+        self.claims: dict[str, int] = {}
+        self.in_flight: dict[str, int] = {}
+        self.stale = False
+
+    def account(self, name: str) -> QueueAccount:
+        """The queue's account, opened where there is none yet."""
+        account = self.accounts.get(name)
+        if account is None:
+            account = self.accounts[name] = QueueAccount()
+        return account
+
+    def set_queue(self, name: str, queue: Queue | None) -> None:
+        """A queue exists, has changed, or is gone: its pods are then in no queue, and stay."""
+        account = self.account(name)
+        if (account.queue is None) != (queue is None):
+            change = add if account.queue is None else subtract
+            change(self.taken, account.taken)
+            change(self.claims, account.claim)
+            change(self.in_flight, account.in_flight)
+            (subtract if account.queue is None else add)(self.outside, account.taken)
+        account.queue = queue
+        if queue is None:
+            account.division = Division()
+            if not account.tenants:
+                del self.accounts[name]
+        self.stale = account.stale = True
+
+    def set_division(self, account: QueueAccount, division: Division) -> bool:
+        """What the queue gets from now on; whether that is something else than before."""
+        if division == account.division:
+            return False
+        account.stale = account.stale or division.deserved != account.division.deserved
+        account.division = division
+        self._claim(account, {**account.claim, **division.deserved, **division.guarantee})
+        return True
+
+    def set_entitled(self, account: QueueAccount, tenant: Tenant, entitled: Resources) -> bool:
+        """What the namespace is entitled to in the queue from now on; whether that is something else than before."""
+        if entitled == tenant.entitled:
+            return False
+        tenant.entitled = entitled
+        self._claim_of_tenant(account, tenant, {**tenant.claim, **entitled})
+        return True
+
+    def apply(self, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
+        """Adds what a pod stands for, or takes it out."""
+        if not entry.queue:
+            if entry.kind in TAKING:
+                change(self.outside, entry.request)
+            return
+        account = self.account(entry.queue)
+        if entry.kind == "in_flight":
+            change(account.in_flight, entry.request)
+            if account.queue is not None:
+                change(self.in_flight, entry.request)
+        if not _asks(entry):
+            return
+        tenant = account.tenants.get(entry.namespace)
+        if tenant is None:
+            tenant = account.tenants[entry.namespace] = Tenant()
+        if entry.kind in TAKING:
+            change(account.taken, entry.request)
+            change(tenant.taken, entry.request)
+            change(self.outside if account.queue is None else self.taken, entry.request)
+            if entry.kind == "held":
+                change(account.held, entry.request)
+            elif entry.kind == "assigned":
+                change(account.running, entry.request)
+        else:
+            change(account.pending, entry.request)
+            change(tenant.pending, entry.request)
+        self._claim(account, entry.request)
+        self._claim_of_tenant(account, tenant, entry.request)
+
+    def note(self, before: Entry | None, after: Entry | None) -> bool:
+        """A pod stands differently from now on (not only to look at the rest): notes what is stale by that.
+
+        Whether some other pod may be admitted after it that was not before.
+        """
+        if _asks(before) != _asks(after):
+            self.stale = True
+            for entry in (before, after):
+                if entry is not None and (account := self.accounts.get(entry.queue)) is not None:
+                    account.stale = True
+                    self._drop_if_empty(entry, account)
+        return before is not None and bool(before.queue) and _weight(after) < _weight(before)
+
+    def _drop_if_empty(self, entry: Entry, account: QueueAccount) -> None:
+        tenant = account.tenants.get(entry.namespace)
+        if tenant is not None and tenant.empty:
+            self._claim_of_tenant(account, tenant, tenant.claim)
+            del account.tenants[entry.namespace]
+        if account.queue is None and not account.tenants:
+            del self.accounts[entry.queue]
+
+    def _claim(self, account: QueueAccount, resources: Resources) -> None:
+        """Puts the claim right in these resources."""
+        for resource in list(resources):
+            difference = account.claims(resource) - account.claim.get(resource, 0)
+            if difference:
+                _shift(account.claim, resource, difference)
+                if account.queue is not None:
+                    _shift(self.claims, resource, difference)
+
+    def _claim_of_tenant(self, account: QueueAccount, tenant: Tenant, resources: Resources) -> None:
+        for resource in list(resources):
+            difference = tenant.claims(resource) - tenant.claim.get(resource, 0)
+            if difference:
+                _shift(tenant.claim, resource, difference)
+                _shift(account.tenant_claims, resource, difference)
+
+
+def _shift(sums: dict[str, int], resource: str, difference: int) -> None:
+    """Adds to one sum; what becomes zero is dropped, so equal sums are equal dicts."""
+    value = sums.get(resource, 0) + difference
+    if value:
+        sums[resource] = value
+    else:
+        sums.pop(resource, None)
+
+
+def _asks(entry: Entry | None) -> tuple[str, str, Resources] | None:
+    """What a pod asks of which queue, be it taken already or not: admitting it changes nobody's part."""
+    if entry is None or not (entry.kind in TAKING or entry.claims):
+        return None
+    return entry.queue, entry.namespace, entry.request
+
+
+def _weight(entry: Entry | None) -> int:
+    """How much a pod keeps from others, in steps: what it has taken, what it claims, nothing."""
+    if entry is None:
+        return 0
+    return 2 if entry.kind in TAKING else 1 if entry.claims else 0

@@ -1,0 +1,244 @@
+"""Queues: what each deserves of the cluster, and whom that admits.
+
+Seeds: Queue API (Proportion Policy), queue guarantee. What a queue does not ask for goes to the others by weight, a
+guarantee is kept free for its queue whether it asks for it or not, and a pod may go past what its queue deserves only
+where nobody else has a claim to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from policy.conditions import Condition
+from policy.quantity import render
+from policy.resources import NOTHING, Resources, total
+from policy.verdict import Refusal, Remedy
+from policy.water_level import Bid, divide
+
+if TYPE_CHECKING:
+    from policy.pod import Pod
+    from policy.queue_ledger import QueueAccount, QueueLedger
+
+CAPABILITY = "queue-capability"
+DESERVED = "queue-deserved"
+CLOSED = "queue-closed"
+
+TEXTS = {
+    CAPABILITY: "Queue capability exceeded",
+    DESERVED: "Queue deserved exceeded",
+    CLOSED: "Queue is closed",
+}
+LARGEST_WEIGHT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A Queue in amounts. A resource absent from ``capability`` is unlimited, one absent from ``guarantee`` zero.
+
+    ``errors`` says, field by field, what could not be read; ``readable`` is false where no spec of this object ever
+    could be. ``notes`` names the fields of the spec that are kept and not enforced.
+    """
+
+    name: str
+    weight: int = 1
+    capability: Resources = field(default_factory=dict)
+    guarantee: Resources = field(default_factory=dict)
+    reclaimable: bool = True
+    priority: int = 0
+    state: str = "Open"
+    errors: tuple[str, ...] = ()
+    readable: bool = True
+    notes: tuple[str, ...] = ()
+
+    @property
+    def open(self) -> bool:
+        """Whether the queue admits new pods. One that cannot be read admits none: nobody knows what it allows."""
+        return self.readable and self.state not in ("Closed", "Closing")
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """A queue's part of the cluster.
+
+    ``real_capability`` bounds what it may use, as others' guarantees are kept free; a resource that no node has is
+    absent, and bounded by zero. ``guarantee`` is the part of the spec's that can be kept. ``request`` is what it was
+    asked to give when ``deserved`` was computed.
+    """
+
+    request: Resources = field(default_factory=dict)
+    guarantee: Resources = field(default_factory=dict)
+    real_capability: Resources = field(default_factory=dict)
+    deserved: Resources = field(default_factory=dict)
+
+
+def divisions(
+    available: Resources, queues: Mapping[str, Queue], requests: Mapping[str, Resources]
+) -> dict[str, Division]:
+    """Each queue's part of what is available, by weighted max-min fairness, for each resource on its own.
+
+    ``requests`` has what each queue's pods request, running and waiting. The parts sum to no more than there is.
+    """
+    names = sorted(queues)
+    found = {name: Division(request=requests.get(name, NOTHING)) for name in names}
+    parts: dict[str, tuple[dict[str, int], dict[str, int], dict[str, int]]] = {name: ({}, {}, {}) for name in names}
+    mentioned = {resource for name in names for resource in (*found[name].request, *queues[name].guarantee)}
+    for resource in sorted({*available, *mentioned}):
+        there = available.get(resource, 0)
+        guarantees = _guarantees_kept(there, [queues[name] for name in names], resource)
+        promised = sum(guarantees)
+        bids = []
+        for name, guarantee in zip(names, guarantees, strict=True):
+            most = min(queues[name].capability.get(resource, there), there - promised + guarantee)
+            asked = found[name].request.get(resource, 0)
+            bids.append(Bid(queues[name].weight, guarantee, max(guarantee, min(asked, most))))
+            parts[name][1][resource] = most
+        for name, bid, deserved in zip(names, bids, divide(there, bids), strict=True):
+            if bid.low:
+                parts[name][0][resource] = bid.low
+            if deserved:
+                parts[name][2][resource] = deserved
+    return {name: Division(found[name].request, *parts[name]) for name in names}
+
+
+def _guarantees_kept(there: int, queues: list[Queue], resource: str) -> list[int]:
+    """What of the guarantees can be kept: no more than a queue's capability, and together no more than is there."""
+    wanted = [
+        min(queue.guarantee.get(resource, 0), queue.capability.get(resource, queue.guarantee.get(resource, 0)))
+        for queue in queues
+    ]
+    if sum(wanted) <= there:
+        return wanted
+    return divide(there, [Bid(max(1, amount), 0, amount) for amount in wanted])
+
+
+def conditions(queue: Queue, division: Division | None) -> list[Condition]:
+    """What the owner of a queue should know about it."""
+    found = []
+    if queue.errors:
+        kept = "the last good spec stays in force" if queue.readable else "every pod is refused until it is corrected"
+        found.append(Condition("Invalid", "Unreadable", f"{'; '.join(queue.errors)}; {kept}"))
+    beyond = sorted(r for r, amount in queue.guarantee.items() if amount > queue.capability.get(r, amount))
+    if beyond:
+        message = f"guarantee exceeds capability: {', '.join(beyond)}; capability is taken for guarantee there"
+        found.append(Condition("Invalid", "GuaranteeExceedsCapability", message))
+    if division is not None:
+        unbacked = sorted(
+            resource
+            for resource, amount in queue.guarantee.items()
+            if division.guarantee.get(resource, 0) < min(amount, queue.capability.get(resource, amount))
+        )
+        if unbacked:
+            message = f"the nodes do not have what all queues are guaranteed: {', '.join(unbacked)}; scaled down"
+            found.append(Condition("GuaranteeNotBacked", "NotEnoughNodes", message))
+    if queue.notes:
+        found.append(
+            Condition("NotEnforced", "FieldNotUsed", f"read and kept, but not enforced: {', '.join(queue.notes)}")
+        )
+    return found
+
+
+def refusal(ledger: QueueLedger, queue: str, request: Resources, *, with_in_flight: bool = False) -> Refusal | None:
+    """Why the queue refuses a pod with this request, or None. The pod itself must not stand in the ledger.
+
+    A queue that does not exist admits nobody: else its tenants would be free of every rule.
+    ``with_in_flight`` also counts what may have been admitted before this process started.
+    """
+    account = ledger.accounts.get(queue)
+    if account is None or account.queue is None or not account.queue.open:
+        return Refusal(CLOSED, TEXTS[CLOSED])
+    taken: Resources = account.taken
+    everywhere: Resources = ledger.taken
+    if with_in_flight:
+        taken, everywhere = total((taken, account.in_flight)), total((everywhere, ledger.in_flight))
+    most = account.division.real_capability
+    exceeded = [r for r, asked in request.items() if taken.get(r, 0) + asked > most.get(r, 0)]
+    if exceeded:
+        return _refusal(CAPABILITY, exceeded)
+    deserved = account.division.deserved
+    exceeded = [
+        r
+        for r, asked in request.items()
+        if taken.get(r, 0) + asked > deserved.get(r, 0)
+        and everywhere.get(r, 0) + asked + claims_of_others(ledger, account, r) > ledger.available.get(r, 0)
+    ]
+    return _refusal(DESERVED, exceeded) if exceeded else None
+
+
+def claims_of_others(ledger: QueueLedger, account: QueueAccount, resource: str) -> int:
+    """What other queues have a claim to, beyond what they have taken."""
+    return ledger.claims.get(resource, 0) - account.claim.get(resource, 0)
+
+
+def is_entitled(account: QueueAccount, request: Resources) -> bool:
+    """Whether a pod with this request would leave its queue within what it deserves, so that others must make room."""
+    deserved = account.division.deserved
+    return all(account.taken.get(r, 0) + asked <= deserved.get(r, 0) for r, asked in request.items())
+
+
+def is_over(account: QueueAccount, resource: str) -> bool:
+    """Whether a queue has taken more than it deserves of a resource."""
+    return account.taken.get(resource, 0) > account.division.deserved.get(resource, 0)
+
+
+def may_lose(account: QueueAccount, request: Resources) -> bool:
+    """Whether a pod with this request may be taken from the queue: it is reclaimable, and keeps its guarantee."""
+    if account.queue is None or not account.queue.reclaimable:
+        return False
+    kept = account.division.guarantee
+    return all(account.taken.get(r, 0) - asked >= kept.get(r, 0) for r, asked in request.items() if kept.get(r, 0))
+
+
+def numbers(ledger: QueueLedger, queue: str, request: Resources) -> dict[str, dict[str, int]]:
+    """By resource of the request, what the rules compare."""
+    account = ledger.accounts.get(queue)
+    if account is None or account.queue is None:
+        return {}
+    return {
+        r: {
+            "request": asked,
+            "allocated": account.taken.get(r, 0),
+            "deserved": account.division.deserved.get(r, 0),
+            "realCapability": account.division.real_capability.get(r, 0),
+            "guarantee": account.division.guarantee.get(r, 0),
+            "total": ledger.available.get(r, 0),
+            "allocatedInAllQueues": ledger.taken.get(r, 0),
+            "claimedByOtherQueues": claims_of_others(ledger, account, r),
+        }
+        for r, asked in sorted(request.items())
+    }
+
+
+def remedies(ledger: QueueLedger, queue: str, pod: Pod, refused: Refusal) -> tuple[Remedy, ...]:
+    """What would let a refused pod in, as far as the queue is concerned."""
+    target = f"Queue {queue}"
+    account = ledger.accounts.get(queue)
+    if account is None or account.queue is None:
+        return (Remedy(f"create {target}, or choose a queue that exists", target),)
+    if refused.rule == CLOSED:
+        text = "; ".join(account.queue.errors) or f"it is {account.queue.state}"
+        return (Remedy(f"open {target}: {text}", target),)
+    figures = numbers(ledger, queue, pod.request)
+    found = []
+    for resource in refused.resources:
+        row = figures[resource]
+        needed = row["allocated"] + row["request"]
+        if refused.rule == CAPABILITY and account.queue.capability.get(resource, needed) < needed:
+            field = f"spec.capability.{resource}"
+            text = f"raise capability of {resource} in {target} to at least {render(resource, needed)}"
+            found.append(Remedy(text, target, field, render(resource, needed)))
+        elif refused.rule == DESERVED:
+            lacking = row["allocatedInAllQueues"] + row["request"] + row["claimedByOtherQueues"] - row["total"]
+            amount = render(resource, lacking)
+            text = f"wait until other queues leave {amount} of {resource}, or raise the weight of {target}"
+            found.append(Remedy(text, target))
+        else:
+            amount = render(resource, needed - row["realCapability"])
+            text = f"add nodes with {amount} of {resource}: the rest is used outside of queues, or guaranteed to others"
+            found.append(Remedy(text, "Node"))
+    return tuple(found)
+
+
+def _refusal(rule: str, exceeded: list[str]) -> Refusal:
+    return Refusal(rule, TEXTS[rule], tuple(sorted(exceeded)))
