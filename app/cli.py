@@ -54,6 +54,14 @@ def quotas(server: Server = DEFAULT_SERVER) -> None:
 
 
 @app.command()
+def queues(server: Server = DEFAULT_SERVER) -> None:
+    """Show every queue: what it deserves, is guaranteed and uses, and what its namespaces are entitled to."""
+    from app import cli_output  # noqa: PLC0415
+
+    _show(cli_output.print_queues, server, "/api/v1/queues")
+
+
+@app.command()
 def reservations(server: Server = DEFAULT_SERVER) -> None:
     """Show the room that is kept, for whom and since when."""
     from app import cli_output  # noqa: PLC0415

@@ -27,6 +27,30 @@ def print_quotas(document: dict[str, Any]) -> None:
         _console.print("no elastic quotas")
 
 
+def print_queues(document: dict[str, Any]) -> None:
+    """A row per queue and resource, and below it one per namespace."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("QUEUE", "NAMESPACE", "WEIGHT", "RESOURCE", "ALLOCATED", "DESERVED", "GUARANTEE", "CAPABILITY"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("CONDITIONS", no_wrap=True)
+    for queue in document["items"]:
+        conditions = ", ".join(condition["type"] for condition in queue["conditions"])
+        if queue["state"] != "Open":
+            conditions = ", ".join(part for part in (queue["state"], conditions) if part)
+        rows = sorted({*queue["allocated"], *queue["deserved"]}) or [""]
+        for resource in rows:
+            figures = [queue[field].get(resource, "-") for field in ("allocated", "deserved", "guarantee")]
+            bound = queue["capability"].get(resource, "-")
+            table.add_row(queue["name"], "", str(queue["weight"]), resource, *figures, bound, conditions)
+            for tenant in queue["namespaces"]:
+                used, entitled = (tenant[field].get(resource, "-") for field in ("allocated", "entitled"))
+                table.add_row("", tenant["namespace"], str(tenant["weight"]), resource, used, entitled, "", "", "")
+    if table.row_count:
+        _console.print(table)
+    else:
+        _console.print("no queues")
+
+
 def print_explanation(document: dict[str, Any]) -> None:
     """A paragraph: the verdict, the numbers it rests on, and what would change it."""
     name = f"{document['namespace']}/{document['name']}"

@@ -21,6 +21,7 @@ from starlette.routing import Route
 from app.actuators.protocol import Actuator
 from app.actuators.recording import RecordingActuator
 from app.api import health, routes
+from app.controllers.divide import Divide
 from app.controllers.reclaim import Reclaim
 from app.controllers.status import Status
 from app.controllers.wake import Wake
@@ -76,9 +77,13 @@ async def serve(settings: Settings) -> None:
     """Serves until SIGTERM or SIGINT. Raises CannotConnect, OSError where an address cannot be had."""
     settle = 0.0 if settings.manifests else settings.store.settle_time
     cluster = Cluster(
-        Rules(strict_borrowing=settings.elastic_quota.strict_borrowing),
+        Rules(
+            strict_borrowing=settings.elastic_quota.strict_borrowing,
+            fair_share_preemption=settings.fair_share.preemption,
+        ),
         grant_lifetime=settings.grants.lifetime,
         settle_time=settle,
+        patience=settings.claims.patience,
     )
     store = Store(cluster, max_staleness=settings.store.max_staleness, settle_time=settle)
     async with AsyncExitStack() as stack:
@@ -110,7 +115,7 @@ async def serve(settings: Settings) -> None:
             observe=settings.mode == "observe",
             respect_budgets=settings.preemption.pdb == "respect",
         )
-        background = [follow, _tick(store), _freeze_once_synced(store)]
+        background = [follow, _tick(store), Divide(store).run(), _freeze_once_synced(store)]
         if settings.active_controllers:
             background.append(lead(partial(_control, store, actuator, settings)))
         servers = [(_server(application(store, extender, settings)), listener)]

@@ -24,6 +24,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from policy.chances import PATIENCE
 from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
 
 CONTROLLERS = frozenset({"reclaim", "status", "wake"})
@@ -87,6 +88,24 @@ class ReclaimSettings(Section):
     )
 
 
+class ClaimSettings(Section):
+    """For whom a queue's room is kept."""
+
+    patience: float = Field(
+        default=PATIENCE,
+        gt=0,
+        description="seconds after which a pod that fits nowhere claims nothing until something changes",
+    )
+
+
+class FairShareSettings(Section):
+    """How the namespaces of a queue share it."""
+
+    preemption: bool = Field(
+        default=False, description="a namespace below its share may take from one of its queue that is above"
+    )
+
+
 class PreemptionSettings(Section):
     """How the scheduler's own preemption is answered."""
 
@@ -140,6 +159,8 @@ class Settings(BaseSettings):
     grants: GrantSettings = GrantSettings()
     store: StoreSettings = StoreSettings()
     extender: ExtenderSettings = ExtenderSettings()
+    claims: ClaimSettings = ClaimSettings()
+    fair_share: FairShareSettings = FairShareSettings()
     reclaim: ReclaimSettings = ReclaimSettings()
     preemption: PreemptionSettings = PreemptionSettings()
     leader: LeaderSettings = LeaderSettings()

@@ -273,9 +273,12 @@ class Cluster:
         for account in list(ledger.accounts.values()):
             if account.queue is not None and account.stale:
                 account.stale = False
-                deserved, wanted = account.division.deserved, fair_share.requests_of(account)
+                deserved = account.division.deserved
+                wanted = {name: tenant.request for name, tenant in account.tenants.items()}
                 for name, entitled in fair_share.entitlements(deserved, available, wanted, weights).items():
-                    self.ledger.eased += ledger.set_entitled(account, account.tenants[name], entitled)
+                    tenant = account.tenants[name]
+                    tenant.weight = weights.get(name, 1)
+                    self.ledger.eased += ledger.set_entitled(account, tenant, entitled)
                 yield
 
     @property
@@ -305,6 +308,11 @@ class Cluster:
             return False
         held = self.nodes_held_from(pod)
         return all(self.table.names[row] in held for row in fit.fits(self.table, pod).nonzero()[0])
+
+    def priority_of_queue(self, pod: Pod) -> int:
+        """The priority of the pod's queue, 0 where it is in none: the higher goes first."""
+        queue = self.queues.get(self.queue_of(pod)) if self.queues else None
+        return queue.priority if queue else 0
 
     def is_governed(self, pod: Pod) -> bool:
         """Whether an elastic quota or a queue has something to say about a pod."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policy.resources import Resources, add, total
+from policy.resources import Resources, total
 from policy.verdict import Refusal, Remedy
 from policy.water_level import Bid, divide
 
@@ -139,12 +139,3 @@ def remedies(ledger: QueueLedger, queue: str, pod: Pod, refused: Refusal) -> tup
         text = f"wait until pods of queue {queue} release {resource}{whose}, or raise the weight of the namespace"
         found.append(Remedy(text, f"Namespace {pod.namespace}", "volcano.sh/namespace.weight"))
     return tuple(found)
-
-
-def requests_of(account: QueueAccount) -> dict[str, dict[str, int]]:
-    """What each namespace of a queue requests: what its pods have taken, and those that wait and have a chance ask."""
-    requests = {}
-    for name, tenant in account.tenants.items():
-        requests[name] = dict(tenant.taken)
-        add(requests[name], tenant.pending)
-    return requests

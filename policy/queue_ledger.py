@@ -27,13 +27,22 @@ class Tenant:
     """What the pods of one namespace use of a queue, and what it is entitled to.
 
     ``taken`` by pods on nodes, admitted ones and those that room is held for; ``pending`` is requested by the waiting
-    ones that have a chance. ``claim`` is what it is entitled to, has not taken, and has pods waiting for.
+    ones that have a chance. ``claim`` is what it is entitled to, has not taken, and has pods waiting for. ``weight`` is
+    what it weighed when ``entitled`` was computed.
     """
 
     taken: dict[str, int] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
     entitled: Resources = field(default_factory=dict)
+    weight: int = 1
     claim: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def request(self) -> dict[str, int]:
+        """What its pods request: what they have taken, and what those that wait and have a chance ask for."""
+        request = dict(self.taken)
+        add(request, self.pending)
+        return request
 
     def claims(self, resource: str) -> int:
         """What the claim has to be."""

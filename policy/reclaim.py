@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from policy import disruption, victims
 from policy.cluster import Cluster
 from policy.constraints import Constraints
-from policy.node_table import NodeTable
 from policy.pod import Pod, turn
 from policy.reservation import PodName, Reservation
 from policy.victims import NoPlan, Plan
@@ -21,6 +20,7 @@ class Shape:
     """What the answer for a pod depends on: pods of one shape have the same one."""
 
     namespace: str
+    queue: str
     priority: int
     request: frozenset[tuple[str, int]]
     constraints: Constraints
@@ -29,16 +29,17 @@ class Shape:
     preemptible: bool
 
 
-def shape_of(pod: Pod, table: NodeTable) -> Shape:
+def shape_of(pod: Pod, cluster: Cluster) -> Shape:
     """The shape of a pod. Its labels matter only where pods are spread, or kept near or apart.
 
     Pods in the table may keep others away that make no demands themselves.
     """
     constraints = pod.constraints
-    kept_away = any(True for _ in table.kept_away_by(pod.namespace))
+    kept_away = any(True for _ in cluster.table.kept_away_by(pod.namespace))
     by_labels = constraints.affinity or constraints.anti_affinity or constraints.spread or kept_away
     return Shape(
         pod.namespace,
+        cluster.queue_of(pod),
         pod.priority,
         frozenset(pod.request.items()),
         constraints,
@@ -52,7 +53,7 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
     """The pods that the scheduler has found no place for since ``delay`` seconds, by priority and then creation.
 
     Without those that room is kept for, that were admitted meanwhile, or that are on their way out; and without those
-    that no quota says anything about, for whom the scheduler's own preemption does all there is to do.
+    that no quota or queue says anything about, for whom the scheduler's own preemption does all there is to do.
     """
     reserved_for = {reservation.pod.uid for reservation in cluster.reservations.values()}
     pods = [
@@ -61,8 +62,8 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
         if now - since >= delay and uid not in reserved_for and uid not in cluster.grants
     ]
     return sorted(
-        (pod for pod in pods if not pod.terminating and pod.namespace in cluster.quotas),
-        key=turn,
+        (pod for pod in pods if not pod.terminating and cluster.is_governed(pod)),
+        key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod)),
     )
 
 
@@ -74,7 +75,7 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
     planned: list[Reservation] = []
     hopeless: dict[Shape, NoPlan] = {}
     for pod in pods:
-        shape = shape_of(pod, cluster.table)
+        shape = shape_of(pod, cluster)
         result = hopeless.get(shape) or _plan_after(cluster, pod, planned)
         if isinstance(result, Plan):
             planned.append(reservation_of(result, 0.0))
@@ -115,7 +116,7 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
     for reservation in cluster.reservations.values():
         if reservation.pod.uid == pod.uid and pod.pending:
             return _progress(cluster, reservation)
-    if pod.uid not in cluster.unschedulable_since or pod.uid in cluster.grants or pod.namespace not in cluster.quotas:
+    if pod.uid not in cluster.unschedulable_since or pod.uid in cluster.grants or not cluster.is_governed(pod):
         return ""
     result = victims.plan(cluster, pod)
     if isinstance(result, NoPlan):

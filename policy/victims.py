@@ -9,22 +9,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from math import fsum, inf
+from math import fsum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policy import admission, disruption, fit
 from policy.cluster import Cluster
-from policy.elastic_quota import ElasticQuota
-from policy.ledger import Account, Entry, Ledger
+from policy.entitlement import entitlement, share_lent, shortfall, untouchable
+from policy.ledger import Entry
 from policy.node_table import Mask
 from policy.pod import Pod
-from policy.resources import NOTHING
 from policy.verdict import Refusal
 
-CRITICAL = 2_000_000_000
-"""The priority from which on a pod belongs to the system (system-cluster-critical)."""
 ENOUGH_NODES = 100
 """How many nodes with victims are compared; as many candidates as kube-scheduler's own preemption looks at."""
 IN_VAIN = 300
@@ -33,7 +30,6 @@ MOST_FOR_A_RULE = 100
 """How many may go for a rule's sake: a quota that is exceeded by more than that is not cleared for one pod."""
 LOWEST = 2**31
 """Added to priorities (32 bits, signed) so that more victims always cost more."""
-SYSTEM_OWNERS = frozenset({"DaemonSet", "Node"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,64 +55,6 @@ class NoPlan:
 
     reason: str
     text: str
-
-
-def entitlement(ledger: Ledger, pod: Pod) -> frozenset[str]:
-    """The resources that the pod may take back from borrowers; none if it would itself exceed its quota's min.
-
-    Only resources that min names count; the pod must not be in the ledger.
-    """
-    account = ledger.accounts.get(pod.namespace)
-    if account is None or account.quota is None or not account.quota.readable:
-        return frozenset()
-    ahead, _ = ledger.ahead_of(pod, account)
-    named = [resource for resource in pod.request if resource in account.quota.min]
-    within = all(
-        account.used.get(resource, 0) + ahead.get(resource, 0) + pod.request[resource] <= account.quota.min[resource]
-        for resource in named
-    )
-    return frozenset(named) if within else frozenset()
-
-
-def may_be_taken(ledger: Ledger, victim: Pod, wanted: frozenset[str]) -> bool:
-    """Whether a pod of another quota holds some wanted resource that its quota borrows now.
-
-    A quota that does not name the resource borrows all of it, unless it is within its min in whatever the pod requests
-    that it does name: a quota for GPUs alone protects the CPU of its GPU pods.
-    """
-    account = ledger.accounts.get(victim.namespace)
-    if account is None or account.quota is None or not account.quota.readable:
-        return False  # of a quota that cannot be read nobody knows what it guarantees
-    for resource in wanted:
-        if not victim.request.get(resource, 0):
-            continue
-        if resource in account.quota.min:
-            if _over(account, account.quota, resource):
-                return True
-            continue
-        named = [other for other in victim.request if other in account.quota.min]
-        if not named or any(_over(account, account.quota, other) for other in named):
-            return True
-    return False
-
-
-def untouchable(ledger: Ledger, victim: Pod, pod: Pod) -> bool:
-    """Whether a pod may never be evicted for another, whatever its quota borrows."""
-    critical = victim.priority >= CRITICAL and pod.priority <= victim.priority
-    opted_out = not victim.preemptible and _may_opt_out(ledger, victim)
-    return opted_out or victim.owner in SYSTEM_OWNERS or critical or not victim.assigned
-
-
-def _may_opt_out(ledger: Ledger, victim: Pod) -> bool:
-    """Whether the pods of the namespace that may not be evicted stay within its min, as was the condition.
-
-    A running pod can be annotated later; what it had borrowed by then does not become its own by that.
-    """
-    account = ledger.accounts.get(victim.namespace)
-    if account is None or account.quota is None:
-        return True
-    least = account.quota.min
-    return all(account.pinned.get(r, 0) <= least.get(r, 0) for r in victim.request if r in ledger.pool.min)
 
 
 def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budgets: bool = False) -> list[Plan]:
@@ -188,10 +126,6 @@ class _Found:
     cost: tuple[int, float, int, int, float, str]
 
 
-def _over(account: Account, quota: ElasticQuota, resource: str) -> bool:
-    return account.used.get(resource, 0) > quota.min[resource]
-
-
 @contextmanager
 def _trial(cluster: Cluster, pod: Pod) -> Iterator["_Trial"]:
     """The cluster as it would be without the pod, and without pods that are going anyway; afterwards as it was."""
@@ -216,12 +150,12 @@ class _Trial:
         self._table = cluster.table
         self._pod = pod
         self._going = going
-        self._entitled = entitlement(cluster.ledger, pod)
-        account = cluster.ledger.accounts.get(pod.namespace)
-        self._has_quota = account is not None and account.quota is not None
+        self._entitlement = entitlement(cluster.ledger, pod, by_share=cluster.rules.fair_share_preemption)
+        self._entitled = self._entitlement.resources
+        self._governed = cluster.is_governed(pod)
         self._victims: dict[str, tuple[Pod, Entry | None]] = {}
         self._gone = set(going)
-        self._borrowed_before: dict[str, float] = {}
+        self._borrowed_before: dict[tuple[str, str], float] = {}
         self._givers: frozenset[str] | None = None
         self._beyond_cure = False
         self._in_turn: dict[tuple[frozenset[str], _Order | None], list[Pod]] = {}
@@ -267,20 +201,11 @@ class _Trial:
         return shortage
 
     def _may_give(self) -> frozenset[str]:
-        """Namespaces that pods might be taken from: most lend nothing, and need no look at their pods."""
+        """Namespaces that pods might be taken from: most are lent nothing, and need no look at their pods."""
         if self._givers is None:  # nobody has been taken yet
-            self._givers = frozenset(
-                namespace
-                for namespace, account in self._ledger.accounts.items()
-                if namespace == self._pod.namespace
-                or (account.quota is None and not self._has_quota)
-                or (account.quota is not None and self._lends(account, account.quota))
-            )
+            free = () if self._governed else (n for n, account in self._ledger.accounts.items() if not account.quota)
+            self._givers = frozenset({self._pod.namespace, *free, *self._entitlement.givers(self._ledger)})
         return self._givers
-
-    def _lends(self, account: Account, quota: ElasticQuota) -> bool:
-        """Whether the quota may have borrowed something that the pod is entitled to."""
-        return any(resource not in quota.min or _over(account, quota, resource) for resource in self._entitled)
 
     def search(self, node: str, *, elsewhere: bool) -> "_Found | None":
         """The cheapest victims found for a node; with ``elsewhere`` also on others, where the quota is in the way."""
@@ -350,7 +275,7 @@ class _Trial:
             if len(self._victims) >= MOST_FOR_A_RULE:
                 self._beyond_cure = node is None
                 return
-            if self._is_peer(pod) or (self._is_other(pod) and may_be_taken(self._ledger, pod, wanted)):
+            if self._is_peer(pod) or (self._is_other(pod) and self._may_take(pod, wanted)):
                 self._take(pod)
 
     def _others_in_turn(self, wanted: frozenset[str], node: str | None, order: "_Order") -> list[Pod]:
@@ -421,14 +346,17 @@ class _Trial:
         return _Found(Plan(self._pod, node, victims, violations), cost)
 
     def _shortfall(self) -> float:
-        """How far below their min the quotas of the victims fall by it, as a sum of shares of min."""
-        shares = []
-        for namespace in {pod.namespace for pod, _ in self._victims.values()} - {self._pod.namespace}:
-            account = self._ledger.accounts[namespace]
-            least = account.quota.min if account.quota else NOTHING
-            shares += [
-                max(0, value - account.used.get(resource, 0)) / value for resource, value in least.items() if value
-            ]
+        """How far the victims' quotas fall below their min by it, and queues below what they deserve, as shares."""
+        victims = [pod for pod, _ in self._victims.values()]
+        shares: list[float] = []
+        for namespace in {pod.namespace for pod in victims} - {self._pod.namespace}:
+            account = self._ledger.accounts.get(namespace)
+            if account is not None and account.quota is not None:
+                shares += shortfall(account.quota.min, account.used)
+        for name in {self._ledger.queue_of(pod) for pod in victims} - {self._entitlement.queue}:
+            queue = self._ledger.queues.accounts.get(name)
+            if queue is not None:
+                shares += shortfall(queue.division.deserved, queue.taken)
         return fsum(shares)  # the same in whatever order
 
     def _refusal(self) -> Refusal | None:
@@ -450,7 +378,7 @@ class _Trial:
         return (
             victim.namespace != self._pod.namespace
             and not self._is_out(victim)
-            and may_be_taken(self._ledger, victim, self._entitled)
+            and self._may_take(victim, self._entitled)
         )
 
     def _is_peer(self, victim: Pod) -> bool:
@@ -460,10 +388,12 @@ class _Trial:
     def _is_less_important_peer(self, victim: Pod) -> bool:
         if victim.priority >= self._pod.priority:
             return False
-        if self._has_quota:
-            return victim.namespace == self._pod.namespace
-        account = self._ledger.accounts.get(victim.namespace)
-        return account is None or account.quota is None
+        if self._governed:
+            return victim.namespace == self._pod.namespace and self._ledger.queue_of(victim) == self._entitlement.queue
+        return not self._cluster.is_governed(victim)
+
+    def _may_take(self, victim: Pod, wanted: frozenset[str]) -> bool:
+        return self._entitlement.may_take(self._ledger, victim, wanted)
 
     def _is_out(self, victim: Pod) -> bool:
         return victim.uid in self._going or victim.uid in self._victims or untouchable(self._ledger, victim, self._pod)
@@ -471,24 +401,23 @@ class _Trial:
     def _take_while_borrowed(self, pods: list[Pod], wanted: frozenset[str], order: "_Order") -> None:
         """Takes pods in an order, each only if its quota still borrows what is wanted without those taken before."""
         for pod in sorted(pods, key=lambda pod: order(pod, wanted, self._borrowed(pod))):
-            if may_be_taken(self._ledger, pod, wanted) and not self._is_out(pod):
+            if self._may_take(pod, wanted) and not self._is_out(pod):
                 self._take(pod)
 
     def _take_while_more_is_borrowed(self, pods: list[Pod], wanted: frozenset[str], order: "_Order") -> None:
         """Takes only those after whom their quota still borrows: most can be had if the last one taken is large."""
         for pod in sorted(pods, key=lambda pod: order(pod, wanted, self._borrowed(pod))):
-            if may_be_taken(self._ledger, pod, wanted) and not self._is_out(pod):
+            if self._may_take(pod, wanted) and not self._is_out(pod):
                 self._take(pod)
-                if not may_be_taken(self._ledger, pod, wanted):
+                if not self._may_take(pod, wanted):
                     self._give_back(pod.uid)
 
     def _borrowed(self, pod: Pod) -> float:
-        """How much the pod's quota borrows while nobody is taken, as the largest share of its min."""
-        known = self._borrowed_before.get(pod.namespace)
+        """How much is lent to the pod's quota or queue while nobody is taken."""
+        whose = pod.namespace, self._ledger.queue_of(pod)
+        known = self._borrowed_before.get(whose)
         if known is None:
-            account = self._ledger.accounts.get(pod.namespace)
-            known = _share_borrowed(account) if account else 0.0
-            self._borrowed_before[pod.namespace] = known
+            known = self._borrowed_before[whose] = share_lent(self._ledger, pod)
         return known
 
     def _take(self, pod: Pod) -> None:
@@ -501,13 +430,6 @@ class _Trial:
         self._gone.discard(uid)
         if entry is not None:
             self._ledger.put_back(uid, entry)
-
-
-def _share_borrowed(account: Account) -> float:
-    if account.quota is None:
-        return 0.0
-    shares = [(account.used.get(resource, 0) - least) / max(least, 1) for resource, least in account.quota.min.items()]
-    return max(shares, default=inf)  # without a min, all is borrowed
 
 
 _Order = Callable[[Pod, frozenset[str], float], tuple[float | str, ...]]

@@ -7,17 +7,17 @@ from policy.pod import Pod, turn
 
 
 def to_wake(cluster: Cluster) -> list[Pod]:
-    """The refused pods that could run now, all of them together, by priority (highest first) and then creation.
+    """The refused pods that could run now, all of them together: by priority of queue, then of pod, then by creation.
 
     At most as many as would fit: each one chosen counts against the next, as if it had been granted.
     """
     ledger = cluster.ledger
     chosen: list[tuple[Pod, Entry | None]] = []
-    hopeless: set[tuple[str, int, frozenset[tuple[str, int]], bool]] = set()
-    for pod in sorted(cluster.refused.values(), key=turn):
+    hopeless: set[tuple[str, str, int, frozenset[tuple[str, int]], bool]] = set()
+    for pod in sorted(cluster.refused.values(), key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod))):
         if pod.uid in cluster.grants or pod.terminating or cluster.is_kept_out(pod):
             continue
-        shape = (pod.namespace, pod.priority, frozenset(pod.request.items()), pod.preemptible)
+        shape = (pod.namespace, ledger.queue_of(pod), pod.priority, frozenset(pod.request.items()), pod.preemptible)
         if shape in hopeless:  # one like it was refused, and nothing was released since
             continue
         before = ledger.set_aside(pod.uid)

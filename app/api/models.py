@@ -47,6 +47,41 @@ class ElasticQuotaList(Model):
     items: list[ElasticQuotaModel]
 
 
+class TenantModel(Model):
+    """What one namespace has of a queue; ``share`` is the largest part of any one resource that it uses."""
+
+    namespace: str
+    weight: int
+    request: Quantities
+    entitled: Quantities
+    allocated: Quantities
+    share: float
+
+
+class QueueModel(Model):
+    """A queue: what it asks for, what it deserves, and what its pods use, by namespace too."""
+
+    name: str
+    state: str
+    weight: int
+    priority: int
+    reclaimable: bool
+    capability: Quantities
+    guarantee: Quantities
+    real_capability: Quantities
+    request: Quantities
+    deserved: Quantities
+    allocated: Quantities
+    namespaces: list[TenantModel]
+    conditions: list[ConditionModel]
+
+
+class QueueList(Model):
+    """Queues, by name."""
+
+    items: list[QueueModel]
+
+
 class RemedyModel(Model):
     """One change that would let the pod in; path and value, where given, name a field of target and its new value."""
 

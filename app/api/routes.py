@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
+from app.api import queues
 from app.api.models import (
     ConditionModel,
     ElasticQuotaList,
@@ -17,6 +18,8 @@ from app.api.models import (
     NominationModel,
     PlanModel,
     ProblemModel,
+    QueueList,
+    QueueModel,
     ReservationList,
     ReservationModel,
     WaitingModel,
@@ -61,6 +64,20 @@ async def list_elastic_quotas(store: SyncedStore) -> ElasticQuotaList:
 async def list_elastic_quotas_of_namespace(namespace: str, store: SyncedStore) -> ElasticQuotaList:
     """The elastic quotas of one namespace; more than one means that all but one count for nothing."""
     return ElasticQuotaList(items=_quotas_in(store, namespace))
+
+
+@router.get("/queues")
+async def list_queues(store: SyncedStore) -> QueueList:
+    """Every queue with what it deserves and what it uses, and its namespaces."""
+    return QueueList(items=[queues.model(store.cluster, name) for name in sorted(store.cluster.queues)])
+
+
+@router.get("/queues/{name}")
+async def show_queue(name: str, store: SyncedStore) -> QueueModel:
+    """One queue. Raises Problem (404) for one that does not exist."""
+    if name not in store.cluster.queues:
+        raise Problem(404, f"there is no queue {name}")
+    return queues.model(store.cluster, name)
 
 
 @router.get("/pods/{namespace}/{name}")

@@ -120,7 +120,7 @@ class Reclaim:
             now < backoff.until or (backoff.failures >= GIVE_UP_TWICE and backoff.relevant == cluster.relevant)
         ):
             return None
-        shape = reclaim.shape_of(current, cluster.table)
+        shape = reclaim.shape_of(current, cluster)
         question = self._questions.get(shape)
         if question is not None and now < question.again_at:
             return None

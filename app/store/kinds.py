@@ -10,14 +10,21 @@ from app.store.objects import (
     BudgetObject,
     ElasticQuotaObject,
     Metadata,
+    NamespaceObject,
     NodeObject,
+    PodGroupObject,
     PodObject,
+    QueueObject,
     ReservationObject,
+    ResourceQuotaObject,
     budget_of,
     elastic_quota_of,
+    namespace_of,
     node_of,
     pod_of,
+    queue_of,
     reservation_of,
+    weight_of,
 )
 from policy.cluster import Cluster
 
@@ -120,4 +127,59 @@ RESERVATIONS = Kind(
     optional=True,
 )
 
-KINDS = (PODS, NODES, ELASTIC_QUOTAS, BUDGETS, RESERVATIONS)
+QUEUES = Kind(
+    plural="queues",
+    api_version="scheduling.volcano.sh/v1beta1",
+    name="Queue",
+    decoder=msgspec.json.Decoder(QueueObject),
+    key=lambda meta: meta.name,
+    upsert=lambda cluster, obj, _: cluster.upsert_queue(queue_of(obj)),
+    delete=lambda cluster, key: cluster.delete_queue(str(key)),
+    known=lambda cluster: cluster.queues,
+    namespaced=False,
+    optional=True,
+)
+
+NAMESPACES = Kind(
+    plural="namespaces",
+    api_version="v1",
+    name="Namespace",
+    decoder=msgspec.json.Decoder(NamespaceObject),
+    key=lambda meta: meta.name,
+    upsert=lambda cluster, obj, _: cluster.upsert_namespace(namespace_of(obj)),
+    delete=lambda cluster, key: cluster.delete_namespace(str(key)),
+    known=lambda cluster: cluster.membership.namespaces,
+    namespaced=False,
+)
+
+POD_GROUPS = Kind(
+    plural="podgroups",
+    api_version="scheduling.volcano.sh/v1beta1",
+    name="PodGroup",
+    decoder=msgspec.json.Decoder(PodGroupObject),
+    key=lambda meta: (meta.namespace or "", meta.name),
+    upsert=lambda cluster, obj, _: cluster.upsert_group(
+        obj.metadata.namespace or "", obj.metadata.name, (obj.spec.queue if obj.spec else None) or ""
+    ),
+    delete=lambda cluster, key: cluster.delete_group(key[0], key[1]),
+    known=lambda cluster: cluster.membership.groups,
+    optional=True,
+)
+
+RESOURCE_QUOTAS = Kind(
+    plural="resourcequotas",
+    api_version="v1",
+    name="ResourceQuota",
+    decoder=msgspec.json.Decoder(ResourceQuotaObject),
+    key=lambda meta: (meta.namespace or "", meta.name),
+    upsert=lambda cluster, obj, _: cluster.upsert_weight(
+        obj.metadata.namespace or "", obj.metadata.name, weight_of(obj)
+    ),
+    delete=lambda cluster, key: cluster.delete_weight(key[0], key[1]),
+    known=lambda cluster: cluster.membership.weights,
+)
+
+KINDS = (
+    *(NAMESPACES, QUEUES, POD_GROUPS, RESOURCE_QUOTAS, NODES),  # first what says which queue a pod is in
+    *(PODS, ELASTIC_QUOTAS, BUDGETS, RESERVATIONS),
+)

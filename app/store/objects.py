@@ -12,15 +12,22 @@ from app.store.placement import NULL, LabelSelector, Volume, constraints_of, sel
 from policy.constraints import Constraints, HostPort, Taint
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota, elastic_quota
+from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Container, Pod, PodRequests, Unschedulable, effective_request
 from policy.quantity import InvalidQuantity, Quantity, amount, to_milli
+from policy.queues import LARGEST_WEIGHT, Queue
 from policy.reservation import PodName, Reservation
 from policy.resources import Resources
 
 ResourceList = dict[str, str | int | float | None]
 
 PREEMPTIBLE = "quotaward.dev/preemptible"
+QUEUE = "scheduling.volcano.sh/queue-name"
+ALLOWED_QUEUES = "quotaward.dev/allowed-queues"
+GROUP = "scheduling.k8s.io/group-name"
+GATE = "quotaward.dev/quota"
+WEIGHT = "volcano.sh/namespace.weight"
 
 
 class InvalidObject(ValueError):
@@ -37,6 +44,9 @@ class Annotations(Struct, gc=False):
     """The annotations that are read. docs/security.md lists what a tenant could do with each."""
 
     preemptible: Any = field(name=PREEMPTIBLE, default=None)
+    queue: Any = field(name=QUEUE, default=None)
+    allowed_queues: Any = field(name=ALLOWED_QUEUES, default=None)
+    group: Any = field(name=GROUP, default=None)
 
 
 class OwnerReference(Struct, gc=False):
@@ -83,6 +93,12 @@ class ContainerSpec(Struct, rename="camel", gc=False):
     ports: list[Port] | None = None
 
 
+class SchedulingGate(Struct, gc=False):
+    """What keeps the scheduler from looking at a pod."""
+
+    name: str = ""
+
+
 class PodSpec(Struct, rename="camel", gc=False):
     """What is read of a pod's spec."""
 
@@ -99,6 +115,7 @@ class PodSpec(Struct, rename="camel", gc=False):
     topology_spread_constraints: Raw = NULL
     volumes: list[Volume] | None = None
     resource_claims: list[Any] | None = None
+    scheduling_gates: list[SchedulingGate] | None = None
 
 
 class PodCondition(Struct, gc=False):
@@ -139,10 +156,18 @@ class PodObject(Struct, gc=False):
     status: PodStatus | None = None
 
 
+class NodeCondition(Struct, gc=False):
+    """What is read of a condition of a node."""
+
+    type: str = ""
+    status: str = ""
+
+
 class NodeStatus(Struct, gc=False):
     """What is read of a node's status."""
 
     allocatable: ResourceList | None = None
+    conditions: list[NodeCondition] | None = None
 
 
 class TaintObject(Struct, gc=False):
@@ -173,6 +198,52 @@ class ElasticQuotaObject(Struct, gc=False):
 
     metadata: Metadata
     spec: Any = None
+
+
+class QueueStatus(Struct, gc=False):
+    """What is read of a queue's status."""
+
+    state: str | None = None
+
+
+class QueueObject(Struct, gc=False):
+    """A Queue. Its spec is looked at field by field, so that a bad one is named, and closes the queue."""
+
+    metadata: Metadata
+    spec: Any = None
+    status: QueueStatus | None = None
+
+
+class NamespaceObject(Struct, gc=False):
+    """A Namespace."""
+
+    metadata: Metadata
+
+
+class ResourceQuotaSpec(Struct, gc=False):
+    """What is read of a resource quota's spec."""
+
+    hard: dict[str, Any] | None = None
+
+
+class ResourceQuotaObject(Struct, gc=False):
+    """A ResourceQuota."""
+
+    metadata: Metadata
+    spec: ResourceQuotaSpec | None = None
+
+
+class PodGroupSpec(Struct, gc=False):
+    """What is read of a pod group's spec."""
+
+    queue: str | None = None
+
+
+class PodGroupObject(Struct, gc=False):
+    """A PodGroup of Volcano's."""
+
+    metadata: Metadata
+    spec: PodGroupSpec | None = None
 
 
 class BudgetSpec(Struct, gc=False):
@@ -272,12 +343,15 @@ def pod_of(obj: PodObject) -> Pod:
         owner=next((owner.kind for owner in meta.owner_references or () if owner.controller), ""),
         started=seconds(status.start_time),
         may_preempt=spec.preemption_policy != "Never",
+        queue=_text(annotations.queue if annotations else None),
+        group=_text(annotations.group if annotations else None),
+        gated=any(gate.name != GATE for gate in spec.scheduling_gates or ()),
     )
 
 
 def node_of(obj: NodeObject) -> Node:
     """The node as the rules see it. Raises InvalidObject."""
-    allocatable = obj.status.allocatable if obj.status else None
+    allocatable, conditions = (obj.status.allocatable, obj.status.conditions) if obj.status else (None, None)
     milli = _milli(allocatable, "status.allocatable")
     spec = obj.spec or NodeSpec()
     return Node(
@@ -286,6 +360,7 @@ def node_of(obj: NodeObject) -> Node:
         obj.metadata.labels or {},
         tuple(Taint(taint.key, taint.value or "", taint.effect) for taint in spec.taints or ()),
         bool(spec.unschedulable),
+        all(condition.status == "True" for condition in conditions or () if condition.type == "Ready"),
     )
 
 
@@ -302,6 +377,67 @@ def elastic_quota_of(obj: ElasticQuotaObject) -> ElasticQuota:
     if errors:
         return ElasticQuota(namespace, meta.name, created, errors=tuple(errors), readable=False)
     return elastic_quota(namespace, meta.name, created, least, most)
+
+
+def queue_of(obj: QueueObject) -> Queue:
+    """The queue as the rules see it; what cannot be read of it stands in its ``errors``."""
+    meta, spec = obj.metadata, {} if obj.spec is None else obj.spec
+    state = (obj.status.state if obj.status else None) or "Open"
+    errors: list[str] = []
+    if not isinstance(spec, dict):
+        errors.append(f"spec: must be a map, not {str(spec)[:80]!r}")
+        spec = {}
+    guarantee = spec.get("guarantee")
+    if guarantee is not None and not isinstance(guarantee, dict):
+        errors.append("spec.guarantee: must be a map with resource")
+        guarantee = None
+    capability = _limits(spec.get("capability"), "spec.capability", errors)
+    guaranteed = _limits((guarantee or {}).get("resource"), "spec.guarantee.resource", errors)
+    weight = _whole(spec.get("weight"), "spec.weight", errors)
+    priority = _whole(spec.get("priority"), "spec.priority", errors)
+    reclaimable = spec.get("reclaimable")
+    if reclaimable is not None and not isinstance(reclaimable, bool):
+        errors.append("spec.reclaimable: must be true or false")
+    if errors:
+        return Queue(meta.name, state=state, errors=tuple(errors), readable=False)
+    return Queue(
+        meta.name,
+        weight=min(max(1, weight), LARGEST_WEIGHT),
+        capability=capability,
+        guarantee=guaranteed,
+        reclaimable=reclaimable is not False,
+        priority=priority,
+        state=state,
+        notes=tuple(f"spec.{name}" for name in ("deserved", "parent") if spec.get(name))
+        + (("spec.weight (below 1, so 1)",) if weight < 1 and spec.get("weight") is not None else ()),
+    )
+
+
+def namespace_of(obj: NamespaceObject) -> Namespace:
+    """What the namespace says of queues."""
+    annotations = obj.metadata.annotations
+    if annotations is None:
+        return Namespace(obj.metadata.name)
+    allowed = _text(annotations.allowed_queues).split(",")
+    return Namespace(
+        obj.metadata.name, _text(annotations.queue), frozenset(name.strip() for name in allowed if name.strip())
+    )
+
+
+def weight_of(obj: ResourceQuotaObject) -> int | None:
+    """The weight that a resource quota gives its namespace; None if none, and 1 for one that is not a positive number.
+
+    Seed: namespace fair share (where is the weight).
+    """
+    given = (obj.spec.hard if obj.spec else None) or {}
+    if WEIGHT not in given:
+        return None
+    value = given[WEIGHT]
+    try:
+        milli = to_milli(value) if isinstance(value, str | int | float) else 0
+    except InvalidQuantity:
+        return 1
+    return min(milli // 1000, LARGEST_WEIGHT) if milli >= 1000 and milli % 1000 == 0 else 1  # noqa: PLR2004
 
 
 def version_of(meta: Metadata) -> int:
@@ -435,6 +571,21 @@ def _limits(given: Any, path: str, errors: list[str]) -> dict[str, int]:
         except InvalidObject as error:
             errors.append(str(error))
     return result
+
+
+def _text(value: Any) -> str:
+    """An annotation as text; one of another type is as good as none."""
+    return value if isinstance(value, str) else ""
+
+
+def _whole(given: Any, path: str, errors: list[str]) -> int:
+    """A whole number of 32 bits, 0 where there is none; notes in ``errors`` what is not one."""
+    if given is None:
+        return 0
+    if isinstance(given, bool) or not isinstance(given, int):
+        errors.append(f"{path}: must be a whole number")
+        return 0
+    return max(-LARGEST_WEIGHT, min(given, LARGEST_WEIGHT))
 
 
 def _unschedulable(conditions: list[PodCondition] | None) -> Unschedulable | None:

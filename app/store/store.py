@@ -85,8 +85,11 @@ class Store:
         if not self.feeds[kind.plural].synced:
             self.feeds[kind.plural].synced = True
             log.info("in sync", kind=kind.plural)
-            if self.synced and self._settle_time:
-                self.cluster.suspect_pending(self.clock())
+            if self.synced:
+                for _ in self.cluster.divide():
+                    pass
+                if self._settle_time:
+                    self.cluster.suspect_pending(self.clock())
 
     @property
     def synced(self) -> bool:

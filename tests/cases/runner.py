@@ -41,7 +41,7 @@ def run(case: Mapping[str, Any], directory: Path, servers: "Servers | None" = No
     if unknown := set(case) - {"id", "source", "options", "given", "when", "then"}:
         raise UnknownWord(f"case: {sorted(unknown)}")
     steps = steps_of(case)
-    plans = any("plan" in step for step in steps)
+    plans = any("plan" in step for step in steps) or (len(steps) == 1 and "preempt" in steps[0])
     if servers is not None and len(steps) == 1 and not case.get("options"):
         server, folder = servers.serving_anew(case, plans=plans)
         take(steps[0], folder, server)
@@ -57,7 +57,7 @@ def run(case: Mapping[str, Any], directory: Path, servers: "Servers | None" = No
 
 
 class Servers:
-    """Processes that serve case after case: one for plans, which run without controllers, and one for the rest.
+    """Processes that serve case after case: one without controllers, for questions about victims, and one for the rest.
 
     To be entered as a context.
     """

@@ -13,16 +13,9 @@ from tests.cases.serving import DidNotStart
 
 HERE = Path(__file__).parent
 
-QUEUES = "queues and fair shares are not enforced yet"
+
 RESERVATION = "nodes are not reserved yet"
 NOT_YET = {  # each is expected to fail, and fails the run as soon as it passes
-    "fair-share-default-weights": QUEUES,
-    "fair-share-weights": QUEUES,
-    "fair-share-one-namespace-in-two-queues": QUEUES,
-    "fair-share-spill-over": QUEUES,
-    "proportion": QUEUES,
-    "guarantee-holds-without-demand": QUEUES,
-    "guarantee-cannot-be-taken": QUEUES,
     "reserved-node-takes-nobody-else": RESERVATION,
 }
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from policy import reclaim
+from policy.cluster import Cluster
 from policy.constraints import Constraints
 from policy.disruption import Budget
-from policy.node_table import NodeTable
 from policy.pod import Pod, Unschedulable
 from policy.victims import NoPlan, Plan
 from tests.unit.given import pod, quota
@@ -24,7 +24,7 @@ BORROWED = (
 """A node that one quota uses alone, though half of it is another's."""
 
 
-NOBODY = NodeTable()
+NOBODY = Cluster()
 
 
 def waiting(uid: str, **rest) -> Pod:

@@ -1,0 +1,44 @@
+"""Queues as REST shows them."""
+
+from app.api.models import ConditionModel, QueueModel, TenantModel, quantities
+from policy import fair_share, queues
+from policy.cluster import Cluster
+from policy.queue_ledger import Tenant
+from policy.resources import subtract
+
+
+def model(cluster: Cluster, name: str) -> QueueModel:
+    """A queue that exists. What room is held for is no part of ``allocated``: it is not used yet."""
+    queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
+    allocated = dict(account.taken)
+    subtract(allocated, account.held)
+    named = {**account.division.deserved, **allocated, **queue.capability, **queue.guarantee, **account.request}
+    return QueueModel(
+        name=name,
+        state=queue.state,
+        weight=queue.weight,
+        priority=queue.priority,
+        reclaimable=queue.reclaimable,
+        capability=quantities(queue.capability),
+        guarantee=quantities(queue.guarantee),
+        real_capability=quantities(account.division.real_capability),
+        request=quantities(account.request),
+        deserved=quantities(dict.fromkeys(named, 0) | dict(account.division.deserved)),
+        allocated=quantities(dict.fromkeys(named, 0) | allocated),
+        namespaces=[_tenant(cluster, namespace, account.tenants[namespace]) for namespace in sorted(account.tenants)],
+        conditions=[
+            ConditionModel(type=condition.type, reason=condition.reason, message=condition.message)
+            for condition in queues.conditions(queue, account.division)
+        ],
+    )
+
+
+def _tenant(cluster: Cluster, namespace: str, tenant: Tenant) -> TenantModel:
+    return TenantModel(
+        namespace=namespace,
+        weight=tenant.weight,
+        request=quantities(tenant.request),
+        entitled=quantities(tenant.entitled),
+        allocated=quantities(tenant.taken),
+        share=round(fair_share.share(tenant.taken, cluster.ledger.queues.available), 6),
+    )

@@ -1,0 +1,41 @@
+"""Keeps what queues deserve up to date. On every replica: it is what the scheduler is answered by.
+
+The work grows with queues and namespaces, so it is done between answers, in slices, and not more often than it can be.
+"""
+
+import asyncio
+import time
+
+from app.store.store import Store
+
+INTERVAL = 0.02
+"""Seconds between looks."""
+SLICE = 0.002
+"""Seconds of work after which the scheduler is answered first."""
+PAUSE = 4
+"""How many times as long as it took it rests, so that it never takes more than a fifth of the time."""
+
+
+class Divide:
+    """Divides the cluster among queues again after every change that matters."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def run(self) -> None:
+        """Goes on until cancelled."""
+        while True:
+            started = time.perf_counter()
+            await self.look()
+            await asyncio.sleep(max(INTERVAL, PAUSE * (time.perf_counter() - started)))
+
+    async def look(self) -> None:
+        """Divides anew, if anything has changed."""
+        cluster = self._store.cluster
+        if not self._store.synced or not cluster.to_be_divided:
+            return
+        started = time.perf_counter()
+        for _ in cluster.divide():
+            if time.perf_counter() - started > SLICE:
+                await asyncio.sleep(0)
+                started = time.perf_counter()

@@ -1,0 +1,211 @@
+"""What a waiting pod may take back, and from whom: of elastic quotas what is over min, of queues what is over deserved.
+
+Seeds: capacity scheduling (PostFilter), queue guarantee (when a guarantee grows), namespace fair share (preemption).
+One notion serves all three: each is a bound that protects who stays within it, and lets those within theirs take from
+those beyond it. A pod that is under several bounds has to be beyond each of them that could protect it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+
+from policy import fair_share, queues
+from policy.elastic_quota import ElasticQuota
+from policy.ledger import Account, Ledger
+from policy.pod import Pod
+from policy.queue_ledger import QueueAccount, Tenant
+from policy.resources import Resources
+
+CRITICAL = 2_000_000_000
+"""The priority from which on a pod belongs to the system (system-cluster-critical)."""
+SYSTEM_OWNERS = frozenset({"DaemonSet", "Node"})
+
+NOTHING: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Entitlement:
+    """What a pod may take back: by its elastic quota, by its queue, and by its namespace's share of the queue.
+
+    ``share`` is its namespace's dominant share per weight as it would be with the pod.
+    """
+
+    pod: Pod
+    queue: str
+    by_quota: frozenset[str]
+    by_queue: frozenset[str]
+    by_share: frozenset[str]
+    share: float
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """All that it may take back."""
+        return self.by_quota | self.by_queue | self.by_share
+
+    def may_take(self, ledger: Ledger, victim: Pod, wanted: frozenset[str]) -> bool:
+        """Whether a pod of another namespace holds some wanted resource that was lent to it, beyond all its bounds."""
+        queue = ledger.queue_of(victim)
+        for resource in wanted:
+            if victim.request.get(resource, 0):
+                verdicts = (
+                    self._lent_by_quota(ledger, victim, resource),
+                    self._lent_by_queue(ledger, victim, queue, resource),
+                )
+                if False not in verdicts and True in verdicts:
+                    return True
+        return False
+
+    def givers(self, ledger: Ledger) -> Iterator[str]:
+        """Namespaces that pods might be taken from, for what is lent to them: most are lent nothing."""
+        for namespace, account in ledger.accounts.items():
+            quota = account.quota
+            if quota is not None and any(r not in quota.min or over_min(account, quota, r) for r in self.by_quota):
+                yield namespace
+        for name, queue in ledger.queues.accounts.items():
+            if name == self.queue:
+                for namespace, tenant in queue.tenants.items():
+                    if any(_is_over_share(tenant, resource) for resource in self.by_share):
+                        yield namespace
+            elif queue.queue is not None and any(queues.is_over(queue, resource) for resource in self.by_queue):
+                yield from queue.tenants
+
+    def _lent_by_quota(self, ledger: Ledger, victim: Pod, resource: str) -> bool | None:
+        """Whether the victim's quota borrows the resource; None where its quota neither gives it nor protects it.
+
+        A quota that does not name the resource borrows all of it, unless it is within its min in whatever the pod
+        requests that it does name: a quota for GPUs alone protects the CPU of its GPU pods.
+        """
+        account = ledger.accounts.get(victim.namespace)
+        if account is None or account.quota is None:
+            return None
+        if not account.quota.readable:
+            return False  # of a quota that cannot be read nobody knows what it guarantees
+        quota = account.quota
+        if resource in quota.min:
+            lent = over_min(account, quota, resource)
+        else:
+            named = [other for other in victim.request if other in quota.min]
+            lent = not named or any(over_min(account, quota, other) for other in named)
+        return (True if resource in self.by_quota else None) if lent else False
+
+    def _lent_by_queue(self, ledger: Ledger, victim: Pod, name: str, resource: str) -> bool | None:
+        """Whether the victim's queue, or its namespace in the same queue, has more than its part; None as above."""
+        account = ledger.queues.accounts.get(name) if name else None
+        if account is None or account.queue is None:
+            return None
+        if name == self.queue:
+            tenant = account.tenants.get(victim.namespace)
+            if resource not in self.by_share or tenant is None:
+                return None
+            return _is_over_share(tenant, resource) and self.share < _share_without(ledger, tenant, victim)
+        if not queues.is_over(account, resource) or not queues.may_lose(account, victim.request):
+            return False
+        return True if resource in self.by_queue else None
+
+
+def entitlement(ledger: Ledger, pod: Pod, *, by_share: bool) -> Entitlement:
+    """What the pod may take back; nothing if it would itself exceed what it is under. It must not be in the ledger.
+
+    Of its quota's min only the resources that it names count. ``by_share``: namespaces of one queue take from each
+    other, too.
+    """
+    name = ledger.queue_of(pod)
+    account = ledger.accounts.get(pod.namespace)
+    queue = ledger.queues.accounts.get(name) if name else None
+    everything = frozenset(pod.request)
+    of_quota = _within_min(ledger, account, pod) if account is not None and account.quota is not None else None
+    of_queue = None if queue is None or queue.queue is None else queues.is_entitled(queue, pod.request)
+    if of_quota == NOTHING or of_queue is False:
+        return Entitlement(pod, name, NOTHING, NOTHING, NOTHING, inf)
+    tenant = queue.tenants.get(pod.namespace) if queue is not None else None
+    shares = by_share and fair_share.is_entitled(tenant, pod.request)
+    return Entitlement(
+        pod,
+        name,
+        of_quota or NOTHING,
+        everything if of_queue else NOTHING,
+        everything if shares else NOTHING,
+        _share_with(ledger, tenant, pod) if tenant else inf,
+    )
+
+
+def untouchable(ledger: Ledger, victim: Pod, pod: Pod) -> bool:
+    """Whether a pod may never be evicted for another, whatever is lent to it."""
+    critical = victim.priority >= CRITICAL and pod.priority <= victim.priority
+    opted_out = not victim.preemptible and _may_opt_out(ledger, victim)
+    return opted_out or victim.owner in SYSTEM_OWNERS or critical or not victim.assigned
+
+
+def over_min(account: Account, quota: ElasticQuota, resource: str) -> bool:
+    """Whether a quota borrows a resource that its min names."""
+    return account.used.get(resource, 0) > quota.min[resource]
+
+
+def share_lent(ledger: Ledger, pod: Pod) -> float:
+    """How much is lent to a pod's quota or queue, as the largest share of its min, or of what it deserves."""
+    return max(_lent_to_quota(ledger.accounts.get(pod.namespace)), _lent_to_queue(ledger, ledger.queue_of(pod)))
+
+
+def shortfall(bound: Resources, used: Resources) -> list[float]:
+    """How far below a bound something is, as shares of it."""
+    return [max(0, value - used.get(resource, 0)) / value for resource, value in bound.items() if value]
+
+
+def _within_min(ledger: Ledger, account: Account, pod: Pod) -> frozenset[str]:
+    """The resources of the request that min names, if used stays within min in all of them."""
+    if account.quota is None or not account.quota.readable:
+        return NOTHING
+    ahead, _ = ledger.ahead_of(pod, account)
+    named = [resource for resource in pod.request if resource in account.quota.min]
+    within = all(
+        account.used.get(resource, 0) + ahead.get(resource, 0) + pod.request[resource] <= account.quota.min[resource]
+        for resource in named
+    )
+    return frozenset(named) if within else NOTHING
+
+
+def _may_opt_out(ledger: Ledger, victim: Pod) -> bool:
+    """Whether the pods of the namespace that may not be evicted stay within its min, as was the condition.
+
+    A running pod can be annotated later; what it had borrowed by then does not become its own by that.
+    """
+    account = ledger.accounts.get(victim.namespace)
+    if account is None or account.quota is None:
+        return not ledger.queue_of(victim) or _is_within_queue(ledger, victim)
+    least = account.quota.min
+    return all(account.pinned.get(r, 0) <= least.get(r, 0) for r in victim.request if r in ledger.pool.min)
+
+
+def _is_within_queue(ledger: Ledger, victim: Pod) -> bool:
+    account = ledger.queues.accounts.get(ledger.queue_of(victim))
+    return account is None or not any(queues.is_over(account, resource) for resource in victim.request)
+
+
+def _is_over_share(tenant: Tenant, resource: str) -> bool:
+    return tenant.taken.get(resource, 0) > tenant.entitled.get(resource, 0)
+
+
+def _share_with(ledger: Ledger, tenant: Tenant, pod: Pod) -> float:
+    taken = {r: tenant.taken.get(r, 0) + asked for r, asked in pod.request.items()}
+    return fair_share.share({**tenant.taken, **taken}, ledger.queues.available) / tenant.weight
+
+
+def _share_without(ledger: Ledger, tenant: Tenant, victim: Pod) -> float:
+    taken = {r: amount - victim.request.get(r, 0) for r, amount in tenant.taken.items()}
+    return fair_share.share(taken, ledger.queues.available) / tenant.weight
+
+
+def _lent_to_quota(account: Account | None) -> float:
+    if account is None or account.quota is None:
+        return 0.0
+    shares = [(account.used.get(resource, 0) - least) / max(least, 1) for resource, least in account.quota.min.items()]
+    return max(shares, default=inf)  # without a min, all is borrowed
+
+
+def _lent_to_queue(ledger: Ledger, name: str) -> float:
+    account: QueueAccount | None = ledger.queues.accounts.get(name) if name else None
+    if account is None or account.queue is None:
+        return 0.0
+    deserved = account.division.deserved
+    shares = [(taken - deserved.get(r, 0)) / max(deserved.get(r, 0), 1) for r, taken in account.taken.items()]
+    return max(shares, default=0.0)
