@@ -90,6 +90,8 @@ class Cluster:
         if before is not None and before.assigned and not pod.assigned:
             self._left.add(before.node)
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
+        if before is not None and before.group != pod.group:
+            self._leave_group(before)
         if pod.group:
             self._members.setdefault((pod.namespace, pod.group), set()).add(pod.uid)
         if pod.pending:
@@ -525,7 +527,8 @@ class Cluster:
         for uid in uids:
             pod, entry = self.pods[uid], self.ledger.entries.get(uid)
             if entry is not None:
-                self.ledger.enter(entry.kind, pod if entry.kind != "granted" else self.grants.pod(uid) or pod)
+                granted = self.grants.pod(uid) if self.grants.is_older(pod) else None
+                self.ledger.enter(entry.kind, granted or pod)
             elif pod.pending:
                 self.ledger.enter("pending", pod)
 
@@ -544,6 +547,9 @@ class Cluster:
         names.pop(pod.name, None)
         if not names:
             self._uids.pop(pod.namespace, None)
+        self._leave_group(pod)
+
+    def _leave_group(self, pod: Pod) -> None:
         members = self._members.get((pod.namespace, pod.group), set())
         members.discard(pod.uid)
         if not members:

@@ -116,6 +116,8 @@ class QueueLedger:
     def set_queue(self, name: str, queue: Queue | None) -> None:
         """A queue exists, has changed, or is gone: its pods are then in no queue, and stay."""
         account = self.account(name)
+        if queue is None:
+            self.set_division(account, Division())
         if (account.queue is None) != (queue is None):
             change = add if account.queue is None else subtract
             change(self.taken, account.taken)
@@ -123,10 +125,7 @@ class QueueLedger:
             change(self.in_flight, account.in_flight)
             (subtract if account.queue is None else add)(self.outside, account.taken)
         account.queue = queue
-        if queue is None:
-            account.division = Division()
-            if not account.tenants:
-                del self.accounts[name]
+        self._drop_if_unused(name, account)
         self.stale = account.stale = True
 
     def set_division(self, account: QueueAccount, division: Division) -> bool:
@@ -151,6 +150,8 @@ class QueueLedger:
         if not entry.queue:
             if entry.kind in TAKING:
                 change(self.outside, entry.request)
+            return
+        if not _asks(entry) and entry.kind != "in_flight":
             return
         account = self.account(entry.queue)
         if entry.kind == "in_flight":
@@ -186,7 +187,8 @@ class QueueLedger:
             for entry in (before, after):
                 if entry is not None and (account := self.accounts.get(entry.queue)) is not None:
                     account.stale = True
-                    self._drop_if_empty(entry, account)
+        if before is not None and (account := self.accounts.get(before.queue)) is not None:
+            self._drop_if_empty(before, account)
         return before is not None and bool(before.queue) and _weight(after) < _weight(before)
 
     def _drop_if_empty(self, entry: Entry, account: QueueAccount) -> None:
@@ -194,8 +196,11 @@ class QueueLedger:
         if tenant is not None and tenant.empty:
             self._claim_of_tenant(account, tenant, tenant.claim)
             del account.tenants[entry.namespace]
-        if account.queue is None and not account.tenants:
-            del self.accounts[entry.queue]
+        self._drop_if_unused(entry.queue, account)
+
+    def _drop_if_unused(self, name: str, account: QueueAccount) -> None:
+        if account.queue is None and not account.tenants and not account.in_flight:
+            del self.accounts[name]
 
     def _claim(self, account: QueueAccount, resources: Resources) -> None:
         """Puts the claim right in these resources."""

@@ -1,0 +1,262 @@
+"""Whatever happens in whatever order: the accounts of queues are what a recount finds, and guarantees are kept free."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policy.cluster import Cluster
+from policy.fair_share import entitlements
+from policy.membership import Namespace
+from policy.node import Node
+from policy.pod import Pod, Unschedulable
+from policy.queues import Queue, divisions, is_over
+from policy.reservation import PodName, Reservation
+from policy.resources import total
+from tests.properties.walk import Pick, by_dice, by_hypothesis, walk
+
+NO_ROOM = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+REFUSED = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Queue deserved exceeded: cpu.")
+UIDS = {f"{namespace}{number}": namespace for namespace in "abc" for number in range(3)}
+QUEUES = ("p", "q", "default")
+PATIENCE = 30.0
+REQUESTS = ({"cpu": 1}, {"cpu": 3}, {"cpu": 2, "gpu": 1}, {"memory": 4, "cpu": 1}, {"cpu": 9})
+STATES = (*({},) * 3, {"node": "n1"}, {"node": "n2"}, {"node": "n1", "finished": True}, {"nominated_node": "n1"})
+NODES = ({}, {"cpu": 8, "memory": 9}, {"cpu": 4, "gpu": 2, "memory": 3})
+
+
+class QueueWalker:
+    """Does what can happen to queues and their pods, and counts from scratch after each step."""
+
+    def __init__(self, pick: Pick) -> None:
+        self.trace: list[str] = []
+        self.now = 0.0
+        self.cluster = Cluster(settle_time=0, patience=PATIENCE)
+        self.hopeless: set[str] = set()
+        for name in QUEUES[: pick(range(4))]:
+            self.put(self.a_queue(pick, name))
+        for namespace in "abc":
+            self.cluster.upsert_namespace(self.a_namespace(pick, namespace))
+        self.cluster.upsert_node(Node("n1", {"cpu": 12, "memory": 12, "gpu": 2}))
+
+    def steps(self):
+        return [
+            *[self.pod_is_seen] * 5,
+            *[self.pod_is_asked_for] * 4,
+            *(self.pod_is_deleted, self.queue_changes, self.node_changes, self.namespace_changes, self.is_held),
+            *(self.weight_changes, self.group_changes, self.time_passes, self.divided, self.divided),
+        ]
+
+    def a_queue(self, pick, name):
+        return Queue(
+            name,
+            weight=pick((1, 1, 2, 5)),
+            capability=pick(({}, {}, {"cpu": 6}, {"gpu": 0})),
+            guarantee=pick(({}, {}, {"cpu": 3}, {"cpu": 7, "gpu": 1}, {"fpga": 1})),
+            state=pick(("Open", "Open", "Open", "Closed")),
+        )
+
+    def a_namespace(self, pick, name):
+        return Namespace(name, pick(("", "p", "q", "ghost")), frozenset(pick(((), ("q",)))))
+
+    def put(self, queue):
+        self.trace.append(f"see {queue}")
+        self.cluster.upsert_queue(queue)
+
+    def pod_is_seen(self, pick):
+        uid = pick(sorted(UIDS))
+        pod = Pod(
+            uid,
+            UIDS[uid],
+            uid,
+            pick(REQUESTS),
+            **pick(STATES),
+            unschedulable=pick((None, None, NO_ROOM, REFUSED)),
+            terminating=pick((False, False, False, True)),
+            queue=pick(("", "", "p", "q")),
+            group=pick(("", "", "g")),
+            gated=pick((False, False, False, True)),
+        )
+        self.trace.append(f"see {pod}")
+        self.cluster.upsert_pod(pod, self.now)
+
+    def pod_is_asked_for(self, pick):
+        pending = sorted(uid for uid, pod in self.cluster.pods.items() if pod.pending)
+        if not pending:
+            return
+        pod = self.cluster.pods[pick(pending)]
+        self.trace.append(f"ask for {pod.uid}")
+        in_order = not self.cluster.to_be_divided and not self.anybody_is_over()
+        refused = self.cluster.admit(pod, self.now)
+        if refused is None and in_order:
+            assert not self.unkept()
+        smaller = replace(pod, request={r: max(1, amount - 1) for r, amount in pod.request.items()})
+        if refused is None:
+            assert self.cluster.check(smaller) is None
+
+    def anybody_is_over(self):
+        accounts = self.cluster.ledger.queues.accounts.values()
+        return any(is_over(account, resource) for account in accounts if account.queue for resource in account.taken)
+
+    def unkept(self):
+        """The resources in which all that is taken and all that is guaranteed besides do not fit."""
+        ledger = self.cluster.ledger.queues
+        found = set()
+        for resource in {*ledger.available, *ledger.taken}:
+            needed = sum(
+                max(account.taken.get(resource, 0), account.division.guarantee.get(resource, 0))
+                for account in ledger.accounts.values()
+                if account.queue is not None
+            )
+            if needed > ledger.available.get(resource, 0):
+                found.add(resource)
+        return found
+
+    def pod_is_deleted(self, pick):
+        uid = pick(sorted(UIDS))
+        self.trace.append(f"delete {uid}")
+        self.cluster.delete_pod(uid)
+
+    def queue_changes(self, pick):
+        name = pick(QUEUES)
+        if pick((True, True, False)):
+            self.put(self.a_queue(pick, name))
+        else:
+            self.trace.append(f"delete queue {name}")
+            self.cluster.delete_queue(name)
+
+    def node_changes(self, pick):
+        allocatable, usable = pick(NODES), pick((True, True, False))
+        self.trace.append(f"node {allocatable} {usable}")
+        if allocatable:
+            self.cluster.upsert_node(Node("n2", allocatable, unschedulable=not usable))
+        else:
+            self.cluster.delete_node("n2")
+
+    def namespace_changes(self, pick):
+        namespace = self.a_namespace(pick, pick("abc"))
+        self.trace.append(f"see {namespace}")
+        if pick((True, False)):
+            self.cluster.upsert_namespace(namespace)
+        else:
+            self.cluster.delete_namespace(namespace.name)
+
+    def group_changes(self, pick):
+        namespace, queue = pick("abc"), pick(("", "p", "q", None))
+        self.trace.append(f"group {namespace}/g {queue}")
+        if queue is None:
+            self.cluster.delete_group(namespace, "g")
+        else:
+            self.cluster.upsert_group(namespace, "g", queue)
+
+    def weight_changes(self, pick):
+        namespace, weight = pick("abc"), pick((None, 1, 4))
+        self.trace.append(f"weight {namespace} {weight}")
+        self.cluster.upsert_weight(namespace, "quota", weight)
+
+    def is_held(self, pick):
+        uid = pick((None, *sorted(UIDS)))
+        self.trace.append(f"held {uid}")
+        if uid is None:
+            self.cluster.delete_reservation("r")
+        else:
+            self.cluster.upsert_reservation(Reservation("r", PodName(UIDS[uid], uid, uid), "n1", (), since=0))
+
+    def time_passes(self, pick):
+        seconds = pick((0.5, 9.0, PATIENCE + 1, 40.0))
+        self.trace.append(f"wait {seconds}")
+        self.now += seconds
+        self.cluster.tick(self.now)
+
+    def divided(self, _):
+        self.trace.append("divide")
+        for _ in self.cluster.divide():
+            pass
+
+    # What has to hold
+
+    def counted(self):
+        """What pods have taken, wait for, use on nodes, and are held room for: requests by queue and namespace."""
+        cluster = self.cluster
+        held = {reservation.pod.uid for reservation in cluster.reservations.values()}
+        taken, pending, running, kept = {}, {}, {}, {}
+        for uid, pod in cluster.pods.items():
+            where = cluster.queue_of(pod), pod.namespace
+            waits = pod.pending and not pod.terminating
+            if pod.assigned:
+                kinds = (running, taken)
+            elif uid in cluster.grants:
+                kinds = (taken,)
+            elif waits and uid in held:
+                kinds = (kept, taken)
+            elif waits and not pod.gated and cluster._chances.has(uid):
+                kinds = (pending,)
+            else:
+                kinds = ()
+            for kind in kinds:
+                kind.setdefault(where, []).append(pod.request)
+        return taken, pending, running, kept
+
+    def check(self):
+        cluster, ledger = self.cluster, self.cluster.ledger.queues
+        taken, pending, running, kept = self.counted()
+        outside = [r for (queue, _), some in taken.items() if queue not in cluster.queues for r in some]
+        assert ledger.outside == total(outside)
+        for name, account in ledger.accounts.items():
+            assert account.queue == cluster.queues.get(name)
+            for sums, counted in ((account.taken, taken), (account.pending, pending), (account.running, running)):
+                assert sums == total(r for (queue, _), some in counted.items() if queue == name for r in some)
+            assert account.held == total(r for (queue, _), some in kept.items() if queue == name for r in some)
+            for namespace, tenant in account.tenants.items():
+                assert tenant.taken == total(taken.get((name, namespace), []))
+                assert tenant.pending == total(pending.get((name, namespace), []))
+                assert tenant.claim == {r: c for r in RESOURCES if (c := tenant.claims(r))}
+            assert account.tenant_claims == total(tenant.claim for tenant in account.tenants.values())
+            assert account.claim == {r: c for r in RESOURCES if (c := account.claims(r))}
+        existing = [account for account in ledger.accounts.values() if account.queue is not None]
+        assert ledger.taken == total(account.taken for account in existing)
+        assert ledger.claims == total(account.claim for account in existing)
+        for queue, namespace in {where for where in (*taken, *pending) if where[0]}:
+            assert namespace in ledger.accounts[queue].tenants
+        if not cluster.to_be_divided:
+            self.check_division()
+
+    def check_division(self):
+        """What was computed by and by is what is computed at once."""
+        cluster, ledger = self.cluster, self.cluster.ledger.queues
+        requests = {name: ledger.accounts[name].request for name in cluster.queues}
+        found = divisions(ledger.available, cluster.queues, requests)
+        weights = cluster.membership.weight_by_namespace()
+        for name in cluster.queues:
+            account = ledger.accounts[name]
+            assert account.division == found[name]
+            wanted = {namespace: tenant.request for namespace, tenant in account.tenants.items()}
+            parts = entitlements(found[name].deserved, ledger.available, wanted, weights)
+            assert {namespace: tenant.entitled for namespace, tenant in account.tenants.items()} == parts
+
+    def finish(self):
+        for uid in UIDS:
+            self.cluster.delete_pod(uid)
+        self.now += 1000
+        self.cluster.tick(self.now)
+        ledger = self.cluster.ledger.queues
+        assert ledger.taken == {}
+        assert all(not account.tenants and not account.pending for account in ledger.accounts.values())
+        assert set(ledger.accounts) <= set(self.cluster.queues)
+
+
+RESOURCES = ("cpu", "memory", "gpu", "fpga")
+
+
+@given(st.data())
+def test_the_accounts_of_queues_equal_a_recount(data):
+    pick = by_hypothesis(data)
+    walk(QueueWalker(pick), pick, length=20)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_accounts_of_queues_equal_a_recount_after_long_walks(seed):
+    for number in range(60):
+        pick = by_dice(1000 * seed + number)
+        walk(QueueWalker(pick), pick, length=60)
