@@ -115,14 +115,14 @@ def entitlement(ledger: Ledger, pod: Pod, *, by_share: bool) -> Entitlement:
     everything = frozenset(pod.request)
     of_quota = _within_min(ledger, account, pod) if account is not None and account.quota is not None else None
     of_queue = None if queue is None or queue.queue is None else queues.is_entitled(queue, pod.request)
-    if of_quota == NOTHING or of_queue is False:
+    if of_quota == NOTHING:
         return Entitlement(pod, name, NOTHING, NOTHING, NOTHING, inf)
     tenant = queue.tenants.get(pod.namespace) if queue is not None else None
     shares = by_share and fair_share.is_entitled(tenant, pod.request)
     return Entitlement(
         pod,
         name,
-        of_quota or NOTHING,
+        of_quota or NOTHING if of_queue is not False else NOTHING,
         everything if of_queue else NOTHING,
         everything if shares else NOTHING,
         _share_with(ledger, tenant, pod) if tenant else inf,

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from policy.queues import Division
 from policy.resources import Resources, add, subtract
+from policy.sizes import Sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from policy.ledger import Entry
     from policy.queues import Queue
@@ -24,7 +25,7 @@ TAKING = frozenset({"assigned", "granted", "held"})
 
 @dataclass(slots=True)
 class Tenant:
-    """What the pods of one namespace use of a queue, and what it is entitled to.
+    """What the pods of one namespace use of a queue, and what it is entitled to; ``sizes`` of those of ``pending``.
 
     ``taken`` by pods on nodes, admitted ones and those that room is held for; ``pending`` is requested by the waiting
     ones that have a chance. ``claim`` is what it is entitled to, has not taken, and has pods waiting for. ``weight`` is
@@ -33,6 +34,7 @@ class Tenant:
 
     taken: dict[str, int] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
+    sizes: dict[str, Sizes] = field(default_factory=dict)
     entitled: Resources = field(default_factory=dict)
     weight: int = 1
     claim: dict[str, int] = field(default_factory=dict)
@@ -47,7 +49,7 @@ class Tenant:
     def claims(self, resource: str) -> int:
         """What the claim has to be."""
         unfilled = self.entitled.get(resource, 0) - self.taken.get(resource, 0)
-        return max(0, min(unfilled, self.pending.get(resource, 0)))
+        return _wanted(unfilled, resource, self.pending, self.sizes)
 
     @property
     def empty(self) -> bool:
@@ -60,6 +62,7 @@ class QueueAccount:
     """What the pods of one queue use, by namespace and together.
 
     ``held`` is the part of ``taken`` by pods that room is held for, and ``running`` the part by pods on nodes.
+    ``sizes`` are those of ``pending``.
     ``in_flight`` is what may have been admitted before this process started. ``stale``: the tenants' parts are to be
     computed anew.
     """
@@ -70,6 +73,7 @@ class QueueAccount:
     running: dict[str, int] = field(default_factory=dict)
     held: dict[str, int] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
+    sizes: dict[str, Sizes] = field(default_factory=dict)
     in_flight: dict[str, int] = field(default_factory=dict)
     claim: dict[str, int] = field(default_factory=dict)
     tenants: dict[str, Tenant] = field(default_factory=dict)
@@ -86,8 +90,9 @@ class QueueAccount:
     def claims(self, resource: str) -> int:
         """What the claim has to be: what it deserves and has pods waiting for, and its guarantee in any case."""
         taken = self.taken.get(resource, 0)
-        wanted = min(self.division.deserved.get(resource, 0) - taken, self.pending.get(resource, 0))
-        return max(0, wanted, self.division.guarantee.get(resource, 0) - taken)
+        unfilled = self.division.deserved.get(resource, 0) - taken
+        wanted = _wanted(unfilled, resource, self.pending, self.sizes)
+        return max(wanted, self.division.guarantee.get(resource, 0) - taken)
 
 
 class QueueLedger:
@@ -164,18 +169,25 @@ class QueueLedger:
         if tenant is None:
             tenant = account.tenants[entry.namespace] = Tenant()
         if entry.kind in TAKING:
-            change(account.taken, entry.request)
-            change(tenant.taken, entry.request)
-            change(self.outside if account.queue is None else self.taken, entry.request)
-            if entry.kind == "held":
-                change(account.held, entry.request)
-            elif entry.kind == "assigned":
-                change(account.running, entry.request)
+            self._take(account, tenant, entry, change)
         else:
-            change(account.pending, entry.request)
-            change(tenant.pending, entry.request)
+            _await(account, tenant, entry.request, change)
         self._claim(account, entry.request)
         self._claim_of_tenant(account, tenant, entry.request)
+
+    def _take(
+        self,
+        account: QueueAccount,
+        tenant: Tenant,
+        entry: Entry,
+        change: Callable[[dict[str, int], Resources], None],
+    ) -> None:
+        change(account.taken, entry.request)
+        change(tenant.taken, entry.request)
+        change(self.outside if account.queue is None else self.taken, entry.request)
+        part = {"held": account.held, "assigned": account.running}.get(entry.kind)
+        if part is not None:
+            change(part, entry.request)
 
     def note(self, before: Entry | None, after: Entry | None) -> bool:
         """A pod stands differently from now on (not only to look at the rest): notes what is stale by that.
@@ -217,6 +229,26 @@ class QueueLedger:
             if difference:
                 _shift(tenant.claim, resource, difference)
                 _shift(account.tenant_claims, resource, difference)
+
+
+def _await(
+    account: QueueAccount, tenant: Tenant, request: Resources, change: Callable[[dict[str, int], Resources], None]
+) -> None:
+    change(account.pending, request)
+    change(tenant.pending, request)
+    for resource, amount in request.items():
+        for sizes in (account.sizes, tenant.sizes):
+            sizes.setdefault(resource, Sizes()).change(amount, 1 if change is add else -1)
+
+
+def _wanted(unfilled: int, resource: str, pending: Resources, sizes: Mapping[str, Sizes]) -> int:
+    """What of an unfilled part waiting pods could use: nothing, if the smallest of them is larger than it.
+
+    Else fractions of a pod that every queue is left with would keep whole pods of room idle.
+    """
+    if unfilled <= 0 or resource not in pending or unfilled < sizes[resource].smallest():
+        return 0
+    return min(unfilled, pending[resource])
 
 
 def _shift(sums: dict[str, int], resource: str, difference: int) -> None:

@@ -1,0 +1,70 @@
+"""Queues and pods in them, in the words of the tables."""
+
+from policy.cluster import Cluster
+from policy.membership import Namespace
+from policy.node import Node
+from policy.pod import Pod
+from policy.queues import Queue
+from tests.unit.given import amounts, pod
+from tests.unit.given_nodes import node
+
+
+def queue(name: str, weight: int = 1, *, most: dict | None = None, kept: dict | None = None, **rest) -> Queue:
+    """A queue with a capability (``most``) and a guarantee (``kept``)."""
+    return Queue(name, weight, amounts(**(most or {})), amounts(**(kept or {})), **rest)
+
+
+def pods(namespace: str, count: int, start: int = 0, **rest) -> list[Pod]:
+    """Pods of one core in the namespace, named after it."""
+    return [pod(f"{namespace}-{number}", namespace, **rest) for number in range(start, start + count)]
+
+
+def world(*objects: Queue | Pod | Node | str, cpu: float = 16, **options) -> Cluster:
+    """A cluster of one node ``n1``, unless nodes are given; ``ns:q`` says that namespace ns has queue q. Divided."""
+    cluster = Cluster(**{"settle_time": 0} | options)
+    if not any(isinstance(each, Node) for each in objects):
+        cluster.upsert_node(node(size={"cpu": cpu, "pods": 500}))
+    for each in objects:
+        if isinstance(each, str):
+            namespace, _, name = each.partition(":")
+            cluster.upsert_namespace(Namespace(namespace, name))
+        elif isinstance(each, Queue):
+            cluster.upsert_queue(each)
+        elif isinstance(each, Node):
+            cluster.upsert_node(each)
+        else:
+            cluster.upsert_pod(each, now=0)
+    cluster.tick(0)
+    return divided(cluster)
+
+
+def divided(cluster: Cluster) -> Cluster:
+    """The cluster, with what queues deserve up to date."""
+    for _ in cluster.divide():
+        pass
+    return cluster
+
+
+def deserved(cluster: Cluster, name: str, resource: str = "cpu") -> float:
+    """What a queue deserves, cpu in cores."""
+    return _cores(cluster.ledger.queues.accounts[name].division.deserved, resource)
+
+
+def entitled(cluster: Cluster, name: str, namespace: str, resource: str = "cpu") -> float:
+    """What a namespace is entitled to in a queue, cpu in cores."""
+    return _cores(cluster.ledger.queues.accounts[name].tenants[namespace].entitled, resource)
+
+
+def admitted(cluster: Cluster, *some: Pod) -> list[str]:
+    """Which of the pods, asked for one after the other, are admitted; what is deserved is up to date throughout."""
+    return [each.uid for each in some if divided(cluster).admit(each, now=0) is None]
+
+
+def why(cluster: Cluster, one: Pod) -> str:
+    """What refuses a pod; empty if nothing does."""
+    refused = cluster.check(one)
+    return refused.message if refused else ""
+
+
+def _cores(amount: dict, resource: str) -> float:
+    return amount.get(resource, 0) / (1000 if resource == "cpu" else 1)

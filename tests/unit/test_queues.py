@@ -1,0 +1,194 @@
+"""What queues deserve, and whom they admit.
+
+Seeds: Queue API (Proportion Policy), queue guarantee.
+"""
+
+import pytest
+
+from policy.membership import Namespace
+from policy.queues import conditions
+from tests.unit.given import pod
+from tests.unit.given_nodes import node
+from tests.unit.given_queues import admitted, deserved, divided, entitled, pods, queue, why, world
+
+TWO = ("a:q1", "b:q2")
+FULL = "Queue capability exceeded: cpu"
+BEYOND = "Queue deserved exceeded: cpu"
+
+
+def test_by_weight_and_request():
+    cluster = world(queue("q1", 2), queue("q2", 4), *TWO, *pods("a", 5), *pods("b", 10), cpu=9)
+    assert (deserved(cluster, "q1"), deserved(cluster, "q2")) == (3, 6)
+
+
+def test_a_guarantee_comes_first():
+    cluster = world(queue("q1", kept={"cpu": 6}), queue("q2"), *TWO, *pods("a", 10), *pods("b", 10), cpu=10)
+    assert (deserved(cluster, "q1"), deserved(cluster, "q2")) == (6, 4)
+
+
+def test_a_guarantee_holds_without_demand():
+    cluster = world(queue("q1", kept={"cpu": 4}), queue("q2"), *TWO, *pods("b", 10), cpu=10)
+    assert (deserved(cluster, "q1"), deserved(cluster, "q2")) == (4, 6)
+    assert len(admitted(cluster, *pods("b", 10))) == 6
+    assert why(cluster, pod("next", "b")) == FULL
+
+
+def test_two_queues_cannot_eat_the_guarantee_of_a_third():
+    kept = [queue(name, kept={"cpu": 2}) for name in ("q1", "q2", "q3")]
+    cluster = world(*kept, *TWO, "c:q3", *pods("a", 9), *pods("b", 9), cpu=9)
+    turns = [each for pair in zip(pods("a", 9), pods("b", 9), strict=True) for each in pair]
+    assert len(admitted(cluster, *turns)) == 7
+
+
+def test_what_nobody_claims_may_be_used_beyond_what_is_deserved():
+    cluster = world(queue("q1"), queue("q2"), *TWO, cpu=10)
+    newcomers = pods("a", 12)  # not seen yet, so nothing is deserved for them
+    assert len([each for each in newcomers if cluster.admit(each, now=0) is None]) == 10
+
+
+def test_a_claim_is_kept_for_pods_that_wait():
+    cluster = world(queue("q1"), queue("q2"), *TWO, *pods("a", 10), *pods("b", 3), cpu=10)
+    assert len(admitted(cluster, *pods("a", 10))) == 7
+    assert why(cluster, cluster.pods["a-9"]) == BEYOND
+
+
+def test_capability_bounds_a_queue_whatever_is_free():
+    cluster = world(queue("q1", most={"cpu": 2}), "a:q1", *pods("a", 5))
+    assert admitted(cluster, *pods("a", 5)) == ["a-0", "a-1"]
+    assert why(cluster, pod("next", "a")) == FULL
+
+
+def test_a_resource_that_capability_does_not_name_is_unlimited():
+    cluster = world(queue("q1", most={"cpu": 2}), "a:q1", node(size={"cpu": 4, "gpu": 4}))
+    assert why(cluster, pod("p", "a", request={"gpu": 4})) == ""
+
+
+def test_pods_outside_of_queues_take_from_all():
+    cluster = world(queue("q1"), "a:q1", *pods("free", 6, node="n1"), *pods("a", 20), cpu=16)
+    assert deserved(cluster, "q1") == 10
+
+
+def test_of_a_node_that_takes_no_new_pods_counts_what_is_used():
+    cluster = world(queue("q1"), "a:q1", node(size={"cpu": 8}), *pods("a", 3, node="n1"), *pods("a", 20, 3))
+    assert deserved(cluster, "q1") == 8
+    for change in ({"unschedulable": True}, {"ready": False}):
+        cluster.upsert_node(node(size={"cpu": 8}, **change))
+        assert deserved(divided(cluster), "q1") == 3
+
+
+@pytest.mark.parametrize("state", ["Closed", "Closing"])
+def test_a_closed_queue_admits_no_new_pod_and_keeps_what_runs(state):
+    cluster = world(queue("q1", state=state), "a:q1", *pods("a", 1, node="n1"))
+    assert why(cluster, pod("next", "a")) == "Queue is closed"
+    assert why(cluster, cluster.pods["a-0"]) == ""
+
+
+def test_a_queue_that_does_not_exist_admits_nobody():
+    cluster = world(queue("q1"), "a:nowhere")
+    assert why(cluster, pod("p", "a")) == "Queue is closed"
+    assert "create Queue nowhere" in _remedy(cluster, pod("p", "a"))
+
+
+def test_without_any_queue_there_are_no_rules_of_queues():
+    assert why(world("a:nowhere"), pod("p", "a")) == ""
+
+
+def test_pods_of_a_deleted_queue_stay_and_take_from_all():
+    cluster = world(queue("q1"), queue("q2"), *TWO, *pods("a", 4, node="n1"), *pods("b", 20), cpu=16)
+    cluster.delete_queue("q1")
+    assert deserved(divided(cluster), "q2") == 12
+    assert why(cluster, pod("next", "a")) == "Queue is closed"
+
+
+def test_guarantees_beyond_the_cluster_are_scaled_down_and_said_not_to_be_backed():
+    cluster = world(queue("q1", kept={"cpu": 12}), queue("q2", kept={"cpu": 4}), *TWO, cpu=8)
+    assert (deserved(cluster, "q1"), deserved(cluster, "q2")) == (6, 2)
+    for name in ("q1", "q2"):
+        assert _types(cluster, name) == ["GuaranteeNotBacked"]
+
+
+def test_of_a_guarantee_beyond_capability_capability_counts():
+    cluster = world(queue("q1", kept={"cpu": 5}, most={"cpu": 2}), "a:q1")
+    assert deserved(cluster, "q1") == 2
+    assert _types(cluster, "q1") == ["Invalid"]
+
+
+def test_a_guarantee_of_a_resource_that_no_node_has_is_not_backed():
+    cluster = world(queue("q1", kept={"fpga": 5}), "a:q1")
+    assert _types(cluster, "q1") == ["GuaranteeNotBacked"]
+    assert why(cluster, pod("p", "a")) == ""
+
+
+def test_what_cannot_be_read_leaves_the_last_good_spec_in_force():
+    cluster = world(queue("q1", most={"cpu": 1}), "a:q1")
+    cluster.upsert_queue(queue("q1", errors=("spec.weight: must be a whole number",), readable=False))
+    assert why(divided(cluster), pod("p", "a", request={"cpu": 2})) == FULL
+    assert _types(cluster, "q1") == ["Invalid"]
+
+
+def test_a_queue_that_never_could_be_read_is_closed():
+    cluster = world(queue("q1", errors=("spec.weight: must be a whole number",), readable=False), "a:q1")
+    assert why(cluster, pod("p", "a")) == "Queue is closed"
+    assert "must be a whole number" in _remedy(cluster, pod("p", "a"))
+
+
+def test_a_queue_that_is_new_is_divided_for_when_first_asked():
+    cluster = world(queue("q1"), "a:q1")
+    cluster.upsert_queue(queue("q2"))
+    cluster.upsert_namespace(Namespace("b", "q2"))
+    assert why(cluster, pod("p", "b")) == ""
+
+
+# Namespaces within a queue
+
+SHARES = [  # weights of queues, of namespaces, what they ask for, and what they are entitled to
+    ((1, 1), (1, 1, 1, 1), (5, 10, 10, 2), (4, 4, 6, 2)),
+    ((1, 3), (3, 1, 2, 6), (5, 10, 10, 2), (3, 1, 10, 2)),
+]
+
+
+@pytest.mark.parametrize(("queues", "weights", "asked", "expected"), SHARES)
+def test_the_tables_of_the_seed(queues, weights, asked, expected):
+    cluster = world(queue("q1", queues[0]), queue("q2", queues[1]), "ns1:q1", "ns2:q1", "ns3:q2", "ns4:q2")
+    names = ("ns1", "ns2", "ns3", "ns4")
+    for name, weight, count in zip(names, weights, asked, strict=True):
+        cluster.upsert_weight(name, "quota", weight)
+        for each in pods(name, count):
+            cluster.upsert_pod(each, now=0)
+    divided(cluster)
+    assert tuple(entitled(cluster, f"q{1 + at // 2}", name) for at, name in enumerate(names)) == expected
+    everybody = [each for name, count in zip(names, asked, strict=True) for each in pods(name, count)]
+    for order in (everybody, everybody[::-1], everybody[::2] + everybody[1::2]):
+        found = admitted(cluster, *order)
+        assert tuple(sum(uid.startswith(name) for uid in found) for name in names) == expected
+        for uid in found:
+            cluster.withdraw(uid)
+
+
+def test_one_that_has_its_share_is_refused_while_another_waits_for_its_own():
+    cluster = world(queue("q"), "a:q", "b:q", *pods("a", 9), *pods("b", 9), cpu=10)
+    assert len(admitted(cluster, *pods("a", 9))) == 5
+    assert why(cluster, cluster.pods["a-8"]) == "Namespace fair share exceeded: cpu"
+
+
+def test_a_namespace_may_use_what_no_other_waits_for():
+    cluster = world(queue("q"), "a:q", "b:q", *pods("a", 9), *pods("b", 2), cpu=10)
+    assert len(admitted(cluster, *pods("a", 9))) == 8
+
+
+def test_shares_are_counted_in_the_dominant_resource():
+    cluster = world(node(size={"cpu": 12, "gpu": 12, "pods": 99}), queue("q"), "a:q", "b:q")
+    for namespace, size in (("a", {"cpu": 2, "gpu": 1}), ("b", {"cpu": 1})):
+        for each in pods(namespace, 12, request=size):
+            cluster.upsert_pod(each, now=0)
+    divided(cluster)
+    assert (entitled(cluster, "q", "a"), entitled(cluster, "q", "b")) == (6, 6)
+
+
+def _remedy(cluster, one) -> str:
+    cluster.upsert_pod(one, now=0)
+    return " ".join(remedy.text for remedy in cluster.verdict(one.namespace, one.name).remedies)
+
+
+def _types(cluster, name) -> list[str]:
+    return [each.type for each in conditions(cluster.queues[name], cluster.ledger.queues.accounts[name].division)]

@@ -1,0 +1,106 @@
+"""Who has to go where queues, and namespaces within one, have more than their part.
+
+Seeds: queue guarantee (a guarantee that grows), namespace fair share (preemption); the numbers are the rules' own.
+"""
+
+import pytest
+
+from policy.admission import Rules
+from tests.unit.given import pod, quota
+from tests.unit.given_nodes import node
+from tests.unit.given_queues import divided, pods, queue, world
+from tests.unit.test_victims import gone
+
+TWO = (queue("a", 50), queue("b", 50), "a:a", "b:b")
+
+
+def waiting(namespace: str, cpu: float = 1, uid: str = "me", **rest):
+    return pod(uid, namespace, request=rest.pop("request", {"cpu": cpu}), **rest)
+
+
+def taken_for(cluster, one):
+    cluster.upsert_pod(one, now=0)
+    return gone(divided(cluster), one)
+
+
+@pytest.mark.parametrize("priority", [-5, 0, 1_000_000])
+def test_a_queue_beyond_what_it_deserves_gives_back_to_one_within(priority):
+    sized = {"request": {"cpu": 4, "memory": 1}, "priority": priority}
+    cluster = world(node(size={"cpu": 20, "memory": 100}), *TWO, *pods("a", 4, node="n1", **sized))
+    assert taken_for(cluster, waiting("b", request={"cpu": 4, "memory": 1}, uid="b1")) == "room"
+    cluster.upsert_pod(pod("b1", "b", request={"cpu": 4, "memory": 1}, node="n1"), now=0)
+    found = taken_for(cluster, waiting("b", request={"cpu": 4, "memory": 1}, uid="b2"))
+    assert len(found) == 1
+    assert found < {f"a-{number}" for number in range(4)}
+
+
+def test_one_within_what_it_deserves_loses_nothing():
+    cluster = world(*TWO, *pods("a", 5, node="n1"), *pods("a", 9, 5), *pods("b", 5, node="n1"), cpu=10)
+    assert taken_for(cluster, waiting("b")) == "protected"
+
+
+def test_one_beyond_what_its_own_queue_deserves_takes_from_nobody():
+    cluster = world(*TWO, *pods("a", 4, node="n1"), *pods("b", 6, node="n1"), cpu=10)
+    assert taken_for(cluster, waiting("b")) == "protected"
+    assert taken_for(cluster, waiting("b", priority=9)) <= {f"b-{number}" for number in range(6)}
+
+
+def test_a_queue_that_may_not_be_reclaimed_from_loses_nothing():
+    cluster = world(queue("a", reclaimable=False), queue("b"), "a:a", "b:b", *pods("a", 10, node="n1"), cpu=10)
+    assert taken_for(cluster, waiting("b")) == "protected"
+
+
+def test_nobody_goes_who_would_leave_its_queue_below_its_guarantee():
+    big = pods("a", 1, node="n1", request={"cpu": 10})
+    cluster = world(queue("a", kept={"cpu": 2}), queue("b"), "a:a", "b:b", *big, cpu=10)
+    assert taken_for(cluster, waiting("b")) == "protected"
+
+
+def test_a_guarantee_that_was_raised_is_taken_back_once_its_owner_has_a_pod():
+    cluster = world(*TWO, *pods("a", 10, node="n1"), *pods("a", 10, 10), cpu=10)
+    cluster.upsert_queue(queue("b", kept={"cpu": 3}))
+    assert len(taken_for(cluster, waiting("b", cpu=3))) == 3
+
+
+def test_what_a_quota_guarantees_no_queue_takes():
+    cluster = world(*TWO, *pods("a", 10, node="n1"), cpu=10)
+    cluster.upsert_quota(quota("a", least={"cpu": 10}))
+    assert taken_for(cluster, waiting("b")) == "protected"
+
+
+def test_what_a_queue_deserves_no_quota_takes():
+    cluster = world(queue("a"), "a:a", *pods("a", 10, node="n1"), cpu=10)
+    cluster.upsert_quota(quota("a", least={"cpu": 0}))
+    cluster.upsert_quota(quota("c", least={"cpu": 5}))
+    assert taken_for(cluster, waiting("c")) == {"a-0"} or taken_for(cluster, waiting("c")) == "protected"
+
+
+def test_pods_in_no_queue_are_not_taken_by_one():
+    cluster = world(*TWO, *pods("free", 10, node="n1"), cpu=10)
+    assert taken_for(cluster, waiting("b")) == "protected"
+
+
+def test_in_its_queue_a_pod_takes_only_less_important_ones_of_its_own_namespace():
+    shared = (queue("q"), "a:q", "b:q", *pods("a", 5, node="n1"), *pods("b", 5, node="n1"))
+    cluster = world(*shared, cpu=10)
+    assert taken_for(cluster, waiting("a", priority=5)) <= {f"a-{number}" for number in range(5)}
+
+
+SHARED = (queue("q"), "a:q", "b:q", *pods("a", 8, node="n1"), *pods("b", 2, node="n1"), *pods("b", 5, 2))
+
+
+def test_within_a_queue_nothing_is_taken_for_a_share_unless_that_is_switched_on():
+    assert taken_for(world(*SHARED, cpu=10), waiting("b")) == "protected"
+
+
+def test_where_it_is_switched_on_a_namespace_below_its_share_takes_from_one_above():
+    cluster = world(*SHARED, cpu=10, rules=Rules(fair_share_preemption=True))
+    found = taken_for(cluster, waiting("b"))
+    assert len(found) == 1
+    assert found < {f"a-{number}" for number in range(8)}
+
+
+def test_equals_never_swap():
+    equal = (queue("q"), "a:q", "b:q", *pods("a", 3, node="n1"), *pods("b", 2, node="n1"))
+    cluster = world(*equal, *pods("a", 2, 3), cpu=5, rules=Rules(fair_share_preemption=True))
+    assert taken_for(cluster, waiting("b")) == "protected"
