@@ -3,7 +3,7 @@
 import itertools
 
 from tests.controlplane.control_plane import ControlPlane
-from tests.controlplane.objects import Object, condition, elastic_quota, node, priority_class
+from tests.controlplane.objects import Object, condition, elastic_quota, node, priority_class, queue
 from tests.controlplane.processes import wait_until
 
 _numbers = itertools.count(1)
@@ -17,10 +17,11 @@ class Cluster:
         self.api = control_plane.api
         self._namespaces: list[str] = []
 
-    def namespace(self, prefix: str = "team") -> str:
-        """A new namespace, that no other test has had."""
+    def namespace(self, prefix: str = "team", queue: str | None = None) -> str:
+        """A new namespace, that no other test has had; of a queue, if one is named."""
         name = f"{prefix}-{next(_numbers)}"
-        self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        metadata = {"name": name, "annotations": {"scheduling.volcano.sh/queue-name": queue} if queue else {}}
+        self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         self._namespaces.append(name)
         return name
 
@@ -41,6 +42,11 @@ class Cluster:
     def change_quota(self, namespace: str, **bounds: dict[str, str | int]) -> None:
         self.api.apply(elastic_quota(namespace, **bounds))
 
+    def queue(self, name: str, **spec: object) -> str:
+        """A new queue."""
+        self.api.create(queue(name, **spec))
+        return name
+
     def priority(self, name: str, value: int) -> str:
         self.api.create(priority_class(name, value))
         return name
@@ -59,6 +65,8 @@ class Cluster:
                 self.api.delete_all("elasticquotas", namespace)
         if self.api.serves("/apis/quotaward.dev/v1alpha1/reservations"):
             self.api.delete_all("reservations")
+        if self.api.serves("/apis/scheduling.volcano.sh/v1beta1/queues"):
+            self.api.delete_all("queues")
         self.api.delete_all("nodes")
         wait_until(lambda: not self.api.items("pods"), "all pods are gone")
         wait_until(lambda: not self.api.items("nodes"), "all nodes are gone")

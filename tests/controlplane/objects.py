@@ -96,6 +96,11 @@ def elastic_quota(namespace: str, name: str = "quota", **bounds: Any) -> Object:
     }
 
 
+def queue(name: str, **spec: Any) -> Object:
+    """A Queue of Volcano's; further arguments are fields of its spec."""
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+
+
 def priority_class(name: str, value: int) -> Object:
     return {
         "apiVersion": "scheduling.k8s.io/v1",

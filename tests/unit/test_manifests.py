@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from app import checks
+from app.store.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"
@@ -306,7 +307,7 @@ def test_the_pods_do_not_wait_for_the_scheduler_that_they_are():
 def test_quotaward_may_do_no_more_than_it_does():
     rules = the("ClusterRole", "rbac/quotaward.yaml")["rules"]
     allowed = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
-    kinds = ("pods", "nodes", "elasticquotas", "poddisruptionbudgets", "reservations")
+    kinds = {kind.plural for kind in KINDS}
     reads = {(resource, verb) for resource in kinds for verb in ("list", "watch")}
     writes = {
         ("pods/status", "patch"),
