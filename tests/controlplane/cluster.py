@@ -47,6 +47,15 @@ class Cluster:
         self.api.create(queue(name, **spec))
         return name
 
+    def change_queue(self, name: str, **spec: object) -> None:
+        self.api.apply(queue(name, **spec))
+
+    def weigh(self, namespace: str, weight: int) -> None:
+        """Give a namespace a weight in its queue, where there is none yet."""
+        hard = {"volcano.sh/namespace.weight": str(weight)}
+        metadata = {"name": "weight", "namespace": namespace}
+        self.api.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}})
+
     def priority(self, name: str, value: int) -> str:
         self.api.create(priority_class(name, value))
         return name

@@ -1,7 +1,10 @@
+from contextlib import ExitStack
+
 import pytest
 
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.pod_watch import PodWatch
 from tests.controlplane.quotaward import Quotaward, install_definitions
 from tests.controlplane.scheduler import Scheduler, extender
 
@@ -33,3 +36,10 @@ def scheduler(cluster: Cluster, quotaward: Quotaward):
     """A scheduler that asks Quotaward, in the way that the manifests set it up."""
     with Scheduler(cluster.control_plane, extender(quotaward.url)) as running:
         yield running
+
+
+@pytest.fixture
+def watch(cluster):
+    """Opens a watch of a namespace's pods that ends with the test."""
+    with ExitStack() as stack:
+        yield lambda namespace: stack.enter_context(PodWatch(cluster.api, namespace))

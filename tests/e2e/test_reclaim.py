@@ -24,13 +24,6 @@ LONG = bool(os.environ.get("QUOTAWARD_LONG"))
 HELD = "node(s) held for a pod that is being given room"
 
 
-@pytest.fixture
-def watch(cluster):
-    """Opens a watch of a namespace's pods that ends with the test."""
-    with ExitStack() as stack:
-        yield lambda namespace: stack.enter_context(PodWatch(cluster.api, namespace))
-
-
 # The numbers of the seed
 
 
