@@ -7,7 +7,7 @@ seconds on a clock of the caller's that never goes back.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from policy import admission, elastic_quota, fair_share, fit, queues
+from policy import admission, arriving, elastic_quota, fair_share, fit, queues
 from policy.admission import Rules
 from policy.chances import PATIENCE, Chances
 from policy.disruption import Budget
@@ -325,7 +325,11 @@ class Cluster:
         return uid in self._held
 
     def nodes_held_from(self, pod: Pod) -> set[str]:
-        """Nodes where the pod would take room that is kept for another of the same or higher priority."""
+        """Nodes where the pod would take room that is kept for another of the same or higher priority.
+
+        Pods that hold a grant may come to these nodes before it, and take what is spare there; but not what is kept for
+        the pod itself.
+        """
         nodes = {
             reservation.node
             for reservation in self.reservations.values()
@@ -334,7 +338,15 @@ class Cluster:
             and self.pods[reservation.pod.uid].priority >= pod.priority
         }
         going = self.going if nodes else frozenset()
-        return {node for node in nodes if fit.lacking_on(self.table, pod, node, going)}
+        held = {node for node in nodes if fit.lacking_on(self.table, pod, node, going)}
+        own = self._held.get(pod.uid)
+        unsure = nodes - held - ({own.node} if own else set())
+        coming = arriving.others(self.grants, self.table, pod) if unsure else ()
+        for node in unsure:
+            taken = arriving.at_most_on(self.table, node, coming, pod)
+            if taken and fit.lacking_on(self.table, pod, node, going, taken):
+                held.add(node)
+        return held
 
     @property
     def relevant(self) -> int:
