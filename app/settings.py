@@ -27,7 +27,7 @@ from pydantic_settings import (
 from policy.chances import PATIENCE
 from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
 
-CONTROLLERS = frozenset({"reclaim", "status", "wake"})
+CONTROLLERS = frozenset({"events", "reclaim", "status", "wake"})
 
 
 class InvalidSettings(ValueError):

@@ -6,6 +6,7 @@ from typing import Any
 import structlog
 
 from app.actuators.protocol import ActionFailed, Blocked
+from app.observability.events import Event
 from app.store.store import Store
 from policy import disruption
 from policy.pod import Pod
@@ -56,9 +57,9 @@ class RecordingActuator:
         """Keeps the room no longer."""
         self._store.cluster.delete_reservation(name)
 
-    async def report(self, subject: Pod, reason: str, message: str) -> None:
+    async def report(self, event: Event) -> None:
         """Logs it."""
-        log.info("event", namespace=subject.namespace, pod=subject.name, reason=reason, message=message)
+        log.info("event", about=str(event.subject), reason=event.reason, message=event.message)
 
     async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any]) -> None:
         """Does nothing: REST shows it."""

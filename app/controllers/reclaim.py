@@ -13,6 +13,7 @@ import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere, Blocked
 from app.observability import metrics
+from app.observability.events import Event, about_pod
 from app.settings import ReclaimSettings
 from app.store.store import Store
 from policy import fit, reclaim, victims
@@ -149,7 +150,8 @@ class Reclaim:
         names = ", ".join(_text(victim) for victim in reservation.victims)
         log.info("reclaim", pod=_text(reservation.pod), node=reservation.node, victims=names)
         await self._follow(reservation)
-        await self._actuator.report(plan.pod, "ReclaimStarted", f"to make room on node {plan.node} these go: {names}")
+        message = f"to make room on node {plan.node} these go: {names}"
+        await self._actuator.report(Event(about_pod(plan.pod), "ReclaimStarted", message))
 
     async def _follow(self, reservation: Reservation) -> None:
         """Brings a reservation forward, or to its end."""
@@ -194,7 +196,7 @@ class Reclaim:
                 evicted.append(victim)
         for victim in evicted:
             message = f"evicted to make room for {_text(reservation.pod)}"
-            await self._actuator.report(victim, "Reclaimed", message)
+            await self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
         if not failed:
             progress.failing_since = None
         elif progress.failing_since is None:
@@ -206,7 +208,8 @@ class Reclaim:
         pod = self._store.cluster.pods.get(reservation.pod.uid)
         if pod is not None:
             reason = "waits for its disruption budget" if blocked else "failed, and is tried again"
-            await self._actuator.report(pod, "ReclaimBlocked", f"eviction of {_text(victim)} {reason}")
+            message = f"eviction of {_text(victim)} {reason}"
+            await self._actuator.report(Event(about_pod(pod), "ReclaimBlocked", message))
 
     async def _wait_for_binding(self, reservation: Reservation, pod: Pod, progress: Progress) -> None:
         now = self._store.clock()

@@ -1,6 +1,7 @@
 """What is written to the real API server: bindings, and the condition that wakes a pod."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.protocol import ActionFailed
 from app.kube.client import KubeClient
+from app.observability.events import Event, Series, about_pod
 from app.store.kinds import PODS
 from app.store.objects import pod_of
 from tests.controlplane.objects import condition, pod
@@ -79,6 +81,42 @@ def test_without_the_api_server_the_failure_is_said(created, act, proxy, what):
     proxy.cut()
     with pytest.raises(ActionFailed, match="cannot be reached"):
         act(lambda actuator: actuator.bind(known(created), "node") if what == "bind" else actuator.wake(known(created)))
+
+
+# Events
+
+
+def events_of(cluster, namespace):
+    return [event for event in cluster.api.items("events", namespace) if event["reason"] == "Said"]
+
+
+def test_an_event_stands_where_kubectl_looks_for_it(cluster, namespace, created, act):
+    act(lambda actuator: actuator.report(Event(about_pod(known(created)), "Said", "x" * 2000, warning=True)))
+    [event] = events_of(cluster, namespace)
+    metadata = created["metadata"]
+    subject = {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": "p", "uid": metadata["uid"]}
+    assert event["involvedObject"] == subject
+    assert (event["type"], event["count"], event["source"]["component"]) == ("Warning", 1, "quotaward")
+    assert event["message"] == "x" * 1024
+
+
+def test_a_series_is_one_event_whose_count_goes_up_and_is_made_anew_where_it_has_expired(
+    cluster, namespace, created, act
+):
+    since = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    for count in (1, 2, 3):
+        event = Event(about_pod(known(created)), "Said", f"{count} wait", series=Series("p.series", since, count))
+        act(lambda actuator, event=event: actuator.report(event))
+        [found] = events_of(cluster, namespace)
+        assert (found["count"], found["message"]) == (count, f"{count} wait")
+        assert found["firstTimestamp"] == "2026-01-02T03:04:05Z" < found["lastTimestamp"]
+        if count == 2:
+            cluster.api.delete("events", "p.series", namespace)
+
+
+def test_an_event_that_cannot_be_written_is_lost(created, act, proxy):
+    proxy.cut()
+    act(lambda actuator: actuator.report(Event(about_pod(known(created)), "Said", "nobody hears it")))
 
 
 def test_a_pod_that_is_gone_cannot_be_woken(cluster, namespace, created, act):

@@ -316,6 +316,7 @@ def test_quotaward_may_do_no_more_than_it_does():
         ("reservations", "create"),
         ("reservations", "delete"),
         ("events", "create"),
+        ("events", "patch"),
     }
     assert allowed == reads | writes
 
