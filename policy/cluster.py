@@ -171,6 +171,8 @@ class Cluster:
         before = of_namespace.get(quota.name)
         if not quota.readable and before is not None and before.readable:
             quota = replace(before, errors=quota.errors)
+        if quota == before:
+            return  # what we write into its status is seen, too
         of_namespace[quota.name] = quota
         self._put_in_force(quota.namespace)
 

@@ -198,6 +198,7 @@ class ElasticQuotaObject(Struct, gc=False):
 
     metadata: Metadata
     spec: Any = None
+    status: Any = None
 
 
 class QueueStatus(Struct, gc=False):
