@@ -37,8 +37,9 @@ class Unsettled(Exception):
 class Cluster:
     """Pods, nodes, elastic quotas and queues, and who uses what.
 
-    ``refused`` holds the pending pods of which the scheduler last said that one of our rules refuses them,
-    ``unschedulable_since`` when it was first seen of a pending pod that the scheduler found no place for it.
+    ``given_up`` holds reservations that are only remembered, ``refused`` the pending pods of which the scheduler last
+    said that one of our rules refuses them, ``unschedulable_since`` when it was first seen of a pending pod that the
+    scheduler found no place for it.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Cluster:
         self.table = NodeTable()
         self.budgets: dict[tuple[str, str], Budget] = {}
         self.reservations: dict[str, Reservation] = {}
+        self.given_up: dict[str, Reservation] = {}
         self.quotas: dict[str, dict[str, ElasticQuota]] = {}
         self.queues: dict[str, Queue] = {}
         self.membership = Membership()
@@ -145,16 +147,20 @@ class Cluster:
             self._relevant += 1
 
     def upsert_reservation(self, reservation: Reservation) -> None:
-        """Keeps room for a pod from now on."""
-        if self.reservations.get(reservation.name) == reservation:
+        """Keeps room for a pod from now on; no longer, and never again, if it was given up."""
+        if reservation.name in self.given_up or self.reservations.get(reservation.name) == reservation:
             return
         self.delete_reservation(reservation.name)
+        if reservation.failed_at:
+            self.given_up[reservation.name] = reservation
+            return
         self.reservations[reservation.name] = reservation
         self._held[reservation.pod.uid] = reservation
         self._stand_again(reservation.pod.uid)
 
     def delete_reservation(self, name: str) -> None:
         """Keeps that room no longer; a reservation that is not known is no error."""
+        self.given_up.pop(name, None)
         reservation = self.reservations.pop(name, None)
         if reservation is not None and self._held.get(reservation.pod.uid) is reservation:
             uid = reservation.pod.uid

@@ -1,5 +1,6 @@
 """Writes to the API server."""
 
+import time
 from collections.abc import Awaitable
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -68,7 +69,7 @@ class KubernetesActuator:
             "status": "True",
             "reason": "QuotaAvailable",
             "message": "the pod was refused, and could run now",
-            "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "lastTransitionTime": _time(time.time()),
         }
         await self._patch_status(pod, {"conditions": [condition]})
 
@@ -105,6 +106,7 @@ class KubernetesActuator:
                 "pod": asdict(reservation.pod),
                 "nodeName": reservation.node,
                 "victims": [asdict(victim) for victim in reservation.victims],
+                "failures": reservation.failures,
             },
         }
         try:
@@ -117,6 +119,25 @@ class KubernetesActuator:
             if refused.status == HTTPStatus.CONFLICT:
                 raise AlreadyThere(str(refused)) from refused
             raise
+
+    async def note_progress(self, reservation: Reservation) -> None:
+        """Writes the status of the Reservation. Raises ActionFailed."""
+        status = {
+            "freedAt": _time(reservation.freed_at),
+            "blockedSince": _time(reservation.blocked_since),
+            "failedAt": _time(reservation.failed_at),
+        }
+        await _done(
+            self._custom.patch_cluster_custom_object_status_without_preload_content(
+                RESERVATIONS.group,
+                RESERVATIONS.version,
+                RESERVATIONS.plural,
+                reservation.name,
+                {"status": status},
+                _content_type="application/merge-patch+json",
+                _request_timeout=TIMEOUT,
+            )
+        )
 
     async def unreserve(self, name: str) -> None:
         """Deletes the Reservation. Raises ActionFailed."""
@@ -144,7 +165,7 @@ class KubernetesActuator:
         change = {
             "count": series.count,
             "message": event.message[:LONGEST_MESSAGE],
-            "lastTimestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "lastTimestamp": _time(time.time()),
         }
         try:
             await _done(
@@ -205,6 +226,11 @@ class Refused(ActionFailed):
         """With the start of what the API server said."""
         super().__init__(f"the API server answered {status}: {message}")
         self.status = status
+
+
+def _time(seconds: float) -> str | None:
+    """A time since the epoch as Kubernetes writes it; nothing for zero."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None
 
 
 def _object_of(event: Event) -> CoreV1Event:

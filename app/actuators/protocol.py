@@ -37,6 +37,9 @@ class Actuator(Protocol):
     async def reserve(self, reservation: Reservation) -> None:
         """Makes a reservation known to every replica. Raises AlreadyThere, ActionFailed."""
 
+    async def note_progress(self, reservation: Reservation) -> None:
+        """Makes known to every replica how far a reservation has come. Raises ActionFailed."""
+
     async def unreserve(self, name: str) -> None:
         """Removes a reservation; one that is gone is no error. Raises ActionFailed."""
 

@@ -53,6 +53,10 @@ class RecordingActuator:
         """Keeps the room."""
         self._store.cluster.upsert_reservation(reservation)
 
+    async def note_progress(self, reservation: Reservation) -> None:
+        """Notes it in the cluster."""
+        self._store.cluster.upsert_reservation(reservation)
+
     async def unreserve(self, name: str) -> None:
         """Keeps the room no longer."""
         self._store.cluster.delete_reservation(name)

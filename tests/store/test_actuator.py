@@ -1,6 +1,7 @@
 """What is written to the real API server: bindings, and the condition that wakes a pod."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
@@ -10,8 +11,9 @@ from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.protocol import ActionFailed
 from app.kube.client import KubeClient
 from app.observability.events import Event, Series, about_pod
-from app.store.kinds import PODS
-from app.store.objects import pod_of
+from app.store.kinds import PODS, RESERVATIONS
+from app.store.objects import pod_of, reservation_of
+from policy.reservation import PodName, Reservation
 from tests.controlplane.objects import condition, pod
 
 
@@ -81,6 +83,30 @@ def test_without_the_api_server_the_failure_is_said(created, act, proxy, what):
     proxy.cut()
     with pytest.raises(ActionFailed, match="cannot be reached"):
         act(lambda actuator: actuator.bind(known(created), "node") if what == "bind" else actuator.wake(known(created)))
+
+
+# Reservations
+
+
+def test_a_reservation_says_how_far_it_has_come(cluster, act):
+    owner, victim = PodName("a", "owner", "u1"), PodName("b", "victim", "u2")
+    made = Reservation("reclaim-u1-2", owner, "n1", (victim,), 0.0, failures=1)
+
+    def seen():
+        item = cluster.api.get("reservations", made.name)
+        return replace(reservation_of(RESERVATIONS.decoder.decode(msgspec.json.encode(item))), since=0.0)
+
+    act(lambda actuator: actuator.reserve(made))
+    try:
+        assert seen() == made
+        came_so_far = (replace(made, blocked_since=7.0), replace(made, freed_at=8.0), replace(made, failed_at=9.0))
+        for come_so_far in came_so_far:
+            act(lambda actuator, written=come_so_far: actuator.note_progress(written))
+            assert seen() == come_so_far
+    finally:
+        act(lambda actuator: actuator.unreserve(made.name))
+    with pytest.raises(ActionFailed, match="404"):
+        act(lambda actuator: actuator.note_progress(made))
 
 
 # Events

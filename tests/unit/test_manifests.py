@@ -315,6 +315,7 @@ def test_quotaward_may_do_no_more_than_it_does():
         ("pods/eviction", "create"),
         ("reservations", "create"),
         ("reservations", "delete"),
+        ("reservations/status", "patch"),
         ("events", "create"),
         ("events", "patch"),
     }
