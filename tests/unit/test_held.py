@@ -27,7 +27,8 @@ def kept(cluster: Cluster, *victims: str, uid: str = "me", on: str = "n1", name:
 
 
 def kind(cluster: Cluster, uid: str = "me") -> str | None:
-    return cluster.ledger.kind(uid)
+    entry = cluster.ledger.entries.get(uid)
+    return entry and entry.kind
 
 
 def refused(cluster: Cluster, asking) -> str | None:
