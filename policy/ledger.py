@@ -228,14 +228,17 @@ class Ledger:
             if account.quota is not None:
                 change(self.pool.in_flight, entry.request)
         else:
-            if entry.kind == "assigned":
-                change(account.assigned, entry.request)
-            change(account.used, entry.request)
-            if entry.pinned:
-                change(account.pinned, entry.request)
-            if account.quota is not None:
-                change(self.pool.used, entry.request)
+            self._apply_used(account, entry, change)
         self._lend_nominated(account)
+
+    def _apply_used(self, account: Account, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
+        if entry.kind == "assigned":
+            change(account.assigned, entry.request)
+        change(account.used, entry.request)
+        if entry.pinned:
+            change(account.pinned, entry.request)
+        if account.quota is not None:
+            change(self.pool.used, entry.request)
 
     def _lend_nominated(self, account: Account) -> None:
         """Keeps in the pool what the account's nominated pods wait for, as long as its used does not exceed its min.

@@ -11,12 +11,12 @@ from app.observability.quota_metrics import quota_lines
 from app.problems import Problem
 from app.store.kinds import KINDS
 from app.store.store import Store
-from policy import elastic_quota
+from policy import admission
 from policy.cluster import Cluster
 from policy.reservation import HELD
 
 SLICE = 500
-RULES = (*elastic_quota.TEXTS, HELD)
+RULES = (*admission.TEXTS, HELD)
 
 router = APIRouter()
 probes = APIRouter()
@@ -52,7 +52,7 @@ async def _count_pending(cluster: Cluster) -> None:
     waiting = dict.fromkeys(RULES, 0)
     for index, pod in enumerate(list(cluster.refused.values()), start=1):
         message = pod.unschedulable.message if pod.unschedulable else ""
-        waiting[elastic_quota.refused_by(message) or HELD] += 1  # refused holds nobody else
+        waiting[admission.refused_by(message) or HELD] += 1  # refused holds nobody else
         if index % SLICE == 0:
             await asyncio.sleep(0)
     for rule, number in waiting.items():

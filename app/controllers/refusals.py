@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from app.actuators.protocol import Actuator
 from app.observability.events import Event, Series, about_quota
 from app.store.store import Store
-from policy import elastic_quota
+from policy import admission, elastic_quota
 from policy.pod import Pod, turn
 
 INTERVAL = 5.0
@@ -70,8 +70,8 @@ class Refusals:
         cluster, waiting = self._store.cluster, defaultdict[Story, list[Pod]](list)
         for index, pod in enumerate(list(cluster.refused.values()), start=1):
             governing = cluster.ledger.account(pod.namespace).quota
-            rule = elastic_quota.refused_by(pod.unschedulable.message) if pod.unschedulable else None
-            if governing is not None and rule is not None and not pod.terminating and pod.uid not in cluster.grants:
+            rule = admission.refused_by(pod.unschedulable.message) if pod.unschedulable else None
+            if governing is not None and rule in REASONS and not pod.terminating and pod.uid not in cluster.grants:
                 waiting[pod.namespace, governing.name, rule].append(pod)
             if index % SLICE == 0:
                 await asyncio.sleep(0)

@@ -13,7 +13,10 @@ from tests.unit.app.given import client_of, empty_store, node, pod, quota, refus
 BOUNDED = {
     "verb": {"filter", "prioritize", "preempt", "bind"},
     "kind": {kind.plural for kind in KINDS},
-    "rule": {"elastic-quota-max", "elastic-quota-borrowing", "elastic-quota-invalid", "node-held"},
+    "rule": {
+        *("elastic-quota-max", "elastic-quota-borrowing", "elastic-quota-invalid", "node-held"),
+        *("queue-capability", "queue-deserved", "queue-closed", "namespace-fair-share"),
+    },
 }
 
 
@@ -59,6 +62,7 @@ def test_pending_pods_are_shown_by_the_rule_that_last_refused_them():
     borrowing = "0/1 nodes are available: 1 ElasticQuota borrowing exhausted: cpu."
     held = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) held for a pod that is being given room."
     waiting = [refused(pod("w1")), refused(pod("w2", "b")), refused(pod("w3"), borrowing), refused(pod("w4"), held)]
+    waiting += [refused(pod("w5"), "0/1 nodes are available: 1 Queue is closed.")]
     waiting += [pod("never tried"), refused(pod("other"), "0/1 nodes are available: 1 Insufficient cpu.")]
     store = store_with(quota("a", max={"cpu": 0}), *waiting)
 
@@ -67,7 +71,8 @@ def test_pending_pods_are_shown_by_the_rule_that_last_refused_them():
         found = [each for family in families for each in family.samples if each.name == "quotaward_pending_pods"]
         return {each.labels["rule"]: each.value for each in found}
 
-    everybody = {"elastic-quota-max": 2, "elastic-quota-borrowing": 1, "elastic-quota-invalid": 0, "node-held": 1}
+    nobody = dict.fromkeys(BOUNDED["rule"], 0)
+    everybody = nobody | {"elastic-quota-max": 2, "elastic-quota-borrowing": 1, "queue-closed": 1, "node-held": 1}
     assert pending() == everybody
     see(store, pod("w1", nodeName="n1"), refused(pod("w4"), borrowing))
     assert pending() == everybody | {"elastic-quota-max": 1, "elastic-quota-borrowing": 2, "node-held": 0}
