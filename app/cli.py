@@ -1,5 +1,6 @@
 """The command line: ``serve``, and clients of a running server."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,8 @@ def serve(context: typer.Context) -> None:
     try:
         settings = settings_module.load(context.args)
         logging.configure(settings.log)
+        for variable, closest in settings_module.unknown_variables(os.environ).items():
+            logging.warn_unknown(variable, closest)
         if settings.insecure and not settings_module.is_loopback(settings.address[0]):
             logging.warn_insecure(settings.listen)
         uvloop.run(server.serve(settings))

@@ -23,6 +23,7 @@ from app.actuators.recording import RecordingActuator
 from app.api import health, routes
 from app.controllers.divide import Divide
 from app.controllers.reclaim import Reclaim
+from app.controllers.refusals import Refusals
 from app.controllers.status import Status
 from app.controllers.wake import Wake
 from app.extender.endpoints import Answering, Extender, Verb
@@ -166,6 +167,7 @@ async def _alone(work: Work) -> None:
 async def _control(store: Store, actuator: Actuator, settings: Settings) -> None:
     """Runs the controllers that are switched on."""
     controllers: dict[str, Work] = {
+        "events": Refusals(store, actuator).run,
         "reclaim": Reclaim(store, actuator, settings.reclaim).run,
         "status": Status(store, actuator).run,
         "wake": Wake(store, actuator).run,

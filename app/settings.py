@@ -8,7 +8,8 @@ are camelCase. Times are in seconds.
 import argparse
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -27,7 +28,9 @@ from pydantic_settings import (
 from policy.chances import PATIENCE
 from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
 
-CONTROLLERS = frozenset({"reclaim", "status", "wake"})
+OTHER_VARIABLES = frozenset({"QUOTAWARD_SERVER"})
+"""Environment variables of ours that are no settings of the server."""
+CONTROLLERS = frozenset({"events", "reclaim", "status", "wake"})
 
 
 class InvalidSettings(ValueError):
@@ -232,6 +235,23 @@ def load(arguments: Sequence[str]) -> Settings:
     except SettingsError as error:
         field = re.search(r'field "([^"]+)"', str(error))
         raise InvalidSettings(f"{to_camel(field[1]) if field else 'settings'}: {error.__cause__ or error}") from error
+
+
+def unknown_variables(environment: Iterable[str]) -> dict[str, str]:
+    """Variables that look like settings and are none, each with the one that is closest to it (or nothing).
+
+    They are no error: Kubernetes sets variables of that prefix for a Service that is called ``quotaward``.
+    """
+    prefix = "QUOTAWARD_"
+    known = [field.upper() for field in Settings.model_fields]
+    unknown = {}
+    for name in sorted(environment):
+        variable, *section = name.upper().split("__", 1)  # within a section the library itself finds what is unknown
+        setting = variable.removeprefix(prefix)
+        if setting != variable and setting not in known and variable not in OTHER_VARIABLES:
+            closest = get_close_matches(setting, known, n=1)
+            unknown[name] = "__".join([f"{prefix}{closest[0]}", *section]) if closest else ""
+    return unknown
 
 
 def split_address(text: str) -> tuple[str, int]:

@@ -7,6 +7,9 @@ from policy.ledger import Ledger
 from policy.pod import Pod
 from policy.verdict import Refusal, Remedy
 
+TEXTS = {**elastic_quota.TEXTS, **queues.TEXTS, fair_share.FAIR_SHARE: fair_share.TEXT}
+"""By rule, what kube-scheduler gets to write of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -32,8 +35,7 @@ def refusal(ledger: Ledger, pod: Pod, rules: Rules, *, with_in_flight: bool = Fa
 
 def refused_by(message: str) -> str | None:
     """The rule that a pod's condition names, if it names one of ours."""
-    texts = {**elastic_quota.TEXTS, **queues.TEXTS, fair_share.FAIR_SHARE: fair_share.TEXT}
-    return next((rule for rule, text in texts.items() if text in message), None)
+    return next((rule for rule, text in TEXTS.items() if text in message), None)
 
 
 def numbers(ledger: Ledger, pod: Pod) -> dict[str, dict[str, int]]:

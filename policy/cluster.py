@@ -7,7 +7,7 @@ seconds on a clock of the caller's that never goes back.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from policy import admission, elastic_quota, fair_share, fit, queues
+from policy import admission, arriving, elastic_quota, fair_share, fit, queues
 from policy.admission import Rules
 from policy.chances import PATIENCE, Chances
 from policy.disruption import Budget
@@ -37,8 +37,9 @@ class Unsettled(Exception):
 class Cluster:
     """Pods, nodes, elastic quotas and queues, and who uses what.
 
-    ``refused`` holds the pending pods of which the scheduler last said that one of our rules refuses them,
-    ``unschedulable_since`` when it was first seen of a pending pod that the scheduler found no place for it.
+    ``given_up`` holds reservations that are only remembered, ``refused`` the pending pods of which the scheduler last
+    said that one of our rules refuses them, ``unschedulable_since`` when it was first seen of a pending pod that the
+    scheduler found no place for it.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Cluster:
         self.table = NodeTable()
         self.budgets: dict[tuple[str, str], Budget] = {}
         self.reservations: dict[str, Reservation] = {}
+        self.given_up: dict[str, Reservation] = {}
         self.quotas: dict[str, dict[str, ElasticQuota]] = {}
         self.queues: dict[str, Queue] = {}
         self.membership = Membership()
@@ -145,16 +147,20 @@ class Cluster:
             self._relevant += 1
 
     def upsert_reservation(self, reservation: Reservation) -> None:
-        """Keeps room for a pod from now on."""
-        if self.reservations.get(reservation.name) == reservation:
+        """Keeps room for a pod from now on; no longer, and never again, if it was given up."""
+        if reservation.name in self.given_up or self.reservations.get(reservation.name) == reservation:
             return
         self.delete_reservation(reservation.name)
+        if reservation.failed_at:
+            self.given_up[reservation.name] = reservation
+            return
         self.reservations[reservation.name] = reservation
         self._held[reservation.pod.uid] = reservation
         self._stand_again(reservation.pod.uid)
 
     def delete_reservation(self, name: str) -> None:
         """Keeps that room no longer; a reservation that is not known is no error."""
+        self.given_up.pop(name, None)
         reservation = self.reservations.pop(name, None)
         if reservation is not None and self._held.get(reservation.pod.uid) is reservation:
             uid = reservation.pod.uid
@@ -171,6 +177,8 @@ class Cluster:
         before = of_namespace.get(quota.name)
         if not quota.readable and before is not None and before.readable:
             quota = replace(before, errors=quota.errors)
+        if quota == before:
+            return  # what we write into its status is seen, too
         of_namespace[quota.name] = quota
         self._put_in_force(quota.namespace)
 
@@ -325,7 +333,11 @@ class Cluster:
         return uid in self._held
 
     def nodes_held_from(self, pod: Pod) -> set[str]:
-        """Nodes where the pod would take room that is kept for another of the same or higher priority."""
+        """Nodes where the pod would take room that is kept for another of the same or higher priority.
+
+        Pods that hold a grant may come to these nodes before it, and take what is spare there; but not what is kept for
+        the pod itself.
+        """
         nodes = {
             reservation.node
             for reservation in self.reservations.values()
@@ -334,7 +346,15 @@ class Cluster:
             and self.pods[reservation.pod.uid].priority >= pod.priority
         }
         going = self.going if nodes else frozenset()
-        return {node for node in nodes if fit.lacking_on(self.table, pod, node, going)}
+        held = {node for node in nodes if fit.lacking_on(self.table, pod, node, going)}
+        own = self._held.get(pod.uid)
+        unsure = nodes - held - ({own.node} if own else set())
+        coming = arriving.others(self.grants, self.table, pod) if unsure else ()
+        for node in unsure:
+            taken = arriving.at_most_on(self.table, node, coming, pod)
+            if taken and fit.lacking_on(self.table, pod, node, going, taken):
+                held.add(node)
+        return held
 
     @property
     def relevant(self) -> int:

@@ -18,7 +18,7 @@ from policy.constraints import HostPort
 from policy.node_table import Mask, NodeTable, Site
 from policy.pod import Pod
 from policy.quantity import LARGEST
-from policy.resources import NOTHING
+from policy.resources import NOTHING, Resources
 from policy.suitability import accepting, accepts
 from policy.topology import Demands, demands_of
 
@@ -81,14 +81,17 @@ def fits_on(table: NodeTable, pod: Pod, node_name: str, without: Collection[str]
     return question.demands is None or question.demands.allow(site.row, gone)
 
 
-def lacking_on(table: NodeTable, pod: Pod, node_name: str, without: Collection[str]) -> list[str]:
-    """The resources that a node would be short of for the pod if these pods were gone."""
+def lacking_on(
+    table: NodeTable, pod: Pod, node_name: str, without: Collection[str], taken: Resources = NOTHING
+) -> list[str]:
+    """The resources that a node would be short of for the pod if these pods were gone, and so much more were taken."""
     site = table.site(node_name)
     if site is None or site.node is None:
         return list(pod.request)
     question = _question(table, pod)
     gone = frozenset(without) | question.overlooked
-    return [resource for resource, left, amount in _room(site, question, gone) if left < amount]
+    room = _room(site, question, gone)
+    return [resource for resource, left, amount in room if left - taken.get(resource, 0) < amount]
 
 
 @dataclass(frozen=True, slots=True)

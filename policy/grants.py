@@ -4,6 +4,7 @@ Nothing tells an extender that a pod it passed was not placed after all, so each
 grants come to nothing again and again gets them for less and less time, so that it cannot keep others out.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -35,6 +36,10 @@ class Grants:
 
     def __len__(self) -> int:
         return len(self._grants)
+
+    def pods(self) -> Iterator[Pod]:
+        """The pods that hold a grant, as they were granted."""
+        return (grant.pod for grant in self._grants.values())
 
     def pod(self, uid: str) -> Pod | None:
         """The pod as it was granted, if it holds a grant."""

@@ -26,7 +26,7 @@ Kind = Literal["assigned", "granted", "nominated", "held", "in_flight", "pending
 class Account:
     """What the pods of one namespace use.
 
-    ``assigned``: on a node; ``granted``: admitted, and on their way to a node; ``used``: both. ``pinned`` is the part
+    ``assigned``: on a node; ``used``: that, and what was admitted and is on its way to a node. ``pinned`` is the part
     of used that may not be evicted. ``nominated`` has, by priority, what waits for its nominated node, ``held`` the
     part of it for which room is kept. ``in_flight`` is what may have been admitted before this process started,
     ``pinned_in_flight`` the part of it that may not be evicted. ``quota`` is the elastic quota in force, if any.
@@ -34,7 +34,6 @@ class Account:
 
     quota: ElasticQuota | None = None
     assigned: dict[str, int] = field(default_factory=dict)
-    granted: dict[str, int] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
     pinned: dict[str, int] = field(default_factory=dict)
     nominated: dict[int, dict[str, int]] = field(default_factory=dict)
@@ -156,11 +155,6 @@ class Ledger:
         self.entries[uid] = entry
         self._apply(entry, add)
 
-    def kind(self, uid: str) -> Kind | None:
-        """How a pod stands, or None if it does not."""
-        entry = self.entries.get(uid)
-        return entry.kind if entry else None
-
     def set_quota(self, namespace: str, quota: ElasticQuota | None) -> None:
         """Puts a quota in force for a namespace, in place of the one that was; None lifts it."""
         self.eased += 1
@@ -234,13 +228,17 @@ class Ledger:
             if account.quota is not None:
                 change(self.pool.in_flight, entry.request)
         else:
-            change(account.assigned if entry.kind == "assigned" else account.granted, entry.request)
-            change(account.used, entry.request)
-            if entry.pinned:
-                change(account.pinned, entry.request)
-            if account.quota is not None:
-                change(self.pool.used, entry.request)
+            self._apply_used(account, entry, change)
         self._lend_nominated(account)
+
+    def _apply_used(self, account: Account, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
+        if entry.kind == "assigned":
+            change(account.assigned, entry.request)
+        change(account.used, entry.request)
+        if entry.pinned:
+            change(account.pinned, entry.request)
+        if account.quota is not None:
+            change(self.pool.used, entry.request)
 
     def _lend_nominated(self, account: Account) -> None:
         """Keeps in the pool what the account's nominated pods wait for, as long as its used does not exceed its min.

@@ -52,11 +52,6 @@ def amount(resource: str, milli: int) -> int:
     return milli if resource == "cpu" else -(-milli // 1000)
 
 
-def parse(resource: str, quantity: Quantity) -> int:
-    """A quantity as an amount in the resource's unit. Raises InvalidQuantity."""
-    return amount(resource, to_milli(quantity))
-
-
 def render(resource: str, value: int) -> str:
     """An amount as the shortest exact Kubernetes quantity: ``500m``, ``9Gi``, ``3``."""
     if resource == "cpu":

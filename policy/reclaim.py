@@ -148,15 +148,32 @@ def _names(pods: Iterable[Pod]) -> str:
     return ", ".join(f"{pod.namespace}/{pod.name}" for pod in pods)
 
 
-def reservation_of(plan: Plan, since: float) -> Reservation:
-    """The reservation that records a plan: named after the pod, so that there is never more than one for it."""
+def reservation_of(plan: Plan, since: float, failures: int = 0) -> Reservation:
+    """The reservation that records a plan, after so many that have failed.
+
+    Named after the pod and these, so that there is never more than one for it.
+    """
+    again = f"-{failures + 1}" if failures else ""
     return Reservation(
-        name=f"reclaim-{plan.pod.uid}".lower().replace("/", "."),
+        name=f"reclaim-{plan.pod.uid}{again}".lower().replace("/", "."),
         pod=name_of(plan.pod),
         node=plan.node,
         victims=tuple(name_of(victim) for victim in plan.victims),
         since=since,
+        failures=failures,
     )
+
+
+def obsolete(cluster: Cluster) -> list[Reservation]:
+    """Reservations that were given up and need not be remembered: the pod waits no more, or a later one tells more."""
+    most: dict[str, int] = {}
+    for reservation in cluster.given_up.values():
+        most[reservation.pod.uid] = max(reservation.failures, most.get(reservation.pod.uid, 0))
+    return [
+        reservation
+        for reservation in cluster.given_up.values()
+        if not cluster.is_in_force(reservation) or reservation.failures < most[reservation.pod.uid]
+    ]
 
 
 def name_of(pod: Pod) -> PodName:

@@ -23,7 +23,12 @@ class PodName:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Room on a node that is kept for a pod, and who goes for it. ``since`` in seconds since the epoch."""
+    """Room on a node that is kept for a pod, and who goes for it.
+
+    ``failures`` is how many plans for the pod had failed before. ``freed_at``: the last victim was gone;
+    ``blocked_since``: some eviction fails; ``failed_at``: it was given up, and is only remembered, so that whoever
+    leads next waits as long as who led then. Times are seconds since the epoch, zero where it has not come so far.
+    """
 
     name: str
     pod: PodName
@@ -31,3 +36,7 @@ class Reservation:
     victims: tuple[PodName, ...]
     since: float
     reason: str = RECLAIM
+    failures: int = 0
+    freed_at: float = 0.0
+    blocked_since: float = 0.0
+    failed_at: float = 0.0

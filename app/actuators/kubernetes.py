@@ -1,5 +1,6 @@
 """Writes to the API server."""
 
+import time
 from collections.abc import Awaitable
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from kubernetes.aio.client import (
 
 from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked
 from app.kube.client import KubeClient
+from app.observability.events import Event, Series
 from app.store.kinds import ELASTIC_QUOTAS, RESERVATIONS
 from policy.pod import Pod
 from policy.reservation import PodName, Reservation
@@ -30,6 +32,9 @@ from policy.reservation import PodName, Reservation
 log = structlog.get_logger(__name__)
 
 TIMEOUT = 10.0
+COMPONENT = "quotaward"
+LONGEST_MESSAGE = 1024
+"""Characters that the API server takes as the message of an Event."""
 ADMISSIBLE = "quotaward.dev/Admissible"
 GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 """What the API server answers for a pod that is gone, or a namesake of it with another UID."""
@@ -64,7 +69,7 @@ class KubernetesActuator:
             "status": "True",
             "reason": "QuotaAvailable",
             "message": "the pod was refused, and could run now",
-            "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "lastTransitionTime": _time(time.time()),
         }
         await self._patch_status(pod, {"conditions": [condition]})
 
@@ -101,6 +106,7 @@ class KubernetesActuator:
                 "pod": asdict(reservation.pod),
                 "nodeName": reservation.node,
                 "victims": [asdict(victim) for victim in reservation.victims],
+                "failures": reservation.failures,
             },
         }
         try:
@@ -114,6 +120,25 @@ class KubernetesActuator:
                 raise AlreadyThere(str(refused)) from refused
             raise
 
+    async def note_progress(self, reservation: Reservation) -> None:
+        """Writes the status of the Reservation. Raises ActionFailed."""
+        status = {
+            "freedAt": _time(reservation.freed_at),
+            "blockedSince": _time(reservation.blocked_since),
+            "failedAt": _time(reservation.failed_at),
+        }
+        await _done(
+            self._custom.patch_cluster_custom_object_status_without_preload_content(
+                RESERVATIONS.group,
+                RESERVATIONS.version,
+                RESERVATIONS.plural,
+                reservation.name,
+                {"status": status},
+                _content_type="application/merge-patch+json",
+                _request_timeout=TIMEOUT,
+            )
+        )
+
     async def unreserve(self, name: str) -> None:
         """Deletes the Reservation. Raises ActionFailed."""
         await self._unless(
@@ -123,30 +148,40 @@ class KubernetesActuator:
             ),
         )
 
-    async def report(self, subject: Pod, reason: str, message: str) -> None:
-        """Creates an Event on the pod."""
-        now = datetime.now(UTC)
-        event = CoreV1Event(
-            metadata=V1ObjectMeta(namespace=subject.namespace, generate_name=f"{subject.name}."),
-            involved_object=V1ObjectReference(
-                api_version="v1", kind="Pod", namespace=subject.namespace, name=subject.name, uid=subject.uid
-            ),
-            reason=reason,
-            message=message,
-            type="Normal",
-            source=V1EventSource(component="quotaward"),
-            first_timestamp=now,
-            last_timestamp=now,
-            count=1,
-        )
+    async def report(self, event: Event) -> None:
+        """Creates an Event in the namespace of its subject, or raises the count of the one that is there."""
+        try:
+            if event.series is None or event.series.count == 1 or not await self._goes_on(event, event.series):
+                await _done(
+                    self._core.create_namespaced_event_without_preload_content(
+                        event.subject.namespace, _object_of(event), _request_timeout=TIMEOUT
+                    )
+                )
+        except ActionFailed as failure:
+            log.debug("event not written", reason=event.reason, error=str(failure))
+
+    async def _goes_on(self, event: Event, series: Series) -> bool:
+        """Raises the count of an Event; false where the API server has it no longer. Raises ActionFailed."""
+        change = {
+            "count": series.count,
+            "message": event.message[:LONGEST_MESSAGE],
+            "lastTimestamp": _time(time.time()),
+        }
         try:
             await _done(
-                self._core.create_namespaced_event_without_preload_content(
-                    subject.namespace, event, _request_timeout=TIMEOUT
+                self._core.patch_namespaced_event_without_preload_content(
+                    series.name,
+                    event.subject.namespace,
+                    change,
+                    _content_type="application/merge-patch+json",
+                    _request_timeout=TIMEOUT,
                 )
             )
-        except ActionFailed as failure:
-            log.debug("event not written", reason=reason, error=str(failure))
+        except Refused as refused:
+            if refused.status != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+        return True
 
     async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any]) -> None:
         """Replaces the status of an elastic quota: what is no longer used must not stay in it. Raises ActionFailed."""
@@ -191,6 +226,35 @@ class Refused(ActionFailed):
         """With the start of what the API server said."""
         super().__init__(f"the API server answered {status}: {message}")
         self.status = status
+
+
+def _time(seconds: float) -> str | None:
+    """A time since the epoch as Kubernetes writes it; nothing for zero."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None
+
+
+def _object_of(event: Event) -> CoreV1Event:
+    """The Event as the API server wants it."""
+    subject, now = event.subject, datetime.now(UTC)
+    name = {"name": event.series.name} if event.series else {"generate_name": f"{subject.name}."}
+    return CoreV1Event(
+        metadata=V1ObjectMeta(namespace=subject.namespace, **name),
+        involved_object=V1ObjectReference(
+            api_version=subject.api_version,
+            kind=subject.kind,
+            namespace=subject.namespace,
+            name=subject.name,
+            uid=subject.uid,
+        ),
+        reason=event.reason,
+        message=event.message[:LONGEST_MESSAGE],
+        type="Warning" if event.warning else "Normal",
+        source=V1EventSource(component=COMPONENT),
+        reporting_component=COMPONENT,
+        first_timestamp=event.series.since if event.series else now,
+        last_timestamp=now,
+        count=event.series.count if event.series else 1,
+    )
 
 
 async def _done(request: Awaitable[Any]) -> None:

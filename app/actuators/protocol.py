@@ -2,6 +2,7 @@
 
 from typing import Any, Protocol
 
+from app.observability.events import Event
 from policy.pod import Pod
 from policy.reservation import PodName, Reservation
 
@@ -36,11 +37,14 @@ class Actuator(Protocol):
     async def reserve(self, reservation: Reservation) -> None:
         """Makes a reservation known to every replica. Raises AlreadyThere, ActionFailed."""
 
+    async def note_progress(self, reservation: Reservation) -> None:
+        """Makes known to every replica how far a reservation has come. Raises ActionFailed."""
+
     async def unreserve(self, name: str) -> None:
         """Removes a reservation; one that is gone is no error. Raises ActionFailed."""
 
-    async def report(self, subject: Pod, reason: str, message: str) -> None:
-        """Notes an event on a pod, as well as may be: it is lost where it cannot be written."""
+    async def report(self, event: Event) -> None:
+        """Notes an event on its subject, as well as may be: it is lost where it cannot be written."""
 
     async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any]) -> None:
         """Replaces the status of an elastic quota; one that is gone is no error. Raises ActionFailed."""

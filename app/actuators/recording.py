@@ -6,6 +6,7 @@ from typing import Any
 import structlog
 
 from app.actuators.protocol import ActionFailed, Blocked
+from app.observability.events import Event
 from app.store.store import Store
 from policy import disruption
 from policy.pod import Pod
@@ -52,13 +53,17 @@ class RecordingActuator:
         """Keeps the room."""
         self._store.cluster.upsert_reservation(reservation)
 
+    async def note_progress(self, reservation: Reservation) -> None:
+        """Notes it in the cluster."""
+        self._store.cluster.upsert_reservation(reservation)
+
     async def unreserve(self, name: str) -> None:
         """Keeps the room no longer."""
         self._store.cluster.delete_reservation(name)
 
-    async def report(self, subject: Pod, reason: str, message: str) -> None:
+    async def report(self, event: Event) -> None:
         """Logs it."""
-        log.info("event", namespace=subject.namespace, pod=subject.name, reason=reason, message=message)
+        log.info("event", about=str(event.subject), reason=event.reason, message=event.message)
 
     async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any]) -> None:
         """Does nothing: REST shows it."""

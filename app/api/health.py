@@ -1,5 +1,7 @@
 """Health, readiness and metrics."""
 
+import asyncio
+
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
@@ -9,6 +11,12 @@ from app.observability.quota_metrics import quota_lines
 from app.problems import Problem
 from app.store.kinds import KINDS
 from app.store.store import Store
+from policy import admission
+from policy.cluster import Cluster
+from policy.reservation import HELD
+
+SLICE = 500
+RULES = (*admission.TEXTS, HELD)
 
 router = APIRouter()
 probes = APIRouter()
@@ -34,8 +42,21 @@ async def prometheus(request: Request) -> Response:
     """Metrics in Prometheus' text format."""
     store: Store = request.app.state.store
     _refresh(store)
+    await _count_pending(store.cluster)
     text = generate_latest() + await quota_lines(store.cluster.ledger)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+
+async def _count_pending(cluster: Cluster) -> None:
+    """Sets how many pods wait for each rule, in slices between which the loop answers the scheduler."""
+    waiting = dict.fromkeys(RULES, 0)
+    for index, pod in enumerate(list(cluster.refused.values()), start=1):
+        message = pod.unschedulable.message if pod.unschedulable else ""
+        waiting[admission.refused_by(message) or HELD] += 1  # refused holds nobody else
+        if index % SLICE == 0:
+            await asyncio.sleep(0)
+    for rule, number in waiting.items():
+        metrics.PENDING.labels(rule).set(number)
 
 
 def _refresh(store: Store) -> None:

@@ -168,10 +168,9 @@ class ProblemModel(Model):
 
 
 class HealthModel(Model):
-    """Whether this process can do its work, and what keeps it from it."""
+    """That this process can do its work; what keeps it from it is told in a problem document."""
 
     status: str
-    reason: str = ""
 
 
 def quantities(resources: Resources) -> Quantities:

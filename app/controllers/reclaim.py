@@ -5,14 +5,15 @@ Every plan is a Reservation before anybody is evicted for it, so that whoever le
 
 import asyncio
 import time
-from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere, Blocked
 from app.observability import metrics
+from app.observability.events import Event, about_pod
 from app.settings import ReclaimSettings
 from app.store.store import Store
 from policy import fit, reclaim, victims
@@ -37,7 +38,7 @@ GIVE_UP_TWICE = 2
 
 @dataclass(slots=True)
 class Progress:
-    """How far a reservation has come, on the store's clock."""
+    """How far a reservation has come, on the store's clock. It says itself what the next leader must know of that."""
 
     started_at: float
     freed_at: float | None = None
@@ -66,7 +67,15 @@ class Question:
 class Reclaim:
     """Looks after waiting pods and after the reservations made for them. For the leader only."""
 
-    def __init__(self, store: Store, actuator: Actuator, settings: ReclaimSettings) -> None:
+    def __init__(
+        self,
+        store: Store,
+        actuator: Actuator,
+        settings: ReclaimSettings,
+        epoch: Callable[[], float] = time.time,
+    ) -> None:
+        """``epoch`` tells the seconds since the epoch, which reservations are written in."""
+        self._epoch = epoch
         self._store = store
         self._actuator = actuator
         self._settings = settings
@@ -86,13 +95,17 @@ class Reclaim:
         """Does once what is to be done now, in the group where that takes time: a slow plan holds up no other."""
         if self._store.unready() or self._store.cluster.unsettled:
             return
+        self._remember_failures()
         for reservation in list(self._store.cluster.reservations.values()):
             if reservation.reason == RECLAIM:
                 self._run(group, reservation, self._follow(reservation))
+        for reservation in reclaim.obsolete(self._store.cluster):
+            self._run(group, reservation, self._forget(reservation))
         for pod in reclaim.waiting(self._store.cluster, self._store.clock(), self._settings.delay):
             plan = self._plan(pod)
             if plan is not None:
-                reservation = reclaim.reservation_of(plan, time.time())
+                backoff = self._backoff.get(pod.uid)
+                reservation = reclaim.reservation_of(plan, self._epoch(), backoff.failures if backoff else 0)
                 if reservation.name in self._busy:
                     continue
                 self._store.cluster.upsert_reservation(reservation)
@@ -149,7 +162,8 @@ class Reclaim:
         names = ", ".join(_text(victim) for victim in reservation.victims)
         log.info("reclaim", pod=_text(reservation.pod), node=reservation.node, victims=names)
         await self._follow(reservation)
-        await self._actuator.report(plan.pod, "ReclaimStarted", f"to make room on node {plan.node} these go: {names}")
+        message = f"to make room on node {plan.node} these go: {names}"
+        await self._actuator.report(Event(about_pod(plan.pod), "ReclaimStarted", message))
 
     async def _follow(self, reservation: Reservation) -> None:
         """Brings a reservation forward, or to its end."""
@@ -158,7 +172,9 @@ class Reclaim:
         if pod is None or not cluster.is_in_force(reservation):
             await self._end(reservation, "bound" if pod is not None and pod.assigned else "gone")
             return
-        progress = self._progress.setdefault(reservation.name, Progress(now))
+        progress = self._progress.get(reservation.name)
+        if progress is None:
+            progress = self._progress[reservation.name] = self._progress_of(reservation)
         there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
         staying = [victim for victim in there if not victim.terminating and not victim.finished]
         if staying and now >= progress.next_attempt:
@@ -194,11 +210,18 @@ class Reclaim:
                 evicted.append(victim)
         for victim in evicted:
             message = f"evicted to make room for {_text(reservation.pod)}"
-            await self._actuator.report(victim, "Reclaimed", message)
+            await self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
+        await self._mind_failures(reservation, progress, now, failed=failed)
+
+    async def _mind_failures(self, reservation: Reservation, progress: Progress, now: float, *, failed: bool) -> None:
+        """Gives up what has failed for too long."""
         if not failed:
-            progress.failing_since = None
+            if progress.failing_since is not None:
+                progress.failing_since = None
+                await self._note(replace(reservation, blocked_since=0.0))
         elif progress.failing_since is None:
             progress.failing_since = now
+            await self._note(replace(reservation, blocked_since=self._epoch()))
         elif now - progress.failing_since > self._settings.bind_timeout:
             await self._give_up(reservation, "blocked")
 
@@ -206,12 +229,14 @@ class Reclaim:
         pod = self._store.cluster.pods.get(reservation.pod.uid)
         if pod is not None:
             reason = "waits for its disruption budget" if blocked else "failed, and is tried again"
-            await self._actuator.report(pod, "ReclaimBlocked", f"eviction of {_text(victim)} {reason}")
+            message = f"eviction of {_text(victim)} {reason}"
+            await self._actuator.report(Event(about_pod(pod), "ReclaimBlocked", message))
 
     async def _wait_for_binding(self, reservation: Reservation, pod: Pod, progress: Progress) -> None:
         now = self._store.clock()
         if progress.freed_at is None:
             progress.freed_at = now
+            await self._note(replace(reservation, freed_at=self._epoch()))
         if not progress.nominated and pod.nominated_node != reservation.node:
             progress.nominated = True  # once: written again and again it would wake the pod each time
             try:
@@ -221,15 +246,65 @@ class Reclaim:
         if now - progress.freed_at > self._settings.bind_timeout:
             await self._give_up(reservation, "not-bound")
 
+    async def _note(self, reservation: Reservation) -> bool:
+        """Lets the others know how far a reservation has come; whether that was done."""
+        try:
+            await self._actuator.note_progress(reservation)
+        except ActionFailed as failure:
+            log.warning("reservation not changed", pod=_text(reservation.pod), error=str(failure))
+            return False
+        return True
+
     async def _give_up(self, reservation: Reservation, reason: str) -> None:
-        if await self._end(reservation, reason):
+        """Keeps the room no longer, but remembers that it was in vain."""
+        given_up = replace(reservation, failed_at=self._epoch())
+        if await self._note(given_up):
+            self._progress.pop(reservation.name, None)
+            self._store.cluster.upsert_reservation(given_up)
+            metrics.RECLAIMS.labels(reason).inc()
             log.warning("reclaim given up", pod=_text(reservation.pod), node=reservation.node, reason=reason)
             self._fail(reservation, reason)
+
+    async def _forget(self, reservation: Reservation) -> None:
+        """Removes one that was given up, and that nobody needs to know of any more."""
+        try:
+            await self._actuator.unreserve(reservation.name)
+        except ActionFailed as failure:
+            log.warning("reservation not removed", pod=_text(reservation.pod), error=str(failure))
+        else:
+            self._store.cluster.delete_reservation(reservation.name)
+
+    def _progress_of(self, reservation: Reservation) -> Progress:
+        """How far a reservation had come when this replica began to look after it."""
+        return Progress(
+            self._on_clock(reservation.since) if reservation.since else self._store.clock(),
+            self._on_clock(reservation.freed_at) if reservation.freed_at else None,
+            self._on_clock(reservation.blocked_since) if reservation.blocked_since else None,
+        )
+
+    def _on_clock(self, at: float) -> float:
+        """A time since the epoch on the store's clock; never later than now."""
+        return self._store.clock() - max(0.0, self._epoch() - at)
+
+    def _remember_failures(self) -> None:
+        """Takes over what a leader before this one has learnt: how often, and when last, plans for a pod have failed.
+
+        What has changed since is not known, so the next change counts.
+        """
+        for reservation in self._store.cluster.given_up.values():
+            failures, uid = reservation.failures + 1, reservation.pod.uid
+            known = self._backoff.get(uid)
+            if known is None or known.failures < failures:
+                until = self._on_clock(reservation.failed_at) + self._pause_after(failures)
+                self._backoff[uid] = Backoff(failures, until, self._store.cluster.relevant)
+
+    def _pause_after(self, failures: int) -> float:
+        return float(self._settings.backoff * 2 ** min(failures - 1, 6))
 
     def _fail(self, reservation: Reservation, reason: str) -> None:
         backoff = self._backoff.setdefault(reservation.pod.uid, Backoff())
         backoff.failures += 1
-        backoff.until = self._store.clock() + self._settings.backoff * 2 ** min(backoff.failures - 1, 6)
+        backoff.until = self._store.clock() + self._pause_after(backoff.failures)
         backoff.relevant = self._store.cluster.relevant
         metrics.RECLAIM_FAILURES.labels(reason).inc()
 
@@ -250,6 +325,8 @@ class Reclaim:
         cluster = self._store.cluster
         pods = cluster.pods
         self._backoff = {uid: each for uid, each in self._backoff.items() if uid in pods and pods[uid].pending}
+        there = cluster.reservations
+        self._progress = {name: each for name, each in self._progress.items() if name in there}
         horizon = self._store.clock() - 60
         self._questions = {shape: each for shape, each in self._questions.items() if each.again_at > horizon}
 

@@ -1,7 +1,12 @@
-"""Writes what each elastic quota uses, and what is wrong with it, into its status. For the leader only."""
+"""Writes what each elastic quota uses, and what is wrong with it, into its status. For the leader only.
+
+What stands in the status already is read back, so that a new leader writes nothing that is true, and a condition keeps
+the time since when it holds.
+"""
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +15,7 @@ import structlog
 from app.actuators.protocol import ActionFailed, Actuator
 from app.api.models import quantities, used_of
 from app.observability import metrics
+from app.observability.events import Event, about_quota
 from app.store.store import Store
 from policy import elastic_quota
 
@@ -17,13 +23,21 @@ log = structlog.get_logger(__name__)
 
 INTERVAL = 1.0
 """Seconds between writes of one quota."""
-REFRESH = 300.0
-"""Seconds until everything is written again: a write that changes nothing costs little, and what somebody else wrote
-is put right."""
+AGAIN = 300.0
+"""Seconds until the same is written over the same again, in case the write was lost; where it stands, nothing is."""
 AT_ONCE = 20
 SLICE = 100
 
 Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A status that was written, over which one, and when: until the watch shows it, that one is still seen."""
+
+    status: dict[str, Any]
+    over: dict[str, Any]
+    at: float
 
 
 class Status:
@@ -32,9 +46,8 @@ class Status:
     def __init__(self, store: Store, actuator: Actuator) -> None:
         self._store = store
         self._actuator = actuator
-        self._written: dict[Key, dict[str, Any]] = {}
+        self._written: dict[Key, Written] = {}
         self._since: dict[tuple[Key, str], str] = {}
-        self._refreshed = store.clock()
 
     async def run(self) -> None:
         """Goes on until cancelled."""
@@ -43,24 +56,21 @@ class Status:
             await asyncio.sleep(INTERVAL)
 
     async def look(self) -> None:
-        """Writes what has changed."""
+        """Writes what is not there yet."""
         if self._store.unready():
             return
-        if self._store.clock() - self._refreshed > REFRESH:
-            self._written.clear()
-            self._refreshed = self._store.clock()
         wanted: dict[Key, dict[str, Any]] = {}
         for index, namespace in enumerate(list(self._store.cluster.quotas)):
             wanted |= self._statuses(namespace)
             if index % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
-        self._written = {key: status for key, status in self._written.items() if key in wanted}
+        self._written = {key: written for key, written in self._written.items() if key in wanted}
         lasting = {(key, each["type"]) for key, status in wanted.items() for each in status["conditions"]}
         self._since = {condition: since for condition, since in self._since.items() if condition in lasting}
         limit = asyncio.Semaphore(AT_ONCE)
         async with asyncio.TaskGroup() as group:
             for key, status in wanted.items():
-                if self._written.get(key) != status:
+                if self._is_missing(key, status):
                     group.create_task(self._write(key, status, limit))
 
     def _statuses(self, namespace: str) -> Mapping[Key, dict[str, Any]]:
@@ -74,25 +84,75 @@ class Status:
         for name, quota in quotas.items():
             used = used_of(assigned if quota is governing else {}, {**quota.max, **quota.min})
             conditions = [
-                {"type": condition.type, "reason": condition.reason, "message": condition.message}
+                {"type": condition.type, "status": "True", "reason": condition.reason, "message": condition.message}
                 for condition in elastic_quota.conditions(quota, governing)
             ]
             statuses[namespace, name] = {"used": quantities(used), "conditions": conditions}
         return statuses
 
+    def _is_missing(self, key: Key, status: dict[str, Any]) -> bool:
+        """Whether a quota does not have this status, and not only because the watch does not show it yet."""
+        seen = self._seen(key)
+        if _without_times(seen) == status:
+            self._written.pop(key, None)  # it has been seen: what differs from now on is somebody else's
+            return False
+        written = self._written.get(key)
+        return (
+            written is None
+            or (written.status, written.over) != (status, seen)
+            or self._store.clock() - written.at >= AGAIN
+        )
+
+    def _seen(self, key: Key) -> dict[str, Any]:
+        """What stands in the status of a quota."""
+        obj = self._store.quota_objects.get(key)
+        return obj.status if obj is not None and isinstance(obj.status, dict) else {}
+
     async def _write(self, key: Key, status: dict[str, Any], limit: asyncio.Semaphore) -> None:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        since = {each["type"]: self._since.setdefault((key, each["type"]), now) for each in status["conditions"]}
-        conditions = [
-            {**each, "status": "True", "lastTransitionTime": since[each["type"]]} for each in status["conditions"]
-        ]
-        body = {"used": status["used"], "conditions": conditions}
+        seen = self._seen(key)
+        appeared = [each for each in status["conditions"] if self._appears(key, each["type"], seen)]
+        since = {each["type"]: self._since[key, each["type"]] for each in status["conditions"]}
+        conditions = [{**each, "lastTransitionTime": since[each["type"]]} for each in status["conditions"]]
         async with limit:
             try:
-                await self._actuator.write_quota_status(key[0], key[1], body)
+                await self._actuator.write_quota_status(
+                    key[0], key[1], {"used": status["used"], "conditions": conditions}
+                )
             except ActionFailed as failure:
                 metrics.STATUS_WRITES.labels("failed").inc()
                 log.warning("status not written", quota="/".join(key), error=str(failure))
             else:
                 metrics.STATUS_WRITES.labels("written").inc()
-                self._written[key] = status
+                self._written[key] = Written(status, seen, self._store.clock())
+            for condition in appeared:
+                await self._tell(key, condition)
+
+    def _appears(self, key: Key, kind: str, seen: dict[str, Any]) -> bool:
+        """Notes since when a condition holds; whether that is since now, as nobody has said before that it does."""
+        if (key, kind) in self._since:
+            return False
+        since = next((each.get("lastTransitionTime") for each in _conditions(seen) if each.get("type") == kind), None)
+        self._since[key, kind] = since or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return since is None
+
+    async def _tell(self, key: Key, condition: dict[str, Any]) -> None:
+        obj = self._store.quota_objects.get(key)
+        if obj is not None:
+            event = Event(about_quota(obj.metadata), condition["reason"], condition["message"], warning=True)
+            await self._actuator.report(event)
+
+
+def _conditions(status: dict[str, Any]) -> list[dict[str, Any]]:
+    """The conditions of a status that hold."""
+    return [each for each in status.get("conditions") or () if isinstance(each, dict) and each.get("status") == "True"]
+
+
+def _without_times(status: dict[str, Any]) -> dict[str, Any]:
+    """A status as we write it, but for the times in its conditions; what else is in it makes a difference."""
+    conditions = [
+        {part: value for part, value in each.items() if part != "lastTransitionTime"}
+        if isinstance(each, dict)
+        else each
+        for each in status.get("conditions") or ()
+    ]
+    return {"used": None, **status, "conditions": conditions}

@@ -16,8 +16,10 @@ INTERVAL = 0.25
 """Seconds between looks; what the scheduler retries by itself meanwhile needs no waking."""
 AGAIN = 15.0
 """Seconds until a pod that was woken and is still refused is woken again, and until all are looked at anyway."""
-AFTER_FAILURE = 1.0
-"""Seconds until a write that failed is tried again."""
+SOON = 1.0
+"""Seconds until what was not done is tried again: a write that failed, or what would have been too much at once."""
+RATE, BURST = 100.0, 200
+"""Pods woken per second in the long run, and at once after a rest: no more than a scheduler places."""
 AT_ONCE = 20
 """Writes under way at a time."""
 
@@ -30,7 +32,8 @@ class Wake:
         self._actuator = actuator
         self._seen = -1
         self._looked = 0.0
-        self._failed = False
+        self._unfinished = False
+        self._may_wake = 0.0
         self._woken: dict[str, float] = {}
 
     async def run(self) -> None:
@@ -43,12 +46,16 @@ class Wake:
         """Wakes whoever is worth it now."""
         now = self._store.clock()
         cluster = self._store.cluster
-        pause = AFTER_FAILURE if self._failed else AGAIN
+        pause = SOON if self._unfinished else AGAIN
         if self._store.unready() or (cluster.eased == self._seen and now - self._looked < pause):
             return
-        self._seen, self._looked, self._failed = cluster.eased, now, False
+        self._may_wake = min(BURST, self._may_wake + RATE * (now - self._looked))
+        self._seen, self._looked = cluster.eased, now
         self._woken = {uid: at for uid, at in self._woken.items() if now - at < AGAIN}
-        pods = [pod for pod in to_wake(cluster) if pod.uid not in self._woken]
+        found = [pod for pod in to_wake(cluster) if pod.uid not in self._woken]
+        pods = found[: int(self._may_wake)]
+        self._may_wake -= len(pods)
+        self._unfinished = len(pods) < len(found)
         limit = asyncio.Semaphore(AT_ONCE)
         async with asyncio.TaskGroup() as group:
             for pod in pods:
@@ -61,7 +68,7 @@ class Wake:
                 await self._actuator.wake(pod)
             except ActionFailed as failure:
                 self._woken.pop(pod.uid, None)
-                self._failed = True
+                self._unfinished = True
                 metrics.WAKE_UPS.labels("failed").inc()
                 log.warning("pod not woken", namespace=pod.namespace, pod=pod.name, error=str(failure))
             else:

@@ -62,6 +62,8 @@ class KubeClient:
             else:
                 config.load_incluster_config(client_configuration=configuration)
             return cls(configuration)
+        except (AttributeError, TypeError) as error:  # the official client does not look before it uses a value
+            raise CannotConnect(f"{where}: a value is not of the type that it should be: {error}") from error
         except (config.ConfigException, OSError, ValueError, yaml.YAMLError, RecursionError) as error:
             raise CannotConnect(f"{where}: {' '.join(str(error).split())}") from error
 

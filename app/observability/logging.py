@@ -38,6 +38,11 @@ def configure(settings: LogSettings) -> None:
     logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)
 
 
+def warn_unknown(variable: str, closest: str) -> None:
+    """Says that an environment variable is taken for no setting, and which may be meant."""
+    structlog.get_logger(__name__).warning("environment variable is no setting", variable=variable, closest=closest)
+
+
 def warn_insecure(address: str) -> None:
     """Says loudly that anybody who reaches the address may ask."""
     structlog.get_logger(__name__).warning("listening beyond loopback without TLS or authentication", address=address)

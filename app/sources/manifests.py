@@ -29,7 +29,7 @@ _KINDS = {(kind.api_version, kind.name): kind for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Fault:
     """What is wrong with a file, or with a document in it (counted from 1; 0: with the file)."""
 
     file: Path
@@ -62,7 +62,7 @@ class Folder:
     manifests: list[Manifest]
     damaged: set[tuple[str, Key]]
     unreadable: set[Path]
-    problems: list[Problem]
+    problems: list[Fault]
     is_there: bool
 
 
@@ -75,12 +75,12 @@ def read(directory: Path) -> Folder:
             documents = list(_documents(file))
         except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
             folder.unreadable.add(file)
-            folder.problems.append(Problem(file, 0, f"cannot be read: {' '.join(str(error).split())}"))
+            folder.problems.append(Fault(file, 0, f"cannot be read: {' '.join(str(error).split())}"))
             continue
         for number, document in documents:
             _take(folder, seen, file, number, document)
     if not folder.is_there:
-        folder.problems.append(Problem(directory, 0, "is not a directory"))
+        folder.problems.append(Fault(directory, 0, "is not a directory"))
     return folder
 
 
@@ -188,7 +188,7 @@ def _take(
 ) -> None:
     """Adds one object to what was read, or what is wrong with it."""
     if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
-        folder.problems.append(Problem(file, number, "is not a Kubernetes object: apiVersion and kind are missing"))
+        folder.problems.append(Fault(file, number, "is not a Kubernetes object: apiVersion and kind are missing"))
         return
     kind = _KINDS.get((str(document["apiVersion"]), str(document["kind"])))
     if kind is None:
@@ -199,7 +199,7 @@ def _take(
         raw = msgspec.json.encode(_with_defaults(kind, document))
         obj = kind.decoder.decode(raw)
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
-        folder.problems.append(Problem(file, number, f"{where}: {error}"))
+        folder.problems.append(Fault(file, number, f"{where}: {error}"))
         key = _key_of(kind, document)
         if key is not None:
             folder.damaged.add((kind.plural, key))
@@ -211,11 +211,11 @@ def _take(
     key = kind.key(obj.metadata)
     name = kind.plural, obj.metadata.namespace, obj.metadata.name
     if name in seen:
-        folder.problems.append(Problem(file, number, f"{where}: stands already in {seen[name]}"))
+        folder.problems.append(Fault(file, number, f"{where}: stands already in {seen[name]}"))
         return
     seen[name] = file
     for text in _faults(kind, obj) if readable else ():
-        folder.problems.append(Problem(file, number, f"{where}: {text}"))
+        folder.problems.append(Fault(file, number, f"{where}: {text}"))
         folder.damaged.add((kind.plural, key))
     if (kind.plural, key) not in folder.damaged or isinstance(obj, ElasticQuotaObject):
         folder.manifests.append(Manifest(kind, key, file, raw, obj))
@@ -226,7 +226,7 @@ def _report_version(folder: Folder, file: Path, number: int, document: dict[str,
     for kind in KINDS:
         if kind.group and document["kind"] == kind.name and str(document["apiVersion"]).startswith(f"{kind.group}/"):
             text = f"{kind.name} {_describe(document)}: apiVersion: must be {kind.api_version}"
-            folder.problems.append(Problem(file, number, text))
+            folder.problems.append(Fault(file, number, text))
 
 
 def _faults(kind: Kind, obj: Any) -> tuple[str, ...]:

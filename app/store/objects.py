@@ -198,6 +198,7 @@ class ElasticQuotaObject(Struct, gc=False):
 
     metadata: Metadata
     spec: Any = None
+    status: Any = None
 
 
 class QueueStatus(Struct, gc=False):
@@ -282,6 +283,15 @@ class ReservationSpec(Struct, rename="camel", gc=False):
     pod: PodReference
     node_name: str
     victims: list[PodReference] | None = None
+    failures: int = 0
+
+
+class ReservationStatus(Struct, rename="camel", gc=False):
+    """A reservation's status."""
+
+    freed_at: datetime | None = None
+    blocked_since: datetime | None = None
+    failed_at: datetime | None = None
 
 
 class ReservationObject(Struct, gc=False):
@@ -289,6 +299,7 @@ class ReservationObject(Struct, gc=False):
 
     metadata: Metadata
     spec: ReservationSpec
+    status: ReservationStatus | None = None
 
 
 def budget_of(obj: BudgetObject) -> Budget:
@@ -306,7 +317,7 @@ def budget_of(obj: BudgetObject) -> Budget:
 
 def reservation_of(obj: ReservationObject) -> Reservation:
     """The reservation as the rules see it."""
-    spec = obj.spec
+    spec, status = obj.spec, obj.status or ReservationStatus()
     return Reservation(
         obj.metadata.name,
         PodName(spec.pod.namespace, spec.pod.name, spec.pod.uid),
@@ -314,6 +325,10 @@ def reservation_of(obj: ReservationObject) -> Reservation:
         tuple(PodName(victim.namespace, victim.name, victim.uid) for victim in spec.victims or ()),
         seconds(obj.metadata.creation_timestamp),
         spec.reason,
+        spec.failures,
+        seconds(status.freed_at),
+        seconds(status.blocked_since),
+        seconds(status.failed_at),
     )
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import structlog
 
 from app.observability import metrics
-from app.store.kinds import KINDS, Key, Kind
-from app.store.objects import InvalidObject, Metadata
+from app.store.kinds import ELASTIC_QUOTAS, KINDS, Key, Kind
+from app.store.objects import ElasticQuotaObject, InvalidObject, Metadata
 from policy.cluster import Cluster
 
 log = structlog.get_logger(__name__)
@@ -31,7 +31,10 @@ class Feed:
 
 
 class Store:
-    """Owns the Cluster: what the sources see comes in here, all in one event loop."""
+    """Owns the Cluster: what the sources see comes in here, all in one event loop.
+
+    ``quota_objects`` has elastic quotas as they were last seen, for what the rules do not need of them.
+    """
 
     def __init__(
         self,
@@ -43,6 +46,7 @@ class Store:
         self.cluster = cluster
         self.clock = clock
         self.feeds = {kind.plural: Feed() for kind in KINDS}
+        self.quota_objects: dict[Key, ElasticQuotaObject] = {}
         self._max_staleness = max_staleness
         self._settle_time = settle_time
 
@@ -52,6 +56,8 @@ class Store:
             kind.upsert(self.cluster, obj, self.clock())
         except InvalidObject as error:
             self.report(kind, obj.metadata, error.field, error.problem)
+        if kind is ELASTIC_QUOTAS:
+            self.quota_objects[kind.key(obj.metadata)] = obj
 
     def report(self, kind: Kind, meta: Metadata, field: str, problem: str) -> None:
         """Notes that an object cannot be used."""
@@ -62,6 +68,8 @@ class Store:
     def delete(self, kind: Kind, key: Key) -> None:
         """Removes an object; one that is not known is no error."""
         kind.delete(self.cluster, key)
+        if kind is ELASTIC_QUOTAS:
+            self.quota_objects.pop(key, None)
 
     def keep_only(self, kind: Kind, keys: Collection[Key]) -> None:
         """Removes what is not in a complete list: its deletion was missed."""

@@ -105,7 +105,7 @@ def install_rights(api: Api) -> None:
 @contextmanager
 def right_to_bind(api: Api) -> Iterator[None]:
     """Let Quotaward bind pods, as it must where the scheduler's configuration has a bindVerb."""
-    given = api.apply_files(_MANIFESTS / "rbac" / "quotaward-bind.yaml")
+    given = api.apply_files(_MANIFESTS / "bind" / "quotaward-bind.yaml")
     try:
         yield
     finally:

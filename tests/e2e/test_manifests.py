@@ -183,7 +183,7 @@ def test_quotaward_may_write_only_what_it_must(api):
         ("list", "configmaps"),
         ("patch", "scheduling.x-k8s.io:elasticquotas"),
         ("patch", "quotaward.dev:reservations"),
-        ("patch", "events"),
+        ("list", "events"),
     ):
         assert not may(api, "quotaward", verb, resource), (verb, resource)
 

@@ -8,7 +8,7 @@ from policy.admission import Rules
 from policy.cluster import Cluster, Unsettled
 from policy.elastic_quota import BORROWING, INVALID, MAX, ElasticQuota, elastic_quota
 from policy.pod import Pod
-from policy.quantity import parse
+from policy.quantity import amount, to_milli
 from tests.properties.walk import by_dice
 from tests.properties.world import PENDING, a_pod, clusters, seeds
 
@@ -160,7 +160,7 @@ def test_the_remedies_help(cluster, pod):
         for remedy in verdict.remedies:
             if remedy.path:
                 _, bound, resource = remedy.path.split(".")
-                bounds[bound][resource] = parse(resource, remedy.value)
+                bounds[bound][resource] = amount(resource, to_milli(remedy.value))
         changed = elastic_quota(quota.namespace, quota.name, quota.created, bounds["min"], bounds["max"])
         cluster.upsert_quota(changed)
     assert cluster.verdict(pod.namespace, pod.name).outcome == "admissible"

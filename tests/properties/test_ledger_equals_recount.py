@@ -170,7 +170,6 @@ class LedgerWalker:
             account = ledger.account(namespace)
             assert account.quota == recount.in_force().get(namespace) or account.quota.errors
             assert account.assigned == amounts(recount.assigned(), namespace)
-            assert account.granted == amounts(recount.granted(), namespace)
             assert account.used == amounts(recount.used(), namespace)
             assert account.pinned == amounts([pod for pod in recount.used() if not pod.preemptible], namespace)
             assert account.in_flight == amounts(recount.flying(), namespace)

@@ -1,6 +1,8 @@
 """What is written to the real API server: bindings, and the condition that wakes a pod."""
 
 import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
@@ -8,8 +10,10 @@ import pytest
 from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.protocol import ActionFailed
 from app.kube.client import KubeClient
-from app.store.kinds import PODS
-from app.store.objects import pod_of
+from app.observability.events import Event, Series, about_pod
+from app.store.kinds import PODS, RESERVATIONS
+from app.store.objects import pod_of, reservation_of
+from policy.reservation import PodName, Reservation
 from tests.controlplane.objects import condition, pod
 
 
@@ -79,6 +83,66 @@ def test_without_the_api_server_the_failure_is_said(created, act, proxy, what):
     proxy.cut()
     with pytest.raises(ActionFailed, match="cannot be reached"):
         act(lambda actuator: actuator.bind(known(created), "node") if what == "bind" else actuator.wake(known(created)))
+
+
+# Reservations
+
+
+def test_a_reservation_says_how_far_it_has_come(cluster, act):
+    owner, victim = PodName("a", "owner", "u1"), PodName("b", "victim", "u2")
+    made = Reservation("reclaim-u1-2", owner, "n1", (victim,), 0.0, failures=1)
+
+    def seen():
+        item = cluster.api.get("reservations", made.name)
+        return replace(reservation_of(RESERVATIONS.decoder.decode(msgspec.json.encode(item))), since=0.0)
+
+    act(lambda actuator: actuator.reserve(made))
+    try:
+        assert seen() == made
+        came_so_far = (replace(made, blocked_since=7.0), replace(made, freed_at=8.0), replace(made, failed_at=9.0))
+        for come_so_far in came_so_far:
+            act(lambda actuator, written=come_so_far: actuator.note_progress(written))
+            assert seen() == come_so_far
+    finally:
+        act(lambda actuator: actuator.unreserve(made.name))
+    with pytest.raises(ActionFailed, match="404"):
+        act(lambda actuator: actuator.note_progress(made))
+
+
+# Events
+
+
+def events_of(cluster, namespace):
+    return [event for event in cluster.api.items("events", namespace) if event["reason"] == "Said"]
+
+
+def test_an_event_stands_where_kubectl_looks_for_it(cluster, namespace, created, act):
+    act(lambda actuator: actuator.report(Event(about_pod(known(created)), "Said", "x" * 2000, warning=True)))
+    [event] = events_of(cluster, namespace)
+    metadata = created["metadata"]
+    subject = {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": "p", "uid": metadata["uid"]}
+    assert event["involvedObject"] == subject
+    assert (event["type"], event["count"], event["source"]["component"]) == ("Warning", 1, "quotaward")
+    assert event["message"] == "x" * 1024
+
+
+def test_a_series_is_one_event_whose_count_goes_up_and_is_made_anew_where_it_has_expired(
+    cluster, namespace, created, act
+):
+    since = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    for count in (1, 2, 3):
+        event = Event(about_pod(known(created)), "Said", f"{count} wait", series=Series("p.series", since, count))
+        act(lambda actuator, event=event: actuator.report(event))
+        [found] = events_of(cluster, namespace)
+        assert (found["count"], found["message"]) == (count, f"{count} wait")
+        assert found["firstTimestamp"] == "2026-01-02T03:04:05Z" < found["lastTimestamp"]
+        if count == 2:
+            cluster.api.delete("events", "p.series", namespace)
+
+
+def test_an_event_that_cannot_be_written_is_lost(created, act, proxy):
+    proxy.cut()
+    act(lambda actuator: actuator.report(Event(about_pod(known(created)), "Said", "nobody hears it")))
 
 
 def test_a_pod_that_is_gone_cannot_be_woken(cluster, namespace, created, act):

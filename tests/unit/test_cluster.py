@@ -401,3 +401,13 @@ def test_a_quota_that_comes_to_exceed_its_min_keeps_no_room_for_its_nominated_po
     assert text(cluster, pod("r", "b", request={"memory": 2})) is None
     assert cluster.check(waiting) is None
     assert cluster.eased > eased
+
+
+def test_a_quota_that_is_seen_again_as_it_was_changes_nothing():
+    cluster = cluster_of(quota("a", most={"cpu": 1}))
+    before = cluster.eased, cluster.relevant
+    cluster.upsert_quota(quota("a", most={"cpu": 1}))  # its status was written
+    assert (cluster.eased, cluster.relevant) == before
+    cluster.upsert_quota(quota("a", most={"cpu": 2}))
+    assert cluster.eased > before[0]
+    assert cluster.relevant > before[1]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from policy.cluster import Cluster
+from policy.constraints import Constraints
 from policy.elastic_quota import BORROWING, MAX
 from policy.reclaim import name_of
 from policy.reservation import Reservation
@@ -13,6 +14,8 @@ from tests.unit.given_nodes import node
 from tests.unit.test_victims import me, run, world
 
 QUOTAS = (quota("a", least={"cpu": 2}, most={"cpu": 4}), quota("b", least={"cpu": 2}))
+
+ON_N2 = Constraints(node_selector=(("kubernetes.io/hostname", "n2"),))
 
 
 def kept(cluster: Cluster, *victims: str, uid: str = "me", on: str = "n1", name: str = "r") -> Reservation:
@@ -24,7 +27,8 @@ def kept(cluster: Cluster, *victims: str, uid: str = "me", on: str = "n1", name:
 
 
 def kind(cluster: Cluster, uid: str = "me") -> str | None:
-    return cluster.ledger.kind(uid)
+    entry = cluster.ledger.entries.get(uid)
+    return entry and entry.kind
 
 
 def refused(cluster: Cluster, asking) -> str | None:
@@ -220,6 +224,78 @@ def test_when_it_is_bound_or_given_up_nothing_is_held():
     kept(cluster)
     cluster.upsert_pod(me(2, node="n1"), now=1)
     assert cluster.nodes_held_from(pod("x", "b", request={"cpu": 2})) == set()
+
+
+# Beside pods that were let through and are not bound yet
+
+
+def granted_beside(*objects, request=None, **rest) -> Cluster:
+    """Two of four cores are kept on n1, and a pod of one core, or of more, was let through."""
+    cluster = world(node(), node("n2"), *objects, me(2))
+    kept(cluster)
+    assert refused(cluster, pod("first", "c", request=request, **rest)) is None
+    return cluster
+
+
+def test_two_pods_are_not_let_through_where_room_is_spare_for_one():
+    cluster = granted_beside()
+    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 1})) == set()
+    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 2})) == {"n1"}
+    assert cluster.nodes_held_from(pod("first", "c", request={"cpu": 2})) == set()
+
+
+def test_many_that_are_alike_count_as_many():
+    cluster = granted_beside()
+    other = cluster.grants.pod("first")
+    cluster.grant(replace(other, uid="second"), now=0)
+    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 1})) == {"n1"}
+
+
+def test_one_that_is_bound_elsewhere_counts_no_more_and_one_that_is_bound_there_does():
+    cluster, asking = granted_beside(), pod("x", "c", request={"cpu": 2})
+    cluster.upsert_pod(run("first", "c", on="n2"), now=1)
+    assert cluster.nodes_held_from(asking) == set()
+    cluster.upsert_pod(run("second", "c", on="n1"), now=1)
+    assert cluster.nodes_held_from(asking) == {"n1"}
+
+
+def test_one_whose_grant_has_ended_counts_no_more():
+    cluster = granted_beside()
+    cluster.tick(now=60)
+    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 2})) == set()
+
+
+@pytest.mark.parametrize("rest", [{"request": {"cpu": 5}}, {"constraints": ON_N2}], ids=["size", "selector"])
+def test_one_that_the_node_cannot_take_does_not_count(rest):
+    cluster = granted_beside(**rest)
+    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 2})) == set()
+
+
+def test_the_one_that_room_is_kept_for_counts_once():
+    cluster = granted_beside()
+    cluster.withdraw("first")
+    assert refused(cluster, me(2)) is None
+    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 2})) == set()
+
+
+def test_a_pod_that_was_let_through_elsewhere_keeps_nobody_from_what_is_kept_for_him():
+    cluster = world(node(), node("n2"), *QUOTAS, me(2), pod("you", "a", request={"cpu": 1}))
+    kept(cluster, name="r1")
+    kept(cluster, uid="you", name="r2")
+    first = pod("first", "c", request={"cpu": 2})
+    assert cluster.nodes_held_from(first) == {"n1"}
+    cluster.grant(first, now=0)
+    assert cluster.nodes_held_from(me(2)) == set()
+    assert cluster.nodes_held_from(pod("x", "c")) == {"n1"}
+
+
+@pytest.mark.parametrize("priority", [-1, 0, 1])
+@pytest.mark.parametrize("nominated", ["", "n1", "n2"])
+def test_it_counts_once_whatever_its_priority_and_wherever_it_is_expected(priority, nominated):
+    first = pod("first", "c", priority=priority, nominated_node=nominated)
+    cluster = granted_beside(first, priority=priority, nominated_node=nominated)
+    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 1})) == set()
+    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 2})) == {"n1"}
 
 
 # Whose room is coming

@@ -315,7 +315,9 @@ def test_quotaward_may_do_no_more_than_it_does():
         ("pods/eviction", "create"),
         ("reservations", "create"),
         ("reservations", "delete"),
+        ("reservations/status", "patch"),
         ("events", "create"),
+        ("events", "patch"),
     }
     assert allowed == reads | writes
 
@@ -327,8 +329,15 @@ def test_only_the_lease_of_quotaward_itself_may_be_changed():
 
 
 def test_binding_is_a_right_of_its_own():
-    [rule] = the("ClusterRole", "rbac/quotaward-bind.yaml")["rules"]
+    [rule] = the("ClusterRole", "bind/quotaward-bind.yaml")["rules"]
     assert rule == {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]}
+
+
+@pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=name)
+def test_nothing_takes_in_the_right_to_bind_unasked(file):
+    resources = yaml.safe_load(file.read_text()).get("resources", [])
+    takes_it_in = any("bind" in resource for resource in resources)
+    assert takes_it_in == (file.parent.name == "bind")
 
 
 @pytest.mark.parametrize("file", FILES, ids=name)
@@ -363,7 +372,9 @@ def test_the_base_gives_quotawards_rights_to_the_account_of_the_pod():
     for binding in (o for o in objects if o["kind"] in ("RoleBinding", "ClusterRoleBinding")):
         subject = {"kind": "ServiceAccount", "name": account, "namespace": "quotaward-system"}
         assert binding["subjects"] == [subject], binding["metadata"]["name"]
-    assert {"quotaward", "quotaward-bind"} <= {o["roleRef"]["name"] for o in objects if "roleRef" in o}
+    bound = {o["roleRef"]["name"] for o in objects if "roleRef" in o}
+    assert "quotaward" in bound
+    assert "quotaward-bind" not in bound
 
 
 def test_the_base_renames_the_configuration_and_nothing_else():
@@ -385,7 +396,15 @@ def test_the_overlay_for_the_default_scheduler_gives_the_rights_to_a_certificate
     for binding in (o for o in objects if o["kind"] == "ClusterRoleBinding"):
         [subject] = binding["subjects"]
         assert (subject["kind"], subject["name"]) == ("User", "quotaward")
-    assert sum(o["kind"] == "ClusterRoleBinding" for o in objects) == 2
+    assert sum(o["kind"] == "ClusterRoleBinding" for o in objects) == 1
+
+
+def test_the_right_to_bind_is_built_for_the_account_and_for_the_certificates_user():
+    for directory, subject in (("bind", "ServiceAccount"), ("overlays/default-scheduler/bind", "User")):
+        [binding] = [o for o in built(directory) if o["kind"] == "ClusterRoleBinding"]
+        assert binding["roleRef"]["name"] == "quotaward-bind"
+        [given] = binding["subjects"]
+        assert (given["kind"], given["name"]) == (subject, "quotaward")
 
 
 def test_the_admission_policy_is_built():

@@ -305,8 +305,10 @@ def kubeconfig(**cluster):
         kubeconfig(**{"certificate-authority": "missing.crt"}),
         pytest.param("a: ["),
         pytest.param(kubeconfig(**{"certificate-authority-data": "YWJj"})),
+        kubeconfig(server=5),
+        kubeconfig(server=["https://127.0.0.1:1"]),
     ],
-    ids=["nothing in it", "certificate missing", "no YAML", "certificate is none"],
+    ids=["nothing in it", "certificate missing", "no YAML", "certificate is none", "number", "list"],
 )
 def test_serve_says_what_is_wrong_with_its_kubeconfig(tmp_path, content):
     file = tmp_path / "kubeconfig"

@@ -8,12 +8,15 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app.observability.quota_metrics import SLICE, quota_lines
 from app.store.kinds import KINDS
-from tests.unit.app.given import client_of, empty_store, node, pod, quota, refused, store_with
+from tests.unit.app.given import client_of, empty_store, node, pod, quota, refused, see, store_with
 
 BOUNDED = {
     "verb": {"filter", "prioritize", "preempt", "bind"},
     "kind": {kind.plural for kind in KINDS},
-    "rule": {"elastic-quota-max", "elastic-quota-borrowing", "elastic-quota-invalid"},
+    "rule": {
+        *("elastic-quota-max", "elastic-quota-borrowing", "elastic-quota-invalid", "node-held"),
+        *("queue-capability", "queue-deserved", "queue-closed", "namespace-fair-share"),
+    },
 }
 
 
@@ -53,6 +56,26 @@ def test_what_a_quota_does_not_bound_has_no_series():
 def test_of_two_quotas_only_the_one_in_force_is_shown():
     found = samples(quota("a", "x", max={"cpu": 1}), quota("a", "y", max={"cpu": 2}))
     assert value(found, "quotaward_elastic_quota_max", namespace="a", resource="cpu") == 1
+
+
+def test_pending_pods_are_shown_by_the_rule_that_last_refused_them():
+    borrowing = "0/1 nodes are available: 1 ElasticQuota borrowing exhausted: cpu."
+    held = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) held for a pod that is being given room."
+    waiting = [refused(pod("w1")), refused(pod("w2", "b")), refused(pod("w3"), borrowing), refused(pod("w4"), held)]
+    waiting += [refused(pod("w5"), "0/1 nodes are available: 1 Queue is closed.")]
+    waiting += [pod("never tried"), refused(pod("other"), "0/1 nodes are available: 1 Insufficient cpu.")]
+    store = store_with(quota("a", max={"cpu": 0}), *waiting)
+
+    def pending():
+        families = text_string_to_metric_families(client_of(store).get("/metrics").text)
+        found = [each for family in families for each in family.samples if each.name == "quotaward_pending_pods"]
+        return {each.labels["rule"]: each.value for each in found}
+
+    nobody = dict.fromkeys(BOUNDED["rule"], 0)
+    everybody = nobody | {"elastic-quota-max": 2, "elastic-quota-borrowing": 1, "queue-closed": 1, "node-held": 1}
+    assert pending() == everybody
+    see(store, pod("w1", nodeName="n1"), refused(pod("w4"), borrowing))
+    assert pending() == everybody | {"elastic-quota-max": 1, "elastic-quota-borrowing": 2, "node-held": 0}
 
 
 def test_the_store_is_shown():

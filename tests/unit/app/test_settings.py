@@ -8,7 +8,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from app.settings import CONTROLLERS, InvalidSettings, Settings, load
+from app.settings import CONTROLLERS, InvalidSettings, Settings, load, unknown_variables
 
 # for each setting: its value in the file, in the environment, and on the command line
 VALUES = {
@@ -298,3 +298,26 @@ def test_a_folder_and_a_cluster_exclude_each_other():
 )
 def test_which_controllers_run(arguments, active):
     assert load(arguments).active_controllers == active
+
+
+@pytest.mark.parametrize(
+    ("variable", "closest"),
+    [
+        ("QUOTAWARD_LISTN", "QUOTAWARD_LISTEN"),
+        ("QUOTAWARD_GRANT__LIFETIME", "QUOTAWARD_GRANTS__LIFETIME"),
+        ("QUOTAWARD_SERVICE_HOST", ""),  # of a Service called quotaward
+    ],
+)
+def test_a_variable_that_is_no_setting_is_noticed_with_what_may_be_meant(variable, closest):
+    assert unknown_variables([variable, "PATH", "quotaward_listen"]) == {variable: closest}
+
+
+def test_no_variable_of_a_setting_is_unknown():
+    variables = [f"QUOTAWARD_{setting.replace('.', '__').upper()}" for setting in VALUES]
+    assert unknown_variables([*variables, "QUOTAWARD_CONFIG", "QUOTAWARD_SERVER"]) == {}
+
+
+def test_a_variable_that_is_unknown_within_a_section_is_an_error(monkeypatch):
+    monkeypatch.setenv("QUOTAWARD_GRANTS__LIFETIM", "5")
+    with pytest.raises(InvalidSettings, match=r"grants\.lifetim"):
+        load([])

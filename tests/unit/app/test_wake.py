@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from app.actuators.protocol import ActionFailed
-from app.controllers.wake import AGAIN, AT_ONCE, Wake
+from app.controllers.wake import AGAIN, AT_ONCE, BURST, RATE, SOON, Wake
 from tests.unit.app.given import Clock, empty_store, pod, quota, refused, see, store_with
 
 
@@ -157,6 +157,20 @@ def test_only_so_many_writes_are_under_way_at_a_time():
     waking = Waking(*(waiting(f"w{number}", created=number % 60) for number in range(5 * AT_ONCE)), most(1000))
     assert len(waking.look()) == 5 * AT_ONCE
     assert waking.recorder.most_under_way == AT_ONCE
+
+
+def test_many_are_woken_at_a_bounded_rate_the_most_important_first():
+    number = BURST + 2 * int(RATE)
+    waking = Waking(*(waiting(f"w{each}", priority=-each) for each in range(number)), most(number))
+    woken = list(waking.look())
+    assert woken == [f"w{each}" for each in range(BURST)]
+    waking.see(most(number + 1))
+    assert waking.look() == []  # also where something changes all the time
+    for _ in range(2):
+        waking.clock.now += SOON
+        woken += waking.look()
+        assert waking.look() == []
+    assert woken == [f"w{each}" for each in range(number)]
 
 
 def test_nobody_is_woken_on_a_picture_that_is_not_complete():

@@ -1,0 +1,94 @@
+"""Tells in events of an elastic quota which of its rules keeps pods waiting. For the leader only.
+
+kube-scheduler writes on every pod why it waits; whose quota it is learns it here, of all pods in one. Only what stands
+in the pods' conditions is looked at, since the scheduler may ask another replica than the one that leads.
+"""
+
+import asyncio
+import secrets
+from collections import defaultdict
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from app.actuators.protocol import Actuator
+from app.observability.events import Event, Series, about_quota
+from app.store.store import Store
+from policy import admission, elastic_quota
+from policy.pod import Pod, turn
+
+INTERVAL = 5.0
+"""Seconds between looks."""
+AT_MOST = 20
+"""Events written per look; the others are written later."""
+REPEAT = 300.0
+"""Seconds until the same rule of the same quota is told again, while or when pods wait for it."""
+EXPIRES = 3600.0
+"""Seconds that an API server keeps an event by default: what is told again after that is told anew."""
+SLICE = 500
+REASONS = {
+    elastic_quota.MAX: "MaxExceeded",
+    elastic_quota.BORROWING: "BorrowingExhausted",
+    elastic_quota.INVALID: "QuotaInvalid",
+}
+
+Story = tuple[str, str, str]
+"""Namespace and name of a quota, and the rule of it that pods wait for."""
+
+
+class Refusals:
+    """Looks who waits for which quota, and tells it seldom enough."""
+
+    def __init__(self, store: Store, actuator: Actuator) -> None:
+        self._store = store
+        self._actuator = actuator
+        self._told: dict[Story, tuple[float, Series]] = {}
+
+    async def run(self) -> None:
+        """Goes on until cancelled."""
+        while True:
+            await asyncio.sleep(INTERVAL)
+            await self.look()
+
+    async def look(self) -> None:
+        """Tells of those who wait now, as far as it is time for that."""
+        if self._store.unready():
+            return
+        now = self._store.clock()
+        self._told = {story: told for story, told in self._told.items() if now - told[0] < EXPIRES}
+        waiting = await self._waiting()
+        due = [story for story in waiting if now - self._told_at(story) >= REPEAT]
+        for story in sorted(due, key=self._told_at)[:AT_MOST]:
+            obj = self._store.quota_objects.get(story[:2])
+            if obj is not None:
+                series = self._series(story)
+                self._told[story] = now, series
+                reason, message = REASONS[story[2]], self._message(story[2], waiting[story])
+                await self._actuator.report(Event(about_quota(obj.metadata), reason, message, series=series))
+
+    async def _waiting(self) -> dict[Story, list[Pod]]:
+        """The pods that the scheduler last said a quota refuses, by quota and rule."""
+        cluster, waiting = self._store.cluster, defaultdict[Story, list[Pod]](list)
+        for index, pod in enumerate(list(cluster.refused.values()), start=1):
+            governing = cluster.ledger.account(pod.namespace).quota
+            rule = admission.refused_by(pod.unschedulable.message) if pod.unschedulable else None
+            if governing is not None and rule in REASONS and not pod.terminating and pod.uid not in cluster.grants:
+                waiting[pod.namespace, governing.name, rule].append(pod)
+            if index % SLICE == 0:
+                await asyncio.sleep(0)
+        return waiting
+
+    def _told_at(self, story: Story) -> float:
+        told = self._told.get(story)
+        return told[0] if told else float("-inf")
+
+    def _series(self, story: Story) -> Series:
+        if story in self._told:
+            series = self._told[story][1]
+            return replace(series, count=series.count + 1)
+        return Series(f"{story[1][:200]}.{secrets.token_hex(8)}", datetime.now(UTC), 1)
+
+    def _message(self, rule: str, pods: list[Pod]) -> str:
+        first = min(pods, key=turn)
+        refused = self._store.cluster.check(first)
+        text = refused.message if refused is not None and refused.rule == rule else elastic_quota.TEXTS[rule]
+        return f"{text}; pods that wait: {len(pods)}, next of them {first.name}"

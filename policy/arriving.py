@@ -1,0 +1,37 @@
+"""Granted pods on their way to a node: until they are bound nobody tells which, so each counts wherever it may land.
+
+Kept room is why that matters: kube-scheduler knows where it has placed a pod, but not that what is left there is kept.
+"""
+
+from collections.abc import Hashable, Sequence
+
+from policy import fit
+from policy.grants import Grants
+from policy.node_table import NodeTable
+from policy.pod import Pod
+from policy.resources import Resources, add
+
+Alike = tuple[Pod, int]
+"""A granted pod, and how many there are like it."""
+
+
+def others(grants: Grants, table: NodeTable, pod: Pod) -> list[Alike]:
+    """The granted pods but for this one. Pods that are expected on a node stand alone, others with their like."""
+    groups: dict[Hashable, list[Pod]] = {}
+    for other in grants.pods():
+        if other.uid != pod.uid:
+            # Equal requests and constraints are one object (app.store.objects), which is quicker to compare.
+            kind = other.uid if table.placed(other.uid) else (id(other.request), id(other.constraints))
+            groups.setdefault(kind, []).append(other)
+    return [(group[0], len(group)) for group in groups.values()]
+
+
+def at_most_on(table: NodeTable, node: str, coming: Sequence[Alike], pod: Pod) -> Resources:
+    """What granted pods may take of a node before this pod comes, beyond what the table shows it as used there."""
+    taken: dict[str, int] = {}
+    for other, number in coming:
+        placed = table.placed(other.uid)
+        shown = placed is not None and placed.site.name == node and other.priority >= pod.priority
+        if not shown and fit.suitable_on(table, other, node):
+            add(taken, {resource: number * amount for resource, amount in other.request.items()})
+    return taken

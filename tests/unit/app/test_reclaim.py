@@ -1,0 +1,218 @@
+"""Reclaim over time, and from one leader to the next: nothing that it waits for begins anew with whoever leads."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from app.actuators.protocol import ActionFailed, Blocked
+from app.actuators.recording import RecordingActuator
+from app.controllers.reclaim import Reclaim
+from app.settings import ReclaimSettings
+from policy.reservation import PodName, Reservation
+from tests.unit.app.given import Clock, node, pod, quota, refused, see, store_with
+
+SETTINGS = ReclaimSettings(delay=1, bind_timeout=60, backoff=10)
+EPOCH = 1_800_000_000.0
+
+
+class ApiServer(RecordingActuator):
+    """Acts on the store; evictions may be blocked, or leave the victims there, and writes may fail."""
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.evicted = []
+        self.blocked = self.lingering = self.failing = False
+
+    async def evict(self, victim):
+        if self.blocked:
+            raise Blocked("a disruption budget does not allow it now")
+        self.evicted.append(victim.name)
+        if not self.lingering:
+            await super().evict(victim)
+        elif victim.uid in self._store.cluster.pods:
+            self._store.cluster.upsert_pod(replace(self._store.cluster.pods[victim.uid], terminating=True), 0)
+
+    async def note_progress(self, reservation):
+        if self.failing:
+            raise ActionFailed("the API server answered 500")
+        await super().note_progress(reservation)
+
+
+class World:
+    """Namespace a uses all of a node, one core of it borrowed from b, whose pod waits for it."""
+
+    def __init__(self):
+        self.clock = Clock()
+        bounds = [quota("a", min={"cpu": 3}, max={"cpu": 9}), quota("b", min={"cpu": 1}, max={"cpu": 9})]
+        running = [pod(f"r{number}", nodeName="n1") for number in range(4)]
+        self.store = store_with(node("n1"), *bounds, *running, clock=self.clock)
+        self.owner_waits()
+        self.api = ApiServer(self.store)
+        self.take_lead()
+
+    def take_lead(self):
+        """Another replica leads, and remembers nothing."""
+        self.reclaim = Reclaim(self.store, self.api, SETTINGS, epoch=lambda: EPOCH + self.clock.now)
+
+    def owner_waits(self):
+        see(self.store, refused(pod("owner", "b"), "0/1 nodes are available: 1 Insufficient cpu."))
+
+    def refill(self):
+        """The room is taken again by one more that borrows."""
+        see(self.store, pod(f"again{self.clock.now:g}", nodeName="n1"))
+
+    def passes(self, seconds):
+        """That much time passes, and what is to be done is done."""
+        self.clock.now += seconds
+
+        async def look():
+            for _ in range(3):
+                async with asyncio.TaskGroup() as group:
+                    await self.reclaim.look(group)
+
+        asyncio.run(look())
+
+    @property
+    def held(self):
+        return list(self.store.cluster.reservations)
+
+    @property
+    def remembered(self):
+        return list(self.store.cluster.given_up)
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+@pytest.fixture
+def failed(world):
+    """Somebody went, the pod was not bound in time, and the room is taken again."""
+    world.passes(1)
+    assert len(world.api.evicted) == 1
+    world.passes(61)
+    assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
+    world.refill()
+    return world
+
+
+either = pytest.mark.parametrize("another_leads", [False, True], ids=["the same leads", "another leads"])
+
+
+def test_somebody_goes_and_the_room_is_held_until_the_pod_is_bound(world):
+    world.passes(1)
+    assert (len(world.api.evicted), world.held) == (1, ["reclaim-b.owner"])
+    see(world.store, pod("owner", "b", nodeName="n1"))
+    world.passes(1)
+    assert (world.held, world.remembered) == ([], [])
+
+
+@either
+def test_the_pod_has_as_long_to_be_bound_whoever_leads(world, another_leads):
+    world.passes(1)
+    world.passes(40)
+    assert world.store.cluster.reservations["reclaim-b.owner"].freed_at == EPOCH + 1001
+    if another_leads:
+        world.take_lead()
+    world.passes(19)
+    assert world.held
+    world.passes(2)
+    assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
+
+
+@either
+def test_a_budget_has_as_long_to_yield_whoever_leads(world, another_leads):
+    world.api.blocked = True
+    world.passes(1)
+    world.passes(40)
+    if another_leads:
+        world.take_lead()
+    world.passes(18)
+    assert world.held
+    world.passes(4)
+    assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
+
+
+def test_when_a_budget_has_yielded_the_time_that_it_took_is_forgotten(world):
+    world.api.blocked = True
+    world.passes(1)
+    assert world.store.cluster.reservations["reclaim-b.owner"].blocked_since
+    world.api.blocked, world.api.lingering = False, True
+    world.passes(40)
+    assert not world.store.cluster.reservations["reclaim-b.owner"].blocked_since
+    world.take_lead()
+    world.passes(40)
+    assert world.held
+
+
+@either
+def test_victims_that_stay_have_as_long_to_go_whoever_leads(world, another_leads):
+    world.api.lingering = True
+    world.passes(1)
+    world.passes(590)
+    if another_leads:
+        world.take_lead()
+    world.passes(9)
+    assert world.held
+    world.passes(2)
+    assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
+
+
+def test_what_is_given_up_is_held_no_longer(failed):
+    assert failed.store.cluster.nodes_held_from(failed.store.cluster.pod("a", "r1")) == set()
+    assert not failed.store.cluster.is_held_for("b/owner")
+    assert failed.store.cluster.ledger.account("b").held == {}
+
+
+@either
+def test_after_a_failure_the_next_plan_is_made_when_its_time_has_come_whoever_leads(failed, another_leads):
+    if another_leads:
+        failed.take_lead()
+    failed.passes(9)
+    assert (failed.held, len(failed.api.evicted)) == ([], 1)
+    failed.passes(2)
+    assert (failed.held, len(failed.api.evicted)) == (["reclaim-b.owner-2"], 2)
+    assert failed.store.cluster.reservations["reclaim-b.owner-2"].failures == 1
+
+
+@either
+def test_after_two_failures_it_takes_a_change_whoever_leads(failed, another_leads):
+    failed.passes(11)
+    failed.passes(61)
+    assert failed.remembered == ["reclaim-b.owner-2"]  # which says it all
+    failed.refill()
+    if another_leads:
+        failed.take_lead()
+    failed.passes(1000)
+    assert (failed.held, len(failed.api.evicted)) == ([], 2)
+    see(failed.store, quota("c"))
+    failed.passes(1)
+    assert (failed.held, len(failed.api.evicted)) == (["reclaim-b.owner-3"], 3)
+
+
+@pytest.mark.parametrize("end", ["bound", "gone"])
+def test_failures_are_remembered_until_the_pod_is_bound_or_gone(failed, end):
+    if end == "bound":
+        see(failed.store, pod("owner", "b", nodeName="n1"))
+    else:
+        failed.store.cluster.delete_pod("b/owner")
+    failed.passes(1)
+    assert (failed.held, failed.remembered) == ([], [])
+
+
+def test_what_cannot_be_written_down_is_not_given_up_yet(world):
+    world.passes(1)
+    world.api.failing = True
+    world.passes(61)
+    assert (world.held, world.remembered) == (["reclaim-b.owner"], [])
+    world.api.failing = False
+    world.passes(1)
+    assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
+
+
+def test_an_older_picture_of_one_that_was_given_up_is_not_believed(failed):
+    owner = PodName("b", "owner", "b/owner")
+    failed.store.cluster.upsert_reservation(Reservation("reclaim-b.owner", owner, "n1", (), 0.0))
+    assert (failed.held, failed.remembered) == ([], ["reclaim-b.owner"])
