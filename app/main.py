@@ -22,6 +22,7 @@ from app.actuators.protocol import Actuator
 from app.actuators.recording import RecordingActuator
 from app.api import health, routes
 from app.controllers.divide import Divide
+from app.controllers.queue_status import QueueStatus
 from app.controllers.reclaim import Reclaim
 from app.controllers.refusals import Refusals
 from app.controllers.status import Status
@@ -169,12 +170,19 @@ async def _control(store: Store, actuator: Actuator, settings: Settings) -> None
     controllers: dict[str, Work] = {
         "events": Refusals(store, actuator).run,
         "reclaim": Reclaim(store, actuator, settings.reclaim).run,
-        "status": Status(store, actuator).run,
+        "status": partial(_together, Status(store, actuator).run, QueueStatus(store, actuator).run),
         "wake": Wake(store, actuator).run,
     }
     async with asyncio.TaskGroup() as group:
         for name in sorted(settings.active_controllers):
             group.create_task(controllers[name](), name=f"controller {name}")
+
+
+async def _together(*parts: Work) -> None:
+    """Runs the parts of one controller."""
+    async with asyncio.TaskGroup() as group:
+        for part in parts:
+            group.create_task(part())
 
 
 async def _tick(store: Store) -> None:

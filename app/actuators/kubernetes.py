@@ -25,7 +25,7 @@ from kubernetes.aio.client import (
 from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked
 from app.kube.client import KubeClient
 from app.observability.events import Event, Series
-from app.store.kinds import ELASTIC_QUOTAS, RESERVATIONS
+from app.store.kinds import ELASTIC_QUOTAS, QUEUES, RESERVATIONS
 from policy.pod import Pod
 from policy.reservation import PodName, Reservation
 
@@ -197,6 +197,32 @@ class KubernetesActuator:
                 _content_type="application/json-patch+json",
                 _request_timeout=TIMEOUT,
             ),
+        )
+
+    async def write_queue_status(self, name: str, status: dict[str, Any]) -> None:
+        """Replaces each of the fields as a whole: what is no longer used must not stay in it. Raises ActionFailed."""
+        fields = [{"op": "add", "path": f"/status/{field}", "value": value} for field, value in status.items()]
+        try:
+            await self._patch_queue_status(name, fields, "application/json-patch+json")
+        except Refused as refused:
+            if refused.status == HTTPStatus.NOT_FOUND:
+                return
+            if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+                raise
+            # there is no status yet, whose fields could be replaced
+            await self._patch_queue_status(name, {"status": status}, "application/merge-patch+json")
+
+    async def _patch_queue_status(self, name: str, patch: Any, content_type: str) -> None:
+        await _done(
+            self._custom.patch_cluster_custom_object_status_without_preload_content(
+                QUEUES.group,
+                QUEUES.version,
+                QUEUES.plural,
+                name,
+                patch,
+                _content_type=content_type,
+                _request_timeout=TIMEOUT,
+            )
         )
 
     async def _patch_status(self, pod: Pod, status: dict[str, Any]) -> None:

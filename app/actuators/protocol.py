@@ -48,3 +48,6 @@ class Actuator(Protocol):
 
     async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any]) -> None:
         """Replaces the status of an elastic quota; one that is gone is no error. Raises ActionFailed."""
+
+    async def write_queue_status(self, name: str, status: dict[str, Any]) -> None:
+        """Replaces these fields of a queue's status alone; one that is gone is no error. Raises ActionFailed."""

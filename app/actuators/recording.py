@@ -67,3 +67,6 @@ class RecordingActuator:
 
     async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any]) -> None:
         """Does nothing: REST shows it."""
+
+    async def write_queue_status(self, name: str, status: dict[str, Any]) -> None:
+        """Does nothing: REST shows it."""

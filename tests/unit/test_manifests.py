@@ -312,6 +312,7 @@ def test_quotaward_may_do_no_more_than_it_does():
     writes = {
         ("pods/status", "patch"),
         ("elasticquotas/status", "patch"),
+        ("queues/status", "patch"),
         ("pods/eviction", "create"),
         ("reservations", "create"),
         ("reservations", "delete"),

@@ -59,6 +59,15 @@ def quota(namespace: str = "a", name: str = "quota", created: str | None = None,
     }
 
 
+def queue(name: str = "q", **spec: Any) -> Json:
+    """A Queue; further arguments are fields of its spec."""
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+
+
+def namespace(name: str, **annotations: str) -> Json:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}}
+
+
 def node(name: str = "n1", **allocatable: Any) -> Json:
     return {
         "apiVersion": "v1",

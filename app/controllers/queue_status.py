@@ -1,0 +1,115 @@
+"""Writes what each queue deserves, has and uses, and what is wrong with it, into its status. For the leader only.
+
+A part of the controller ``status``. Only the fields that are written here are touched: ``state`` and the counters of
+pod groups are somebody else's.
+"""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from app.actuators.protocol import ActionFailed, Actuator
+from app.api.models import quantities
+from app.observability import metrics
+from app.store.store import Store
+from policy import queues
+from policy.cluster import Cluster
+from policy.resources import subtract
+
+log = structlog.get_logger(__name__)
+
+INTERVAL = 1.0
+"""Seconds between writes of one queue."""
+REFRESH = 300.0
+"""Seconds until everything is written again, so that what somebody else wrote is put right."""
+AT_ONCE = 20
+SLICE = 50
+
+
+class QueueStatus:
+    """Keeps the status of every queue equal to the ledger."""
+
+    def __init__(self, store: Store, actuator: Actuator) -> None:
+        self._store = store
+        self._actuator = actuator
+        self._written: dict[str, dict[str, Any]] = {}
+        self._since: dict[tuple[str, str], str] = {}
+        self._refreshed = store.clock()
+
+    async def run(self) -> None:
+        """Goes on until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(INTERVAL)
+
+    async def look(self) -> None:
+        """Writes what has changed."""
+        cluster = self._store.cluster
+        if self._store.unready():
+            return
+        if self._store.clock() - self._refreshed > REFRESH:
+            self._written.clear()
+            self._refreshed = self._store.clock()
+        wanted: dict[str, dict[str, Any]] = {}
+        for index, name in enumerate(list(cluster.queues)):
+            if name in cluster.queues:
+                wanted[name] = status_of(cluster, name)
+            if index % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+        self._written = {name: status for name, status in self._written.items() if name in wanted}
+        lasting = {(name, each["type"]) for name, status in wanted.items() for each in status["conditions"]}
+        self._since = {condition: since for condition, since in self._since.items() if condition in lasting}
+        limit = asyncio.Semaphore(AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            for name, status in wanted.items():
+                if self._written.get(name) != status:
+                    group.create_task(self._write(name, status, limit))
+
+    async def _write(self, name: str, status: dict[str, Any], limit: asyncio.Semaphore) -> None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        conditions = [
+            {**each, "lastTransitionTime": self._since.setdefault((name, each["type"]), now)}
+            for each in status["conditions"]
+        ]
+        async with limit:
+            try:
+                await self._actuator.write_queue_status(name, {**status, "conditions": conditions})
+            except ActionFailed as failure:
+                metrics.STATUS_WRITES.labels("failed").inc()
+                log.warning("status not written", queue=name, error=str(failure))
+            else:
+                metrics.STATUS_WRITES.labels("written").inc()
+                self._written[name] = status
+
+
+def status_of(cluster: Cluster, name: str) -> dict[str, Any]:
+    """The status of a queue that exists, but for the times in its conditions.
+
+    Seed: Queue API. ``allocated`` counts pods on nodes and those admitted, ``used`` the former, and ``preempting`` what
+    is held for pods that others go for.
+    """
+    queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
+    allocated = dict(account.taken)
+    subtract(allocated, account.held)
+    division = account.division
+    zero = dict.fromkeys({**division.deserved, **queue.capability, **queue.guarantee, **account.request}, 0)
+    conditions: dict[str, dict[str, Any]] = {}
+    for condition in queues.conditions(queue, division):  # one for each type
+        if condition.type in conditions:
+            conditions[condition.type]["message"] += f"; {condition.message}"
+        else:
+            conditions[condition.type] = {
+                "type": condition.type,
+                "status": "True",
+                "reason": condition.reason,
+                "message": condition.message,
+            }
+    return {
+        "deserved": quantities({**zero, **division.deserved}),
+        "allocated": quantities({**zero, **allocated}),
+        "used": quantities({**zero, **account.running}),
+        "preempting": quantities(account.held),
+        "conditions": list(conditions.values()),
+    }
