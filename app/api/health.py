@@ -7,6 +7,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from app.api.models import HealthModel
 from app.observability import metrics
+from app.observability.queue_metrics import queue_lines
 from app.observability.quota_metrics import quota_lines
 from app.problems import Problem
 from app.store.kinds import KINDS
@@ -43,7 +44,8 @@ async def prometheus(request: Request) -> Response:
     store: Store = request.app.state.store
     _refresh(store)
     await _count_pending(store.cluster)
-    text = generate_latest() + await quota_lines(store.cluster.ledger)
+    ledger = store.cluster.ledger
+    text = generate_latest() + await quota_lines(ledger) + await queue_lines(ledger.queues)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 

@@ -20,8 +20,8 @@ async def quota_lines(ledger: Ledger) -> bytes:
         for figure, amounts in (("used", account.used), ("min", quota.min), ("max", quota.max)):
             for resource in bounded:
                 if figure == "used" or resource in amounts:
-                    labels = f'namespace="{_escaped(namespace)}",resource="{_escaped(resource)}"'
-                    value = _base_unit(resource, amounts.get(resource, 0))
+                    labels = f'namespace="{escaped(namespace)}",resource="{escaped(resource)}"'
+                    value = base_unit(resource, amounts.get(resource, 0))
                     lines[figure].append(f"quotaward_elastic_quota_{figure}{{{labels}}} {value}\n")
         if index % SLICE == SLICE - 1:
             await asyncio.sleep(0)
@@ -34,10 +34,11 @@ async def quota_lines(ledger: Ledger) -> bytes:
     return text.encode()
 
 
-def _escaped(label: str) -> str:
+def escaped(label: str) -> str:
     """A label's value as the text format wants it: a quota may name resources as it likes."""
     return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def _base_unit(resource: str, amount: int) -> float | int:
+def base_unit(resource: str, amount: int) -> float | int:
+    """An amount in the unit that Prometheus wants: cores, bytes, pieces."""
     return amount / 1000 if resource == "cpu" else amount

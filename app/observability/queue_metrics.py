@@ -1,0 +1,41 @@
+"""The figures of queues for Prometheus: many series, so the text is written in slices, like that of quotas."""
+
+import asyncio
+
+from app.observability.quota_metrics import SLICE, base_unit, escaped
+from policy.queue_ledger import QueueAccount, QueueLedger
+from policy.resources import Resources, subtract
+
+FIGURES = (
+    ("deserved", "What a queue has a right to, for what its pods request."),
+    ("allocated", "What a queue's pods have been given, those included that are on their way to a node."),
+    ("guarantee", "What is kept free for a queue, as far as the nodes have it."),
+)
+
+
+async def queue_lines(ledger: QueueLedger) -> bytes:
+    """Exposition text: deserved, allocated and guarantee by queue and resource; cpu in cores."""
+    lines: dict[str, list[str]] = {figure: [] for figure, _ in FIGURES}
+    for index, (name, account) in enumerate(sorted(ledger.accounts.items())):
+        if account.queue is not None:
+            for figure, amounts in zip(lines, _amounts(account), strict=True):
+                for resource, amount in sorted(amounts.items()):
+                    labels = f'queue="{escaped(name)}",resource="{escaped(resource)}"'
+                    value = base_unit(resource, amount)
+                    lines[figure].append(f"quotaward_queue_{figure}{{{labels}}} {value}\n")
+        if index % SLICE == SLICE - 1:
+            await asyncio.sleep(0)
+    text = ""
+    for figure, meaning in FIGURES:
+        name = f"quotaward_queue_{figure}"
+        text += f"# HELP {name} {meaning}\n# TYPE {name} gauge\n" + "".join(lines[figure])
+    return text.encode()
+
+
+def _amounts(account: QueueAccount) -> tuple[Resources, Resources, Resources]:
+    """What the figures are, in their order. What room is held for is not allocated yet."""
+    allocated = dict(account.taken)
+    subtract(allocated, account.held)
+    division = account.division
+    zero = dict.fromkeys({**division.deserved, **account.request}, 0)
+    return {**zero, **division.deserved}, {**zero, **allocated}, division.guarantee

@@ -1,0 +1,65 @@
+"""The figures of queues on the metrics page."""
+
+import asyncio
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.observability.queue_metrics import queue_lines
+from app.observability.quota_metrics import SLICE
+from tests.unit.app.given import client_of, namespace, node, pod, queue, store_with
+
+QUEUE = "scheduling.volcano.sh/queue-name"
+
+
+def figures(*items):
+    """By figure, queue and resource."""
+    text = client_of(store_with(*items)).get("/metrics").text
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    return {
+        (sample.name.removeprefix("quotaward_queue_"), sample.labels["queue"], sample.labels["resource"]): sample.value
+        for sample in samples
+        if sample.name.startswith("quotaward_queue_")
+    }
+
+
+def test_figures_of_a_queue_are_in_base_units():
+    found = figures(
+        node("n1", cpu=4, memory="8Gi"),
+        queue("q", guarantee={"resource": {"cpu": "500m"}}),
+        namespace("a", **{QUEUE: "q"}),
+        pod("runs", requests={"cpu": "1500m", "memory": "1Gi"}, nodeName="n1"),
+        pod("waits", requests={"memory": "2Gi"}),
+    )
+    assert found["deserved", "q", "cpu"] == 1.5
+    assert found["deserved", "q", "memory"] == 3 * 2**30
+    assert found["allocated", "q", "cpu"] == 1.5
+    assert found["allocated", "q", "memory"] == 2**30
+    assert found["guarantee", "q", "cpu"] == 0.5
+
+
+def test_a_queue_that_deserves_nothing_of_what_it_asks_for_shows_zero():
+    found = figures(node("n1", cpu=4), queue("q"), namespace("a", **{QUEUE: "q"}), pod("p", requests={"x.io/gpu": 1}))
+    assert found["deserved", "q", "x.io/gpu"] == found["allocated", "q", "x.io/gpu"] == 0
+
+
+def test_a_queue_that_does_not_exist_has_no_series():
+    assert figures(node("n1"), queue("q"), namespace("a", **{QUEUE: "other"}), pod("p")).keys() == set()
+
+
+def test_the_figures_are_written_in_slices_between_which_the_loop_answers():
+    ledger = store_with(*(queue(f"q-{number:03}") for number in range(3 * SLICE))).cluster.ledger.queues
+    turns = []
+
+    async def scenario():
+        async def neighbour():
+            while True:
+                turns.append(None)
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(neighbour())
+        await asyncio.sleep(0)
+        await queue_lines(ledger)
+        task.cancel()
+
+    asyncio.run(scenario())
+    assert len(turns) >= 3
