@@ -1,13 +1,13 @@
 """``quotaward check``: what would go wrong, found before it does."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from app.sources import manifests as source
-from policy import elastic_quota, resources
+from policy import elastic_quota, queues, resources
 from policy.cluster import Cluster
 from policy.quantity import render
 
@@ -27,7 +27,7 @@ def manifests(directory: Path) -> list[Finding]:
     cluster = Cluster()
     for manifest in folder.manifests:
         manifest.kind.upsert(cluster, manifest.obj, 0.0)
-    return findings + _quota_warnings(cluster)
+    return findings + _quota_warnings(cluster) + _queue_findings(cluster) + _membership_warnings(cluster)
 
 
 def scheduler_configuration(file: Path) -> list[Finding]:
@@ -79,10 +79,51 @@ def _quota_warnings(cluster: Cluster) -> list[Finding]:
             for condition in elastic_quota.conditions(quota, governing):
                 name = f"ElasticQuota {quota.namespace}/{quota.name}"
                 findings.append(Finding("warning", f"{name}: {condition.type}: {condition.message}"))
-    if cluster.table.rows:
-        capacity = resources.total(node.allocatable for node in cluster.table.nodes())
-        for resource, least in sorted(cluster.ledger.pool.min.items()):
-            if least > capacity.get(resource, 0):
-                text = f"min of all elastic quotas is {render(resource, least)} of {resource}, but the nodes have"
-                findings.append(Finding("warning", f"{text} {render(resource, capacity.get(resource, 0))}"))
-    return findings
+    return findings + _beyond_nodes(cluster, "min of all elastic quotas", cluster.ledger.pool.min)
+
+
+def _beyond_nodes(cluster: Cluster, what: str, promised: resources.Resources) -> list[Finding]:
+    """Where more is promised than the nodes have; nothing is said where no nodes are known."""
+    if not cluster.table.rows:
+        return []
+    capacity = resources.total(node.allocatable for node in cluster.table.nodes())
+    return [
+        Finding(
+            "warning",
+            f"{what} is {render(resource, amount)} of {resource},"
+            f" but the nodes have {render(resource, capacity.get(resource, 0))}",
+        )
+        for resource, amount in sorted(promised.items())
+        if amount > capacity.get(resource, 0)
+    ]
+
+
+def _queue_findings(cluster: Cluster) -> list[Finding]:
+    findings = []
+    there = resources.total(node.allocatable for node in cluster.table.nodes())
+    for name, queue in sorted(cluster.queues.items()):
+        findings += [Finding("error", f"Queue {name}: {error}") for error in queue.errors]
+        findings += [
+            Finding("warning", f"Queue {name}: {condition.type}: {condition.message}")
+            for condition in queues.conditions(replace(queue, errors=()), None)
+        ]
+        nowhere = sorted(r for r, most in queue.capability.items() if most and there and not there.get(r, 0))
+        if nowhere:
+            findings.append(
+                Finding("warning", f"Queue {name}: capability names what no node has: {', '.join(nowhere)}")
+            )
+    promised = resources.total(queue.guarantee for queue in cluster.queues.values())
+    return findings + _beyond_nodes(cluster, "guarantee of all queues", promised)
+
+
+def _membership_warnings(cluster: Cluster) -> list[Finding]:
+    """Who names a queue that does not exist: such pods are refused, as soon as there is any queue."""
+    membership = cluster.membership
+    named = [(f"Namespace {each.name}", {each.queue, *each.allowed}) for each in membership.namespaces.values()]
+    named += [(f"PodGroup {namespace}/{name}", {queue}) for (namespace, name), queue in membership.groups.items()]
+    named += [(f"Pod {pod.namespace}/{pod.name}", {pod.queue}) for pod in cluster.pods.values()]
+    return [
+        Finding("warning", f"{who} names the queue {queue}, which does not exist")
+        for who, names in sorted(named, key=lambda each: each[0])
+        for queue in sorted(names - cluster.queues.keys() - {""})
+    ]

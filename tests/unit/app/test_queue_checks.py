@@ -1,0 +1,68 @@
+"""What ``quotaward check`` finds about queues."""
+
+from tests.unit.app.given import namespace, node, pod, queue
+from tests.unit.app.test_checks import found_of
+
+QUEUE = "scheduling.volcano.sh/queue-name"
+ALLOWED = "quotaward.dev/allowed-queues"
+GOOD = (
+    node(cpu=4),
+    queue("q", weight=2, capability={"cpu": 4}, guarantee={"resource": {"cpu": 2}}),
+    namespace("a", **{QUEUE: "q"}),
+    pod("p"),
+)
+
+
+def test_good_queues_have_nothing_to_be_found(folder):
+    assert found_of(folder, *GOOD) == []
+
+
+def test_a_guarantee_beyond_capability_is_a_warning(folder):
+    bad = queue("q", capability={"cpu": 1}, guarantee={"resource": {"cpu": 2}})
+    [(severity, text)] = found_of(folder, node(cpu=4), bad)
+    assert severity == "warning"
+    assert "guarantee exceeds capability: cpu" in text
+
+
+def test_more_guarantees_than_the_nodes_have_is_a_warning(folder):
+    queues = [queue(name, guarantee={"resource": {"cpu": 3}}) for name in "ab"]
+    found = found_of(folder, node(cpu=4), *queues)
+    assert found == [("warning", "guarantee of all queues is 6 of cpu, but the nodes have 4")]
+
+
+def test_without_nodes_nothing_is_said_about_guarantees_and_capabilities(folder):
+    assert found_of(folder, queue("q", capability={"x.io/gpu": 1}, guarantee={"resource": {"cpu": 3}})) == []
+
+
+def test_a_weight_below_one_is_a_warning(folder):
+    [(severity, text)] = found_of(folder, queue("q", weight=0))
+    assert severity == "warning"
+    assert "spec.weight (below 1, so 1)" in text
+
+
+def test_a_field_that_cannot_be_read_is_an_error(folder):
+    [(severity, text)] = found_of(folder, queue("q", weight="two"))
+    assert (severity, text) == ("error", "Queue q: spec.weight: must be a whole number")
+
+
+def test_a_capability_for_what_no_node_has_is_a_warning(folder):
+    bounds = {"x.io/gpu": 1, "y.io/gpu": 0, "cpu": 1}
+    found = found_of(folder, node(cpu=4), queue("q", capability=bounds))
+    assert found == [("warning", "Queue q: capability names what no node has: x.io/gpu")]
+
+
+def test_whoever_names_a_queue_that_does_not_exist_is_named(folder):
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "a"},
+        "spec": {"queue": "nowhere"},
+    }
+    mine = pod("p", metadata={"name": "p", "namespace": "b", "annotations": {QUEUE: "gone"}})
+    found = found_of(folder, queue("q"), namespace("a", **{QUEUE: "typo", ALLOWED: "q, other"}), group, mine)
+    assert found == [
+        ("warning", "Namespace a names the queue other, which does not exist"),
+        ("warning", "Namespace a names the queue typo, which does not exist"),
+        ("warning", "Pod b/p names the queue gone, which does not exist"),
+        ("warning", "PodGroup a/g names the queue nowhere, which does not exist"),
+    ]
