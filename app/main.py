@@ -25,6 +25,7 @@ from app.controllers.divide import Divide
 from app.controllers.queue_status import QueueStatus
 from app.controllers.reclaim import Reclaim
 from app.controllers.refusals import Refusals
+from app.controllers.resource_quota import ResourceQuotas
 from app.controllers.status import Status
 from app.controllers.wake import Wake
 from app.extender.endpoints import Answering, Extender, Verb
@@ -82,6 +83,7 @@ async def serve(settings: Settings) -> None:
         Rules(
             strict_borrowing=settings.elastic_quota.strict_borrowing,
             fair_share_preemption=settings.fair_share.preemption,
+            quota_manager=settings.quota_manager.enabled,
         ),
         grant_lifetime=settings.grants.lifetime,
         settle_time=settle,
@@ -170,6 +172,7 @@ async def _control(store: Store, actuator: Actuator, settings: Settings) -> None
     controllers: dict[str, Work] = {
         "events": Refusals(store, actuator).run,
         "reclaim": Reclaim(store, actuator, settings.reclaim).run,
+        "resource_quota": ResourceQuotas(store, actuator, enabled=settings.quota_manager.enabled).run,
         "status": partial(_together, Status(store, actuator).run, QueueStatus(store, actuator).run),
         "wake": Wake(store, actuator).run,
     }

@@ -30,7 +30,7 @@ from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
 
 OTHER_VARIABLES = frozenset({"QUOTAWARD_SERVER"})
 """Environment variables of ours that are no settings of the server."""
-CONTROLLERS = frozenset({"events", "reclaim", "status", "wake"})
+CONTROLLERS = frozenset({"events", "reclaim", "resource_quota", "status", "wake"})
 
 
 class InvalidSettings(ValueError):
@@ -109,6 +109,14 @@ class FairShareSettings(Section):
     )
 
 
+class QuotaManagerSettings(Section):
+    """Whether resource quotas hold the namespaces of a queue to their part."""
+
+    enabled: bool = Field(
+        default=False, description="write what queues deserve into a ResourceQuota in each of their namespaces"
+    )
+
+
 class PreemptionSettings(Section):
     """How the scheduler's own preemption is answered."""
 
@@ -165,6 +173,7 @@ class Settings(BaseSettings):
     claims: ClaimSettings = ClaimSettings()
     fair_share: FairShareSettings = FairShareSettings()
     reclaim: ReclaimSettings = ReclaimSettings()
+    quota_manager: QuotaManagerSettings = QuotaManagerSettings()
     preemption: PreemptionSettings = PreemptionSettings()
     leader: LeaderSettings = LeaderSettings()
     log: LogSettings = LogSettings()

@@ -16,10 +16,13 @@ class Rules:
     """What an operator may choose about the rules.
 
     ``fair_share_preemption``: a namespace that has less than its share of a queue may take from one that has more.
+    ``quota_manager``: resource quotas keep pods from being created beyond what queues deserve, so that what a queue
+    would ask for is not seen, and is taken to be all there is.
     """
 
     strict_borrowing: bool = False
     fair_share_preemption: bool = False
+    quota_manager: bool = False
 
 
 def refusal(ledger: Ledger, pod: Pod, rules: Rules, *, with_in_flight: bool = False) -> Refusal | None:

@@ -7,7 +7,7 @@ seconds on a clock of the caller's that never goes back.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from policy import admission, arriving, elastic_quota, fair_share, fit, queues
+from policy import admission, arriving, elastic_quota, fair_share, fit, queues, quota_manager
 from policy.admission import Rules
 from policy.chances import PATIENCE, Chances
 from policy.disruption import Budget
@@ -19,7 +19,9 @@ from policy.node import Node
 from policy.node_table import NodeTable
 from policy.pod import Pod
 from policy.queues import Queue
+from policy.quota_manager import Limit
 from policy.reservation import HELD_TEXT, Reservation
+from policy.resources import Resources
 from policy.verdict import Refusal, Verdict
 
 GRANT_LIFETIME = 30.0
@@ -60,6 +62,7 @@ class Cluster:
         self.quotas: dict[str, dict[str, ElasticQuota]] = {}
         self.queues: dict[str, Queue] = {}
         self.membership = Membership()
+        self.limits: dict[str, Limit] = {}
         self.refused: dict[str, Pod] = {}
         self.unschedulable_since: dict[str, float] = {}
         self._uids: dict[str, dict[str, str]] = {}
@@ -209,11 +212,13 @@ class Cluster:
         """Adds a namespace, or changes which queue is its own."""
         if self.membership.namespaces.get(namespace.name) != namespace:
             self.membership.namespaces[namespace.name] = namespace
+            self.ledger.queues.stale = True
             self._assign_again(self._uids.get(namespace.name, {}).values())
 
     def delete_namespace(self, name: str) -> None:
         """Removes a namespace; one that is not known is no error."""
         if self.membership.namespaces.pop(name, None) is not None:
+            self.ledger.queues.stale = True
             self._assign_again(self._uids.get(name, {}).values())
 
     def upsert_group(self, namespace: str, name: str, queue: str) -> None:
@@ -239,6 +244,14 @@ class Cluster:
         """A resource quota gives its namespace no weight any more; one that gave none is no error."""
         if self.membership.weights.pop((namespace, name), None) is not None:
             self._weigh(namespace)
+
+    def upsert_limit(self, namespace: str, limit: Limit) -> None:
+        """A namespace has a resource quota of the name that the quota manager writes, whoever has written it."""
+        self.limits[namespace] = limit
+
+    def delete_limit(self, namespace: str) -> None:
+        """A namespace has no such resource quota any more; one that had none is no error."""
+        self.limits.pop(namespace, None)
 
     def suspect_pending(self, now: float) -> None:
         """Takes every pod without a node for one that somebody else may have admitted, and may be binding now.
@@ -275,7 +288,11 @@ class Cluster:
             self.ledger.eased += 1
             for account in ledger.accounts.values():
                 account.stale = True
-        requests = {name: ledger.account(name).request for name in self.queues}
+        requests: dict[str, Resources] = {name: ledger.account(name).request for name in self.queues}
+        if self.rules.quota_manager:
+            for name, asked in quota_manager.demands(self, requests):
+                ledger.account(name).unbounded = asked is not requests[name]
+                requests[name] = asked
         for name, division in queues.divisions(available, self.queues, requests).items():
             self.ledger.eased += ledger.set_division(ledger.account(name), division)
         yield

@@ -62,8 +62,8 @@ class QueueAccount:
     """What the pods of one queue use, by namespace and together.
 
     ``held`` is the part of ``taken`` by pods that room is held for, and ``running`` the part by pods on nodes.
-    ``sizes`` are those of ``pending``.
-    ``in_flight`` is what may have been admitted before this process started. ``stale``: the tenants' parts are to be
+    ``sizes`` are those of ``pending``. ``in_flight`` is what may have been admitted before this process started.
+    ``unbounded``: what it asks for is not seen, and taken to be all there is. ``stale``: the tenants' parts are to be
     computed anew.
     """
 
@@ -78,6 +78,7 @@ class QueueAccount:
     claim: dict[str, int] = field(default_factory=dict)
     tenants: dict[str, Tenant] = field(default_factory=dict)
     tenant_claims: dict[str, int] = field(default_factory=dict)
+    unbounded: bool = False
     stale: bool = True
 
     @property
@@ -91,8 +92,8 @@ class QueueAccount:
         """What the claim has to be: what it deserves and has pods waiting for, and its guarantee in any case."""
         taken = self.taken.get(resource, 0)
         unfilled = self.division.deserved.get(resource, 0) - taken
-        wanted = _wanted(unfilled, resource, self.pending, self.sizes)
-        return max(wanted, self.division.guarantee.get(resource, 0) - taken)
+        wanted = unfilled if self.unbounded else _wanted(unfilled, resource, self.pending, self.sizes)
+        return max(0, wanted, self.division.guarantee.get(resource, 0) - taken)
 
 
 class QueueLedger:

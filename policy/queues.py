@@ -38,7 +38,7 @@ class Queue:
     """A Queue in amounts. A resource absent from ``capability`` is unlimited, one absent from ``guarantee`` zero.
 
     ``errors`` says, field by field, what could not be read; ``readable`` is false where no spec of this object ever
-    could be. ``notes`` names the fields of the spec that are kept and not enforced.
+    could be. ``notes`` names the fields of the spec that are kept and not enforced. ``uid`` tells it from a namesake.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Queue:
     errors: tuple[str, ...] = ()
     readable: bool = True
     notes: tuple[str, ...] = ()
+    uid: str = ""
 
     @property
     def open(self) -> bool:

@@ -1,7 +1,7 @@
 """Writes to the API server."""
 
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -22,11 +22,13 @@ from kubernetes.aio.client import (
     V1Preconditions,
 )
 
+from app.actuators import resource_quotas
 from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked
 from app.kube.client import KubeClient
 from app.observability.events import Event, Series
 from app.store.kinds import ELASTIC_QUOTAS, QUEUES, RESERVATIONS
 from policy.pod import Pod
+from policy.quota_manager import NAME, Hard, Limit
 from policy.reservation import PodName, Reservation
 
 log = structlog.get_logger(__name__)
@@ -211,6 +213,33 @@ class KubernetesActuator:
                 raise
             # there is no status yet, whose fields could be replaced
             await self._patch_queue_status(name, {"status": status}, "application/merge-patch+json")
+
+    async def write_limit(self, namespace: str, hard: Hard, owners: Mapping[str, str], seen: Limit | None) -> None:
+        """Creates the ResourceQuota, or changes the very one that was seen. Raises ActionFailed."""
+        if seen is None:
+            body: Any = resource_quotas.to_create(namespace, hard, owners)
+            request = self._core.create_namespaced_resource_quota_without_preload_content(
+                namespace, body, _request_timeout=TIMEOUT
+            )
+        else:
+            request = self._core.patch_namespaced_resource_quota_without_preload_content(
+                NAME,
+                namespace,
+                resource_quotas.to_change(seen, hard, owners),
+                _content_type="application/merge-patch+json",
+                _request_timeout=TIMEOUT,
+            )
+        await _done(request)
+
+    async def remove_limit(self, namespace: str, seen: Limit) -> None:
+        """Deletes the very ResourceQuota that was seen. Raises ActionFailed."""
+        options = V1DeleteOptions(preconditions=V1Preconditions(uid=seen.uid))
+        await self._unless(
+            HTTPStatus.NOT_FOUND,
+            self._core.delete_namespaced_resource_quota_without_preload_content(
+                NAME, namespace, body=options, _request_timeout=TIMEOUT
+            ),
+        )
 
     async def _patch_queue_status(self, name: str, patch: Any, content_type: str) -> None:
         await _done(

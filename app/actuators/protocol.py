@@ -1,9 +1,11 @@
 """What may be done to the cluster, wherever it lives."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from app.observability.events import Event
 from policy.pod import Pod
+from policy.quota_manager import Hard, Limit
 from policy.reservation import PodName, Reservation
 
 
@@ -51,3 +53,12 @@ class Actuator(Protocol):
 
     async def write_queue_status(self, name: str, status: dict[str, Any]) -> None:
         """Replaces these fields of a queue's status alone; one that is gone is no error. Raises ActionFailed."""
+
+    async def write_limit(self, namespace: str, hard: Hard, owners: Mapping[str, str], seen: Limit | None) -> None:
+        """Creates the resource quota of the quota manager, or changes the one that was seen. Raises ActionFailed.
+
+        ``owners`` has the UIDs of the queues that it belongs to, by name.
+        """
+
+    async def remove_limit(self, namespace: str, seen: Limit) -> None:
+        """Removes the resource quota that was seen; one that is gone is no error. Raises ActionFailed."""

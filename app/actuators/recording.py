@@ -1,5 +1,6 @@
 """Acts on the in-memory cluster of a folder of manifests, where no API server is."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from app.observability.events import Event
 from app.store.store import Store
 from policy import disruption
 from policy.pod import Pod
+from policy.quota_manager import Hard, Limit
 from policy.reservation import PodName, Reservation
 
 log = structlog.get_logger(__name__)
@@ -70,3 +72,13 @@ class RecordingActuator:
 
     async def write_queue_status(self, name: str, status: dict[str, Any]) -> None:
         """Does nothing: REST shows it."""
+
+    async def write_limit(self, namespace: str, hard: Hard, owners: Mapping[str, str], seen: Limit | None) -> None:
+        """Notes it in the cluster; nobody stops pods at creation here."""
+        uid = seen.uid if seen else namespace
+        self._store.cluster.upsert_limit(namespace, Limit(uid, hard, ours=True, owners=frozenset(owners.values())))
+
+    async def remove_limit(self, namespace: str, seen: Limit) -> None:
+        """Notes it in the cluster."""
+        if self._store.cluster.limits.get(namespace) == seen:
+            self._store.cluster.delete_limit(namespace)

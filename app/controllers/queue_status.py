@@ -14,9 +14,9 @@ from app.actuators.protocol import ActionFailed, Actuator
 from app.api.models import quantities
 from app.observability import metrics
 from app.store.store import Store
-from policy import queues
+from policy import queues, quota_manager
 from policy.cluster import Cluster
-from policy.resources import subtract
+from policy.resources import subtract, total
 
 log = structlog.get_logger(__name__)
 
@@ -88,7 +88,7 @@ def status_of(cluster: Cluster, name: str) -> dict[str, Any]:
     """The status of a queue that exists, but for the times in its conditions.
 
     Seed: Queue API. ``allocated`` counts pods on nodes and those admitted, ``used`` the former, and ``preempting`` what
-    is held for pods that others go for.
+    is held for pods that others go for, and what the queue's own pods that go still use.
     """
     queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
     allocated = dict(account.taken)
@@ -110,6 +110,6 @@ def status_of(cluster: Cluster, name: str) -> dict[str, Any]:
         "deserved": quantities({**zero, **division.deserved}),
         "allocated": quantities({**zero, **allocated}),
         "used": quantities({**zero, **account.running}),
-        "preempting": quantities(account.held),
+        "preempting": quantities(total((account.held, quota_manager.preempting(cluster, name)))),
         "conditions": list(conditions.values()),
     }

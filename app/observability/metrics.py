@@ -38,3 +38,6 @@ RECLAIM_WITHOUT_PLAN = Counter(
 RESERVATIONS = Gauge("quotaward_reservations", "Reservations in force.")
 LEADER = Gauge("quotaward_leader", "1 while this replica's controllers act.")
 STATUS_WRITES = Counter("quotaward_status_writes", "Writes of a quota's status, by outcome.", ["outcome"])
+LIMIT_WRITES = Counter(
+    "quotaward_resource_quota_writes", "Resource quotas of queues' namespaces written, by outcome.", ["outcome"]
+)

@@ -19,6 +19,7 @@ from app.store.objects import (
     ResourceQuotaObject,
     budget_of,
     elastic_quota_of,
+    limit_of,
     namespace_of,
     node_of,
     pod_of,
@@ -27,6 +28,7 @@ from app.store.objects import (
     weight_of,
 )
 from policy.cluster import Cluster
+from policy.quota_manager import NAME
 
 Key = str | tuple[str, str]
 """What identifies an object of its kind in the cluster."""
@@ -166,17 +168,29 @@ POD_GROUPS = Kind(
     optional=True,
 )
 
+
+def _upsert_resource_quota(cluster: Cluster, obj: ResourceQuotaObject) -> None:
+    namespace, name = obj.metadata.namespace or "", obj.metadata.name
+    cluster.upsert_weight(namespace, name, weight_of(obj))
+    if name == NAME:
+        cluster.upsert_limit(namespace, limit_of(obj))
+
+
+def _delete_resource_quota(cluster: Cluster, namespace: str, name: str) -> None:
+    cluster.delete_weight(namespace, name)
+    if name == NAME:
+        cluster.delete_limit(namespace)
+
+
 RESOURCE_QUOTAS = Kind(
     plural="resourcequotas",
     api_version="v1",
     name="ResourceQuota",
     decoder=msgspec.json.Decoder(ResourceQuotaObject),
     key=lambda meta: (meta.namespace or "", meta.name),
-    upsert=lambda cluster, obj, _: cluster.upsert_weight(
-        obj.metadata.namespace or "", obj.metadata.name, weight_of(obj)
-    ),
-    delete=lambda cluster, key: cluster.delete_weight(key[0], key[1]),
-    known=lambda cluster: cluster.membership.weights,
+    upsert=lambda cluster, obj, _: _upsert_resource_quota(cluster, obj),
+    delete=lambda cluster, key: _delete_resource_quota(cluster, key[0], key[1]),
+    known=lambda cluster: {*cluster.membership.weights, *((namespace, NAME) for namespace in cluster.limits)},
 )
 
 KINDS = (

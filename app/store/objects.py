@@ -15,8 +15,9 @@ from policy.elastic_quota import ElasticQuota, elastic_quota
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Container, Pod, PodRequests, Unschedulable, effective_request
-from policy.quantity import InvalidQuantity, Quantity, amount, to_milli
+from policy.quantity import InvalidQuantity, Quantity, amount, parse, to_milli
 from policy.queues import LARGEST_WEIGHT, Queue
+from policy.quota_manager import REQUESTS, Limit
 from policy.reservation import PodName, Reservation
 from policy.resources import Resources
 
@@ -28,6 +29,7 @@ ALLOWED_QUEUES = "quotaward.dev/allowed-queues"
 GROUP = "scheduling.k8s.io/group-name"
 GATE = "quotaward.dev/quota"
 WEIGHT = "volcano.sh/namespace.weight"
+MANAGED = "quotaward.dev/managed"
 
 
 class InvalidObject(ValueError):
@@ -53,6 +55,7 @@ class OwnerReference(Struct, gc=False):
     """What is read of an owner reference."""
 
     kind: str = ""
+    uid: str = ""
     controller: bool | None = None
 
 
@@ -414,7 +417,7 @@ def queue_of(obj: QueueObject) -> Queue:
     if reclaimable is not None and not isinstance(reclaimable, bool):
         errors.append("spec.reclaimable: must be true or false")
     if errors:
-        return Queue(meta.name, state=state, errors=tuple(errors), readable=False)
+        return Queue(meta.name, state=state, errors=tuple(errors), readable=False, uid=meta.uid or "")
     return Queue(
         meta.name,
         weight=min(max(1, weight), LARGEST_WEIGHT),
@@ -425,6 +428,7 @@ def queue_of(obj: QueueObject) -> Queue:
         state=state,
         notes=tuple(f"spec.{name}" for name in ("deserved", "parent") if spec.get(name))
         + (("spec.weight (below 1, so 1)",) if weight < 1 and spec.get("weight") is not None else ()),
+        uid=meta.uid or "",
     )
 
 
@@ -453,6 +457,20 @@ def weight_of(obj: ResourceQuotaObject) -> int | None:
     except InvalidQuantity:
         return 1
     return min(milli // 1000, LARGEST_WEIGHT) if milli >= 1000 and milli % 1000 == 0 else 1  # noqa: PLR2004
+
+
+def limit_of(obj: ResourceQuotaObject) -> Limit:
+    """A resource quota of the name that the quota manager writes; a value that is no quantity is as good as none."""
+    hard = {}
+    for key, value in ((obj.spec.hard if obj.spec else None) or {}).items():
+        resource = key.removeprefix(REQUESTS)
+        try:
+            hard[key] = parse(resource, value) if isinstance(value, str | int | float) else -1
+        except InvalidQuantity:
+            hard[key] = -1
+    owners = [owner for owner in obj.metadata.owner_references or () if owner.kind == "Queue"]
+    ours = MANAGED in (obj.metadata.labels or {}) or bool(owners)
+    return Limit(obj.metadata.uid or "", hard, ours, frozenset(owner.uid for owner in owners))
 
 
 def version_of(meta: Metadata) -> int:

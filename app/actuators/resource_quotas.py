@@ -1,0 +1,37 @@
+"""The ResourceQuotas of the quota manager as the API server wants them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.store.kinds import QUEUES
+from app.store.objects import MANAGED
+from policy.quantity import render
+from policy.quota_manager import NAME, REQUESTS, Hard, Limit
+
+
+def to_create(namespace: str, hard: Hard, owners: Mapping[str, str]) -> dict[str, Any]:
+    """A new one, owned by these queues: it goes with the last of them, also where nobody runs who would remove it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": NAME, "namespace": namespace, **_metadata(owners)},
+        "spec": {"hard": _quantities(hard)},
+    }
+
+
+def to_change(seen: Limit, hard: Hard, owners: Mapping[str, str]) -> dict[str, Any]:
+    """What makes it of the one that was seen; its UID goes with it, so that a namesake is not touched."""
+    gone = dict.fromkeys(seen.hard.keys() - hard.keys())
+    return {"metadata": {"uid": seen.uid, **_metadata(owners)}, "spec": {"hard": {**gone, **_quantities(hard)}}}
+
+
+def _metadata(owners: Mapping[str, str]) -> dict[str, Any]:
+    references = [
+        {"apiVersion": QUEUES.api_version, "kind": QUEUES.name, "name": name, "uid": uid}
+        for name, uid in sorted(owners.items())
+    ]
+    return {"labels": {MANAGED: "true"}, "ownerReferences": references}
+
+
+def _quantities(hard: Hard) -> dict[str, str]:
+    return {key: render(key.removeprefix(REQUESTS), amount) for key, amount in sorted(hard.items())}

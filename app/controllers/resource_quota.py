@@ -1,0 +1,132 @@
+"""Holds every namespace of a queue to its part by a ResourceQuota. For the leader only.
+
+Only this controller writes the ResourceQuotas of its name: a hand edit is put back, and where it is not wanted any more
+(the queue is gone, the option is off) it is removed, whoever wrote it last. So it runs with the option off, too.
+"""
+
+import asyncio
+
+import structlog
+
+from app.actuators.protocol import ActionFailed, Actuator, Blocked
+from app.controllers.divide import Divide
+from app.observability import metrics
+from app.store.store import Store
+from policy import quota_manager
+from policy.pod import Pod
+from policy.quota_manager import Hard, Limit
+from policy.reservation import PodName
+
+log = structlog.get_logger(__name__)
+
+INTERVAL = 0.5
+"""Seconds between looks."""
+AGAIN = 5.0
+"""Seconds until what failed, or has not shown effect, is tried again."""
+AT_ONCE = 20
+
+
+class ResourceQuotas:
+    """Keeps the resource quotas of our name equal to what namespaces deserve, or away where ``enabled`` is false."""
+
+    def __init__(self, store: Store, actuator: Actuator, *, enabled: bool) -> None:
+        self._store = store
+        self._actuator = actuator
+        self._enabled = enabled
+        self._divide = Divide(store)
+        self._written: dict[str, Hard] = {}
+        self._not_before: dict[str, float] = {}
+        self._taken: set[str] = set()
+
+    async def run(self) -> None:
+        """Goes on until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(INTERVAL)
+
+    async def look(self) -> None:
+        """Does what is to be done now."""
+        cluster, now = self._store.cluster, self._store.clock()
+        if self._store.unready():
+            return
+        self._not_before = {what: until for what, until in self._not_before.items() if until > now}
+        limit = asyncio.Semaphore(AT_ONCE)
+        if not self._enabled:
+            async with asyncio.TaskGroup() as group:
+                for namespace in quota_manager.leftovers(cluster):
+                    group.create_task(self._remove(namespace, cluster.limits[namespace], limit))
+            return
+        if cluster.unsettled:
+            return
+        await self._divide.look()
+        decision = quota_manager.decide(cluster, self._written)
+        self._written = {name: hard for name, hard in self._written.items() if name in decision.limits}
+        self._say_what_is_taken(decision.taken)
+        async with asyncio.TaskGroup() as group:
+            for namespace, (hard, queues) in decision.limits.items():
+                victims = decision.victims.get(namespace, [])
+                group.create_task(self._hold(namespace, hard, queues, victims, limit))
+            for namespace in decision.removals:
+                group.create_task(self._remove(namespace, cluster.limits[namespace], limit))
+
+    async def _hold(
+        self, namespace: str, hard: Hard, queues: tuple[str, ...], victims: list[Pod], limit: asyncio.Semaphore
+    ) -> None:
+        """Writes the limit, if it is not there, and only then evicts whoever is above it."""
+        cluster = self._store.cluster
+        seen = cluster.limits.get(namespace)
+        owners = {name: cluster.queues[name].uid for name in queues}
+        if seen is None or dict(seen.hard) != hard or seen.owners != set(owners.values()):
+            if namespace in self._not_before:
+                return
+            async with limit:
+                try:
+                    await self._actuator.write_limit(namespace, hard, owners, seen)
+                except ActionFailed as failure:
+                    self._not_before[namespace] = self._store.clock() + AGAIN
+                    metrics.LIMIT_WRITES.labels("failed").inc()
+                    log.warning("resource quota not written", namespace=namespace, error=str(failure))
+                    return
+            metrics.LIMIT_WRITES.labels("written").inc()
+            self._written[namespace] = hard
+        for victim in victims:
+            if victim.uid not in self._not_before:
+                await self._evict(victim, limit)
+
+    async def _evict(self, victim: Pod, limit: asyncio.Semaphore) -> None:
+        self._not_before[victim.uid] = self._store.clock() + AGAIN
+        async with limit:
+            try:
+                await self._actuator.evict(PodName(victim.namespace, victim.name, victim.uid))
+            except ActionFailed as failure:
+                outcome = "blocked" if isinstance(failure, Blocked) else "failed"
+                log.info("not evicted", victim=f"{victim.namespace}/{victim.name}", error=str(failure))
+            else:
+                outcome = "evicted"
+                log.info("evicted", victim=f"{victim.namespace}/{victim.name}", reason="above the limit of its queue")
+        metrics.EVICTIONS.labels("quota-manager", outcome).inc()
+
+    async def _remove(self, namespace: str, seen: Limit, limit: asyncio.Semaphore) -> None:
+        if namespace in self._not_before:
+            return
+        self._not_before[namespace] = self._store.clock() + AGAIN
+        async with limit:
+            try:
+                await self._actuator.remove_limit(namespace, seen)
+            except ActionFailed as failure:
+                metrics.LIMIT_WRITES.labels("failed").inc()
+                log.warning("resource quota not removed", namespace=namespace, error=str(failure))
+            else:
+                metrics.LIMIT_WRITES.labels("removed").inc()
+                log.info("resource quota removed", namespace=namespace)
+
+    def _say_what_is_taken(self, taken: list[str]) -> None:
+        """Says once of each namespace that it is not limited, because an object of our name is somebody else's."""
+        for namespace in taken:
+            if namespace not in self._taken:
+                log.warning(
+                    "namespace not limited: a resource quota of this name is there, and is not ours",
+                    namespace=namespace,
+                    name=quota_manager.NAME,
+                )
+        self._taken = set(taken)

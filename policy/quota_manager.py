@@ -1,0 +1,206 @@
+"""Resource quotas that hold each namespace of a queue to its part: what they should be, and who has to go for that.
+
+Seed: Queue API (Quota Manager, Preemption). A resource quota stops pods when they are created, so that what a queue
+would ask for beyond it is never seen. Divided by what is seen, a queue at its limit would seem content, and one whose
+namespaces have no pods could never create any. So here every queue, and every namespace in it, counts as asking for
+all there is: parts follow from weights, guarantees and capabilities alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from policy import disruption
+from policy.entitlement import untouchable
+from policy.resources import Resources, add, largest, subtract
+from policy.water_level import Bid, divide
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from policy.cluster import Cluster
+    from policy.pod import Pod
+
+NAME = "quotaward"
+"""The name of the resource quotas that are written."""
+LEFT_ALONE = frozenset({"kube-system"})
+"""Namespaces that get none: a cluster whose own pods cannot be created again does not come back by itself."""
+TOLERANCE = 100
+"""A limit stays until it has to move by more than one part in so many."""
+REQUESTS = "requests."
+_NATIVE = ("cpu", "memory", "ephemeral-storage")
+
+Hard = dict[str, int]
+"""A resource quota's ``hard`` in amounts, by its own keys: ``requests.cpu``, ``pods``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A resource quota of our name as it was seen. ``ours``: it was written by us, as its label or its owner tells.
+
+    ``owners`` are the UIDs of the queues that it belongs to.
+    """
+
+    uid: str
+    hard: Mapping[str, int]
+    ours: bool
+    owners: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Decision:
+    """What is to be done.
+
+    ``limits`` has every namespace that is to have one, with the names of the queues that it belongs to; ``victims``
+    who has to go for it, by namespace. ``removals`` names namespaces whose limit is nobody's any more, ``taken`` those
+    where an object of our name is somebody else's.
+    """
+
+    limits: dict[str, tuple[Hard, tuple[str, ...]]] = field(default_factory=dict)
+    victims: dict[str, list[Pod]] = field(default_factory=dict)
+    removals: list[str] = field(default_factory=list)
+    taken: list[str] = field(default_factory=list)
+
+
+def members(cluster: Cluster) -> dict[str, list[str]]:
+    """The namespaces of each queue that exists: those that name it as their own, and those that have pods in it."""
+    found: dict[str, set[str]] = {name: set() for name in cluster.queues}
+    for namespace in cluster.membership.namespaces.values():
+        if namespace.queue in found:
+            found[namespace.queue].add(namespace.name)
+    for name, account in cluster.ledger.queues.accounts.items():
+        if name in found:
+            found[name].update(account.tenants)
+    return {name: sorted(namespaces) for name, namespaces in found.items()}
+
+
+def limited(resource: str) -> bool:
+    """Whether a resource quota can limit what pods request of a resource."""
+    return resource in (*_NATIVE, "pods") or resource.startswith("hugepages-") or "/" in resource
+
+
+def key_of(resource: str) -> str:
+    """What a resource is called in a resource quota."""
+    return resource if resource == "pods" else f"{REQUESTS}{resource}"
+
+
+def decide(cluster: Cluster, written: Mapping[str, Hard]) -> Decision:
+    """What the resource quotas should be now. ``written`` has what we wrote last, where that is known.
+
+    A namespace of a queue whose part has not been computed yet is left as it is.
+    """
+    decision = Decision()
+    parts, undecided = _parts(cluster)
+    for namespace, (target, queues) in sorted(parts.items()):
+        seen = cluster.limits.get(namespace)
+        if seen is not None and not seen.ours:
+            decision.taken.append(namespace)
+        elif namespace not in undecided:
+            steady = _without_trifles(target, written.get(namespace, seen.hard if seen else {}))
+            limit, victims = _lowered(cluster, namespace, steady)
+            decision.limits[namespace] = {key_of(r): amount for r, amount in limit.items()}, tuple(queues)
+            if victims:
+                decision.victims[namespace] = victims
+    wanted = parts.keys() | undecided
+    decision.removals = sorted(name for name, seen in cluster.limits.items() if seen.ours and name not in wanted)
+    return decision
+
+
+def leftovers(cluster: Cluster) -> list[str]:
+    """The namespaces that have a limit of ours."""
+    return sorted(namespace for namespace, seen in cluster.limits.items() if seen.ours)
+
+
+def preempting(cluster: Cluster, queue: str) -> dict[str, int]:
+    """What pods of a queue use beyond the limits of their namespaces: they are on their way out (seed: Preempting)."""
+    found: dict[str, int] = {}
+    account = cluster.ledger.queues.account(queue)
+    for namespace, tenant in account.tenants.items():
+        seen = cluster.limits.get(namespace)
+        if seen is not None and seen.ours:
+            for resource, used in cluster.ledger.account(namespace).assigned.items():
+                beyond = used - seen.hard.get(key_of(resource), used)
+                if beyond > 0 and tenant.taken.get(resource, 0):
+                    found[resource] = found.get(resource, 0) + min(beyond, tenant.taken[resource])
+    return found
+
+
+def _parts(cluster: Cluster) -> tuple[dict[str, tuple[dict[str, int], list[str]]], set[str]]:
+    """By namespace, its part of all its queues together and their names; and the namespaces of a queue without a part.
+
+    A resource quota cannot tell the pods of two queues apart.
+    """
+    parts: dict[str, tuple[dict[str, int], list[str]]] = {}
+    undecided: set[str] = set()
+    weights = cluster.membership.weight_by_namespace()
+    resources = sorted(resource for resource in cluster.ledger.queues.available if limited(resource))
+    for queue, everybody in sorted(members(cluster).items()):
+        account = cluster.ledger.queues.account(queue)
+        namespaces = [namespace for namespace in everybody if namespace not in LEFT_ALONE]
+        if not account.division.real_capability:
+            undecided.update(namespaces)
+            continue
+        for namespace in namespaces:
+            parts.setdefault(namespace, (dict.fromkeys(resources, 0), []))[1].append(queue)
+        for resource in resources:
+            amount = account.division.deserved.get(resource, 0)
+            for namespace in everybody:
+                if namespace in LEFT_ALONE:
+                    amount -= account.tenants[namespace].taken.get(resource, 0) if namespace in account.tenants else 0
+            bids = [Bid(weights.get(namespace, 1), 0, max(0, amount)) for namespace in namespaces]
+            for namespace, share in zip(namespaces, divide(max(0, amount), bids), strict=True):
+                parts[namespace][0][resource] += share
+    return parts, undecided
+
+
+def _without_trifles(target: Resources, current: Mapping[str, int]) -> dict[str, int]:
+    """The target, but what stands already where that differs by next to nothing."""
+    return {
+        resource: current[key]
+        if (key := key_of(resource)) in current and abs(amount - current[key]) * TOLERANCE <= current[key]
+        else amount
+        for resource, amount in target.items()
+    }
+
+
+def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[str, int], list[Pod]]:
+    """The limit on its way to the target, and who goes: it never lies below what those use who stay.
+
+    Those who go no longer count: their limit is lowered first, or whoever made them would make them anew at once.
+    """
+    pods = [placed.pod for placed in cluster.table.in_namespaces([namespace]) if placed.pod.assigned]
+    staying = dict(cluster.ledger.account(namespace).used)
+    for pod in pods:
+        if pod.terminating:
+            subtract(staying, pod.request)
+    candidates = [pod for pod in pods if not pod.terminating and not untouchable(cluster.ledger, pod, pod)]
+    victims: list[Pod] = []
+    budgets = [budget for budget in cluster.budgets.values() if budget.namespace == namespace]
+    for pod in sorted(candidates, key=_least_important_first):
+        if not _frees(pod, staying, target) or disruption.violating([*victims, pod], budgets):
+            continue
+        victims.append(pod)
+        subtract(staying, pod.request)
+    for pod in reversed(list(victims)):  # who goes in vain, since somebody later frees as much and more, stays
+        add(staying, pod.request)
+        if any(staying.get(resource, 0) > target.get(resource, 0) for resource in pod.request if resource in target):
+            subtract(staying, pod.request)
+        else:
+            victims.remove(pod)
+    return {resource: largest({resource: amount}, staying)[resource] for resource, amount in target.items()}, victims
+
+
+def _frees(pod: Pod, staying: Resources, target: Resources) -> bool:
+    return any(staying.get(r, 0) > target[r] for r, asked in pod.request.items() if asked and r in target)
+
+
+def _least_important_first(pod: Pod) -> tuple[int, float, str]:
+    return pod.priority, -(pod.started or pod.created), pod.name
+
+
+def demands(cluster: Cluster, requests: Mapping[str, Resources]) -> Iterable[tuple[str, Resources]]:
+    """What queues are taken to ask for: all there is, where there is a namespace that might."""
+    for name, namespaces in members(cluster).items():
+        seen = requests.get(name, {})
+        yield name, largest(seen, cluster.ledger.queues.available) if namespaces else seen
