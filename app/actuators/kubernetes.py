@@ -9,24 +9,12 @@ from typing import Any
 
 import aiohttp
 import structlog
-from kubernetes.aio.client import (
-    CoreV1Api,
-    CoreV1Event,
-    CustomObjectsApi,
-    V1Binding,
-    V1DeleteOptions,
-    V1EventSource,
-    V1Eviction,
-    V1ObjectMeta,
-    V1ObjectReference,
-    V1Preconditions,
-)
 
 from app.actuators import resource_quotas
 from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked
 from app.kube.client import KubeClient
 from app.observability.events import Event, Series
-from app.store.kinds import ELASTIC_QUOTAS, QUEUES, RESERVATIONS
+from app.store.kinds import ELASTIC_QUOTAS, PODS, QUEUES, RESERVATIONS, RESOURCE_QUOTAS
 from policy.pod import Pod
 from policy.quota_manager import NAME, Hard, Limit
 from policy.reservation import PodName, Reservation
@@ -34,6 +22,9 @@ from policy.reservation import PodName, Reservation
 log = structlog.get_logger(__name__)
 
 TIMEOUT = 10.0
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 COMPONENT = "quotaward"
 LONGEST_MESSAGE = 1024
 """Characters that the API server takes as the message of an Event."""
@@ -46,20 +37,17 @@ class KubernetesActuator:
     """Acts on the API server."""
 
     def __init__(self, client: KubeClient) -> None:
-        self._core = CoreV1Api(client.api)
-        self._custom = CustomObjectsApi(client.api)
+        self._client = client
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Creates the Binding. Raises ActionFailed."""
-        binding = V1Binding(
-            metadata=V1ObjectMeta(namespace=pod.namespace, name=pod.name, uid=pod.uid),
-            target=V1ObjectReference(api_version="v1", kind="Node", name=node),
-        )
-        await _done(
-            self._core.create_namespaced_pod_binding_without_preload_content(
-                pod.name, pod.namespace, binding, _request_timeout=TIMEOUT
-            )
-        )
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        await self._send("POST", PODS.path_of(pod.namespace, pod.name, "binding"), binding)
 
     async def wake(self, pod: Pod) -> None:
         """Writes a condition into the pod's status: any update of a refused pod makes the scheduler try it again.
@@ -77,16 +65,14 @@ class KubernetesActuator:
 
     async def evict(self, victim: PodName) -> None:
         """Asks the Eviction API, which heeds disruption budgets. Raises Blocked, ActionFailed."""
-        eviction = V1Eviction(
-            metadata=V1ObjectMeta(namespace=victim.namespace, name=victim.name),
-            delete_options=V1DeleteOptions(preconditions=V1Preconditions(uid=victim.uid)),
-        )
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": victim.namespace, "name": victim.name},
+            "deleteOptions": {"preconditions": {"uid": victim.uid}},
+        }
         try:
-            await _done(
-                self._core.create_namespaced_pod_eviction_without_preload_content(
-                    victim.name, victim.namespace, eviction, _request_timeout=TIMEOUT
-                )
-            )
+            await self._send("POST", PODS.path_of(victim.namespace, victim.name, "eviction"), eviction)
         except Refused as refused:
             if refused.status == HTTPStatus.TOO_MANY_REQUESTS:
                 raise Blocked(str(refused)) from refused
@@ -112,11 +98,7 @@ class KubernetesActuator:
             },
         }
         try:
-            await _done(
-                self._custom.create_cluster_custom_object_without_preload_content(
-                    RESERVATIONS.group, RESERVATIONS.version, RESERVATIONS.plural, body, _request_timeout=TIMEOUT
-                )
-            )
+            await self._send("POST", RESERVATIONS.path, body)
         except Refused as refused:
             if refused.status == HTTPStatus.CONFLICT:
                 raise AlreadyThere(str(refused)) from refused
@@ -129,36 +111,20 @@ class KubernetesActuator:
             "blockedSince": _time(reservation.blocked_since),
             "failedAt": _time(reservation.failed_at),
         }
-        await _done(
-            self._custom.patch_cluster_custom_object_status_without_preload_content(
-                RESERVATIONS.group,
-                RESERVATIONS.version,
-                RESERVATIONS.plural,
-                reservation.name,
-                {"status": status},
-                _content_type="application/merge-patch+json",
-                _request_timeout=TIMEOUT,
-            )
-        )
+        await self._send("PATCH", RESERVATIONS.path_of("", reservation.name, "status"), {"status": status}, MERGE_PATCH)
 
     async def unreserve(self, name: str) -> None:
         """Deletes the Reservation. Raises ActionFailed."""
         await self._unless(
             HTTPStatus.NOT_FOUND,
-            self._custom.delete_cluster_custom_object_without_preload_content(
-                RESERVATIONS.group, RESERVATIONS.version, RESERVATIONS.plural, name, _request_timeout=TIMEOUT
-            ),
+            self._send("DELETE", RESERVATIONS.path_of("", name)),
         )
 
     async def report(self, event: Event) -> None:
         """Creates an Event in the namespace of its subject, or raises the count of the one that is there."""
         try:
             if event.series is None or event.series.count == 1 or not await self._goes_on(event, event.series):
-                await _done(
-                    self._core.create_namespaced_event_without_preload_content(
-                        event.subject.namespace, _object_of(event), _request_timeout=TIMEOUT
-                    )
-                )
+                await self._send("POST", f"/api/v1/namespaces/{event.subject.namespace}/events", _object_of(event))
         except ActionFailed as failure:
             log.debug("event not written", reason=event.reason, error=str(failure))
 
@@ -170,15 +136,8 @@ class KubernetesActuator:
             "lastTimestamp": _time(time.time()),
         }
         try:
-            await _done(
-                self._core.patch_namespaced_event_without_preload_content(
-                    series.name,
-                    event.subject.namespace,
-                    change,
-                    _content_type="application/merge-patch+json",
-                    _request_timeout=TIMEOUT,
-                )
-            )
+            path = f"/api/v1/namespaces/{event.subject.namespace}/events/{series.name}"
+            await self._send("PATCH", path, change, MERGE_PATCH)
         except Refused as refused:
             if refused.status != HTTPStatus.NOT_FOUND:
                 raise
@@ -189,15 +148,11 @@ class KubernetesActuator:
         """Replaces the status of an elastic quota: what is no longer used must not stay in it. Raises ActionFailed."""
         await self._unless(
             HTTPStatus.NOT_FOUND,
-            self._custom.patch_namespaced_custom_object_status_without_preload_content(
-                ELASTIC_QUOTAS.group,
-                ELASTIC_QUOTAS.version,
-                namespace,
-                ELASTIC_QUOTAS.plural,
-                name,
+            self._send(
+                "PATCH",
+                ELASTIC_QUOTAS.path_of(namespace, name, "status"),
                 [{"op": "add", "path": "/status", "value": status}],
-                _content_type="application/json-patch+json",
-                _request_timeout=TIMEOUT,
+                JSON_PATCH,
             ),
         )
 
@@ -205,70 +160,52 @@ class KubernetesActuator:
         """Replaces each of the fields as a whole: what is no longer used must not stay in it. Raises ActionFailed."""
         fields = [{"op": "add", "path": f"/status/{field}", "value": value} for field, value in status.items()]
         try:
-            await self._patch_queue_status(name, fields, "application/json-patch+json")
+            await self._send("PATCH", QUEUES.path_of("", name, "status"), fields, JSON_PATCH)
         except Refused as refused:
             if refused.status == HTTPStatus.NOT_FOUND:
                 return
             if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
                 raise
             # there is no status yet, whose fields could be replaced
-            await self._patch_queue_status(name, {"status": status}, "application/merge-patch+json")
+            await self._send("PATCH", QUEUES.path_of("", name, "status"), {"status": status}, MERGE_PATCH)
 
     async def write_limit(self, namespace: str, hard: Hard, owners: Mapping[str, str], seen: Limit | None) -> None:
         """Creates the ResourceQuota, or changes the very one that was seen. Raises ActionFailed."""
         if seen is None:
-            body: Any = resource_quotas.to_create(namespace, hard, owners)
-            request = self._core.create_namespaced_resource_quota_without_preload_content(
-                namespace, body, _request_timeout=TIMEOUT
-            )
+            body = resource_quotas.to_create(namespace, hard, owners)
+            await self._send("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body)
         else:
-            request = self._core.patch_namespaced_resource_quota_without_preload_content(
-                NAME,
-                namespace,
-                resource_quotas.to_change(seen, hard, owners),
-                _content_type="application/merge-patch+json",
-                _request_timeout=TIMEOUT,
-            )
-        await _done(request)
+            change = resource_quotas.to_change(seen, hard, owners)
+            await self._send("PATCH", RESOURCE_QUOTAS.path_of(namespace, NAME), change, MERGE_PATCH)
 
     async def remove_limit(self, namespace: str, seen: Limit) -> None:
         """Deletes the very ResourceQuota that was seen. Raises ActionFailed."""
-        options = V1DeleteOptions(preconditions=V1Preconditions(uid=seen.uid))
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": seen.uid}}
         await self._unless(
-            HTTPStatus.NOT_FOUND,
-            self._core.delete_namespaced_resource_quota_without_preload_content(
-                NAME, namespace, body=options, _request_timeout=TIMEOUT
-            ),
-        )
-
-    async def _patch_queue_status(self, name: str, patch: Any, content_type: str) -> None:
-        await _done(
-            self._custom.patch_cluster_custom_object_status_without_preload_content(
-                QUEUES.group,
-                QUEUES.version,
-                QUEUES.plural,
-                name,
-                patch,
-                _content_type=content_type,
-                _request_timeout=TIMEOUT,
-            )
+            HTTPStatus.NOT_FOUND, self._send("DELETE", RESOURCE_QUOTAS.path_of(namespace, NAME), options)
         )
 
     async def _patch_status(self, pod: Pod, status: dict[str, Any]) -> None:
         """Changes a pod's status. Its UID goes with it, so that a namesake is not touched. Raises ActionFailed."""
-        await _done(
-            self._core.patch_namespaced_pod_status_without_preload_content(
-                pod.name,
-                pod.namespace,
-                {"metadata": {"uid": pod.uid}, "status": status},
-                _content_type="application/strategic-merge-patch+json",
-                _request_timeout=TIMEOUT,
-            )
+        await self._send(
+            "PATCH",
+            PODS.path_of(pod.namespace, pod.name, "status"),
+            {"metadata": {"uid": pod.uid}, "status": status},
+            STRATEGIC_MERGE_PATCH,
         )
 
-    async def _unless(self, harmless: HTTPStatus, request: Awaitable[Any]) -> None:
+    async def _send(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> None:
+        """Raises Refused where the API server does not do it, ActionFailed where it cannot be reached."""
         try:
-            await _done(request)
+            status, answer = await self._client.send(method, path, body, content_type, timeout=TIMEOUT)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ActionFailed(f"the API server cannot be reached: {type(error).__name__}") from error
+        if status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise Refused(status, answer[:300].decode(errors="replace"))
+
+    async def _unless(self, harmless: HTTPStatus, request: Awaitable[None]) -> None:
+        try:
+            await request
         except Refused as refused:
             if refused.status != harmless:
                 raise
@@ -288,35 +225,27 @@ def _time(seconds: float) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None
 
 
-def _object_of(event: Event) -> CoreV1Event:
+def _object_of(event: Event) -> dict[str, Any]:
     """The Event as the API server wants it."""
-    subject, now = event.subject, datetime.now(UTC)
-    name = {"name": event.series.name} if event.series else {"generate_name": f"{subject.name}."}
-    return CoreV1Event(
-        metadata=V1ObjectMeta(namespace=subject.namespace, **name),
-        involved_object=V1ObjectReference(
-            api_version=subject.api_version,
-            kind=subject.kind,
-            namespace=subject.namespace,
-            name=subject.name,
-            uid=subject.uid,
-        ),
-        reason=event.reason,
-        message=event.message[:LONGEST_MESSAGE],
-        type="Warning" if event.warning else "Normal",
-        source=V1EventSource(component=COMPONENT),
-        reporting_component=COMPONENT,
-        first_timestamp=event.series.since if event.series else now,
-        last_timestamp=now,
-        count=event.series.count if event.series else 1,
-    )
-
-
-async def _done(request: Awaitable[Any]) -> None:
-    try:
-        response = await request
-        body = await response.read()
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise ActionFailed(f"the API server cannot be reached: {type(error).__name__}") from error
-    if response.status >= HTTPStatus.MULTIPLE_CHOICES:
-        raise Refused(response.status, body[:300].decode(errors="replace"))
+    subject, now = event.subject, _time(time.time())
+    name = {"name": event.series.name} if event.series else {"generateName": f"{subject.name}."}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"namespace": subject.namespace, **name},
+        "involvedObject": {
+            "apiVersion": subject.api_version,
+            "kind": subject.kind,
+            "namespace": subject.namespace,
+            "name": subject.name,
+            "uid": subject.uid,
+        },
+        "reason": event.reason,
+        "message": event.message[:LONGEST_MESSAGE],
+        "type": "Warning" if event.warning else "Normal",
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "firstTimestamp": _time(event.series.since.timestamp()) if event.series else now,
+        "lastTimestamp": now,
+        "count": event.series.count if event.series else 1,
+    }

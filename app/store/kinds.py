@@ -69,6 +69,12 @@ class Kind:
         root = "/api" if "/" not in self.api_version else "/apis"
         return f"{root}/{self.api_version}/{self.plural}"
 
+    def path_of(self, namespace: str, name: str, subresource: str = "") -> str:
+        """The path of one object, or of a part of it; the namespace is empty for what has none."""
+        root, _, plural = self.path.rpartition("/")
+        parts = [root, "namespaces", namespace, plural, name] if namespace else [root, plural, name]
+        return "/".join([*parts, subresource] if subresource else parts)
+
 
 PODS = Kind(
     plural="pods",

@@ -15,7 +15,7 @@ from policy.elastic_quota import ElasticQuota, elastic_quota
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Container, Pod, PodRequests, Unschedulable, effective_request
-from policy.quantity import InvalidQuantity, Quantity, amount, parse, to_milli
+from policy.quantity import InvalidQuantity, Quantity, amount, to_milli
 from policy.queues import LARGEST_WEIGHT, Queue
 from policy.quota_manager import REQUESTS, Limit
 from policy.reservation import PodName, Reservation
@@ -465,7 +465,7 @@ def limit_of(obj: ResourceQuotaObject) -> Limit:
     for key, value in ((obj.spec.hard if obj.spec else None) or {}).items():
         resource = key.removeprefix(REQUESTS)
         try:
-            hard[key] = parse(resource, value) if isinstance(value, str | int | float) else -1
+            hard[key] = amount(resource, to_milli(value)) if isinstance(value, str | int | float) else -1
         except InvalidQuantity:
             hard[key] = -1
     owners = [owner for owner in obj.metadata.owner_references or () if owner.kind == "Queue"]
