@@ -120,7 +120,10 @@ def _membership_warnings(cluster: Cluster) -> list[Finding]:
     """Who names a queue that does not exist: such pods are refused, as soon as there is any queue."""
     membership = cluster.membership
     named = [(f"Namespace {each.name}", {each.queue, *each.allowed}) for each in membership.namespaces.values()]
-    named += [(f"PodGroup {namespace}/{name}", {queue}) for (namespace, name), queue in membership.groups.items()]
+    named += [
+        (f"PodGroup {each.namespace}/{each.name.rpartition('/')[2]}", {each.queue})
+        for each in membership.groups.values()
+    ]
     named += [(f"Pod {pod.namespace}/{pod.name}", {pod.queue}) for pod in cluster.pods.values()]
     return [
         Finding("warning", f"{who} names the queue {queue}, which does not exist")

@@ -12,6 +12,7 @@ from policy.admission import Rules
 from policy.chances import PATIENCE, Chances
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota
+from policy.gangs import Group
 from policy.grants import Grants
 from policy.ledger import Ledger
 from policy.membership import DEFAULT, Membership, Namespace
@@ -221,11 +222,13 @@ class Cluster:
             self.ledger.queues.stale = True
             self._assign_again(self._uids.get(name, {}).values())
 
-    def upsert_group(self, namespace: str, name: str, queue: str) -> None:
-        """Adds a pod group, or changes the queue that it names."""
-        if self.membership.groups.get((namespace, name)) != queue:
-            self.membership.groups[namespace, name] = queue
-            self._assign_again(self._members.get((namespace, name), ()))
+    def upsert_group(self, group: Group) -> None:
+        """Adds or changes a pod group."""
+        key = group.namespace, group.name
+        before = self.membership.groups.get(key)
+        self.membership.groups[key] = group
+        if before is None or before.queue != group.queue:
+            self._assign_again(self._members.get(key, ()))
 
     def delete_group(self, namespace: str, name: str) -> None:
         """Removes a pod group; one that is not known is no error."""

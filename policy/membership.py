@@ -7,6 +7,7 @@ one of those that the namespace allows; another choice counts for nothing.
 
 from dataclasses import dataclass
 
+from policy.gangs import Group
 from policy.pod import Pod
 
 DEFAULT = "default"
@@ -26,14 +27,15 @@ class Membership:
 
     def __init__(self) -> None:
         self.namespaces: dict[str, Namespace] = {}
-        self.groups: dict[tuple[str, str], str] = {}
+        self.groups: dict[tuple[str, str], Group] = {}
         self.weights: dict[tuple[str, str], int] = {}
         self.has_default = False
 
     def queue_of(self, pod: Pod) -> str:
         """The name of the pod's queue, be there such a queue or not; empty where no rules of queues apply."""
         namespace = self.namespaces.get(pod.namespace)
-        for choice in (pod.queue, self.groups.get((pod.namespace, pod.group), "") if pod.group else ""):
+        group = self.groups.get((pod.namespace, pod.group)) if pod.group else None
+        for choice in (pod.queue, group.queue if group else ""):
             if choice and (namespace is None or not namespace.queue or choice in {namespace.queue, *namespace.allowed}):
                 return choice
         if namespace is not None and namespace.queue:

@@ -66,8 +66,8 @@ def _refresh(store: Store) -> None:
     now = store.clock()
     cluster = store.cluster
     for kind in KINDS:
-        metrics.OBJECTS.labels(kind.plural).set(sum(1 for _ in kind.known(cluster)))
-        metrics.WATCH_LAG.labels(kind.plural).set(store.staleness(kind.plural, now))
+        metrics.OBJECTS.labels(kind.label).set(sum(1 for _ in kind.known(cluster)))
+        metrics.WATCH_LAG.labels(kind.label).set(store.staleness(kind.label, now))
     metrics.SYNCED.set(0 if store.unready() else 1)
     metrics.GRANTS.set(len(cluster.grants))
     metrics.RESERVATIONS.set(len(cluster.reservations))

@@ -104,7 +104,7 @@ class Reflector:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return self._again("undecodable", relist=True, error=str(error))
         self._failures = 0
-        metrics.WATCH_RESTARTS.labels(self._kind.plural, "ended").inc()
+        metrics.WATCH_RESTARTS.labels(self._kind.label, "ended").inc()
         return ENDED_RETRY
 
     async def _list(self) -> None:
@@ -155,7 +155,7 @@ class Reflector:
         if event.type == "BOOKMARK":
             self._version = _object_decoder.decode(event.object).metadata.resource_version or self._version
             return
-        metrics.WATCH_EVENTS.labels(self._kind.plural).inc()
+        metrics.WATCH_EVENTS.labels(self._kind.label).inc()
         if event.type == "DELETED":
             meta = _object_decoder.decode(event.object).metadata
             self._store.delete(self._kind, self._kind.key(meta))
@@ -178,12 +178,12 @@ class Reflector:
     def _again(self, reason: str, *, relist: bool, error: str = "") -> float:
         """The connection is lost: how long to wait before the next, doubling up to a bound, with jitter."""
         self._store.lost(self._kind)
-        metrics.WATCH_RESTARTS.labels(self._kind.plural, reason).inc()
+        metrics.WATCH_RESTARTS.labels(self._kind.label, reason).inc()
         if relist or self._failures >= PATIENCE:
             self._version = ""
         wait: float = min(0.2 * 2**self._failures, LONGEST_WAIT) * random.uniform(0.5, 1)  # noqa: S311
         self._failures = min(self._failures + 1, 10)
-        log.warning("watch lost", kind=self._kind.plural, reason=reason, error=error, retry_seconds=round(wait, 2))
+        log.warning("watch lost", kind=self._kind.label, reason=reason, error=error, retry_seconds=round(wait, 2))
         return wait
 
     def _wait_until_installed(self) -> float:
@@ -192,8 +192,8 @@ class Reflector:
         if not self._kind.optional:
             return self._again("not-installed", relist=True)
         self._store.keep_only(self._kind, set())
-        if not self._store.feeds[self._kind.plural].synced:
-            log.info("not installed, waiting for it", kind=self._kind.plural, api_version=self._kind.api_version)
+        if not self._store.feeds[self._kind.label].synced:
+            log.info("not installed, waiting for it", kind=self._kind.label, api_version=self._kind.api_version)
         self._store.complete(self._kind)
         return NOT_INSTALLED_RETRY * random.uniform(0.5, 1)  # noqa: S311
 

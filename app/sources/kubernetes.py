@@ -12,4 +12,4 @@ async def follow(client: KubeClient, store: Store) -> None:
     """Keeps the store true to the API server until cancelled."""
     async with asyncio.TaskGroup() as group:
         for kind in KINDS:
-            group.create_task(Reflector(client, kind, store).run(), name=f"reflector {kind.plural}")
+            group.create_task(Reflector(client, kind, store).run(), name=f"reflector {kind.label}")

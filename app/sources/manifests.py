@@ -142,7 +142,7 @@ class ManifestSource:
         for problem in folder.problems:
             log.error("manifest cannot be used", problem=str(problem))
         metrics.MANIFEST_ERRORS.set(len(folder.problems))
-        present = {(manifest.kind.plural, manifest.key): manifest for manifest in folder.manifests}
+        present = {(manifest.kind.label, manifest.key): manifest for manifest in folder.manifests}
         for identity, before in list(self._applied.items()):
             kept = identity in folder.damaged or before.file in folder.unreadable or not folder.is_there
             if identity in present or kept:
@@ -202,22 +202,22 @@ def _take(
         folder.problems.append(Fault(file, number, f"{where}: {error}"))
         key = _key_of(kind, document)
         if key is not None:
-            folder.damaged.add((kind.plural, key))
+            folder.damaged.add((kind.label, key))
         if kind is not ELASTIC_QUOTAS or key is None:
             return
         # A quota that cannot be read refuses everything; left out it would allow everything.
         raw = msgspec.json.encode(_with_defaults(kind, {"metadata": document["metadata"], "spec": str(error)}))
         obj, readable = kind.decoder.decode(raw), False
     key = kind.key(obj.metadata)
-    name = kind.plural, obj.metadata.namespace, obj.metadata.name
+    name = kind.label, obj.metadata.namespace, obj.metadata.name
     if name in seen:
         folder.problems.append(Fault(file, number, f"{where}: stands already in {seen[name]}"))
         return
     seen[name] = file
     for text in _faults(kind, obj) if readable else ():
         folder.problems.append(Fault(file, number, f"{where}: {text}"))
-        folder.damaged.add((kind.plural, key))
-    if (kind.plural, key) not in folder.damaged or isinstance(obj, ElasticQuotaObject):
+        folder.damaged.add((kind.label, key))
+    if (kind.label, key) not in folder.damaged or isinstance(obj, ElasticQuotaObject):
         folder.manifests.append(Manifest(kind, key, file, raw, obj))
 
 

@@ -7,6 +7,9 @@ from typing import Any
 import msgspec
 
 from app.store.objects import (
+    GROUPS,
+    NATIVE_GROUPS,
+    VOLCANO_GROUPS,
     BudgetObject,
     ElasticQuotaObject,
     Metadata,
@@ -19,6 +22,7 @@ from app.store.objects import (
     ResourceQuotaObject,
     budget_of,
     elastic_quota_of,
+    group_of,
     limit_of,
     namespace_of,
     node_of,
@@ -52,6 +56,12 @@ class Kind:
     known: Callable[[Cluster], Iterable[Key]]
     namespaced: bool = True
     optional: bool = False
+    title: str = ""
+
+    @property
+    def label(self) -> str:
+        """What tells this kind from the others: its plural, with its group where another has the same."""
+        return self.title or self.plural
 
     @property
     def group(self) -> str:
@@ -160,18 +170,35 @@ NAMESPACES = Kind(
     namespaced=False,
 )
 
-POD_GROUPS = Kind(
-    plural="podgroups",
-    api_version="scheduling.volcano.sh/v1beta1",
-    name="PodGroup",
-    decoder=msgspec.json.Decoder(PodGroupObject),
-    key=lambda meta: (meta.namespace or "", meta.name),
-    upsert=lambda cluster, obj, _: cluster.upsert_group(
-        obj.metadata.namespace or "", obj.metadata.name, (obj.spec.queue if obj.spec else None) or ""
-    ),
-    delete=lambda cluster, key: cluster.delete_group(key[0], key[1]),
-    known=lambda cluster: cluster.membership.groups,
-    optional=True,
+
+def _pod_groups(kind: str, version: str) -> Kind:
+    """One of the kinds of pod groups, named by plural and group."""
+
+    def upsert(cluster: Cluster, obj: PodGroupObject, _: float) -> None:
+        cluster.upsert_group(group_of(obj, kind))
+
+    def known(cluster: Cluster) -> Iterable[Key]:
+        return [key for key in cluster.membership.groups if key[1].startswith(f"{kind}/")]
+
+    plural, _, group = kind.partition(".")
+    return Kind(
+        plural=plural,
+        api_version=f"{group}/{version}",
+        name="PodGroup",
+        decoder=msgspec.json.Decoder(PodGroupObject),
+        key=lambda meta: (meta.namespace or "", f"{kind}/{meta.name}"),
+        upsert=upsert,
+        delete=lambda cluster, key: cluster.delete_group(key[0], key[1]),
+        known=known,
+        optional=True,
+        title=kind,
+    )
+
+
+POD_GROUPS = (
+    _pod_groups(GROUPS, "v1alpha1"),
+    _pod_groups(VOLCANO_GROUPS, "v1beta1"),
+    _pod_groups(NATIVE_GROUPS, "v1beta1"),
 )
 
 
@@ -200,6 +227,6 @@ RESOURCE_QUOTAS = Kind(
 )
 
 KINDS = (
-    *(NAMESPACES, QUEUES, POD_GROUPS, RESOURCE_QUOTAS, NODES),  # first what says which queue a pod is in
+    *(NAMESPACES, QUEUES, *POD_GROUPS, RESOURCE_QUOTAS, NODES),  # first what says which queue a pod is in
     *(PODS, ELASTIC_QUOTAS, BUDGETS, RESERVATIONS),
 )

@@ -12,6 +12,7 @@ from app.store.placement import NULL, LabelSelector, Volume, constraints_of, sel
 from policy.constraints import Constraints, HostPort, Taint
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota, elastic_quota
+from policy.gangs import Group
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Container, Pod, PodRequests, Unschedulable, effective_request
@@ -26,8 +27,13 @@ ResourceList = dict[str, str | int | float | None]
 PREEMPTIBLE = "quotaward.dev/preemptible"
 QUEUE = "scheduling.volcano.sh/queue-name"
 ALLOWED_QUEUES = "quotaward.dev/allowed-queues"
-GROUP = "scheduling.k8s.io/group-name"
+VOLCANO_GROUP = "scheduling.k8s.io/group-name"
+GROUP = "scheduling.x-k8s.io/pod-group"
 GATE = "quotaward.dev/quota"
+GROUPS = "podgroups.scheduling.x-k8s.io"
+VOLCANO_GROUPS = "podgroups.scheduling.volcano.sh"
+NATIVE_GROUPS = "podgroups.scheduling.k8s.io"
+"""The kinds of pod groups, as they are told apart where they have the same name."""
 WEIGHT = "volcano.sh/namespace.weight"
 MANAGED = "quotaward.dev/managed"
 
@@ -48,7 +54,7 @@ class Annotations(Struct, gc=False):
     preemptible: Any = field(name=PREEMPTIBLE, default=None)
     queue: Any = field(name=QUEUE, default=None)
     allowed_queues: Any = field(name=ALLOWED_QUEUES, default=None)
-    group: Any = field(name=GROUP, default=None)
+    group: Any = field(name=VOLCANO_GROUP, default=None)
 
 
 class OwnerReference(Struct, gc=False):
@@ -102,6 +108,12 @@ class SchedulingGate(Struct, gc=False):
     name: str = ""
 
 
+class SchedulingGroup(Struct, rename="camel", gc=False):
+    """Which native group a pod is in."""
+
+    pod_group_name: str | None = None
+
+
 class PodSpec(Struct, rename="camel", gc=False):
     """What is read of a pod's spec."""
 
@@ -119,6 +131,7 @@ class PodSpec(Struct, rename="camel", gc=False):
     volumes: list[Volume] | None = None
     resource_claims: list[Any] | None = None
     scheduling_gates: list[SchedulingGate] | None = None
+    scheduling_group: SchedulingGroup | None = None
 
 
 class PodCondition(Struct, gc=False):
@@ -237,14 +250,28 @@ class ResourceQuotaObject(Struct, gc=False):
     spec: ResourceQuotaSpec | None = None
 
 
-class PodGroupSpec(Struct, gc=False):
-    """What is read of a pod group's spec."""
+class Gang(Struct, rename="camel", gc=False):
+    """What is read of how a native pod group is scheduled."""
+
+    min_count: int | None = None
+
+
+class SchedulingPolicy(Struct, gc=False):
+    """How a native pod group is scheduled."""
+
+    gang: Gang | None = None
+
+
+class PodGroupSpec(Struct, rename="camel", gc=False):
+    """What is read of the spec of a pod group, of whichever kind."""
 
     queue: str | None = None
+    min_member: int | None = None
+    scheduling_policy: SchedulingPolicy | None = None
 
 
 class PodGroupObject(Struct, gc=False):
-    """A PodGroup of Volcano's."""
+    """A PodGroup of any of the three kinds."""
 
     metadata: Metadata
     spec: PodGroupSpec | None = None
@@ -362,7 +389,7 @@ def pod_of(obj: PodObject) -> Pod:
         started=seconds(status.start_time),
         may_preempt=spec.preemption_policy != "Never",
         queue=_text(annotations.queue if annotations else None),
-        group=_text(annotations.group if annotations else None),
+        group=_group_of(meta, spec),
         gated=any(gate.name != GATE for gate in spec.scheduling_gates or ()),
     )
 
@@ -429,6 +456,21 @@ def queue_of(obj: QueueObject) -> Queue:
         notes=tuple(f"spec.{name}" for name in ("deserved", "parent") if spec.get(name))
         + (("spec.weight (below 1, so 1)",) if weight < 1 and spec.get("weight") is not None else ()),
         uid=meta.uid or "",
+    )
+
+
+def group_of(obj: PodGroupObject, kind: str) -> Group:
+    """The pod group as the rules see it; a minimum below 1 is 1."""
+    meta, spec = obj.metadata, obj.spec or PodGroupSpec()
+    gang = spec.scheduling_policy.gang if spec.scheduling_policy else None
+    minimum = gang.min_count if kind == NATIVE_GROUPS and gang else spec.min_member
+    return Group(
+        meta.namespace or "",
+        f"{kind}/{meta.name}",
+        max(1, minimum or 1),
+        spec.queue or "" if kind == VOLCANO_GROUPS else "",
+        seconds(meta.creation_timestamp),
+        native=kind == NATIVE_GROUPS,
     )
 
 
@@ -604,6 +646,16 @@ def _limits(given: Any, path: str, errors: list[str]) -> dict[str, int]:
         except InvalidObject as error:
             errors.append(str(error))
     return result
+
+
+def _group_of(meta: Metadata, spec: PodSpec) -> str:
+    """The group that a pod is in, with its kind: the scheduler's own comes first, then Volcano's."""
+    if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
+        return f"{NATIVE_GROUPS}/{spec.scheduling_group.pod_group_name}"
+    if name := _text(meta.annotations.group if meta.annotations else None):
+        return f"{VOLCANO_GROUPS}/{name}"
+    name = (meta.labels or {}).get(GROUP, "")
+    return f"{GROUPS}/{name}" if name else ""
 
 
 def _text(value: Any) -> str:

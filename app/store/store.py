@@ -45,7 +45,7 @@ class Store:
     ) -> None:
         self.cluster = cluster
         self.clock = clock
-        self.feeds = {kind.plural: Feed() for kind in KINDS}
+        self.feeds = {kind.label: Feed() for kind in KINDS}
         self.quota_objects: dict[Key, ElasticQuotaObject] = {}
         self._max_staleness = max_staleness
         self._settle_time = settle_time
@@ -61,7 +61,7 @@ class Store:
 
     def report(self, kind: Kind, meta: Metadata, field: str, problem: str) -> None:
         """Notes that an object cannot be used."""
-        metrics.UNUSABLE.labels(kind.plural).inc()
+        metrics.UNUSABLE.labels(kind.label).inc()
         name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
         log.error("object cannot be used", kind=kind.name, object=name, field=field, problem=problem)
 
@@ -78,21 +78,21 @@ class Store:
 
     def contact(self, kind: Kind) -> None:
         """The source of a kind was heard of just now."""
-        feed = self.feeds[kind.plural]
+        feed = self.feeds[kind.label]
         feed.contact_at = self.clock()
         if feed.connected_at is None:
             feed.connected_at = feed.contact_at
 
     def lost(self, kind: Kind) -> None:
         """The connection to the source of a kind was lost."""
-        self.feeds[kind.plural].connected_at = None
+        self.feeds[kind.label].connected_at = None
 
     def complete(self, kind: Kind) -> None:
         """The list of a kind is complete."""
         self.contact(kind)
-        if not self.feeds[kind.plural].synced:
-            self.feeds[kind.plural].synced = True
-            log.info("in sync", kind=kind.plural)
+        if not self.feeds[kind.label].synced:
+            self.feeds[kind.label].synced = True
+            log.info("in sync", kind=kind.label)
             if self.synced:
                 for _ in self.cluster.divide():
                     pass

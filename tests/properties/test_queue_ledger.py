@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from policy.cluster import Cluster
 from policy.fair_share import entitlements
+from policy.gangs import Group
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Pod, Unschedulable
@@ -148,7 +149,7 @@ class QueueWalker:
         if queue is None:
             self.cluster.delete_group(namespace, "g")
         else:
-            self.cluster.upsert_group(namespace, "g", queue)
+            self.cluster.upsert_group(Group(namespace, "g", queue=queue))
 
     def weight_changes(self, pick):
         namespace, weight = pick("abc"), pick((None, 1, 4))

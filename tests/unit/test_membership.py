@@ -2,6 +2,7 @@
 
 import pytest
 
+from policy.gangs import Group
 from policy.membership import Membership, Namespace
 from tests.unit.given import pod
 
@@ -29,7 +30,7 @@ def test_a_pod_is_in_the_queue(own, allowed, groups, mine, default, expected):
     if own is not None:
         known.namespaces["a"] = Namespace("a", own, frozenset(allowed))
     if groups is not None:
-        known.groups["a", "g"] = groups
+        known.groups["a", "g"] = Group("a", "g", queue=groups)
     assert known.queue_of(pod("p", "a", queue=mine, group="g")) == expected
 
 
