@@ -7,7 +7,7 @@ seconds on a clock of the caller's that never goes back.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from policy import admission, arriving, elastic_quota, fair_share, fit, queues, quota_manager
+from policy import admission, arriving, division, elastic_quota, fit
 from policy.admission import Rules
 from policy.chances import PATIENCE, Chances
 from policy.disruption import Budget
@@ -22,7 +22,6 @@ from policy.pod import Pod
 from policy.queues import Queue
 from policy.quota_manager import Limit
 from policy.reservation import HELD_TEXT, Reservation
-from policy.resources import Resources
 from policy.verdict import Refusal, Verdict
 
 GRANT_LIFETIME = 30.0
@@ -278,38 +277,8 @@ class Cluster:
         self._judge_chances(now)
 
     def divide(self) -> Iterator[None]:
-        """Computes anew what queues deserve and namespaces are entitled to. To be used up; in between it may pause.
-
-        Work that grows with queues and namespaces, and so is not done where the scheduler waits.
-        """
-        ledger = self.ledger.queues
-        ledger.stale = False
-        capacity = self.table.capacity()
-        available = {r: max(0, amount - ledger.outside.get(r, 0)) for r, amount in capacity.items()}
-        if available != ledger.available:
-            ledger.available = available
-            self.ledger.eased += 1
-            for account in ledger.accounts.values():
-                account.stale = True
-        requests: dict[str, Resources] = {name: ledger.account(name).request for name in self.queues}
-        if self.rules.quota_manager:
-            for name, asked in quota_manager.demands(self, requests):
-                ledger.account(name).unbounded = asked is not requests[name]
-                requests[name] = asked
-        for name, division in queues.divisions(available, self.queues, requests).items():
-            self.ledger.eased += ledger.set_division(ledger.account(name), division)
-        yield
-        weights = self.membership.weight_by_namespace()
-        for account in list(ledger.accounts.values()):
-            if account.queue is not None and account.stale:
-                account.stale = False
-                deserved = account.division.deserved
-                wanted = {name: tenant.request for name, tenant in account.tenants.items()}
-                for name, entitled in fair_share.entitlements(deserved, available, wanted, weights).items():
-                    tenant = account.tenants[name]
-                    tenant.weight = weights.get(name, 1)
-                    self.ledger.eased += ledger.set_entitled(account, tenant, entitled)
-                yield
+        """Computes anew what queues deserve and namespaces are entitled to. To be used up; in between it may pause."""
+        return division.divide(self)
 
     @property
     def to_be_divided(self) -> bool:

@@ -8,62 +8,127 @@ one weighs as much as its weight times what it asks of the resource per dominant
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from policy.resources import Resources, total
+import numpy as np
+from numpy.typing import NDArray
+
+from policy.quantity import LARGEST
+from policy.resources import Resources
 from policy.verdict import Refusal, Remedy
-from policy.water_level import Bid, divide
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from policy.pod import Pod
     from policy.queue_ledger import QueueAccount, QueueLedger, Tenant
 
 FAIR_SHARE = "namespace-fair-share"
 TEXT = "Namespace fair share exceeded"
-PRECISION = 20  # bits: a weight that is a fraction is counted in these parts
+
+Amounts = NDArray[np.int64]
+Reals = NDArray[np.longdouble]
 
 
-def entitlements(
-    deserved: Resources, available: Resources, requests: Mapping[str, Resources], weights: Mapping[str, int]
-) -> dict[str, dict[str, int]]:
-    """What each namespace is entitled to of what its queue deserves: nothing that it does not request.
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A queue to be divided: what it deserves, and by namespace what that requests and weighs."""
 
-    ``available`` is what shares are shares of; a namespace without a weight has weight 1.
+    deserved: Resources
+    requests: Mapping[str, Resources]
+    weights: Mapping[str, int]
+
+
+def entitlements(available: Resources, demands: Sequence[Demand]) -> list[dict[str, Resources]]:
+    """For each of many queues, what each namespace is entitled to of what its queue deserves.
+
+    Nobody is entitled to more than it requests, and together they are to all that is deserved and requested. Who gets
+    all that it requests gets that very request.
+    ``available`` is what shares are shares of. Many queues at once, as a row of numbers for each of their namespaces.
     """
-    names = sorted(requests)
-    entitled: dict[str, dict[str, int]] = {name: {} for name in names}
-    dominant: dict[str, tuple[int, int]] | None = None
-    for resource, wanted in total(requests.values()).items():
-        amount = deserved.get(resource, 0)
-        if wanted <= amount:  # enough for all
-            for name in names:
-                if asked := requests[name].get(resource, 0):
-                    entitled[name][resource] = asked
-            continue
-        if dominant is None:
-            dominant = {name: _dominant(requests[name], available) for name in names}
-        bids = []
-        for name in names:
-            asked, there = dominant[name]
-            most = requests[name].get(resource, 0)
-            weight = (weights.get(name, 1) * most * there << PRECISION) // asked
-            bids.append(Bid(max(1, weight), 0, most))
-        for name, share in zip(names, divide(amount, bids), strict=True):
-            if share:
-                entitled[name][resource] = share
-    return entitled
+    rows = [(at, name) for at, demand in enumerate(demands) for name in sorted(demand.requests)]
+    columns = sorted({r for at, name in rows for r in demands[at].requests[name]})
+    if not columns:
+        return [dict(demand.requests) for demand in demands]
+    requests = [demands[at].requests[name] for at, name in rows]
+    wanted = np.empty((len(rows), len(columns)), np.int64, order="F")
+    for number, resource in enumerate(columns):
+        wanted[:, number] = _clipped([request.get(resource, 0) for request in requests])
+    deserved = np.array([[d.deserved.get(resource, 0) for resource in columns] for d in demands], np.int64)
+    there = np.array([max(1, available.get(resource, 0)) for resource in columns], np.longdouble)
+    weight = np.array([demands[at].weights.get(name, 1) for at, name in rows], np.longdouble)
+    parts = _divided(wanted, deserved, there, weight, np.array([at for at, _ in rows]))
+    found: list[dict[str, Resources]] = [{} for _ in demands]
+    short = (parts != wanted).any(axis=1).tolist()
+    for (at, name), request, amounts, lacks in zip(rows, requests, parts.tolist(), short, strict=True):
+        found[at][name] = (
+            {r: amount for r, amount in zip(columns, amounts, strict=True) if amount} if lacks else request
+        )
+    return found
 
 
-def _dominant(request: Resources, available: Resources) -> tuple[int, int]:
-    """The dominant share of a request, as a fraction: what is asked of the resource, and what there is of it."""
-    best = 1, 1
-    for index, (resource, asked) in enumerate(request.items()):
-        there = max(1, available.get(resource, 0))
-        if index == 0 or asked * best[1] > best[0] * there:
-            best = max(1, asked), there
-    return best
+def _clipped(amounts: list[int]) -> Amounts:
+    try:
+        return np.array(amounts, np.int64)
+    except OverflowError:
+        return np.array([min(amount, LARGEST) for amount in amounts], np.int64)
+
+
+def _divided(wanted: Amounts, deserved: Amounts, there: Reals, weight: Reals, queue: NDArray[np.intp]) -> Amounts:
+    """What each row gets of each column. ``queue`` says whose row it is, and never falls from one row to the next."""
+    satisfied_at = np.maximum((wanted / there).max(axis=1), 1e-30) / weight  # the level at which it has all it wants
+    order = np.lexsort((satisfied_at, queue))
+    starts = np.flatnonzero(np.diff(queue, prepend=-1))
+    rows = _Rows(order, starts, np.cumsum(np.diff(queue, prepend=-1) > 0) - 1)
+    parts = wanted.copy()
+    for column in range(wanted.shape[1]):
+        _divide_column(parts[:, column], deserved[queue[starts], column], satisfied_at[order], rows)
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows by queue, and in each queue by when they are satisfied: their numbers, where a queue starts, and whose."""
+
+    order: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    whose: NDArray[np.intp]
+
+
+def _divide_column(part: Amounts, amount: Amounts, level: Reals, rows: _Rows) -> None:
+    """Divides the amount of each queue: ``part`` has what its rows want, and then what they get."""
+    asked = part[rows.order]
+    contended = np.add.reduceat(asked, rows.starts) > amount
+    if not contended.any():
+        return
+    rate = asked / level  # how fast the part grows with the level
+    growing = np.add.reduceat(rate, rows.starts)[rows.whose] - (_running(rate, rows) - rate)
+    reached = _running(asked, rows) - asked + level * growing  # by all together, when this one is satisfied
+    short = contended[rows.whose] & (reached > amount[rows.whose])
+    left = amount - np.add.reduceat(np.where(short, 0, asked), rows.starts)
+    while (misjudged := contended & ((left < 0) | ~np.logical_or.reduceat(short, rows.starts))).any():
+        last = np.flatnonzero(misjudged[rows.whose] & ~short)  # a float has said too early that one was satisfied
+        last = last[np.r_[np.diff(rows.whose[last]) > 0, True]]
+        short[last] = True
+        left = amount - np.add.reduceat(np.where(short, 0, asked), rows.starts)
+    rates = np.add.reduceat(np.where(short, rate, 0), rows.starts)[rows.whose]
+    exact = np.where(short, left[rows.whose] * rate / np.maximum(rates, 1e-300), 0)
+    whole = np.floor(np.minimum(exact, asked)).astype(np.int64)
+    missing = left - np.add.reduceat(whole, rows.starts)
+    at = np.flatnonzero(short)
+    remainder = np.round((exact - whole)[at].astype(float), 6)
+    at = at[np.lexsort((rows.order[at], -remainder, rows.whose[at]))]  # largest first, among equals by name
+    rank = np.arange(len(at)) - np.searchsorted(rows.whose[at], rows.whose[at])
+    whole[at[rank < missing[rows.whose[at]]]] += 1
+    part[rows.order] = np.where(short, whole, asked)
+
+
+def _running(values: NDArray[Any], rows: _Rows) -> NDArray[Any]:
+    """The running sum within each queue."""
+    sums = np.cumsum(values)
+    within: NDArray[Any] = sums - (sums - values)[rows.starts][rows.whose]
+    return within
 
 
 def share(taken: Resources, available: Resources) -> float:

@@ -28,23 +28,17 @@ class Tenant:
     """What the pods of one namespace use of a queue, and what it is entitled to; ``sizes`` of those of ``pending``.
 
     ``taken`` by pods on nodes, admitted ones and those that room is held for; ``pending`` is requested by the waiting
-    ones that have a chance. ``claim`` is what it is entitled to, has not taken, and has pods waiting for. ``weight`` is
-    what it weighed when ``entitled`` was computed.
+    ones that have a chance, ``request`` by both. ``claim`` is what it is entitled to, has not taken, and has pods
+    waiting for. ``weight`` is what it weighed when ``entitled`` was computed.
     """
 
     taken: dict[str, int] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
+    request: dict[str, int] = field(default_factory=dict)
     sizes: dict[str, Sizes] = field(default_factory=dict)
     entitled: Resources = field(default_factory=dict)
     weight: int = 1
     claim: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def request(self) -> dict[str, int]:
-        """What its pods request: what they have taken, and what those that wait and have a chance ask for."""
-        request = dict(self.taken)
-        add(request, self.pending)
-        return request
 
     def claims(self, resource: str) -> int:
         """What the claim has to be."""
@@ -64,7 +58,7 @@ class QueueAccount:
     ``held`` is the part of ``taken`` by pods that room is held for, and ``running`` the part by pods on nodes.
     ``sizes`` are those of ``pending``. ``in_flight`` is what may have been admitted before this process started.
     ``unbounded``: what it asks for is not seen, and taken to be all there is. ``stale``: the tenants' parts are to be
-    computed anew.
+    computed anew; ``contended``: some of them got less than they request.
     """
 
     queue: Queue | None = None
@@ -73,6 +67,7 @@ class QueueAccount:
     running: dict[str, int] = field(default_factory=dict)
     held: dict[str, int] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
+    request: dict[str, int] = field(default_factory=dict)
     sizes: dict[str, Sizes] = field(default_factory=dict)
     in_flight: dict[str, int] = field(default_factory=dict)
     claim: dict[str, int] = field(default_factory=dict)
@@ -80,13 +75,7 @@ class QueueAccount:
     tenant_claims: dict[str, int] = field(default_factory=dict)
     unbounded: bool = False
     stale: bool = True
-
-    @property
-    def request(self) -> dict[str, int]:
-        """What its pods request: what they have taken, and what those that wait and have a chance ask for."""
-        request = dict(self.taken)
-        add(request, self.pending)
-        return request
+    contended: bool = True
 
     def claims(self, resource: str) -> int:
         """What the claim has to be: what it deserves and has pods waiting for, and its guarantee in any case."""
@@ -147,7 +136,7 @@ class QueueLedger:
         """What the namespace is entitled to in the queue from now on; whether that is something else than before."""
         if entitled == tenant.entitled:
             return False
-        tenant.entitled = entitled
+        tenant.entitled = dict(entitled)
         self._claim_of_tenant(account, tenant, {**tenant.claim, **entitled})
         return True
 
@@ -169,6 +158,8 @@ class QueueLedger:
         tenant = account.tenants.get(entry.namespace)
         if tenant is None:
             tenant = account.tenants[entry.namespace] = Tenant()
+        change(account.request, entry.request)
+        change(tenant.request, entry.request)
         if entry.kind in TAKING:
             self._take(account, tenant, entry, change)
         else:

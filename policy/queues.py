@@ -7,7 +7,7 @@ where nobody else has a claim to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -64,11 +64,9 @@ class Division:
     """A queue's part of the cluster.
 
     ``real_capability`` bounds what it may use, as others' guarantees are kept free; a resource that no node has is
-    absent, and bounded by zero. ``guarantee`` is the part of the spec's that can be kept. ``request`` is what it was
-    asked to give when ``deserved`` was computed.
+    absent, and bounded by zero. ``guarantee`` is the part of the spec's that can be kept.
     """
 
-    request: Resources = field(default_factory=dict)
     guarantee: Resources = field(default_factory=dict)
     real_capability: Resources = field(default_factory=dict)
     deserved: Resources = field(default_factory=dict)
@@ -76,31 +74,52 @@ class Division:
 
 def divisions(
     available: Resources, queues: Mapping[str, Queue], requests: Mapping[str, Resources]
-) -> dict[str, Division]:
+) -> Generator[None, None, dict[str, Division]]:
     """Each queue's part of what is available, by weighted max-min fairness, for each resource on its own.
 
-    ``requests`` has what each queue's pods request, running and waiting. The parts sum to no more than there is.
+    ``requests`` has what each queue's pods request, running and waiting. The parts sum to no more than there is. It
+    pauses after each resource, and returns the parts.
     """
     names = sorted(queues)
-    found = {name: Division(request=requests.get(name, NOTHING)) for name in names}
-    parts: dict[str, tuple[dict[str, int], dict[str, int], dict[str, int]]] = {name: ({}, {}, {}) for name in names}
-    mentioned = {resource for name in names for resource in (*found[name].request, *queues[name].guarantee)}
-    for resource in sorted({*available, *mentioned}):
-        there = available.get(resource, 0)
-        guarantees = _guarantees_kept(there, [queues[name] for name in names], resource)
-        promised = sum(guarantees)
-        bids = []
-        for name, guarantee in zip(names, guarantees, strict=True):
-            most = min(queues[name].capability.get(resource, there), there - promised + guarantee)
-            asked = found[name].request.get(resource, 0)
-            bids.append(Bid(queues[name].weight, guarantee, max(guarantee, min(asked, most))))
-            parts[name][1][resource] = most
-        for name, bid, deserved in zip(names, bids, divide(there, bids), strict=True):
-            if bid.low:
-                parts[name][0][resource] = bid.low
-            if deserved:
-                parts[name][2][resource] = deserved
-    return {name: Division(found[name].request, *parts[name]) for name in names}
+    in_order, asked = [queues[name] for name in names], [requests.get(name, NOTHING) for name in names]
+    guaranteed: set[str] = {resource for queue in in_order for resource in queue.guarantee}
+    resources = sorted({*available, *guaranteed, *(resource for request in asked for resource in request)})
+    columns = []
+    for resource in resources:
+        columns.append(
+            _divide(available.get(resource, 0), resource, in_order, asked, is_guaranteed=resource in guaranteed)
+        )
+        yield
+    return {
+        name: Division(
+            guarantee={r: kept[at] for r, (kept, _, _) in zip(resources, columns, strict=True) if kept and kept[at]},
+            real_capability={r: most[at] for r, (_, most, _) in zip(resources, columns, strict=True)},
+            deserved={r: part[at] for r, (_, _, part) in zip(resources, columns, strict=True) if part[at]},
+        )
+        for at, name in enumerate(names)
+    }
+
+
+def _divide(
+    there: int, resource: str, queues: list[Queue], requests: list[Resources], *, is_guaranteed: bool
+) -> tuple[list[int], list[int], list[int]]:
+    """One resource: by queue what of its guarantee can be kept (none where none is given), its most, and its part."""
+    asked = [request.get(resource, 0) for request in requests]
+    if is_guaranteed:
+        kept = _guarantees_kept(there, queues, resource)
+        left = there - sum(kept)
+        most = [min(queue.capability.get(resource, there), left + own) for queue, own in zip(queues, kept, strict=True)]
+    else:
+        kept = []
+        most = [queue.capability.get(resource, there) for queue in queues]
+        if max(most, default=0) > there:
+            most = [min(each, there) for each in most]
+    wanted = [min(each, bound) for each, bound in zip(asked, most, strict=True)]
+    if not is_guaranteed and sum(wanted) <= there:
+        return kept, most, wanted
+    lows = kept or [0] * len(queues)
+    bids = [Bid(queue.weight, low, max(low, high)) for queue, low, high in zip(queues, lows, wanted, strict=True)]
+    return kept, most, divide(there, bids)
 
 
 def _guarantees_kept(there: int, queues: list[Queue], resource: str) -> list[int]:

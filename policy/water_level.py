@@ -26,16 +26,28 @@ def divide(amount: int, bids: Sequence[Bid]) -> list[int]:
     If all ``high`` together are less than the amount, each gets its own; if all ``low`` are more, each gets its low.
     What rounding leaves over goes to the largest remainders, and among equals to who comes first.
     """
+    lowest, highest = [bid.low for bid in bids], [bid.high for bid in bids]
+    if sum(lowest) >= amount:
+        return lowest
+    if sum(highest) <= amount:
+        return highest
+    parts = _below_level(amount, bids, _roughly_sorted(bids))
+    if any(not low <= part <= high for low, part, high in zip(lowest, parts, highest, strict=True)):
+        parts = _below_level(amount, bids, _exactly_sorted(bids))  # two levels were too near for a float to tell
+    return parts
+
+
+def _below_level(amount: int, bids: Sequence[Bid], points: Sequence[tuple[int, bool]]) -> list[int]:
+    """Raises the level from one point to the next, at which a bid starts to rise or is satisfied."""
     result = [bid.low for bid in bids]
     settled = sum(result)
-    if settled >= amount:
-        return result
     rising: dict[int, int] = {}
     slope = 0
-    for level_num, level_den, index, starts in _breakpoints(bids):
-        if slope and slope * level_num >= (amount - settled) * level_den:
-            break  # the level lies before this breakpoint
+    for index, starts in points:
         bid = bids[index]
+        bound = bid.low if starts else bid.high
+        if slope and slope * bound >= (amount - settled) * bid.weight:
+            break  # the level lies before this point
         if starts:
             rising[index] = bid.weight
             slope += bid.weight
@@ -48,19 +60,27 @@ def divide(amount: int, bids: Sequence[Bid]) -> list[int]:
     return _share_out(result, amount - settled, slope, rising)
 
 
-def _breakpoints(bids: Sequence[Bid]) -> list[tuple[int, int, int, bool]]:
-    """The levels at which bids start to rise or are satisfied: numerator, denominator, index, whether it starts.
-
-    Sorted, by integers that are precise enough to tell any two fractions with such denominators apart.
-    """
-    precision = 2 * max((bid.weight for bid in bids), default=1).bit_length() + 1
+def _roughly_sorted(bids: Sequence[Bid]) -> list[tuple[int, bool]]:
+    """The points by level, as far as floats can tell: for each, whose it is, and whether that one starts to rise."""
     points = []
     for index, bid in enumerate(bids):
         if bid.low < bid.high:
-            points.append(((bid.low << precision) // bid.weight, bid.low, bid.weight, index, True))
-            points.append(((bid.high << precision) // bid.weight, bid.high, bid.weight, index, False))
-    points.sort(key=lambda point: (point[0], not point[4]))
-    return [point[1:] for point in points]
+            points.append((bid.low / bid.weight, 0, index))
+            points.append((bid.high / bid.weight, 1, index))
+    points.sort()
+    return [(index, not end) for _, end, index in points]
+
+
+def _exactly_sorted(bids: Sequence[Bid]) -> list[tuple[int, bool]]:
+    """The same by integers that are precise enough to tell any two fractions with such denominators apart."""
+    precision = 2 * max(bid.weight for bid in bids).bit_length() + 1
+    points = []
+    for index, bid in enumerate(bids):
+        if bid.low < bid.high:
+            points.append(((bid.low << precision) // bid.weight, 0, index))
+            points.append(((bid.high << precision) // bid.weight, 1, index))
+    points.sort()
+    return [(index, not end) for _, end, index in points]
 
 
 def _share_out(result: list[int], amount: int, slope: int, rising: dict[int, int]) -> list[int]:

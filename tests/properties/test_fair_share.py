@@ -3,8 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy.fair_share import entitlements
-from policy.queues import Queue, divisions
+from policy.fair_share import Demand, entitlements
+from policy.queues import Queue
+from policy.water_level import Bid, divide
+from tests.unit.given_queues import divisions
 
 RESOURCES = ("cpu", "memory", "gpu")
 NAMES = ("a", "b", "c", "d")
@@ -87,7 +89,7 @@ def tenants(draw: st.DrawFn) -> tuple[dict[str, int], dict[str, int], dict[str, 
 @given(tenants())
 def test_namespaces_are_entitled_to_all_that_is_deserved_or_requested(world):
     available, deserved, requests, weight = world
-    found = entitlements(deserved, available, requests, weight)
+    [found] = entitlements(available, [Demand(deserved, requests, weight)])
     for resource in RESOURCES:
         wanted = sum(request.get(resource, 0) for request in requests.values())
         assert sum(each.get(resource, 0) for each in found.values()) == min(wanted, deserved[resource])
@@ -98,7 +100,7 @@ def test_namespaces_are_entitled_to_all_that_is_deserved_or_requested(world):
 def test_nobody_who_lacks_its_dominant_resource_has_less_of_it_for_its_weight_than_another(world):
     """No envy, within rounding."""
     available, deserved, requests, weight = world
-    found = entitlements(deserved, available, requests, weight)
+    [found] = entitlements(available, [Demand(deserved, requests, weight)])
     for name, request in requests.items():
         if not request:
             continue
@@ -116,8 +118,25 @@ def test_of_one_resource_everybody_gets_by_weight_until_satisfied(deserved, want
     names = NAMES[: len(wanted)]
     requests = {name: {"cpu": asked} for name, (asked, _) in zip(names, wanted, strict=True)}
     weight = {name: each for name, (_, each) in zip(names, wanted, strict=True)}
-    found = entitlements({"cpu": deserved}, {"cpu": 1000}, requests, weight)
+    [found] = entitlements({"cpu": 1000}, [Demand({"cpu": deserved}, requests, weight)])
     for name in names:
         for other in names:
             if found[name].get("cpu", 0) < requests[name]["cpu"]:
                 assert (found[other].get("cpu", 0) - 1) / weight[other] < (found[name].get("cpu", 0) + 1) / weight[name]
+
+
+@given(st.lists(tenants(), min_size=2, max_size=5))
+def test_many_queues_at_once_are_divided_as_each_alone(worlds):
+    available = worlds[0][0]
+    demands = [Demand(deserved, requests, weight) for _, deserved, requests, weight in worlds]
+    assert entitlements(available, demands) == [entitlements(available, [demand])[0] for demand in demands]
+
+
+@given(st.integers(1, 2**50), st.lists(st.tuples(st.integers(1, 2**48), weights), min_size=1, max_size=4))
+def test_of_one_resource_the_parts_are_those_of_the_water_level(deserved, wanted):
+    names = NAMES[: len(wanted)]
+    requests = {name: {"memory": asked} for name, (asked, _) in zip(names, wanted, strict=True)}
+    weight = {name: each for name, (_, each) in zip(names, wanted, strict=True)}
+    [found] = entitlements({"memory": 2**50}, [Demand({"memory": deserved}, requests, weight)])
+    exact = divide(deserved, [Bid(weight[name], 0, requests[name]["memory"]) for name in names])
+    assert all(abs(found[name].get("memory", 0) - part) <= 1 for name, part in zip(names, exact, strict=True))

@@ -7,15 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policy.cluster import Cluster
-from policy.fair_share import entitlements
+from policy.fair_share import Demand, entitlements
 from policy.gangs import Group
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Pod, Unschedulable
-from policy.queues import Queue, divisions, is_over
+from policy.queues import Queue, is_over
 from policy.reservation import PodName, Reservation
 from policy.resources import total
 from tests.properties.walk import Pick, by_dice, by_hypothesis, walk
+from tests.unit.given_queues import divisions
 
 NO_ROOM = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
 REFUSED = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Queue deserved exceeded: cpu.")
@@ -233,7 +234,7 @@ class QueueWalker:
             account = ledger.accounts[name]
             assert account.division == found[name]
             wanted = {namespace: tenant.request for namespace, tenant in account.tenants.items()}
-            parts = entitlements(found[name].deserved, ledger.available, wanted, weights)
+            [parts] = entitlements(ledger.available, [Demand(found[name].deserved, wanted, weights)])
             assert {namespace: tenant.entitled for namespace, tenant in account.tenants.items()} == parts
 
     def finish(self):

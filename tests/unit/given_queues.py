@@ -1,10 +1,11 @@
 """Queues and pods in them, in the words of the tables."""
 
+from policy import queues as queues_module
 from policy.cluster import Cluster
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Pod
-from policy.queues import Queue
+from policy.queues import Division, Queue
 from tests.unit.given import amounts, pod
 from tests.unit.given_nodes import node
 
@@ -43,6 +44,16 @@ def divided(cluster: Cluster) -> Cluster:
     for _ in cluster.divide():
         pass
     return cluster
+
+
+def divisions(available: dict, queues: dict[str, Queue], requests: dict[str, dict]) -> dict[str, Division]:
+    """Each queue's part, without pauses."""
+    steps = queues_module.divisions(available, queues, requests)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
 
 
 def deserved(cluster: Cluster, name: str, resource: str = "cpu") -> float:
