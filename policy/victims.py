@@ -214,6 +214,8 @@ class _Trial:
         found: list[_Found] = []
         tried: set[frozenset[str]] = set()
         alike = self._are_alike(node)
+        if alike and (one := self._one_that_suffices(node)):
+            return one
         for order, frugally in _ATTEMPTS:
             if frugally and found:
                 break
@@ -236,6 +238,23 @@ class _Trial:
         """Whether the pods of a node differ in nothing that would order them by size."""
         pods = self._table.pods_on(node).values()
         return len({tuple(pod.request.get(resource, 0) for resource in self._entitled) for pod in pods}) == 1
+
+    def _one_that_suffices(self, node: str) -> "_Found | None":
+        """The one borrower on a node of pods of one size whose going is enough, if one is: what is found most often.
+
+        It is the one that would be left if all were taken and all but one put back, as long as no budget is in its way.
+        """
+        wanted = frozenset() if self._fits(node) else self._lacking(node) & self._entitled
+        if not wanted:
+            return None
+        others = [pod for pod in self._table.pods_on(node).values() if self._is_other(pod)]
+        last = max((pod for pod in others if self._may_take(pod, wanted)), key=self._worth, default=None)
+        if last is None or disruption.violating([last], self._cluster.budgets.values()):
+            return None
+        self._take(last)
+        found = self._found(node) if self._fits(node) and self.admitted() else None
+        self.give_back_all()
+        return found
 
     def give_back_all(self) -> None:
         """Puts every victim back."""
