@@ -188,7 +188,7 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
             subtract(staying, pod.request)
         else:
             victims.remove(pod)
-    return {resource: largest({resource: amount}, staying)[resource] for resource, amount in target.items()}, victims
+    return {resource: max(amount, staying.get(resource, 0)) for resource, amount in target.items()}, victims
 
 
 def _frees(pod: Pod, staying: Resources, target: Resources) -> bool:
