@@ -11,6 +11,7 @@ import structlog
 from app.actuators.protocol import ActionFailed, Actuator, Blocked
 from app.controllers.divide import Divide
 from app.observability import metrics
+from app.observability.events import Event, about_pod
 from app.store.store import Store
 from policy import quota_manager
 from policy.pod import Pod
@@ -103,7 +104,8 @@ class ResourceQuotas:
                 log.info("not evicted", victim=f"{victim.namespace}/{victim.name}", error=str(failure))
             else:
                 outcome = "evicted"
-                log.info("evicted", victim=f"{victim.namespace}/{victim.name}", reason="above the limit of its queue")
+                message = "evicted: its namespace uses more than its part of what its queue deserves"
+                await self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
         metrics.EVICTIONS.labels("quota-manager", outcome).inc()
 
     async def _remove(self, namespace: str, seen: Limit, limit: asyncio.Semaphore) -> None:
