@@ -127,9 +127,11 @@ def change_nodes(cluster, chance: random.Random, change: int) -> None:
         return
     name = chance.choice(names)
     cluster.api.patch("nodes", name, {"spec": {"unschedulable": True}})
-    for pod in cluster.api.items("pods"):
-        if pod["spec"].get("nodeName") == name:
+    for pod in on_node(cluster, name):
+        try:
             cluster.api.delete("pods", pod["metadata"]["name"], pod["metadata"]["namespace"], grace=0)
+        except httpx.HTTPStatusError as error:
+            assert error.response.status_code == httpx.codes.NOT_FOUND, error  # else it was evicted meanwhile
     wait_until(lambda: not on_node(cluster, name), "the node is empty")
     cluster.api.delete("nodes", name)
 
