@@ -8,6 +8,7 @@ from app.actuators import resource_quotas
 from app.actuators.protocol import ActionFailed, Blocked
 from app.actuators.recording import RecordingActuator
 from app.controllers.resource_quota import AGAIN, ResourceQuotas
+from app.store.kinds import RESOURCE_QUOTAS
 from policy.admission import Rules
 from policy.cluster import Cluster
 from policy.quota_manager import Limit
@@ -186,3 +187,20 @@ def test_a_change_takes_out_what_is_no_longer_limited():
     body = resource_quotas.to_change(seen, {"requests.cpu": 4000, "requests.memory": 2**30}, {})
     assert body["metadata"]["uid"] == "uid-a"
     assert body["spec"]["hard"] == {"requests.cpu": "4", "requests.memory": "1Gi", "requests.x.io/gpu": None}
+
+
+def test_a_limit_belongs_to_a_queue_that_was_made_anew():
+    world = World(*GIVEN)
+    world.look()
+    anew = queue("q")
+    anew["metadata"]["uid"] = "another"
+    see(world.store, anew)
+    assert world.look(2) == [("write", "a", 4000)]
+    assert world.store.cluster.limits["a"].owners == {"another"}
+
+
+def test_a_limit_whose_deletion_was_missed_is_written_again():
+    world = World(*GIVEN, resource_quota(**{"requests.cpu": "4", "pods": "0"}))
+    world.look()
+    world.store.keep_only(RESOURCE_QUOTAS, set())
+    assert world.look() == [("write", "a", 4000)]
