@@ -169,8 +169,10 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
 
     Those who go no longer count: their limit is lowered first, or whoever made them would make them anew at once.
     """
-    pods = [placed.pod for placed in cluster.table.in_namespaces([namespace]) if placed.pod.assigned]
     staying = dict(cluster.ledger.account(namespace).used)
+    if all(staying.get(resource, 0) <= amount for resource, amount in target.items()):
+        return dict(target), []
+    pods = [placed.pod for placed in cluster.table.in_namespaces([namespace]) if placed.pod.assigned]
     for pod in pods:
         if pod.terminating:
             subtract(staying, pod.request)

@@ -16,7 +16,7 @@ from tests.controlplane.scheduler import Scheduler, extender
 from tests.e2e.waiting import ensure_for
 
 CHANGES = 200 if os.environ.get("QUOTAWARD_LONG") else 20
-RESOURCES = ("cpu", "memory", "pods")
+UNIT = {"cpu": Decimal("0.001"), "memory": Decimal(1), "pods": Decimal(1)}
 CLOSE = Decimal("0.01")  # a limit may differ from what is deserved by a hundredth
 ON = "--quota-manager.enabled"
 NAME = "quotaward"
@@ -64,19 +64,27 @@ class Invariants:
         self._queues = queues
 
     def broken(self) -> list[str]:
-        status = {item["metadata"]["name"]: item.get("status", {}) for item in self._api.items("queues")}
+        items = {item["metadata"]["name"]: item for item in self._api.items("queues")}
+        weights = {name: item["spec"]["weight"] for name, item in items.items()}
+        status = {name: item.get("status", {}) for name, item in items.items()}
         limits = {ns: hard(self._api, ns) for namespaces in self._queues.values() for ns in namespaces}
         usage = {ns: used(self._api, ns) for ns in limits}
         nodes = [item["status"]["allocatable"] for item in self._api.items("nodes")]
         found = []
-        for resource in RESOURCES:
+        for resource, unit in UNIT.items():
             total = sum((number(each[resource]) for each in nodes), Decimal(0))
             deserved = {name: number(status[name].get("deserved", {}).get(resource, "0")) for name in self._queues}
             if sum(deserved.values()) != total:
                 found.append(f"{resource}: {deserved} do not sum to {total}")
+            by_weight = {name: total * weight / sum(weights.values()) for name, weight in weights.items()}
+            if any(abs(deserved[name] - part) >= unit for name, part in by_weight.items()):
+                found.append(f"{resource}: {deserved} is not {by_weight}")
             if sum(used_by.get(resource, Decimal(0)) for used_by in usage.values()) > total:
                 found.append(f"{resource}: the cluster is overused")
             for name, namespaces in self._queues.items():
+                shown = number(status[name].get("used", {}).get(resource, "0"))
+                if shown != sum(usage[ns][resource] for ns in namespaces):
+                    found.append(f"{resource}: the status of {name} is behind")
                 limit = sum((limits[ns].get(resource, Decimal(0)) for ns in namespaces), Decimal(0))
                 if abs(limit - deserved[name]) > deserved[name] * CLOSE:
                     found.append(f"{resource}: {name} deserves {deserved[name]}, limit {limit}")
