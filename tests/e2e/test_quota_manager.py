@@ -9,10 +9,11 @@ import pytest
 
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.controller_manager import ControllerManager
-from tests.controlplane.objects import Object, is_bound, replica_set, requested
+from tests.controlplane.objects import GPU, Object, is_bound, replica_set, requested
 from tests.controlplane.processes import wait_until
-from tests.controlplane.quotaward import Quotaward
+from tests.controlplane.quotaward import Quotaward, install_rights
 from tests.controlplane.scheduler import Scheduler, extender
+from tests.e2e.test_manifests import may
 from tests.e2e.waiting import ensure_for
 
 CHANGES = 200 if os.environ.get("QUOTAWARD_LONG") else 20
@@ -199,10 +200,11 @@ def test_it_is_removed_with_its_queue_and_when_the_option_is_off_after_a_restart
 
 
 def test_the_api_server_enforces_what_was_written(cluster, managed):
-    cluster.node(cpu=4, memory="8Gi")
+    cluster.node(cpu=4, memory="8Gi", gpus=2)
     cluster.queue("one")
     mine = cluster.namespace(queue="one")
     wait_until(lambda: hard(cluster.api, mine).get("cpu") == 4, "it is limited")
+    assert hard(cluster.api, mine)[GPU] == 2
 
     def refusal() -> str:
         try:
@@ -212,6 +214,14 @@ def test_the_api_server_enforces_what_was_written(cluster, managed):
         return ""
 
     wait_until(lambda: "exceeded quota: quotaward" in refusal(), "a pod that is too large is refused", detail=refusal)
+
+
+def test_it_may_change_only_resource_quotas_of_its_own_name(cluster):
+    install_rights(cluster.api)
+    for verb in ("patch", "delete"):
+        wait_until(lambda verb=verb: may(cluster.api, NAME, verb, "resourcequotas", name=NAME), f"it may {verb} it")
+        assert not may(cluster.api, NAME, verb, "resourcequotas", name="other")
+        assert not may(cluster.api, NAME, verb, "resourcequotas")
 
 
 def replica_pod(namespace: str) -> Object:
