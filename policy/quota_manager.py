@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from policy import disruption
 from policy.entitlement import untouchable
-from policy.resources import Resources, add, largest, subtract
+from policy.resources import Resources, add, largest, subtract, total
 from policy.water_level import Bid, divide
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from policy.cluster import Cluster
     from policy.pod import Pod
@@ -46,6 +46,14 @@ class Limit:
     hard: Mapping[str, int]
     ours: bool
     owners: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Part:
+    """What a namespace may have of its queues together."""
+
+    amounts: dict[str, int]
+    queues: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -86,25 +94,35 @@ def key_of(resource: str) -> str:
 
 
 def decide(cluster: Cluster, written: Mapping[str, Hard]) -> Decision:
-    """What the resource quotas should be now. ``written`` has what we wrote last, where that is known.
-
-    A namespace of a queue whose part has not been computed yet is left as it is.
-    """
+    """What the resource quotas should be now, at once."""
     decision = Decision()
-    parts, undecided = _parts(cluster)
-    for namespace, (target, queues) in sorted(parts.items()):
+    for _ in steps(cluster, written, decision):
+        pass
+    return decision
+
+
+def steps(cluster: Cluster, written: Mapping[str, Hard], decision: Decision) -> Iterator[None]:
+    """Finds what the resource quotas should be. To be used up; in between it may pause, and the cluster may change.
+
+    ``written`` has what we wrote last, where that is known. A namespace of a queue whose part has not been computed yet
+    is left as it is.
+    """
+    parts: dict[str, Part] = {}
+    undecided: set[str] = set()
+    yield from _divide(cluster, parts, undecided)
+    for namespace, part in sorted(parts.items()):
         seen = cluster.limits.get(namespace)
         if seen is not None and not seen.ours:
             decision.taken.append(namespace)
         elif namespace not in undecided:
-            steady = _without_trifles(target, written.get(namespace, seen.hard if seen else {}))
+            steady = _without_trifles(part.amounts, written.get(namespace, seen.hard if seen else {}))
             limit, victims = _lowered(cluster, namespace, steady)
-            decision.limits[namespace] = {key_of(r): amount for r, amount in limit.items()}, tuple(queues)
+            decision.limits[namespace] = {key_of(r): amount for r, amount in limit.items()}, tuple(part.queues)
             if victims:
                 decision.victims[namespace] = victims
+        yield
     wanted = parts.keys() | undecided
     decision.removals = sorted(name for name, seen in cluster.limits.items() if seen.ours and name not in wanted)
-    return decision
 
 
 def leftovers(cluster: Cluster) -> list[str]:
@@ -126,32 +144,30 @@ def preempting(cluster: Cluster, queue: str) -> dict[str, int]:
     return found
 
 
-def _parts(cluster: Cluster) -> tuple[dict[str, tuple[dict[str, int], list[str]]], set[str]]:
-    """By namespace, its part of all its queues together and their names; and the namespaces of a queue without a part.
+def _divide(cluster: Cluster, parts: dict[str, Part], undecided: set[str]) -> Iterator[None]:
+    """Finds the part of each namespace, and the namespaces of queues that have none yet.
 
-    A resource quota cannot tell the pods of two queues apart.
+    A resource quota cannot tell the pods of two queues apart, so a namespace gets the parts of all its queues together.
     """
-    parts: dict[str, tuple[dict[str, int], list[str]]] = {}
-    undecided: set[str] = set()
     weights = cluster.membership.weight_by_namespace()
     resources = sorted(resource for resource in cluster.ledger.queues.available if limited(resource))
     for queue, everybody in sorted(members(cluster).items()):
+        if queue not in cluster.queues:
+            continue
         account = cluster.ledger.queues.account(queue)
         namespaces = [namespace for namespace in everybody if namespace not in LEFT_ALONE]
         if not account.division.real_capability:
             undecided.update(namespaces)
             continue
         for namespace in namespaces:
-            parts.setdefault(namespace, (dict.fromkeys(resources, 0), []))[1].append(queue)
+            parts.setdefault(namespace, Part(dict.fromkeys(resources, 0))).queues.append(queue)
+        apart = total(account.tenants[namespace].taken for namespace in LEFT_ALONE & account.tenants.keys())
         for resource in resources:
-            amount = account.division.deserved.get(resource, 0)
-            for namespace in everybody:
-                if namespace in LEFT_ALONE:
-                    amount -= account.tenants[namespace].taken.get(resource, 0) if namespace in account.tenants else 0
-            bids = [Bid(weights.get(namespace, 1), 0, max(0, amount)) for namespace in namespaces]
-            for namespace, share in zip(namespaces, divide(max(0, amount), bids), strict=True):
-                parts[namespace][0][resource] += share
-    return parts, undecided
+            amount = max(0, account.division.deserved.get(resource, 0) - apart.get(resource, 0))
+            bids = [Bid(weights.get(namespace, 1), 0, amount) for namespace in namespaces]
+            for namespace, share in zip(namespaces, divide(amount, bids), strict=True):
+                parts[namespace].amounts[resource] += share
+        yield
 
 
 def _without_trifles(target: Resources, current: Mapping[str, int]) -> dict[str, int]:
@@ -169,8 +185,10 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
 
     Those who go no longer count: their limit is lowered first, or whoever made them would make them anew at once.
     """
-    pods = [placed.pod for placed in cluster.table.in_namespaces([namespace]) if placed.pod.assigned]
     staying = dict(cluster.ledger.account(namespace).used)
+    if all(staying.get(resource, 0) <= amount for resource, amount in target.items()):
+        return dict(target), []
+    pods = [placed.pod for placed in cluster.table.in_namespaces([namespace]) if placed.pod.assigned]
     for pod in pods:
         if pod.terminating:
             subtract(staying, pod.request)
@@ -188,7 +206,7 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
             subtract(staying, pod.request)
         else:
             victims.remove(pod)
-    return {resource: largest({resource: amount}, staying)[resource] for resource, amount in target.items()}, victims
+    return {resource: max(amount, staying.get(resource, 0)) for resource, amount in target.items()}, victims
 
 
 def _frees(pod: Pod, staying: Resources, target: Resources) -> bool:

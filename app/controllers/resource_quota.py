@@ -5,16 +5,18 @@ Only this controller writes the ResourceQuotas of its name: a hand edit is put b
 """
 
 import asyncio
+import time
 
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, Blocked
-from app.controllers.divide import Divide
+from app.controllers.divide import SLICE, Divide
 from app.observability import metrics
+from app.observability.events import Event, about_pod
 from app.store.store import Store
 from policy import quota_manager
 from policy.pod import Pod
-from policy.quota_manager import Hard, Limit
+from policy.quota_manager import Decision, Hard, Limit
 from policy.reservation import PodName
 
 log = structlog.get_logger(__name__)
@@ -59,7 +61,7 @@ class ResourceQuotas:
         if cluster.unsettled:
             return
         await self._divide.look()
-        decision = quota_manager.decide(cluster, self._written)
+        decision = await self._decide()
         self._written = {name: hard for name, hard in self._written.items() if name in decision.limits}
         self._say_what_is_taken(decision.taken)
         async with asyncio.TaskGroup() as group:
@@ -67,7 +69,17 @@ class ResourceQuotas:
                 victims = decision.victims.get(namespace, [])
                 group.create_task(self._hold(namespace, hard, queues, victims, limit))
             for namespace in decision.removals:
-                group.create_task(self._remove(namespace, cluster.limits[namespace], limit))
+                if (seen := cluster.limits.get(namespace)) is not None:
+                    group.create_task(self._remove(namespace, seen, limit))
+
+    async def _decide(self) -> Decision:
+        """What is to be done, found in slices between which the scheduler is answered."""
+        decision, started = Decision(), time.perf_counter()
+        for _ in quota_manager.steps(self._store.cluster, self._written, decision):
+            if time.perf_counter() - started > SLICE:
+                await asyncio.sleep(0)
+                started = time.perf_counter()
+        return decision
 
     async def _hold(
         self, namespace: str, hard: Hard, queues: tuple[str, ...], victims: list[Pod], limit: asyncio.Semaphore
@@ -75,7 +87,9 @@ class ResourceQuotas:
         """Writes the limit, if it is not there, and only then evicts whoever is above it."""
         cluster = self._store.cluster
         seen = cluster.limits.get(namespace)
-        owners = {name: cluster.queues[name].uid for name in queues}
+        owners = {name: cluster.queues[name].uid for name in queues if name in cluster.queues}
+        if not owners:
+            return  # gone just now
         if seen is None or dict(seen.hard) != hard or seen.owners != set(owners.values()):
             if namespace in self._not_before:
                 return
@@ -103,7 +117,8 @@ class ResourceQuotas:
                 log.info("not evicted", victim=f"{victim.namespace}/{victim.name}", error=str(failure))
             else:
                 outcome = "evicted"
-                log.info("evicted", victim=f"{victim.namespace}/{victim.name}", reason="above the limit of its queue")
+                message = "evicted: its namespace uses more than its part of what its queue deserves"
+                await self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
         metrics.EVICTIONS.labels("quota-manager", outcome).inc()
 
     async def _remove(self, namespace: str, seen: Limit, limit: asyncio.Semaphore) -> None:

@@ -6,6 +6,7 @@ from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import Object, condition, elastic_quota, node, priority_class, queue
 from tests.controlplane.processes import wait_until
 
+QUEUE = "scheduling.volcano.sh/queue-name"
 _numbers = itertools.count(1)
 
 
@@ -20,7 +21,7 @@ class Cluster:
     def namespace(self, prefix: str = "team", queue: str | None = None) -> str:
         """A new namespace, that no other test has had; of a queue, if one is named."""
         name = f"{prefix}-{next(_numbers)}"
-        metadata = {"name": name, "annotations": {"scheduling.volcano.sh/queue-name": queue} if queue else {}}
+        metadata = {"name": name, "annotations": {QUEUE: queue} if queue else {}}
         self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         self._namespaces.append(name)
         return name
@@ -66,6 +67,7 @@ class Cluster:
             if not item["metadata"]["name"].startswith("system-"):
                 self.api.delete("priorityclasses", item["metadata"]["name"])
         for namespace in self._namespaces:
+            self.api.patch("namespaces", namespace, {"metadata": {"annotations": {QUEUE: None}}})
             self.api.delete_all("replicasets", namespace)
             self.api.delete_all("pods", namespace)
             for resource in ("resourcequotas", "poddisruptionbudgets"):

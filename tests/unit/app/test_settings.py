@@ -29,6 +29,7 @@ VALUES = {
     "reclaim.backoff": (1.0, 2.0, 3.0),
     "claims.patience": (1.0, 2.0, 3.0),
     "fair_share.preemption": (True, False, True),
+    "quota_manager.enabled": (True, False, True),
     "preemption.pdb": ("respect", "best-effort", "respect"),
     "leader.namespace": ("file", "environment", "flag"),
     "leader.name": ("file", "environment", "flag"),

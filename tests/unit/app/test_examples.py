@@ -1,0 +1,60 @@
+"""The examples are what their comments say."""
+
+from pathlib import Path
+
+import pytest
+
+from app import checks
+from app.sources.manifests import ManifestSource
+from tests.unit.app.given import client_of, empty_store
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def served(name):
+    """A client of a server of this example, as it stands when all has been read."""
+    store = empty_store()
+    ManifestSource(EXAMPLES / name, store)
+    for _ in store.cluster.divide():
+        pass
+    return client_of(store)
+
+
+@pytest.mark.parametrize("directory", sorted(path.name for path in EXAMPLES.iterdir()))
+def test_check_has_nothing_against(directory):
+    assert [finding.text for finding in checks.manifests(EXAMPLES / directory)] == []
+
+
+@pytest.mark.parametrize(
+    ("pod", "verdict", "message"),
+    [
+        ("team-a/train-3", "refused", "ElasticQuota max exceeded: nvidia.com/gpu"),
+        ("team-b/serve-2", "admissible", ""),
+    ],
+)
+def test_two_teams(pod, verdict, message):
+    explanation = served("two-teams").get(f"/api/v1/pods/{pod}").json()
+    assert explanation["verdict"] == verdict
+    assert message in explanation["message"]
+
+
+@pytest.mark.parametrize(
+    ("pod", "verdict", "message"),
+    [
+        ("shop/search", "admissible", ""),
+        ("shop/report", "refused", "Queue deserved exceeded: cpu"),
+        ("vision/train-2", "admissible", ""),
+        ("speech/transcribe-2", "refused", "Namespace fair share exceeded: cpu"),
+    ],
+)
+def test_fair_share_pods(pod, verdict, message):
+    explanation = served("fair-share").get(f"/api/v1/pods/{pod}").json()
+    assert explanation["verdict"] == verdict
+    assert message in explanation["message"]
+
+
+def test_fair_share_figures():
+    items = served("fair-share").get("/api/v1/queues").json()["items"]
+    assert {item["name"]: item["deserved"]["cpu"] for item in items} == {"web": "4", "research": "12"}
+    entitled = {each["namespace"]: each["entitled"]["cpu"] for item in items for each in item["namespaces"]}
+    assert entitled == {"shop": "4", "vision": "9", "speech": "3"}
