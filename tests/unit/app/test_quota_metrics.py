@@ -12,7 +12,7 @@ from tests.unit.app.given import client_of, empty_store, node, pod, quota, refus
 
 BOUNDED = {
     "verb": {"filter", "prioritize", "preempt", "bind"},
-    "kind": {kind.plural for kind in KINDS},
+    "kind": {kind.label for kind in KINDS},
     "rule": {
         *("elastic-quota-max", "elastic-quota-borrowing", "elastic-quota-invalid", "node-held"),
         *("queue-capability", "queue-deserved", "queue-closed", "namespace-fair-share"),
