@@ -67,11 +67,11 @@ class Following:
         await until(condition, what, within)
 
     async def until_synced(self) -> None:
-        await self.until(lambda: self.store.feeds[self.reflector._kind.plural].synced, "the first list is complete")
+        await self.until(lambda: self.store.feeds[self.reflector._kind.label].synced, "the first list is complete")
 
     async def until_connected(self, watches: int) -> None:
         """Wait until it has asked for so many watches in all, and the last one stands."""
-        feed = self.store.feeds[self.reflector._kind.plural]
+        feed = self.store.feeds[self.reflector._kind.label]
         await self.until(
             lambda: len(self.client.watches) >= watches and feed.connected_at is not None, f"watch number {watches}"
         )

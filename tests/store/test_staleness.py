@@ -45,7 +45,7 @@ def test_nothing_is_decided_without_contact_for_too_long_and_then_by_itself_agai
         assert (answer.status, answer.headers["Content-Type"]) == (503, "application/problem+json")
         assert answer.json["detail"].startswith("stale: ")
     wait_until(
-        lambda: server.get("/readyz").json["detail"].endswith(" " + ", ".join(sorted(kind.plural for kind in KINDS))),
+        lambda: server.get("/readyz").json["detail"].endswith(" " + ", ".join(sorted(kind.label for kind in KINDS))),
         "all are stale",
     )
     assert metric(server, "quotaward_store_synced") == 0
