@@ -52,7 +52,7 @@ class Cluster:
         patience: float = PATIENCE,
     ) -> None:
         self.rules = rules or Rules()
-        self.ledger = Ledger(self._queue_of)
+        self.ledger = Ledger(self.queue_of, self._has_claim)
         self.grants = Grants()
         self.pods: dict[str, Pod] = {}
         self.table = NodeTable()
@@ -504,10 +504,9 @@ class Cluster:
         else:
             self._chances.trust(pod.uid)
 
-    def _queue_of(self, pod: Pod) -> tuple[str, bool]:
-        """Which queue a pod is in, and whether it has a claim there while it waits."""
-        queue = self.queue_of(pod)
-        return queue, bool(queue) and pod.pending and not (pod.terminating or pod.gated) and self._chances.has(pod.uid)
+    def _has_claim(self, pod: Pod) -> bool:
+        """Whether a pod waits, and has a chance."""
+        return pod.pending and not (pod.terminating or pod.gated) and self._chances.has(pod.uid)
 
     def _divide_for(self, pod: Pod) -> None:
         """Sees to it that the pod's queue has a part: a queue that is new has none yet."""

@@ -92,25 +92,34 @@ class Entry:
     claims: bool = False
 
 
-def in_no_queue(_: Pod) -> tuple[str, bool]:
-    """What is known of a pod's queue where there are none."""
-    return "", False
+def in_no_queue(_: Pod) -> str:
+    """The queue of a pod where there are none."""
+    return ""
+
+
+def without_claim(_: Pod) -> bool:
+    """Whether a waiting pod has a claim, where there are no queues."""
+    return False
 
 
 class Ledger:
     """Entries by pod UID, and the sums that follow from them and from the quotas in force.
 
     ``eased`` counts the changes after which some pod might be admitted that was not before. ``queues`` is the part of
-    the ledger that is kept by queue; ``queue_of`` says which queue a pod is in, and whether it has a claim if it waits.
+    the ledger that is kept by queue; ``queue_of`` says which queue a pod is in, ``has_claim`` whether what a waiting
+    one waits for is to be kept for it.
     """
 
-    def __init__(self, queue_of: Callable[[Pod], tuple[str, bool]] = in_no_queue) -> None:
+    def __init__(
+        self, queue_of: Callable[[Pod], str] = in_no_queue, has_claim: Callable[[Pod], bool] = without_claim
+    ) -> None:
         self.eased = 0
         self.accounts: dict[str, Account] = {}
         self.pool = Pool()
         self.entries: dict[str, Entry] = {}
         self.queues = QueueLedger()
-        self._queue_of = queue_of
+        self.queue_of = queue_of
+        self._has_claim = has_claim
 
     def enter(self, kind: Kind, pod: Pod) -> None:
         """Notes how a pod stands, in place of how it stood before; the same twice changes nothing.
@@ -135,8 +144,8 @@ class Ledger:
 
     def entry(self, kind: Kind, pod: Pod) -> Entry:
         """How a pod would stand."""
-        queue, claims = self._queue_of(pod)
-        claims = claims and kind not in TAKING
+        queue = self.queue_of(pod)
+        claims = bool(queue) and kind not in TAKING and self._has_claim(pod)
         return Entry(kind, pod.namespace, pod.request, pod.priority, not pod.preemptible, queue, claims)
 
     def remove(self, uid: str) -> Entry | None:
@@ -169,10 +178,6 @@ class Ledger:
             add(self.pool.in_flight, account.in_flight)
             self.pool.contribute(quota.min)
         self._lend_nominated(account)
-
-    def queue_of(self, pod: Pod) -> str:
-        """The name of the queue whose rules apply to a pod; empty if none do."""
-        return self._queue_of(pod)[0]
 
     def quotas(self) -> Iterator[tuple[str, ElasticQuota, Account]]:
         """Namespace, quota and account of every elastic quota in force, by namespace."""

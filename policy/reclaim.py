@@ -7,7 +7,7 @@ priority, quotas that are in the way on free nodes, victims on several nodes.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from policy import disruption, victims
+from policy import disruption, fit, victims
 from policy.cluster import Cluster
 from policy.constraints import Constraints
 from policy.pod import Pod, turn
@@ -95,6 +95,11 @@ def _plan_after(cluster: Cluster, pod: Pod, planned: Iterable[Reservation]) -> P
         for reservation in assumed:
             cluster.delete_reservation(reservation.name)
         cluster.ledger.eased = eased  # only looked at
+
+
+def has_room(cluster: Cluster, pod: Pod) -> bool:
+    """Whether a waiting pod could run now without anybody going for it."""
+    return cluster.check(pod) is None and bool(fit.fits(cluster.table, pod).any())
 
 
 def still_planned(cluster: Cluster, reservation: Reservation, staying: Iterable[Pod]) -> bool:

@@ -157,6 +157,7 @@ class _Trial:
         self._gone = set(going)
         self._borrowed_before: dict[tuple[str, str], float] = {}
         self._givers: frozenset[str] | None = None
+        self._others: dict[str, list[Pod]] = {}
         self._beyond_cure = False
         self._in_turn: dict[tuple[frozenset[str], _Order | None], list[Pod]] = {}
 
@@ -181,8 +182,9 @@ class _Trial:
         names, givers = self._table.names, self._may_give()
         shortage = self._shortage()
         for row in sorted(np.flatnonzero(suitable), key=lambda row: (shortage[row], names[row])):
-            pods = self._table.pods_on(names[row]).values()
-            going = {pod.uid for pod in pods if pod.namespace in givers and (self._is_other(pod) or self._is_peer(pod))}
+            pods = [pod for pod in self._table.pods_on(names[row]).values() if pod.namespace in givers]
+            others = self._others[names[row]] = [pod for pod in pods if self._is_other(pod)]
+            going = {pod.uid for pod in others} | {pod.uid for pod in pods if self._is_peer(pod)}
             if going and self._could_be(names[row], self._going | going):
                 yield names[row]
 
@@ -247,7 +249,9 @@ class _Trial:
         wanted = frozenset() if self._fits(node) else self._lacking(node) & self._entitled
         if not wanted:
             return None
-        others = [pod for pod in self._table.pods_on(node).values() if self._is_other(pod)]
+        others = self._others.get(node)
+        if others is None:
+            others = [pod for pod in self._table.pods_on(node).values() if self._is_other(pod)]
         last = max((pod for pod in others if self._may_take(pod, wanted)), key=self._worth, default=None)
         if last is None or disruption.violating([last], self._cluster.budgets.values()):
             return None

@@ -30,6 +30,8 @@ AGAIN = (0.5, 5.0)
 """Seconds until the same question is asked again after nobody could be evicted: at first, and at most (doubling)."""
 BLOCKED_AGAIN = 2.0
 """Seconds between attempts at a pod that a disruption budget protects."""
+SOON = 1.0
+"""Seconds that a pod is given to be bound by itself, before anything more is written for it."""
 LINGERING = 10
 """How many times ``reclaim.bindTimeout`` victims may take to go until another plan is looked for."""
 GIVE_UP_TWICE = 2
@@ -45,6 +47,7 @@ class Progress:
     failing_since: float | None = None
     next_attempt: float = 0.0
     nominated: bool = False
+    noted: bool = False
 
 
 @dataclass(slots=True)
@@ -149,7 +152,7 @@ class Reclaim:
 
     async def _start(self, plan: Plan, reservation: Reservation) -> None:
         """Records a plan, and evicts for it. Where it cannot be recorded, or another is, nobody is evicted."""
-        cluster = self._store.cluster
+        cluster, relevant = self._store.cluster, self._store.cluster.relevant
         try:
             await self._actuator.reserve(reservation)
         except ActionFailed as failure:
@@ -161,7 +164,11 @@ class Reclaim:
             return
         names = ", ".join(_text(victim) for victim in reservation.victims)
         log.info("reclaim", pod=_text(reservation.pod), node=reservation.node, victims=names)
-        await self._follow(reservation)
+        staying = self._staying(reservation)
+        if cluster.relevant == relevant and self._is_as_planned(reservation, staying):
+            await self._evict(reservation, self._progress_of(reservation), staying)
+        else:
+            await self._follow(reservation)
         message = f"to make room on node {plan.node} these go: {names}"
         await self._actuator.report(Event(about_pod(plan.pod), "ReclaimStarted", message))
 
@@ -172,11 +179,8 @@ class Reclaim:
         if pod is None or not cluster.is_in_force(reservation):
             await self._end(reservation, "bound" if pod is not None and pod.assigned else "gone")
             return
-        progress = self._progress.get(reservation.name)
-        if progress is None:
-            progress = self._progress[reservation.name] = self._progress_of(reservation)
+        progress, staying = self._progress_of(reservation), self._staying(reservation)
         there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
-        staying = [victim for victim in there if not victim.terminating and not victim.finished]
         if staying and now >= progress.next_attempt:
             if not reclaim.still_planned(cluster, reservation, staying):
                 await self._end(reservation, "not-needed")
@@ -188,6 +192,21 @@ class Reclaim:
             await self._give_up(reservation, "node-lost")
         elif now - progress.started_at > self._settings.bind_timeout * LINGERING:
             await self._give_up(reservation, "lingering")
+
+    def _staying(self, reservation: Reservation) -> list[Pod]:
+        """The victims that have not been evicted yet."""
+        pods = self._store.cluster.pods
+        there = [pods[victim.uid] for victim in reservation.victims if victim.uid in pods]
+        return [victim for victim in there if not victim.terminating and not victim.finished]
+
+    def _is_as_planned(self, reservation: Reservation, staying: list[Pod]) -> bool:
+        """Whether what was planned a moment ago needs no second look: all are there, and no room is without it."""
+        cluster = self._store.cluster
+        return (
+            len(staying) == len(reservation.victims)
+            and cluster.is_in_force(reservation)
+            and not reclaim.has_room(cluster, cluster.pods[reservation.pod.uid])
+        )
 
     async def _evict(self, reservation: Reservation, progress: Progress, staying: list[Pod]) -> None:
         """Asks for the eviction of those who have not been evicted yet; says of whom it was done."""
@@ -236,7 +255,10 @@ class Reclaim:
         now = self._store.clock()
         if progress.freed_at is None:
             progress.freed_at = now
-            await self._note(replace(reservation, freed_at=self._epoch()))
+        if now - progress.freed_at < SOON:  # most are bound without any more ado
+            return
+        if not progress.noted and not reservation.freed_at:
+            progress.noted = await self._note(replace(reservation, freed_at=self._epoch() - (now - progress.freed_at)))
         if not progress.nominated and pod.nominated_node != reservation.node:
             progress.nominated = True  # once: written again and again it would wake the pod each time
             try:
@@ -275,12 +297,15 @@ class Reclaim:
             self._store.cluster.delete_reservation(reservation.name)
 
     def _progress_of(self, reservation: Reservation) -> Progress:
-        """How far a reservation had come when this replica began to look after it."""
-        return Progress(
-            self._on_clock(reservation.since) if reservation.since else self._store.clock(),
-            self._on_clock(reservation.freed_at) if reservation.freed_at else None,
-            self._on_clock(reservation.blocked_since) if reservation.blocked_since else None,
-        )
+        """How far a reservation has come; at first, how far it had when this replica began to look after it."""
+        progress = self._progress.get(reservation.name)
+        if progress is None:
+            progress = self._progress[reservation.name] = Progress(
+                self._on_clock(reservation.since) if reservation.since else self._store.clock(),
+                self._on_clock(reservation.freed_at) if reservation.freed_at else None,
+                self._on_clock(reservation.blocked_since) if reservation.blocked_since else None,
+            )
+        return progress
 
     def _on_clock(self, at: float) -> float:
         """A time since the epoch on the store's clock; never later than now."""
