@@ -20,6 +20,7 @@ TABLES = {  # queue: its weight, and by namespace: weight, pods that are created
 }
 
 
+@pytest.mark.timeout(1800 if LONG else 300)
 @pytest.mark.parametrize("table", TABLES)
 def test_the_pods_bound_are_those_of_the_seeds_tables_whatever_the_order_of_their_creation(
     cluster, quotaward, scheduler, watch, table

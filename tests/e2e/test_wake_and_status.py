@@ -61,6 +61,7 @@ def test_one_free_place_does_not_wake_everybody_who_waits_for_it(cluster, quotaw
         assert _wake_ups(quotaward) or freed_by == "a deleted pod"
 
 
+@pytest.mark.timeout(1800 if LONG else 300)
 def test_status_tells_what_is_used_after_any_events_and_after_a_crash(cluster):
     chance = random.Random(7)
     cluster.nodes(2, cpu=200)
