@@ -2,9 +2,9 @@
 
 import sys
 
-from tests.bench import clients
+from tests.bench import clients, protocol
 
-BENCHMARKS = {"clients": clients.main}
+BENCHMARKS = {"clients": clients.main, "protocol": protocol.main}
 
 
 def main(names: list[str]) -> int:

