@@ -70,7 +70,7 @@ def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budg
         if trial.node_where_room_is_coming() and trial.admitted():
             return []
         for node in nodes:
-            found = trial.search(node, elsewhere=False)
+            found = trial.search(node, elsewhere=False) if trial.is_promising(node) else None
             if found is not None and found.plan.victims and not (respect_budgets and found.plan.violations):
                 plans.append(found.plan)
     return plans
@@ -179,14 +179,19 @@ class _Trial:
 
     def promising_nodes(self, suitable: Mask) -> Iterator[str]:
         """Nodes that would have room if all went who might, the least short of it first."""
-        names, givers = self._table.names, self._may_give()
+        names = self._table.names
         shortage = self._shortage()
         for row in sorted(np.flatnonzero(suitable), key=lambda row: (shortage[row], names[row])):
-            pods = [pod for pod in self._table.pods_on(names[row]).values() if pod.namespace in givers]
-            others = self._others[names[row]] = [pod for pod in pods if self._is_other(pod)]
-            going = {pod.uid for pod in others} | {pod.uid for pod in pods if self._is_peer(pod)}
-            if going and self._could_be(names[row], self._going | going):
+            if self.is_promising(names[row]):
                 yield names[row]
+
+    def is_promising(self, node: str) -> bool:
+        """Whether there would be room on a node if all went who might. To be asked while nobody has been taken."""
+        givers = self._may_give()
+        pods = [pod for pod in self._table.pods_on(node).values() if pod.namespace in givers]
+        others = self._others[node] = [pod for pod in pods if self._is_other(pod)]
+        going = {pod.uid for pod in others} | {pod.uid for pod in pods if self._is_peer(pod)}
+        return bool(going) and self._could_be(node, self._going | going)
 
     def _could_be(self, node: str, gone: frozenset[str]) -> bool:
         """Whether the pod may fit a node without some of these pods; those that it wants to be near to may stay."""

@@ -44,7 +44,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         directory = Path(name)
         large, small = directory / "large", directory / "small"
-        world.write(large, NODES // SCALE, PODS // SCALE, max(4, QUOTAS // SCALE), max(2, QUEUES // SCALE))
+        sizes = NODES // SCALE, PODS // SCALE, max(4, QUOTAS // SCALE), max(2, QUEUES // SCALE)
+        world.write(large, *sizes, waiting=[_preemptor(number) for number in range(EACH)])
         world.write(small, 50, 500, 10, 2)
         flags = ("--controllers", "none")
         ours = stack.enter_context(
@@ -78,6 +79,10 @@ def _filter(candidates: int, cpu: str = "1") -> Callable[[int], dict[str, Any]]:
     }
 
 
+def _preemptor(number: int) -> dict[str, Any]:
+    return world.pod(2 * 10**6 + number, number % 2 * 2, cpu="35", priority=1000)  # of an owner in no queue
+
+
 def _preempt(number: int) -> dict[str, Any]:
     victims = {
         f"node-{node}": {
@@ -88,8 +93,7 @@ def _preempt(number: int) -> dict[str, Any]:
         }
         for node in range(world.CROWDED)
     }
-    pod = world.pod(2 * 10**6 + number, number % world.OWNERS, cpu="35", priority=1000)
-    return {"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": victims}
+    return {"Pod": _preemptor(number), "NodeNameToVictims": None, "NodeNameToMetaVictims": victims}
 
 
 def _row(what: str, verb: str, arguments: Callable[[int], dict[str, Any]], ours: int, theirs: int, bar: str) -> Row:

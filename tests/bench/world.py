@@ -1,6 +1,7 @@
 """A large cluster as a folder of manifests: nodes full of pods, under quotas and in queues."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,18 @@ OWNERS = 4
 """Namespaces that are guaranteed more than they use; all others borrow."""
 
 
-def write(directory: Path, nodes: int, pods: int, quotas: int, queues: int) -> None:
-    """One List in JSON: pods stand evenly on nodes and in namespaces, each namespace has a quota and a queue."""
+def write(directory: Path, nodes: int, pods: int, quotas: int, queues: int, waiting: Iterable[Object] = ()) -> None:
+    """One List in JSON.
+
+    Pods stand evenly on nodes and in namespaces; each namespace has a quota, and half of them a queue.
+    """
     items = [node(number) for number in range(nodes)]
     items += [_queue(number) for number in range(queues)]
     for number in range(quotas):
         items += [_namespace(number, queues), _quota(number)]
     items += [pod(number, number % quotas, node=f"node-{number % nodes}") for number in range(pods)]
     items += [pod(pods + number, number % quotas, node=f"node-{number % CROWDED}") for number in range(20 * CROWDED)]
+    items += waiting
     directory.mkdir(parents=True)
     (directory / "world.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
@@ -59,7 +64,8 @@ def _queue(number: int) -> Object:
 
 
 def _namespace(number: int, queues: int) -> Object:
-    annotations = {"scheduling.volcano.sh/queue-name": f"queue-{number % queues}"}
+    in_queue = number % 2  # what a queue deserves would protect those whom preemption is to find
+    annotations = {"scheduling.volcano.sh/queue-name": f"queue-{number % queues}"} if in_queue else {}
     return _object("v1", "Namespace", {"name": f"team-{number}", "annotations": annotations})
 
 
