@@ -84,10 +84,12 @@ async def serve(settings: Settings) -> None:
             strict_borrowing=settings.elastic_quota.strict_borrowing,
             fair_share_preemption=settings.fair_share.preemption,
             quota_manager=settings.quota_manager.enabled,
+            gangs=settings.gangs.enabled,
         ),
         grant_lifetime=settings.grants.lifetime,
         settle_time=settle,
         patience=settings.claims.patience,
+        hold_time=settings.gangs.hold_time,
     )
     store = Store(cluster, max_staleness=settings.store.max_staleness, settle_time=settle)
     async with AsyncExitStack() as stack:

@@ -27,6 +27,7 @@ from pydantic_settings import (
 
 from policy.chances import PATIENCE
 from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
+from policy.gangs import HOLD_TIME
 
 OTHER_VARIABLES = frozenset({"QUOTAWARD_SERVER"})
 """Environment variables of ours that are no settings of the server."""
@@ -109,6 +110,15 @@ class FairShareSettings(Section):
     )
 
 
+class GangSettings(Section):
+    """Whether the members of a pod group start together."""
+
+    enabled: bool = Field(default=True, description="refuse members of a pod group until its minimum can be placed")
+    hold_time: float = Field(
+        default=HOLD_TIME, gt=0, description="seconds that room is held for the members of a group that is starting"
+    )
+
+
 class QuotaManagerSettings(Section):
     """Whether resource quotas hold the namespaces of a queue to their part."""
 
@@ -172,6 +182,7 @@ class Settings(BaseSettings):
     extender: ExtenderSettings = ExtenderSettings()
     claims: ClaimSettings = ClaimSettings()
     fair_share: FairShareSettings = FairShareSettings()
+    gangs: GangSettings = GangSettings()
     reclaim: ReclaimSettings = ReclaimSettings()
     quota_manager: QuotaManagerSettings = QuotaManagerSettings()
     preemption: PreemptionSettings = PreemptionSettings()

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from policy import elastic_quota, fair_share, queues
+from policy import elastic_quota, fair_share, gangs, queues
 from policy.ledger import Ledger
 from policy.pod import Pod
 from policy.verdict import Refusal, Remedy
 
-TEXTS = {**elastic_quota.TEXTS, **queues.TEXTS, fair_share.FAIR_SHARE: fair_share.TEXT}
+TEXTS = {**elastic_quota.TEXTS, **queues.TEXTS, fair_share.FAIR_SHARE: fair_share.TEXT, gangs.MINIMUM: gangs.TEXT}
 """By rule, what kube-scheduler gets to write of it."""
 
 
@@ -17,12 +17,14 @@ class Rules:
 
     ``fair_share_preemption``: a namespace that has less than its share of a queue may take from one that has more.
     ``quota_manager``: resource quotas keep pods from being created beyond what queues deserve, so that what a queue
-    would ask for is not seen, and is taken to be all there is.
+    would ask for is not seen, and is taken to be all there is. ``gangs``: members of a pod group wait until it
+    can start.
     """
 
     strict_borrowing: bool = False
     fair_share_preemption: bool = False
     quota_manager: bool = False
+    gangs: bool = True
 
 
 def refusal(ledger: Ledger, pod: Pod, rules: Rules, *, with_in_flight: bool = False) -> Refusal | None:

@@ -3,7 +3,7 @@
 Kept room is why that matters: kube-scheduler knows where it has placed a pod, but not that what is left there is kept.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from policy import fit
 from policy.grants import Grants
@@ -16,13 +16,17 @@ Alike = tuple[Pod, int]
 
 
 def others(grants: Grants, table: NodeTable, pod: Pod) -> list[Alike]:
-    """The granted pods but for this one. Pods that are expected on a node stand alone, others with their like."""
+    """The granted pods but for this one."""
+    return alike((other for other in grants.pods() if other.uid != pod.uid), table)
+
+
+def alike(pods: Iterable[Pod], table: NodeTable) -> list[Alike]:
+    """Pods that are expected on a node stand alone, others with their like."""
     groups: dict[Hashable, list[Pod]] = {}
-    for other in grants.pods():
-        if other.uid != pod.uid:
-            # Equal requests and constraints are one object (app.store.objects), which is quicker to compare.
-            kind = other.uid if table.placed(other.uid) else (id(other.request), id(other.constraints))
-            groups.setdefault(kind, []).append(other)
+    for other in pods:
+        # Equal requests and constraints are one object (app.store.objects), which is quicker to compare.
+        kind = other.uid if table.placed(other.uid) else (id(other.request), id(other.constraints))
+        groups.setdefault(kind, []).append(other)
     return [(group[0], len(group)) for group in groups.values()]
 
 

@@ -4,15 +4,16 @@ Every method is synchronous and leaves everything consistent, so that whoever ow
 seconds on a clock of the caller's that never goes back.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from policy import admission, arriving, division, elastic_quota, fit
+from policy import admission, arriving, division, elastic_quota, fit, gangs
 from policy.admission import Rules
 from policy.chances import PATIENCE, Chances
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota
-from policy.gangs import Group
+from policy.gang_admission import Gangs
+from policy.gangs import HOLD_TIME, Group, Key
 from policy.grants import Grants
 from policy.ledger import Ledger
 from policy.membership import DEFAULT, Membership, Namespace
@@ -50,6 +51,7 @@ class Cluster:
         grant_lifetime: float = GRANT_LIFETIME,
         settle_time: float = SETTLE_TIME,
         patience: float = PATIENCE,
+        hold_time: float = HOLD_TIME,
     ) -> None:
         self.rules = rules or Rules()
         self.ledger = Ledger(self.queue_of, self._has_claim)
@@ -62,6 +64,7 @@ class Cluster:
         self.quotas: dict[str, dict[str, ElasticQuota]] = {}
         self.queues: dict[str, Queue] = {}
         self.membership = Membership()
+        self.gangs = Gangs(self, hold_time)
         self.limits: dict[str, Limit] = {}
         self.refused: dict[str, Pod] = {}
         self.unschedulable_since: dict[str, float] = {}
@@ -99,6 +102,8 @@ class Cluster:
             self._leave_group(before)
         if pod.group:
             self._members.setdefault((pod.namespace, pod.group), set()).add(pod.uid)
+            if before is None or _differs(pod, before):
+                self.gangs.changed((pod.namespace, pod.group))
         if pod.pending:
             self._upsert_pending(pod, before)
         elif pod.finished:
@@ -223,15 +228,18 @@ class Cluster:
 
     def upsert_group(self, group: Group) -> None:
         """Adds or changes a pod group."""
-        key = group.namespace, group.name
+        key = group.key
         before = self.membership.groups.get(key)
         self.membership.groups[key] = group
+        if before != group:
+            self.gangs.changed(key)
         if before is None or before.queue != group.queue:
             self._assign_again(self._members.get(key, ()))
 
     def delete_group(self, namespace: str, name: str) -> None:
         """Removes a pod group; one that is not known is no error."""
         if self.membership.groups.pop((namespace, name), None) is not None:
+            self.gangs.changed((namespace, name))
             self._assign_again(self._members.get((namespace, name), ()))
 
     def upsert_weight(self, namespace: str, name: str, weight: int | None) -> None:
@@ -269,6 +277,7 @@ class Cluster:
 
     def tick(self, now: float) -> None:
         """Lets time pass: ends grants whose time is over. Not to be called while the picture of pods may be stale."""
+        self.gangs.tick(now)
         for uid in self.grants.expire(now):
             self.restore_pending(uid)
         if self._in_flight and now >= self._settled_at:
@@ -343,7 +352,16 @@ class Cluster:
             taken = arriving.at_most_on(self.table, node, coming, pod)
             if taken and fit.lacking_on(self.table, pod, node, going, taken):
                 held.add(node)
-        return held
+        return held | self.gangs.nodes_held_from(pod)
+
+    def members(self, group: Key) -> list[Pod]:
+        """The pods of a group that are there."""
+        return [self.pods[uid] for uid in self._members.get(group, ())]
+
+    def on_their_way(self) -> Iterator[Pod]:
+        """Pods that are admitted, or may have been by an earlier process, and are not seen on a node yet."""
+        yield from self.grants.pods()
+        yield from (self.pods[uid] for uid in self._in_flight)
 
     @property
     def relevant(self) -> int:
@@ -362,10 +380,11 @@ class Cluster:
 
     # What is decided
 
-    def admit(self, pod: Pod, now: float) -> Refusal | None:
+    def admit(self, pod: Pod, now: float, offered: Collection[str] | None = None) -> Refusal | None:
         """Whether a pod that the scheduler wants to place may run: None, and it holds a grant, or what refuses it.
 
-        Asked again it gets the same answer, as its own grant does not count against it. Raises Unsettled.
+        Asked again it gets the same answer, as its own grant does not count against it. ``offered``: the nodes that the
+        scheduler lets choose from, for a member of a gang; None: any. Raises Unsettled.
         """
         known = self.pods.get(pod.uid)
         if known is not None and known.assigned:
@@ -384,8 +403,14 @@ class Cluster:
         if before is not None:
             self.ledger.put_back(pod.uid, before)
         if in_worst_case is None:
-            self.grant(pod, now)
-            return None
+            in_worst_case = self.gangs.refusal(pod, offered, now)
+            if in_worst_case is None:
+                self.gangs.let_through(pod.uid)
+                self.grant(pod, now)
+                return None
+            if pod.uid in self.gangs.holds:
+                return in_worst_case  # none of the nodes will do now; it has its time to find another
+            refused = None if self.unsettled else in_worst_case
         self.grants.release(pod.uid)
         self.restore_pending(pod.uid)
         if refused is None:
@@ -395,6 +420,12 @@ class Cluster:
     def grant(self, pod: Pod, now: float) -> None:
         """Counts a pod as admitted, whatever the rules say of it."""
         self.grants.give(pod, now, self._grant_lifetime)
+        self.ledger.enter("granted", pod)
+
+    def keep(self, pod: Pod, now: float, deadline: float) -> None:
+        """Counts a pod as admitted that has not asked, until it does or the time is over."""
+        self._in_flight.discard(pod.uid)
+        self.grants.keep(pod, now, deadline)
         self.ledger.enter("granted", pod)
 
     def withdraw(self, uid: str) -> None:
@@ -437,6 +468,9 @@ class Cluster:
         finally:
             if before is not None:
                 self.ledger.put_back(pod.uid, before)
+        numbers |= self.gangs.numbers(pod)
+        if not self.gangs.could_start(pod):
+            return Verdict("refused", gangs.MINIMUM, gangs.TEXT, numbers, self.gangs.remedies(pod))
         if pod.uid in self.grants:
             message = "admitted; waiting for the scheduler to bind it"
         elif pod.unschedulable is not None and pod.uid not in self.refused:
@@ -449,7 +483,8 @@ class Cluster:
 
     def _upsert_pending(self, pod: Pod, before: Pod | None) -> None:
         if pod.uid in self.grants:
-            if self.grants.came_to_nothing(pod) and not _not_let_through(pod):
+            in_vain = self.grants.came_to_nothing(pod) and not self.gangs.is_awaited(pod.uid)
+            if in_vain and not _not_let_through(pod):
                 self.grants.release(pod.uid)
                 self.restore_pending(pod.uid)
             elif self.grants.is_older(pod):
@@ -469,6 +504,9 @@ class Cluster:
             self._somebody_else_granted = True  # elsewhere another scheduler may be at work, and no rule is concerned
         if pod.uid in self._held:
             self.ledger.eased += 1  # what was kept for it is free, if it went elsewhere
+        if pod.uid in self.grants:
+            self.gangs.has_landed()
+        self.gangs.holds.take_back(pod.uid)
         self.grants.forget(pod.uid)
         self.ledger.enter("assigned", pod)
 
@@ -476,6 +514,8 @@ class Cluster:
         """The pod holds nothing any more; if it has a nominated node, it waits for that."""
         self._in_flight.discard(uid)
         pod = self.pods.get(uid)
+        if self.gangs.holds.take_back(uid) and pod is not None:
+            self._place(pod)
         if pod is None:
             self._leave(uid)
         elif pod.pending and uid in self._held and not pod.terminating:
@@ -562,11 +602,12 @@ class Cluster:
         members.discard(pod.uid)
         if not members:
             self._members.pop((pod.namespace, pod.group), None)
+            self.gangs.forget((pod.namespace, pod.group))
 
     def _place(self, pod: Pod) -> None:
         """Shows in the table where the pod stands or is expected."""
         held = self._held.get(pod.uid)
-        expected = held.node if held else pod.nominated_node
+        expected = self.gangs.node_for(pod.uid) or (held.node if held else pod.nominated_node)
         if pod.assigned or (pod.pending and expected and not pod.terminating):
             self.table.add(pod, expected)
         else:
@@ -583,6 +624,9 @@ class Cluster:
     def _leave(self, uid: str) -> None:
         """The pod holds nothing any more and will not come back."""
         self._in_flight.discard(uid)
+        self.gangs.holds.take_back(uid)
+        if uid not in self.pods:
+            self.table.remove(uid)
         self.grants.forget(uid)
         self.ledger.remove(uid)
 
@@ -598,6 +642,11 @@ def _refused_by_us(pod: Pod) -> bool:
         return False
     message = pod.unschedulable.message
     return admission.refused_by(message) is not None or HELD_TEXT in message
+
+
+def _differs(pod: Pod, before: Pod) -> bool:
+    """Whether more has changed of a pod than what the scheduler says of it."""
+    return replace(before, unschedulable=pod.unschedulable, version=pod.version) != pod
 
 
 def _says_something_new(pod: Pod, before: Pod | None) -> bool:

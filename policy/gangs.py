@@ -1,9 +1,24 @@
-"""Pod groups: pods that are of use together only, from a minimum on.
+"""Pod groups: pods that are of use together only, from a minimum on; and the room held for those that are starting.
 
-Seed: reserve action (Job Ready, Job Condition Ready).
+Seed: reserve action (Job Ready, Job Condition Ready). The scheduler asks about one member after the other, so what was
+found for all of them together is held for a while: each member is granted, for its node, before it asks.
 """
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+
+from policy.verdict import Refusal
+
+MINIMUM = "gang-minimum"
+TEXT = "Gang minimum cannot be placed yet"
+REFUSAL = Refusal(MINIMUM, TEXT)
+HOLD_TIME = 30.0
+BACKOFF = 5.0
+"""Seconds for which others go first after a gang was not complete in time; doubled by each further time."""
+MOST_DOUBLED = 6
+
+Key = tuple[str, str]
+"""Namespace and name of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +35,68 @@ class Group:
     queue: str = ""
     created: float = 0.0
     native: bool = False
+
+    @property
+    def key(self) -> Key:
+        """What tells it from all others."""
+        return self.namespace, self.name
+
+
+@dataclass(slots=True)
+class Hold:
+    """Room for one member; ``node`` is empty where it may go anywhere. ``asked``: the member was let through to it."""
+
+    key: Key
+    node: str
+    asked: bool = False
+
+
+class Holds:
+    """What is held, by member and by group, and until when."""
+
+    def __init__(self) -> None:
+        self._of_member: dict[str, Hold] = {}
+        self._members: dict[Key, set[str]] = {}
+        self._deadlines: dict[Key, float] = {}
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._of_member
+
+    def __len__(self) -> int:
+        return len(self._of_member)
+
+    def get(self, uid: str) -> Hold | None:
+        """What is held for a member."""
+        return self._of_member.get(uid)
+
+    def members(self, key: Key) -> Collection[str]:
+        """UIDs of the members of a group that something is held for."""
+        return self._members.get(key, ())
+
+    def nodes(self) -> set[str]:
+        """Names of the nodes that room is held on."""
+        return {hold.node for hold in self._of_member.values() if hold.node}
+
+    def give(self, uid: str, hold: Hold, deadline: float) -> None:
+        """Holds something for a member; what is held for its group is so until ``deadline``."""
+        self._of_member[uid] = hold
+        self._members.setdefault(hold.key, set()).add(uid)
+        self._deadlines[hold.key] = deadline
+
+    def take_back(self, uid: str) -> bool:
+        """Holds nothing for a member any more; whether there was something."""
+        hold = self._of_member.pop(uid, None)
+        if hold is None:
+            return False
+        members = self._members[hold.key]
+        members.discard(uid)
+        if not members:
+            del self._members[hold.key]
+        return True
+
+    def overdue(self, now: float) -> Iterator[tuple[Key, list[str]]]:
+        """The groups whose time is over, each once, with the UIDs of those members that have not asked."""
+        for key, deadline in list(self._deadlines.items()):
+            if deadline <= now:
+                del self._deadlines[key]
+                yield key, [uid for uid in self.members(key) if not self._of_member[uid].asked]

@@ -55,6 +55,11 @@ class Grants:
         self._grants[pod.uid] = Grant(pod, now, deadline)
         heappush(self._deadlines, (deadline, pod.uid))
 
+    def keep(self, pod: Pod, now: float, deadline: float) -> None:
+        """Grants a pod that has not asked, until it asks or the time is over; earlier failures do not matter."""
+        self._grants[pod.uid] = Grant(pod, now, deadline)
+        heappush(self._deadlines, (deadline, pod.uid))
+
     def release(self, uid: str) -> None:
         """Takes a grant back, if there is one."""
         self._grants.pop(uid, None)

@@ -56,7 +56,8 @@ class Pod:
     ``request`` is the effective request (amounts; ``pods: 1`` included). ``created`` is in seconds since the epoch.
     ``version`` orders what was seen of one pod: the API server's resourceVersion, 0 where there is none. ``owner`` is
     the kind of its controller (``Node``: a static pod's mirror). ``started`` is when the node took it up, 0 before.
-    ``queue`` and ``group`` are what the pod itself names; ``gated`` by somebody else's scheduling gate.
+    ``queue`` and ``group`` are what the pod itself names; ``gated`` by somebody else's scheduling gate. ``succeeded``:
+    it has finished, and not failed.
     """
 
     uid: str
@@ -80,6 +81,7 @@ class Pod:
     queue: str = ""
     group: str = ""
     gated: bool = False
+    succeeded: bool = False
 
     @property
     def assigned(self) -> bool:

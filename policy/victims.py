@@ -63,7 +63,7 @@ def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budg
     For the scheduler's own preemption, which evicts on one node alone. Nobody, where room is coming already: asked
     twice, nobody goes twice. With ``respect_budgets`` nobody goes whose eviction would violate a disruption budget.
     """
-    if not pod.may_preempt or fit.undecidable(pod) or cluster.is_held_for(pod.uid):
+    if not pod.may_preempt or fit.undecidable(pod) or cluster.is_held_for(pod.uid) or cluster.gangs.is_waiting(pod):
         return []
     plans = []
     with _trial(cluster, pod) as trial:

@@ -1,35 +1,80 @@
 """Which refused pods are worth waking: the scheduler does not notice that a quota was raised."""
 
+from collections import Counter
+from collections.abc import Hashable
+
 from policy import admission
 from policy.cluster import Cluster
+from policy.gangs import Key
 from policy.ledger import Entry
 from policy.pod import Pod, turn
+
+MOST_GANGS = 20
+"""How many gangs are looked at that cannot start; the others the next time."""
 
 
 def to_wake(cluster: Cluster) -> list[Pod]:
     """The refused pods that could run now, all of them together: by priority of queue, then of pod, then by creation.
 
-    At most as many as would fit: each one chosen counts against the next, as if it had been granted.
+    At most as many as would fit: each one chosen counts against the next, as if it had been granted. Of a gang that
+    could start one member is chosen; once it is let through, room is held for the others, and so they are chosen, too.
     """
     ledger = cluster.ledger
+    woken: list[Pod] = []
     chosen: list[tuple[Pod, Entry | None]] = []
-    hopeless: set[tuple[str, str, int, frozenset[tuple[str, int]], bool]] = set()
+    hopeless: set[Hashable] = set()
+    gangs = _Gangs(cluster)
     for pod in sorted(cluster.refused.values(), key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod))):
+        if cluster.gangs.is_awaited(pod.uid):
+            woken.append(pod)
+            continue
         if pod.uid in cluster.grants or pod.terminating or cluster.is_kept_out(pod):
             continue
         shape = (pod.namespace, ledger.queue_of(pod), pod.priority, frozenset(pod.request.items()), pod.preemptible)
         if shape in hopeless:  # one like it was refused, and nothing was released since
             continue
         before = ledger.set_aside(pod.uid)
-        if admission.refusal(ledger, pod, cluster.rules, with_in_flight=cluster.unsettled) is None:
+        admitted = admission.refusal(ledger, pod, cluster.rules, with_in_flight=cluster.unsettled) is None
+        if not admitted:
+            hopeless.add(shape)
+        if admitted and gangs.let(pod):
+            woken.append(pod)
             chosen.append((pod, before))
             ledger.put_back(pod.uid, ledger.entry("granted", pod))
-        else:
-            hopeless.add(shape)
-            if before is not None:
-                ledger.put_back(pod.uid, before)
+        elif before is not None:
+            ledger.put_back(pod.uid, before)
     for pod, before in chosen:
         ledger.set_aside(pod.uid)
         if before is not None:
             ledger.put_back(pod.uid, before)
-    return [pod for pod, _ in chosen]
+    return woken
+
+
+class _Gangs:
+    """Which gangs have been looked at already, of those that cannot start."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._seen: set[Key] = set()
+        self._hopeless: set[Hashable] = set()
+
+    def let(self, pod: Pod) -> bool:
+        """Whether the pod could run as far as its gang is concerned; true for one member of a gang that could start."""
+        gangs = self._cluster.gangs
+        group = gangs.gated(pod)
+        if group is None:
+            return True
+        if group.key in self._seen:
+            return False
+        missing = gangs.missing(pod)
+        if missing <= 1:
+            return True
+        self._seen.add(group.key)
+        alike = Counter((id(member.request), id(member.constraints)) for member in gangs.pending(group))
+        shape = (pod.namespace, self._cluster.queue_of(pod), pod.priority, missing, frozenset(alike.items()))
+        if shape in self._hopeless or len(self._hopeless) >= MOST_GANGS:
+            return False
+        if gangs.could_start(pod):
+            return True
+        self._hopeless.add(shape)
+        return False

@@ -53,7 +53,8 @@ class Extender:
             return "unready", wire.all_pass(args)
         self._ensure_ready()
         try:
-            refused = self.store.cluster.admit(pod, self.store.clock())
+            offered = wire.candidates(args) if self.store.cluster.gangs.gated(pod) else None
+            refused = self.store.cluster.admit(pod, self.store.clock(), offered)
         except Unsettled as unsettled:
             if self.observe:
                 self.store.cluster.grant(pod, self.store.clock())
@@ -102,7 +103,7 @@ class Extender:
         pod = cluster.pods.get(args.PodUID) or cluster.grants.pod(args.PodUID)  # the watch may lag behind the scheduler
         if pod is None or (pod.namespace, pod.name) != (args.PodNamespace, args.PodName):
             return "failed", wire.binding_failed("the pod is not known")
-        refused = self._admit_again(pod)
+        refused = self._admit_again(pod, args.Node)
         if refused:
             return "refused", wire.binding_failed(refused)
         try:
@@ -115,7 +116,11 @@ class Extender:
     def _admitted(self, args: wire.ExtenderArgs, pod: Pod) -> Answer:
         """Every node passes, but for those whose room is kept for somebody else."""
         cluster = self.store.cluster
-        held = cluster.nodes_held_from(pod) if cluster.reservations and not self.observe else None
+        if not self.observe and (node := cluster.gangs.node_for(pod.uid)):
+            others = (name for name in wire.candidates(args) if name != node)
+            return "admitted", wire.some_pass(args, dict.fromkeys(others, reservation.HELD_TEXT))
+        heeds = not self.observe and (cluster.reservations or cluster.gangs.holds)
+        held = cluster.nodes_held_from(pod) if heeds else None
         if not held:
             return "admitted", wire.all_pass(args)
         if held.issuperset(wire.candidates(args)):
@@ -124,12 +129,12 @@ class Extender:
             return "refused", wire.some_pass(args, dict.fromkeys(held, reservation.HELD_TEXT))
         return "admitted", wire.some_pass(args, dict.fromkeys(held, reservation.HELD_TEXT))
 
-    def _admit_again(self, pod: Pod) -> str:
+    def _admit_again(self, pod: Pod, node: str) -> str:
         cluster = self.store.cluster
         if pod.uid in cluster.grants:
             return ""
         try:
-            refused = cluster.admit(pod, self.store.clock())
+            refused = cluster.admit(pod, self.store.clock(), (node,))
         except Unsettled as unsettled:
             return f"not settled after the start: {unsettled}"
         if refused is None:

@@ -391,6 +391,7 @@ def pod_of(obj: PodObject) -> Pod:
         queue=_text(annotations.queue if annotations else None),
         group=_group_of(meta, spec),
         gated=any(gate.name != GATE for gate in spec.scheduling_gates or ()),
+        succeeded=status.phase == "Succeeded",
     )
 
 

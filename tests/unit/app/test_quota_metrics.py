@@ -15,7 +15,7 @@ BOUNDED = {
     "kind": {kind.label for kind in KINDS},
     "rule": {
         *("elastic-quota-max", "elastic-quota-borrowing", "elastic-quota-invalid", "node-held"),
-        *("queue-capability", "queue-deserved", "queue-closed", "namespace-fair-share"),
+        *("queue-capability", "queue-deserved", "queue-closed", "namespace-fair-share", "gang-minimum"),
     },
 }
 

@@ -29,6 +29,8 @@ VALUES = {
     "reclaim.backoff": (1.0, 2.0, 3.0),
     "claims.patience": (1.0, 2.0, 3.0),
     "fair_share.preemption": (True, False, True),
+    "gangs.enabled": (False, True, False),
+    "gangs.hold_time": (1.0, 2.0, 3.0),
     "quota_manager.enabled": (True, False, True),
     "preemption.pdb": ("respect", "best-effort", "respect"),
     "leader.namespace": ("file", "environment", "flag"),

@@ -1,0 +1,304 @@
+"""Which gangs may start: a member is refused until its group could start as a whole, and then room is held for all.
+
+Seed: reserve action; beyond it, as an extender is asked about one pod at a time. A group that was refused is not looked
+at again until something has changed that could help it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from policy import admission, arriving
+from policy.gang_placement import Places, best_of, decidable
+from policy.gangs import BACKOFF, HOLD_TIME, MOST_DOUBLED, REFUSAL, Group, Hold, Holds, Key
+from policy.pod import Pod, turn
+from policy.verdict import Remedy
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from policy.arriving import Alike
+    from policy.cluster import Cluster
+    from policy.ledger import Entry
+    from policy.verdict import Refusal
+
+ROUNDS = 4
+"""How many times members that found no place are replaced by others of the group."""
+
+
+@dataclass(slots=True)
+class Backoff:
+    """How often a group was not complete in time, and until when others go first."""
+
+    failures: int = 0
+    until: float = 0.0
+
+
+class Gangs:
+    """The pod groups of a cluster whose members wait for each other. ``hold_time`` in seconds."""
+
+    def __init__(self, cluster: Cluster, hold_time: float = HOLD_TIME) -> None:
+        self.holds = Holds()
+        self._cluster = cluster
+        self._hold_time = hold_time
+        self._backoff: dict[Key, Backoff] = {}
+        self._refused_at: dict[Key, tuple[int, int]] = {}
+
+    # What is asked
+
+    def gang_of(self, pod: Pod) -> Group | None:
+        """The group that the pod is in, if it takes more than one member to start."""
+        group = self._cluster.membership.groups.get((pod.namespace, pod.group)) if pod.group else None
+        return group if group is not None and group.minimum > 1 else None
+
+    def gated(self, pod: Pod) -> Group | None:
+        """The same, if its members are refused until it can start."""
+        group = self.gang_of(pod) if self._cluster.rules.gangs else None
+        return None if group is None or group.native else group
+
+    def ready(self, group: Group) -> set[str]:
+        """UIDs of the members that are bound (and stay), granted, or have succeeded."""
+        cluster = self._cluster
+        found = set(self.holds.members(group.key))  # one that asked may not have been seen yet
+        for pod in cluster.members(group.key):
+            if pod.succeeded or (pod.assigned and not pod.terminating) or pod.uid in cluster.grants:
+                found.add(pod.uid)
+        return found
+
+    def pending(self, group: Group) -> list[Pod]:
+        """The members that wait and have nothing yet, in their turn; without those that nobody may place."""
+        cluster = self._cluster
+        pods = (pod for pod in cluster.members(group.key) if pod.pending and pod.uid not in cluster.grants)
+        return sorted((pod for pod in pods if not (pod.terminating or pod.gated)), key=turn)
+
+    def missing(self, pod: Pod) -> int:
+        """How many members have to be placed before the pod's group can start, the pod itself included; 0: none."""
+        group = self.gated(pod)
+        if group is None or pod.uid in self.holds:
+            return 0
+        return max(0, group.minimum - len(self.ready(group) - {pod.uid}))
+
+    def is_waiting(self, pod: Pod) -> bool:
+        """Whether the pod can start only together with others of its group, for which nothing is held yet."""
+        return self.missing(pod) > 1
+
+    def node_for(self, uid: str) -> str:
+        """The node that is held for a member; empty where it may go anywhere."""
+        hold = self.holds.get(uid)
+        return hold.node if hold else ""
+
+    def is_awaited(self, uid: str) -> bool:
+        """Whether something is held for a pod that it has not asked for yet."""
+        hold = self.holds.get(uid)
+        return hold is not None and not hold.asked
+
+    def nodes_held_from(self, pod: Pod) -> set[str]:
+        """Nodes where the pod, which nothing is held for, would take room that is held for members of gangs."""
+        if not self.holds or pod.uid in self.holds:
+            return set()
+        cluster = self._cluster
+        own = cluster.table.placed(pod.uid)
+        coming = self._coming(frozenset((pod.uid,)))
+        held = set()
+        for node in self.holds.nodes():
+            site = cluster.table.site(node)
+            if site is None or site.node is None:
+                continue
+            taken = arriving.at_most_on(cluster.table, node, coming, pod) if coming else {}
+            mine = own.pod.request if own is not None and own.site is site else {}
+            for resource, amount in pod.request.items():
+                used = site.used.get(resource, 0) - mine.get(resource, 0) + taken.get(resource, 0)
+                if amount > 0 and site.node.allocatable.get(resource, 0) - used < amount:
+                    held.add(node)
+        return held
+
+    def could_start(self, pod: Pod) -> bool:
+        """Whether the pod's group could start now with this one as the first; changes nothing."""
+        missing = self.missing(pod)
+        group = self.gated(pod)
+        if missing <= 1 or group is None:
+            return True
+        return not self._waits(group) and self._find(pod, group, missing, None) is not None
+
+    def numbers(self, pod: Pod) -> dict[str, dict[str, int]]:
+        """How many members the pod's group needs, has ready, and has waiting; empty without such a group."""
+        group = self.gated(pod)
+        if group is None:
+            return {}
+        figures = {
+            "minimum": group.minimum,
+            "ready": len(self.ready(group)),
+            "pending": len(self.pending(group)),
+        }
+        return {"members": figures}
+
+    def remedies(self, pod: Pod) -> tuple[Remedy, ...]:
+        """What would let a member in whose group cannot start."""
+        group = self.gated(pod)
+        if group is None:
+            return ()
+        target = f"PodGroup {group.namespace}/{group.name.rpartition('/')[2]}"
+        ready, waiting = self.ready(group), [other for other in self.pending(group) if other.uid != pod.uid]
+        missing = group.minimum - len(ready - {pod.uid})
+        lacking = missing - 1 - len(waiting)
+        if lacking > 0:
+            text = f"create {lacking} more members of {target}, or lower its minMember"
+            return (Remedy(text, target, "spec.minMember", str(group.minimum - lacking)),)
+        if group.key in self._backoff and self._backoff[group.key].until:
+            return (Remedy("wait: it was not complete in time, and others go first for a while", target),)
+        if self._admissible(pod, waiting, missing, frozenset()) is None:
+            text = f"its quota or queue has not enough left for {missing} members together: raise it, or wait"
+            return (Remedy(text, target),)
+        text = f"wait until nodes have room for {missing} members together, or add nodes"
+        return (Remedy(text, "Node"),)
+
+    # What is decided
+
+    def refusal(self, pod: Pod, offered: Collection[str] | None, now: float) -> Refusal | None:
+        """Why a pod that the rules admit cannot be placed for the sake of its group, or None.
+
+        ``offered`` are the nodes that the scheduler lets choose from. Where the group can start, room is held for as
+        many members as it takes, this one among them, and the others are granted.
+        """
+        group = self.gated(pod)
+        if group is None:
+            return None
+        if pod.uid in self.holds:
+            return None if self._has_its_place(pod, offered) else REFUSAL
+        missing = self.missing(pod)
+        if missing <= 1:
+            return None
+        found = None if self._waits(group) else self._find(pod, group, missing, offered)
+        if found is None:
+            self._refused_at[group.key] = self._state
+            return REFUSAL
+        self._hold(group, pod, found, now)
+        return None
+
+    def let_through(self, uid: str) -> None:
+        """A member that something is held for has asked, and goes there."""
+        hold = self.holds.get(uid)
+        if hold is not None and not hold.asked:
+            hold.asked = True
+            self._cluster.grants.release(uid)  # what was granted before it asked did not come to nothing
+
+    def tick(self, now: float) -> None:
+        """Lets time pass: what was held and not asked for in time goes back, and others go first."""
+        for key, late in self.holds.overdue(now):
+            if not late:
+                self._backoff.pop(key, None)
+                continue
+            backoff = self._backoff.setdefault(key, Backoff())
+            backoff.until = now + BACKOFF * 2 ** min(backoff.failures, MOST_DOUBLED)
+            backoff.failures += 1
+            for uid in late:
+                self._cluster.withdraw(uid)
+        for key, backoff in list(self._backoff.items()):
+            if key not in self._cluster.membership.groups:
+                del self._backoff[key]
+            elif backoff.until and backoff.until <= now:
+                backoff.until = 0.0
+                self.changed(key)
+
+    def changed(self, key: Key) -> None:
+        """Something has changed about a group or one of its members, so that it may be able to start."""
+        if self._refused_at.pop(key, None) is not None:
+            self._cluster.ledger.eased += 1
+
+    def has_landed(self) -> None:
+        """A granted pod was seen on its node, so that less has to be kept free for pods that may land anywhere."""
+        if self._refused_at:
+            self._cluster.ledger.eased += 1
+
+    def forget(self, key: Key) -> None:
+        """The group has no members any more."""
+        self._refused_at.pop(key, None)
+        self._backoff.pop(key, None)
+
+    # How
+
+    @property
+    def _state(self) -> tuple[int, int]:
+        return self._cluster.ledger.eased, self._cluster.relevant
+
+    def _waits(self, group: Group) -> bool:
+        """Whether it is known that the group cannot start now: it backs off, or nothing has changed."""
+        backoff = self._backoff.get(group.key)
+        return (backoff is not None and backoff.until > 0) or self._refused_at.get(group.key) == self._state
+
+    def _find(
+        self, pod: Pod, group: Group, missing: int, offered: Collection[str] | None
+    ) -> dict[str, tuple[Pod, str]] | None:
+        """So many members, the pod first, that may run together, each with its node; None if there are not enough."""
+        cluster = self._cluster
+        waiting = [other for other in self.pending(group) if other.uid != pod.uid]
+        without: set[str] = set()
+        for _ in range(ROUNDS):
+            chosen = self._admissible(pod, waiting, missing, without)
+            if chosen is None:
+                return None
+            if not decidable(cluster.table, chosen):
+                return {member.uid: (member, "") for member in chosen}
+            places = Places(cluster.table, chosen, offered)
+            unplaced = places.find(self._coming({member.uid for member in chosen}))
+            if unplaced is None:
+                return {member.uid: (member, places.nodes[member.uid]) for member in chosen}
+            if unplaced is chosen[0]:
+                return None
+            without.add(unplaced.uid)
+        return None
+
+    def _admissible(self, pod: Pod, waiting: list[Pod], missing: int, without: Collection[str]) -> list[Pod] | None:
+        """So many members, the pod first, that the rules admit together, each counted for the next."""
+        if len(waiting) + 1 - len(without) < missing:
+            return None
+        cluster, ledger = self._cluster, self._cluster.ledger
+        chosen: list[tuple[Pod, Entry | None]] = []
+        for member in chain((pod,), waiting):
+            if member.uid in without or len(chosen) == missing:
+                continue
+            before = ledger.set_aside(member.uid)
+            if admission.refusal(ledger, member, cluster.rules, with_in_flight=cluster.unsettled) is None:
+                chosen.append((member, before))
+                ledger.put_back(member.uid, ledger.entry("granted", member))
+            elif before is not None:
+                ledger.put_back(member.uid, before)
+            if not chosen:
+                break  # the pod itself
+        for member, before in chosen:
+            ledger.set_aside(member.uid)
+            if before is not None:
+                ledger.put_back(member.uid, before)
+        return [member for member, _ in chosen] if len(chosen) == missing else None
+
+    def _coming(self, but: Collection[str]) -> list[Alike]:
+        """Pods that may land anywhere: admitted ones on their way, and all that may be in flight after a start."""
+        cluster = self._cluster
+        return arriving.alike(
+            (pod for pod in cluster.on_their_way() if pod.uid not in but and pod.uid not in self.holds), cluster.table
+        )
+
+    def _has_its_place(self, pod: Pod, offered: Collection[str] | None) -> bool:
+        """Whether a member can go where room is held for it, or to another node that is offered: then that is held."""
+        hold = self.holds.get(pod.uid)
+        if hold is None or not hold.node or offered is None or hold.node in offered:
+            return True
+        cluster = self._cluster
+        node = best_of(cluster.table, pod, offered)
+        if not node:
+            return False
+        hold.node = node
+        cluster.table.add(pod, node)
+        return True
+
+    def _hold(self, group: Group, asking: Pod, found: dict[str, tuple[Pod, str]], now: float) -> None:
+        cluster, deadline = self._cluster, now + self._hold_time
+        for uid, (member, node) in found.items():
+            self.holds.give(uid, Hold(group.key, node), deadline)
+            if node:
+                cluster.table.add(member, node)
+            if uid != asking.uid:
+                cluster.keep(member, now, deadline)
+        cluster.ledger.eased += 1  # they are to be woken

@@ -1,0 +1,181 @@
+"""Where the members of a gang would go, all together, on nodes with free room now.
+
+Largest first, each on the node that it leaves the least room on. Room that is expected by anybody else is left alone,
+be they ever so unimportant. Members with demands on other pods are placed one by one in the table itself, so that each
+sees those before it.
+"""
+
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policy import fit
+from policy.arriving import Alike
+from policy.node_table import Mask, NodeTable
+from policy.pod import Pod
+from policy.quantity import LARGEST
+from policy.resources import Resources, largest
+from policy.suitability import accepting
+
+MOST_ONE_BY_ONE = 100
+"""How many members with demands on other pods are placed: what is done while the scheduler waits is bounded."""
+
+
+def decidable(table: NodeTable, members: Sequence[Pod]) -> bool:
+    """Whether it can be worked out here, in a short time, where the members would go."""
+    if any(member.constraints.undecidable for member in members):
+        return False
+    return len(members) <= MOST_ONE_BY_ONE or not _depends_on_others(table, members)
+
+
+class Places:
+    """Room for members, taken by one after the other; the table stays as it is.
+
+    ``offered`` are the nodes that the first member may go to, as the scheduler sees it; None: any that fits. What the
+    members themselves are expected to take, by an earlier plan, is theirs.
+    """
+
+    def __init__(self, table: NodeTable, members: Sequence[Pod], offered: Collection[str] | None = None) -> None:
+        self.nodes: dict[str, str] = {}
+        """The node of each member that was placed, by UID."""
+        self._table = table
+        self._members = members
+        self._offered = offered
+        self._one_by_one = _depends_on_others(table, members)
+        self._open: dict[Hashable, Mask] = {}
+        self._last: dict[Hashable, int] = {}
+        self._free = table.free.copy()
+        for member in members:
+            placed = table.placed(member.uid)
+            if placed is not None and placed.site.row >= 0:
+                self._use(placed.site.row, member.request, -1)
+
+    def find(self, coming: Iterable[Alike] = ()) -> Pod | None:
+        """Places all members; the first that has no place, or None.
+
+        With room to spare for pods that may land anywhere: a member whose place one of them takes has to find another.
+        """
+        before: list[tuple[str, Pod | None, str]] = []
+        try:
+            for member in self._in_order():
+                row = self._best(member)
+                if row is None:
+                    return member
+                self.nodes[member.uid] = self._table.names[row]
+                self._use(row, member.request, 1)
+                if self._one_by_one:
+                    placed = self._table.placed(member.uid)
+                    before.append((member.uid, placed.pod if placed else None, placed.site.name if placed else ""))
+                    self._table.add(replace(member, node=self._table.names[row]))
+        finally:
+            for uid, pod, node in before:
+                self._table.remove(uid) if pod is None else self._table.add(pod, node)
+        return None if self._has_spare(coming) else self._members[0]
+
+    def _in_order(self) -> list[Pod]:
+        """The largest first, and of the same size those with the fewest nodes to choose from."""
+        there = np.maximum(self._table.allocatable.sum(axis=0, dtype=np.float64), 1.0)
+        columns = self._table.columns
+
+        def size(member: Pod) -> float:
+            shares = (amount / there[columns[r]] for r, amount in member.request.items() if r in columns)
+            return sum(float(share) for share in shares)
+
+        return sorted(self._members, key=lambda member: (-size(member), int(self._allowed(member).sum())))
+
+    def _best(self, member: Pod) -> int | None:
+        """The row of the node that has room for the member, and has the least left after it."""
+        kind, last = self._kind(member), self._last.get(self._kind(member))
+        if last is not None and not self._one_by_one and self._has_room(last, member.request):
+            return last  # by the one before it this node was brought nearer to being full than any other
+        mask = self._allowed(member) & _at_least(self._table, self._free, member.request)
+        if self._one_by_one:
+            mask &= fit.fits(self._table, member)
+        rows = np.flatnonzero(mask)
+        if not len(rows):
+            return None
+        left = np.zeros(len(rows))
+        for resource, amount in member.request.items():
+            if amount > 0:
+                column = self._table.columns[resource]
+                left += self._free[rows, column] / self._table.allocatable[rows, column]
+        best = self._last[kind] = int(rows[np.argmin(left)])
+        return best
+
+    def _kind(self, member: Pod) -> Hashable:
+        """What is the same for members that may go to the same nodes, and need the same there.
+
+        Equal requests and constraints are one object (app.store.objects), which is quicker to compare.
+        """
+        chosen_for = member is self._members[0] and self._offered is not None
+        return id(member.constraints), id(member.request), member.priority, chosen_for
+
+    def _has_room(self, row: int, request: Resources) -> bool:
+        columns = self._table.columns
+        return all(self._free[row, columns[resource]] >= amount for resource, amount in request.items() if amount > 0)
+
+    def _allowed(self, member: Pod) -> Mask:
+        """Where the member may go, be there room or not; the same for all that are alike."""
+        known = self._open.get(self._kind(member))
+        if known is None:
+            known = accepting(self._table, member.constraints)
+            if member is self._members[0] and self._offered is not None:
+                known = known & _rows(self._table, self._offered)
+            self._open[self._kind(member)] = known
+        return known
+
+    def _use(self, row: int, request: Resources, times: int) -> None:
+        for resource, amount in request.items():
+            column = self._table.columns.get(resource)
+            if amount and column is not None:
+                self._free[row, column] -= times * min(amount, LARGEST)
+
+    def _has_spare(self, coming: Iterable[Alike]) -> bool:
+        """Whether there are as many further places for the largest member as pods that are coming may take."""
+        shape = largest(*(member.request for member in self._members))
+        taken = sum(number * _places_taken(pod.request, shape) for pod, number in coming)
+        if not taken:
+            return True
+        places = np.full(len(self._table.names), LARGEST)
+        for resource, amount in shape.items():
+            column = self._table.columns.get(resource)
+            if amount > 0:
+                places = np.minimum(places, self._free[:, column] // amount) if column is not None else 0 * places
+        mask = self._allowed(self._members[-1])
+        return bool(np.minimum(np.clip(places[mask], 0, None), taken).sum() >= taken)
+
+
+def best_of(table: NodeTable, pod: Pod, offered: Collection[str]) -> str:
+    """Of the nodes offered for a pod, one where it takes no room that others expect; empty if there is none."""
+    found = Places(table, [pod], offered)
+    return found.nodes[pod.uid] if found.find() is None else ""
+
+
+def _depends_on_others(table: NodeTable, members: Sequence[Pod]) -> bool:
+    """Whether where one member may go depends on where other pods are."""
+    constraints = [member.constraints for member in members]
+    if any(each.host_ports or each.affinity or each.anti_affinity or each.spread for each in constraints):
+        return True
+    return any(True for namespace in {member.namespace for member in members} for _ in table.kept_away_by(namespace))
+
+
+def _at_least(table: NodeTable, free: NDArray[np.int64], request: Resources) -> Mask:
+    mask = np.ones(len(table.names), np.bool_)
+    for resource, amount in request.items():
+        column = table.columns.get(resource)
+        if amount > 0:
+            mask &= free[:, column] >= amount if column is not None else False
+    return mask
+
+
+def _rows(table: NodeTable, names: Collection[str]) -> Mask:
+    mask = np.zeros(len(table.names), np.bool_)
+    mask[[row for name in names if (row := table.rows.get(name)) is not None]] = True
+    return mask
+
+
+def _places_taken(request: Resources, shape: Resources) -> int:
+    """How many places for something of a shape one pod may take at most."""
+    return max((-(-request.get(resource, 0) // amount) for resource, amount in shape.items() if amount), default=0)
