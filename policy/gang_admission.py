@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from policy import admission, arriving
-from policy.gang_placement import Places, best_of, decidable
+from policy import admission, arriving, fit
+from policy.gang_placement import Places, best_of, decidable, depends_on_others
 from policy.gangs import BACKOFF, HOLD_TIME, MOST_DOUBLED, REFUSAL, Group, Hold, Holds, Key
 from policy.pod import Pod, turn
 from policy.verdict import Remedy
@@ -101,6 +101,7 @@ class Gangs:
         cluster = self._cluster
         own = cluster.table.placed(pod.uid)
         coming = self._coming(frozenset((pod.uid,)))
+        demanding = depends_on_others(cluster.table, [pod])
         held = set()
         for node in self.holds.nodes():
             site = cluster.table.site(node)
@@ -108,10 +109,13 @@ class Gangs:
                 continue
             taken = arriving.at_most_on(cluster.table, node, coming, pod) if coming else {}
             mine = own.pod.request if own is not None and own.site is site else {}
-            for resource, amount in pod.request.items():
-                used = site.used.get(resource, 0) - mine.get(resource, 0) + taken.get(resource, 0)
-                if amount > 0 and site.node.allocatable.get(resource, 0) - used < amount:
-                    held.add(node)
+            left = (
+                site.node.allocatable.get(r, 0) - site.used.get(r, 0) + mine.get(r, 0) - taken.get(r, 0) - amount
+                for r, amount in pod.request.items()
+                if amount > 0
+            )
+            if any(each < 0 for each in left) or (demanding and not fit.fits_on(cluster.table, pod, node, ())):
+                held.add(node)
         return held
 
     def could_start(self, pod: Pod) -> bool:
@@ -241,8 +245,8 @@ class Gangs:
                 return None
             if not decidable(cluster.table, chosen):
                 return {member.uid: (member, "") for member in chosen}
-            places = Places(cluster.table, chosen, offered)
-            unplaced = places.find(self._coming({member.uid for member in chosen}))
+            places = Places(cluster.table, chosen, offered, self._coming({member.uid for member in chosen}))
+            unplaced = places.find()
             if unplaced is None:
                 return {member.uid: (member, places.nodes[member.uid]) for member in chosen}
             if unplaced is chosen[0]:

@@ -16,7 +16,7 @@ from policy.arriving import Alike
 from policy.node_table import Mask, NodeTable
 from policy.pod import Pod
 from policy.quantity import LARGEST
-from policy.resources import Resources, largest
+from policy.resources import Resources
 from policy.suitability import accepting
 
 MOST_ONE_BY_ONE = 100
@@ -27,23 +27,30 @@ def decidable(table: NodeTable, members: Sequence[Pod]) -> bool:
     """Whether it can be worked out here, in a short time, where the members would go."""
     if any(member.constraints.undecidable for member in members):
         return False
-    return len(members) <= MOST_ONE_BY_ONE or not _depends_on_others(table, members)
+    return len(members) <= MOST_ONE_BY_ONE or not depends_on_others(table, members)
 
 
 class Places:
     """Room for members, taken by one after the other; the table stays as it is.
 
-    ``offered`` are the nodes that the first member may go to, as the scheduler sees it; None: any that fits. What the
-    members themselves are expected to take, by an earlier plan, is theirs.
+    ``offered`` are the nodes that the first member may go to, as the scheduler sees it; None: any that fits. ``coming``
+    are pods that may land anywhere: room that one of them may take is not used. What the members themselves are
+    expected to take, by an earlier plan, is theirs.
     """
 
-    def __init__(self, table: NodeTable, members: Sequence[Pod], offered: Collection[str] | None = None) -> None:
+    def __init__(
+        self,
+        table: NodeTable,
+        members: Sequence[Pod],
+        offered: Collection[str] | None = None,
+        coming: Iterable[Alike] = (),
+    ) -> None:
         self.nodes: dict[str, str] = {}
         """The node of each member that was placed, by UID."""
         self._table = table
         self._members = members
         self._offered = offered
-        self._one_by_one = _depends_on_others(table, members)
+        self._one_by_one = depends_on_others(table, members)
         self._open: dict[Hashable, Mask] = {}
         self._last: dict[Hashable, int] = {}
         self._free = table.free.copy()
@@ -51,12 +58,14 @@ class Places:
             placed = table.placed(member.uid)
             if placed is not None and placed.site.row >= 0:
                 self._use(placed.site.row, member.request, -1)
+        for other, number in coming:
+            for resource, amount in other.request.items():
+                if amount and (column := table.columns.get(resource)) is not None:
+                    rows = fit.suitable(table, other)
+                    self._free[rows, column] = np.maximum(self._free[rows, column], 0) - min(number * amount, LARGEST)
 
-    def find(self, coming: Iterable[Alike] = ()) -> Pod | None:
-        """Places all members; the first that has no place, or None.
-
-        With room to spare for pods that may land anywhere: a member whose place one of them takes has to find another.
-        """
+    def find(self) -> Pod | None:
+        """Places all members; the first that has no place, or None."""
         before: list[tuple[str, Pod | None, str]] = []
         try:
             for member in self._in_order():
@@ -72,7 +81,7 @@ class Places:
         finally:
             for uid, pod, node in before:
                 self._table.remove(uid) if pod is None else self._table.add(pod, node)
-        return None if self._has_spare(coming) else self._members[0]
+        return None
 
     def _in_order(self) -> list[Pod]:
         """The largest first, and of the same size those with the fewest nodes to choose from."""
@@ -132,20 +141,6 @@ class Places:
             if amount and column is not None:
                 self._free[row, column] -= times * min(amount, LARGEST)
 
-    def _has_spare(self, coming: Iterable[Alike]) -> bool:
-        """Whether there are as many further places for the largest member as pods that are coming may take."""
-        shape = largest(*(member.request for member in self._members))
-        taken = sum(number * _places_taken(pod.request, shape) for pod, number in coming)
-        if not taken:
-            return True
-        places = np.full(len(self._table.names), LARGEST)
-        for resource, amount in shape.items():
-            column = self._table.columns.get(resource)
-            if amount > 0:
-                places = np.minimum(places, self._free[:, column] // amount) if column is not None else 0 * places
-        mask = self._allowed(self._members[-1])
-        return bool(np.minimum(np.clip(places[mask], 0, None), taken).sum() >= taken)
-
 
 def best_of(table: NodeTable, pod: Pod, offered: Collection[str]) -> str:
     """Of the nodes offered for a pod, one where it takes no room that others expect; empty if there is none."""
@@ -153,7 +148,7 @@ def best_of(table: NodeTable, pod: Pod, offered: Collection[str]) -> str:
     return found.nodes[pod.uid] if found.find() is None else ""
 
 
-def _depends_on_others(table: NodeTable, members: Sequence[Pod]) -> bool:
+def depends_on_others(table: NodeTable, members: Sequence[Pod]) -> bool:
     """Whether where one member may go depends on where other pods are."""
     constraints = [member.constraints for member in members]
     if any(each.host_ports or each.affinity or each.anti_affinity or each.spread for each in constraints):
@@ -174,8 +169,3 @@ def _rows(table: NodeTable, names: Collection[str]) -> Mask:
     mask = np.zeros(len(table.names), np.bool_)
     mask[[row for name in names if (row := table.rows.get(name)) is not None]] = True
     return mask
-
-
-def _places_taken(request: Resources, shape: Resources) -> int:
-    """How many places for something of a shape one pod may take at most."""
-    return max((-(-request.get(resource, 0) // amount) for resource, amount in shape.items() if amount), default=0)

@@ -17,6 +17,7 @@ _WATCH_IDLE = 1.0
 _API = {
     "elasticquotas": "/apis/scheduling.x-k8s.io/v1alpha1",
     "queues": "/apis/scheduling.volcano.sh/v1beta1",
+    "podgroups": "/apis/scheduling.x-k8s.io/v1alpha1",
     "customresourcedefinitions": "/apis/apiextensions.k8s.io/v1",
     "clusterroles": "/apis/rbac.authorization.k8s.io/v1",
     "clusterrolebindings": "/apis/rbac.authorization.k8s.io/v1",

@@ -74,6 +74,8 @@ class Cluster:
                 self.api.delete_all(resource, namespace)
             if self.api.serves("/apis/scheduling.x-k8s.io/v1alpha1/elasticquotas"):
                 self.api.delete_all("elasticquotas", namespace)
+            if self.api.serves("/apis/scheduling.x-k8s.io/v1alpha1/podgroups"):
+                self.api.delete_all("podgroups", namespace)
         if self.api.serves("/apis/quotaward.dev/v1alpha1/reservations"):
             self.api.delete_all("reservations")
         if self.api.serves("/apis/scheduling.volcano.sh/v1beta1/queues"):

@@ -1,0 +1,83 @@
+"""Gangs on a stock scheduler: a group starts whole or not at all."""
+
+import os
+import random
+
+import pytest
+
+from tests.controlplane.pod_groups import install_pod_groups, members, pod_group
+from tests.controlplane.processes import wait_until
+from tests.e2e.waiting import bound, ensure_for, wait_for
+
+LONG = bool(os.environ.get("QUOTAWARD_LONG"))
+KIND = "podgroups.scheduling.x-k8s.io"
+NOT_YET = "Gang minimum cannot be placed yet"
+
+
+@pytest.fixture
+def gang(cluster, quotaward):
+    """Makes a pod group that is known then, and its members without creating them yet."""
+    install_pod_groups(cluster.api)
+
+    def make(name, namespace, minimum=4, **arguments):
+        known = quotaward.metric("quotaward_store_objects", kind=KIND)
+        cluster.api.create(pod_group(name, namespace, minimum))
+        wait_until(lambda: quotaward.metric("quotaward_store_objects", kind=KIND) > known, "the group is known")
+        return members(name, namespace, minimum, **arguments)
+
+    return make
+
+
+@pytest.mark.parametrize("seed", range(50 if LONG else 3))
+def test_of_two_gangs_that_fit_only_one_at_a_time_one_is_placed_whole_and_then_the_other(
+    cluster, scheduler, watch, gang, seed
+):
+    cluster.nodes(3, cpu=2)
+    namespace = cluster.namespace()
+    watching = watch(namespace)
+    everybody = [*gang("red", namespace), *gang("blue", namespace)]
+    random.Random(seed).shuffle(everybody)
+    for each in everybody:
+        cluster.api.create(each)
+    wait_for(watching, bound=4, refused=4, why=NOT_YET)
+    first = bound(watching)
+    assert len({name.split("-")[0] for name in first}) == 1
+    assert watching.most_bound() == 4
+    for name in first:
+        cluster.api.delete("pods", name, namespace)
+    second = {each["metadata"]["name"] for each in everybody} - first
+    wait_until(lambda: bound(watching) == second, "the other starts whole")
+
+
+def test_a_gang_whose_last_member_arrives_late_starts_whole(cluster, scheduler, watch, gang):
+    cluster.node(cpu=8)
+    namespace = cluster.namespace()
+    watching = watch(namespace)
+    *early, late = gang("late", namespace)
+    cluster.api.create_all(early)
+    wait_for(watching, bound=0, refused=3, why=NOT_YET)
+    ensure_for(2, lambda: not bound(watching), "nobody starts without the last one")
+    cluster.api.create(late)
+    wait_for(watching, bound=4, timeout=15)
+
+
+def test_a_gang_beyond_its_quota_waits_whole_and_starts_whole_once_the_quota_is_raised(cluster, scheduler, watch, gang):
+    cluster.node(cpu=8)
+    namespace = cluster.namespace()
+    cluster.quota(namespace, max={"cpu": 3})
+    watching = watch(namespace)
+    cluster.api.create_all(gang("large", namespace))
+    wait_for(watching, bound=0, refused=4, why=NOT_YET)
+    ensure_for(2, lambda: not bound(watching), "nobody starts")
+    cluster.change_quota(namespace, max={"cpu": 4})
+    wait_for(watching, bound=4, timeout=15)
+
+
+def test_a_gang_beyond_its_queue_waits_whole_and_starts_whole_once_the_queue_is_raised(cluster, scheduler, watch, gang):
+    cluster.node(cpu=8)
+    namespace = cluster.namespace("team", cluster.queue("small", capability={"cpu": "3"}))
+    watching = watch(namespace)
+    cluster.api.create_all(gang("large", namespace))
+    wait_for(watching, bound=0, refused=4, why=NOT_YET)
+    cluster.change_queue("small", capability={"cpu": "4"})
+    wait_for(watching, bound=4, timeout=15)
