@@ -2,7 +2,8 @@
 
 Seed: capacity scheduling, PostFilter. A pod that stays within its quota's min takes back what others have borrowed,
 from pods of any priority; one that would itself borrow takes only from lower-priority pods of its own namespace; one
-without a quota only from lower-priority pods without a quota. Nobody is taken from a quota that is within its min.
+without a quota only from lower-priority pods without a quota. Nobody is taken from a quota that is within its min. Of a
+gang that cannot do without a member all go, or none, and only if nobody else will do.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,12 +15,14 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from policy import admission, disruption, fit
+from policy import admission, disruption, fit, queues
 from policy.cluster import Cluster
 from policy.entitlement import entitlement, share_lent, shortfall, untouchable
+from policy.gangs import Key
 from policy.ledger import Entry
 from policy.node_table import Mask
 from policy.pod import Pod
+from policy.resources import total
 from policy.verdict import Refusal
 
 ENOUGH_NODES = 100
@@ -154,6 +157,9 @@ class _Trial:
         self._entitled = self._entitlement.resources
         self._governed = cluster.is_governed(pod)
         self._victims: dict[str, tuple[Pod, Entry | None]] = {}
+        self._together: dict[str, frozenset[str]] = {}
+        self._ready: dict[Key, set[str]] = {}
+        self._reach: str | None = None
         self._gone = set(going)
         self._borrowed_before: dict[tuple[str, str], float] = {}
         self._givers: frozenset[str] | None = None
@@ -218,6 +224,7 @@ class _Trial:
         """The cheapest victims found for a node; with ``elsewhere`` also on others, where the quota is in the way."""
         if self._beyond_cure or not fit.suitable_on(self._table, self._pod, node):
             return None
+        self._reach = None if elsewhere else node
         found: list[_Found] = []
         tried: set[frozenset[str]] = set()
         alike = self._are_alike(node)
@@ -268,7 +275,9 @@ class _Trial:
     def give_back_all(self) -> None:
         """Puts every victim back."""
         for uid in list(self._victims):
-            self._give_back(uid)
+            if uid in self._victims:
+                self._give_back(uid)
+        self._together.clear()
 
     def _make_room(self, node: str, order: "_Order", *, frugally: bool) -> None:
         """Takes all who may be taken on the node: first from borrowers, and then, if need be, from the pod's peers."""
@@ -312,7 +321,7 @@ class _Trial:
             return known
         pods = self._pods_of(self._may_give()) if node is None else self._table.pods_on(node).values()
         others = [p for p in pods if p.namespace != self._pod.namespace and not wanted.isdisjoint(p.request)]
-        others.sort(key=lambda pod: order(pod, wanted, self._borrowed(pod)))
+        others.sort(key=lambda pod: (self._is_needed(pod), *order(pod, wanted, self._borrowed(pod))))
         if node is None:
             self._in_turn[wanted, order] = others
         return others
@@ -326,32 +335,53 @@ class _Trial:
         peers.sort(key=importance)
         in_budget = disruption.violating(peers, self._cluster.budgets.values())
         peers.reverse()
-        peers.sort(key=lambda pod: pod.uid in in_budget)
+        peers.sort(key=lambda pod: (self._is_needed(pod), pod.uid in in_budget))
         if node is None:
             self._in_turn[exceeded, None] = peers
         return peers
 
     def _prune(self, node: str) -> None:
         """Puts back as many as possible: first who is in a budget, then by importance, then of who borrowed least."""
+        for gang in dict.fromkeys(self._together.values()):
+            self._spare_gang(gang, node)
         victims = sorted((pod for pod, _ in self._victims.values()), key=importance)
         in_budget = disruption.violating(victims, self._cluster.budgets.values())
-        in_order = sorted(victims, key=lambda pod: (pod.uid not in in_budget, *self._worth(pod)))
+        in_order = sorted(
+            victims, key=lambda pod: (pod.uid not in in_budget, pod.uid not in self._together, *self._worth(pod))
+        )
         if self._suffices(node, in_order[-1:]):
             in_order = in_order[-1:]
         for pod in in_order:
-            self._give_back(pod.uid)
-            if not (self._fits(node) and self.admitted()):
-                self._take(pod)
+            if pod.uid in self._victims:
+                given_back = self._give_back(pod.uid)
+                if not (self._fits(node) and self.admitted()):
+                    self._take_all(given_back)
+
+    def _spare_gang(self, gang: frozenset[str], node: str) -> None:
+        """Puts a gang back but for those whom it can do without, if their going is enough."""
+        pods = sorted((self._victims[uid][0] for uid in gang), key=self._worth)
+        group = self._cluster.gangs.gang_of(pods[0])
+        beyond = len(self._ready[group.key] - self._going) - group.minimum if group else 0
+        if beyond <= 0:
+            return
+        given_back = self._give_back(pods[0].uid)
+        self._take_all(pods[-beyond:])
+        if self._fits(node) and self.admitted():
+            for pod in pods:
+                del self._together[pod.uid]
+        else:
+            self._take_all([pod for pod in given_back if pod not in pods[-beyond:]])
 
     def _suffices(self, node: str, last: list[Pod]) -> bool:
         """Whether the last one to be put back is enough, as it mostly is; then all others are put back at once."""
-        others = [pod for pod, _ in self._victims.values() if pod not in last]
-        for pod in others:
-            self._give_back(pod.uid)
+        staying = {uid for pod in last for uid in self._together.get(pod.uid, {pod.uid})}
+        given_back: list[Pod] = []
+        for uid in [uid for uid in self._victims if uid not in staying]:
+            if uid in self._victims:
+                given_back += self._give_back(uid)
         if self._fits(node) and self.admitted():
             return True
-        for pod in others:
-            self._take(pod)
+        self._take_all(given_back)
         return False
 
     def _worth(self, pod: Pod) -> tuple[float | str, ...]:
@@ -424,17 +454,57 @@ class _Trial:
         return self._entitlement.may_take(self._ledger, victim, wanted)
 
     def _is_out(self, victim: Pod) -> bool:
-        return victim.uid in self._going or victim.uid in self._victims or untouchable(self._ledger, victim, self._pod)
+        if victim.uid in self._going or victim.uid in self._victims or untouchable(self._ledger, victim, self._pod):
+            return True
+        needing = self._needing(victim)
+        if not all(self._may_go_along(other, victim) for other in needing):
+            return True
+        queue = self._ledger.queues.accounts.get(self._ledger.queue_of(victim)) if needing else None
+        if queue is None or queue.queue is None or victim.namespace == self._pod.namespace:
+            return False
+        return not queues.may_lose(queue, total(each.request for each in (victim, *needing)))
+
+    def _in_order(self, pods: list[Pod], wanted: frozenset[str], order: "_Order") -> list[Pod]:
+        """In which order they are taken: last of all those whom others would have to follow."""
+        return sorted(pods, key=lambda pod: (self._is_needed(pod), *order(pod, wanted, self._borrowed(pod))))
+
+    def _is_needed(self, pod: Pod) -> bool:
+        """Whether others would have to go with the pod."""
+        return bool(self._needing(pod))
+
+    def _may_go_along(self, other: Pod, victim: Pod) -> bool:
+        """Whether a pod may go because its gang cannot do without the victim."""
+        if self._reach is not None and other.node != self._reach:
+            return False
+        as_peer = victim.namespace == self._pod.namespace and not self._is_less_important_peer(other)
+        return not as_peer and not untouchable(self._ledger, other, self._pod)
+
+    def _needing(self, victim: Pod) -> list[Pod]:
+        """The other members of a running gang that would fall below its minimum without the victim: all go, or none."""
+        gangs = self._cluster.gangs
+        group = gangs.gang_of(victim)
+        if group is None:
+            return []
+        ready = self._ready.get(group.key)
+        if ready is None:
+            ready = self._ready[group.key] = gangs.ready(group)
+        if len(ready) < group.minimum or len(ready) - len(self._gone) > group.minimum:
+            return []
+        left = ready - self._gone
+        if victim.uid not in left or len(left) != group.minimum:
+            return []
+        pods = self._cluster.pods
+        return [pods[uid] for uid in sorted(left) if uid != victim.uid and uid in pods and not pods[uid].succeeded]
 
     def _take_while_borrowed(self, pods: list[Pod], wanted: frozenset[str], order: "_Order") -> None:
         """Takes pods in an order, each only if its quota still borrows what is wanted without those taken before."""
-        for pod in sorted(pods, key=lambda pod: order(pod, wanted, self._borrowed(pod))):
+        for pod in self._in_order(pods, wanted, order):
             if self._may_take(pod, wanted) and not self._is_out(pod):
                 self._take(pod)
 
     def _take_while_more_is_borrowed(self, pods: list[Pod], wanted: frozenset[str], order: "_Order") -> None:
         """Takes only those after whom their quota still borrows: most can be had if the last one taken is large."""
-        for pod in sorted(pods, key=lambda pod: order(pod, wanted, self._borrowed(pod))):
+        for pod in self._in_order(pods, wanted, order):
             if self._may_take(pod, wanted) and not self._is_out(pod):
                 self._take(pod)
                 if not self._may_take(pod, wanted):
@@ -449,15 +519,33 @@ class _Trial:
         return known
 
     def _take(self, pod: Pod) -> None:
-        self._borrowed(pod)  # while it is still there
-        self._victims[pod.uid] = pod, self._ledger.set_aside(pod.uid)
-        self._gone.add(pod.uid)
+        """Takes a pod, and with it all of its gang if that cannot do without it."""
+        needing = self._needing(pod)
+        self._take_all([pod, *needing])
+        if needing:
+            gang = frozenset(uid for uid, (each, _) in self._victims.items() if _of_one_group(each, pod))
+            self._together.update(dict.fromkeys(gang, gang))
 
-    def _give_back(self, uid: str) -> None:
-        _, entry = self._victims.pop(uid)
-        self._gone.discard(uid)
-        if entry is not None:
-            self._ledger.put_back(uid, entry)
+    def _take_all(self, pods: list[Pod]) -> None:
+        for pod in pods:
+            self._borrowed(pod)  # while it is still there
+            self._victims[pod.uid] = pod, self._ledger.set_aside(pod.uid)
+            self._gone.add(pod.uid)
+
+    def _give_back(self, uid: str) -> list[Pod]:
+        """Gives back a pod, and all that were taken with it."""
+        given_back = []
+        for each in self._together.get(uid, (uid,)):
+            pod, entry = self._victims.pop(each)
+            given_back.append(pod)
+            self._gone.discard(each)
+            if entry is not None:
+                self._ledger.put_back(each, entry)
+        return given_back
+
+
+def _of_one_group(pod: Pod, other: Pod) -> bool:
+    return (pod.namespace, pod.group) == (other.namespace, other.group)
 
 
 _Order = Callable[[Pod, frozenset[str], float], tuple[float | str, ...]]

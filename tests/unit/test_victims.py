@@ -10,12 +10,15 @@ from policy.cluster import Cluster
 from policy.constraints import Constraints, HostPort
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota
+from policy.gangs import Group
+from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Pod
 from policy.victims import NoPlan, Plan, plan
 from policy.victims import victims_on as victims_on_each
 from tests.unit.given import cluster_of, pod, quota, unreadable
 from tests.unit.given_nodes import labelled, node
+from tests.unit.given_queues import divided, queue
 
 SYSTEM = 2_000_000_000
 LOANS = (quota("a", least={"cpu": 2}), quota("b", least={"cpu": 2}))
@@ -556,3 +559,127 @@ def test_of_two_nodes_the_better_is_chosen(on_n1, on_n2, better):
 
 def test_an_unknown_node_has_nobody():
     assert gone_from(world(node(), *LOANS, run("b1", cpu=4)), me(1), "n9") == set()
+
+
+# Members of a gang
+
+
+def gang(*uids: str, minimum: int = 3, on: str = "n1", group: str = "g", **rest) -> list[Group | Pod]:
+    """A group and its members, of one core each, that stand on a node."""
+    return [Group("b", group, minimum), *(run(uid, on=on, group=group, **rest) for uid in uids)]
+
+
+def with_gangs(*objects) -> Cluster:
+    cluster = world(*(each for each in objects if not isinstance(each, Group)))
+    for each in objects:
+        if isinstance(each, Group):
+            cluster.upsert_group(each)
+    return cluster
+
+
+LENDING = (quota("a", least={"cpu": 4}), quota("b", least={"cpu": 0}))
+
+
+def test_of_a_gang_that_cannot_do_without_a_member_all_go():
+    cluster = with_gangs(node(), *LENDING, *gang("b1", "b2", "b3", minimum=3), run("a1", "a"))
+    assert gone(cluster, me(1)) == {"b1", "b2", "b3"}
+
+
+def test_members_beyond_the_minimum_go_one_by_one():
+    cluster = with_gangs(node(), *LENDING, *gang("b1", "b2", "b3", minimum=2), run("a1", "a"))
+    assert len(gone(cluster, me(1))) == 1
+
+
+def test_when_more_has_to_go_than_is_beyond_the_minimum_all_go():
+    cluster = with_gangs(node(), *LENDING, *gang("b1", "b2", "b3", "b4", minimum=3))
+    assert gone(cluster, me(2)) == {"b1", "b2", "b3", "b4"}
+
+
+@pytest.mark.parametrize("age", [0.0, 100.0])
+def test_others_go_first(age):
+    cluster = with_gangs(node(), *LENDING, *gang("b1", "b2", "b3"), run("lone", priority=9, started=age))
+    assert gone(cluster, me(1)) == {"lone"}
+
+
+@pytest.mark.parametrize("age", [0.0, 100.0])
+def test_others_go_first_for_a_rule(age):
+    cluster = with_gangs(
+        node("n1"),
+        node("n2"),
+        quota("a", least={"cpu": 3}, most={"cpu": 3}),
+        *[Group("a", "g", 2), run("a1", "a", group="g", priority=-1), run("a2", "a", group="g", priority=-1)],
+        run("lone", "a", priority=-1, started=age),
+    )
+    assert gone(cluster, me(1)) == {"lone"}
+    cluster.delete_pod("lone")
+    assert gone(cluster, me(2)) == {"a1", "a2"}
+
+
+def test_the_others_of_a_gang_go_wherever_they_stand():
+    cluster = with_gangs(
+        node(), node("n2", size={"cpu": 1}), *LENDING, *gang("b1", "b2"), run("b3", on="n2", group="g"), run("a1", "a")
+    )
+    assert gone(cluster, me(3)) == {"b1", "b2", "b3"}
+
+
+def test_the_schedulers_own_preemption_takes_a_gang_only_if_all_of_it_stands_on_the_node():
+    there = [node(), node("n2"), *LENDING, *gang("b1", "b2"), run("b4", cpu=2, group="other", priority=9, on="n2")]
+    assert gone_from(with_gangs(*there, run("b3", on="n1", group="g"), run("a1", "a")), me(1)) == {"b1", "b2", "b3"}
+    assert gone_from(with_gangs(*there, run("b3", on="n2", group="g"), run("a1", "a", 2)), me(1)) == set()
+
+
+def test_a_gang_stays_if_one_of_its_members_may_not_go():
+    cluster = with_gangs(node(), *LENDING, *gang("b1", "b2"), run("b3", group="g", owner="DaemonSet"), run("a1", "a"))
+    assert gone(cluster, me(1)) == "protected"
+
+
+def test_a_gang_in_its_own_namespace_stays_if_one_of_its_members_is_as_important():
+    cluster = with_gangs(
+        node(),
+        Group("a", "g", 2),
+        quota("a", least={"cpu": 2}, most={"cpu": 2}),
+        run("a1", "a", group="g"),
+        run("a2", "a", group="g", priority=5),
+    )
+    assert gone(cluster, me(1, priority=5)) == "protected"
+
+
+def test_a_gang_that_is_starting_stays():
+    cluster = with_gangs(node(), *LENDING, *gang("b1", "b2"), pod("b3", "b", group="g"), run("a1", "a", 2))
+    cluster.grant(pod("b3", "b", group="g"), now=0)
+    assert gone(cluster, me(1)) == "protected"
+
+
+def test_what_is_left_of_a_gang_goes_one_by_one():
+    cluster = with_gangs(node(), *LENDING, *gang("b1", "b2", minimum=3), run("a1", "a", 2))
+    assert len(gone(cluster, me(1))) == 1
+
+
+def test_those_who_have_succeeded_count_towards_the_minimum_and_stay():
+    cluster = with_gangs(
+        node(),
+        *LENDING,
+        *gang("b1", "b2", minimum=3),
+        run("b3", group="g", finished=True, succeeded=True),
+        run("a1", "a", 2),
+    )
+    assert gone(cluster, me(1)) == {"b1", "b2"}
+
+
+def test_a_gang_stays_if_its_queue_would_lose_of_its_guarantee():
+    for kept, expected in ((0, {"b1", "b2", "b3"}), (1, "protected")):
+        cluster = with_gangs(node(), *gang("b1", "b2", "b3"), run("a1", "a"))
+        for each in (queue("qa"), queue("qb", kept={"cpu": kept})):
+            cluster.upsert_queue(each)
+        for namespace, name in (("a", "qa"), ("b", "qb")):
+            cluster.upsert_namespace(Namespace(namespace, name))
+        cluster.upsert_pod(me(1), now=0)
+        assert gone(divided(cluster), me(1)) == expected
+
+
+def test_preempt_makes_no_room_for_one_member_of_a_gang_that_cannot_start():
+    waiting = [pod(f"a{at}", "a", group="g") for at in range(2)]
+    cluster = with_gangs(node(), *LOANS, Group("a", "g", 2), *waiting, run("b1", cpu=4))
+    assert gone_from(cluster, waiting[0]) == set()
+    cluster.upsert_group(Group("a", "g", 1))
+    assert gone_from(cluster, waiting[0]) == {"b1"}
