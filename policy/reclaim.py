@@ -4,12 +4,13 @@ Seed: capacity scheduling, PostFilter; for what the scheduler never asks an exte
 priority, quotas that are in the way on free nodes, victims on several nodes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 
 from policy import disruption, fit, victims
 from policy.cluster import Cluster
 from policy.constraints import Constraints
+from policy.gangs import Key
 from policy.pod import Pod, turn
 from policy.reservation import PodName, Reservation
 from policy.victims import NoPlan, Plan
@@ -53,7 +54,8 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
     """The pods that the scheduler has found no place for since ``delay`` seconds, by priority and then creation.
 
     Without those that room is kept for, that were admitted meanwhile, or that are on their way out; and without those
-    that no quota or queue says anything about, for whom the scheduler's own preemption does all there is to do.
+    that no quota or queue says anything about, for whom the scheduler's own preemption does all there is to do, unless
+    they can start only together with others. Of a gang no more than it takes to start.
     """
     reserved_for = {reservation.pod.uid for reservation in cluster.reservations.values()}
     pods = [
@@ -61,25 +63,87 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
         for uid, since in cluster.unschedulable_since.items()
         if now - since >= delay and uid not in reserved_for and uid not in cluster.grants
     ]
-    return sorted(
-        (pod for pod in pods if not pod.terminating and cluster.is_governed(pod)),
+    in_turn = sorted(
+        (pod for pod in pods if not pod.terminating and (cluster.is_governed(pod) or cluster.gangs.is_waiting(pod))),
         key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod)),
     )
+    return list(_without_those_beyond_a_minimum(cluster, in_turn, reserved_for))
 
 
-def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan | NoPlan]]:
+def _without_those_beyond_a_minimum(cluster: Cluster, pods: list[Pod], reserved_for: set[str]) -> Iterator[Pod]:
+    wanted: dict[Key, int] = {}
+    for pod in pods:
+        group = cluster.gangs.gang_of(pod)
+        if group is None:
+            yield pod
+            continue
+        if group.key not in wanted:
+            provided = cluster.gangs.ready(group) | {member.uid for member in cluster.members(group.key)} & reserved_for
+            wanted[group.key] = group.minimum - len(provided)
+        if wanted[group.key] > 0:
+            wanted[group.key] -= 1
+            yield pod
+
+
+def together_with(cluster: Cluster, pod: Pod, waiting: Iterable[Pod]) -> list[Pod]:
+    """Those of the waiting pods that one can start only together with, itself among them; the pod alone if with none.
+
+    Empty where not all of them are waiting yet, or not all may be: then nobody is to be evicted for some of them.
+    """
+    group = cluster.gangs.gated(pod)
+    if group is None or not cluster.gangs.is_waiting(pod):
+        return [pod]
+    members = [other for other in waiting if (other.namespace, other.group) == group.key]
+    reserved = {reservation.pod.uid for reservation in cluster.reservations.values()}
+    provided = cluster.gangs.ready(group) | {member.uid for member in cluster.members(group.key)} & reserved
+    return members if len(members) + len(provided) >= group.minimum else []
+
+
+def plans_for_all(
+    cluster: Cluster, members: Iterable[Pod], planned: Iterable[Reservation] = ()
+) -> Generator[None, None, list[Plan] | NoPlan]:
+    """A plan for each member of a gang, or why there is none for all of them. To be used up; in between it may pause.
+
+    Room that is there already is kept by a plan without victims.
+    """
+    assumed, plans = list(planned), list[Plan]()
+    for pod in members:
+        result = _plan_after(cluster, pod, assumed)
+        if isinstance(result, NoPlan) and result.node:
+            result = Plan(pod, result.node, (), 0)
+        if isinstance(result, NoPlan):
+            return NoPlan("gang", f"there is no room for all of its group: {pod.name}: {result.text}")
+        plans.append(result)
+        assumed.append(reservation_of(result, 0.0))
+        yield
+    if not plans:
+        return NoPlan("gang", "not all that its group takes to start have been tried yet")
+    if not any(plan.victims for plan in plans):
+        return NoPlan("room", "nodes have room for all of its group, or will have")
+    return plans
+
+
+def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan | NoPlan] | None]:
     """What would be done about each of these pods, one after the other. Between two of them nothing is changed.
 
-    Each plan counts for the next: its victims are going, and their room is kept.
+    Each plan counts for the next: its victims are going, and their room is kept. None stands for a pause within one
+    answer.
     """
     planned: list[Reservation] = []
     hopeless: dict[Shape, NoPlan] = {}
+    known: dict[str, Plan | NoPlan] = {}
+    pods = list(pods)
     for pod in pods:
+        if pod.uid not in known and cluster.gangs.is_waiting(pod):
+            members = together_with(cluster, pod, pods)
+            answer = yield from plans_for_all(cluster, members, planned)
+            uids = [member.uid for member in members or [pod]]
+            known.update(zip(uids, answer, strict=True) if isinstance(answer, list) else dict.fromkeys(uids, answer))
         shape = shape_of(pod, cluster)
-        result = hopeless.get(shape) or _plan_after(cluster, pod, planned)
+        result = known.get(pod.uid) or hopeless.get(shape) or _plan_after(cluster, pod, planned)
         if isinstance(result, Plan):
             planned.append(reservation_of(result, 0.0))
-        else:
+        elif pod.uid not in known:
             hopeless[shape] = result
         yield pod, result
 
@@ -116,6 +180,20 @@ def still_planned(cluster: Cluster, reservation: Reservation, staying: Iterable[
     return {victim.uid for victim in staying} <= {victim.uid for victim in plan.victims}
 
 
+def waits_for_others(cluster: Cluster, reservation: Reservation) -> bool:
+    """Whether room is still being made for others of the same gang: until then the pod cannot be bound."""
+    pod = cluster.pods.get(reservation.pod.uid)
+    if pod is None or not cluster.gangs.gated(pod):
+        return False
+    for other in cluster.reservations.values():
+        peer = cluster.pods.get(other.pod.uid)
+        if peer is not None and peer.uid != pod.uid and (peer.namespace, peer.group) == (pod.namespace, pod.group):
+            there = (cluster.pods.get(victim.uid) for victim in other.victims)
+            if any(victim is not None and victim.assigned for victim in there):
+                return True
+    return False
+
+
 def outlook(cluster: Cluster, pod: Pod) -> str:
     """What is being done for a waiting pod, or will be, or why nobody is evicted for it; empty if it does not wait."""
     for reservation in cluster.reservations.values():
@@ -123,6 +201,8 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
             return _progress(cluster, reservation)
     if pod.uid not in cluster.unschedulable_since or pod.uid in cluster.grants or not cluster.is_governed(pod):
         return ""
+    if cluster.gangs.is_waiting(pod):
+        return "somebody is evicted for all that its group takes to start, or nobody: see the plan"
     result = victims.plan(cluster, pod)
     if isinstance(result, NoPlan):
         return f"nobody is evicted for it: {result.text}"

@@ -52,12 +52,14 @@ class Plan:
 class NoPlan:
     """Nobody is to be evicted for the pod.
 
-    ``reason`` is room (a node has it), waiting (it is coming), never (the pod may not preempt, or no node can ever take
-    it), undecidable (a constraint that cannot be judged), or protected (nobody may be taken who would help).
+    ``reason`` is room (``node`` has it), waiting (it is coming there), never (the pod may not preempt, or no node can
+    ever take it), undecidable (a constraint that cannot be judged), protected (nobody may be taken who would help), or
+    gang (there is no plan for some other member that it could start only together with).
     """
 
     reason: str
     text: str
+    node: str = ""
 
 
 def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budgets: bool = False) -> list[Plan]:
@@ -91,13 +93,13 @@ def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:  # noqa: PLR0911 - one an
     suitable = fit.suitable(cluster.table, pod)
     if not suitable.any():
         return NoPlan("never", "no node could take it, however empty")
-    if cluster.check(pod) is None and fit.fits(cluster.table, pod).any():
-        return NoPlan("room", "a node has room for it")
+    if cluster.check(pod) is None and len(roomy := np.flatnonzero(fit.fits(cluster.table, pod))):
+        return NoPlan("room", "a node has room for it", min(cluster.table.names[row] for row in roomy))
     with _trial(cluster, pod) as trial:
-        roomy = trial.roomy_node()
-        if roomy and trial.admitted():
-            return NoPlan("waiting", "there will be room when pods that are going are gone")
-        nodes = [roomy] if roomy else trial.promising_nodes(suitable)
+        node = trial.roomy_node()
+        if node and trial.admitted():
+            return NoPlan("waiting", "there will be room when pods that are going are gone", node)
+        nodes = [node] if node else trial.promising_nodes(suitable)
         found: list[_Found] = []
         in_vain = 0
         for node in nodes:

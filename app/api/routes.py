@@ -109,8 +109,11 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
             message = reclaim.outlook(cluster, pod)
             plan.waiting.append(WaitingModel(pod=f"{pod.namespace}/{pod.name}", reason="budget", message=message))
     pods = reclaim.waiting(cluster, store.clock(), delay)[:PREVIEWED]
-    for pod, result in reclaim.preview(cluster, pods):
+    for answer in reclaim.preview(cluster, pods):
         await asyncio.sleep(0)  # a plan may take a while; between two of them the scheduler is answered
+        if answer is None:
+            continue
+        pod, result = answer
         if isinstance(result, NoPlan):
             waiting = WaitingModel(pod=f"{pod.namespace}/{pod.name}", reason=result.reason, message=result.text)
             plan.waiting.append(waiting)

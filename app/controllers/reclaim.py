@@ -20,7 +20,7 @@ from policy import fit, reclaim, victims
 from policy.pod import Pod
 from policy.reclaim import Shape
 from policy.reservation import RECLAIM, PodName, Reservation
-from policy.victims import Plan
+from policy.victims import NoPlan, Plan
 
 log = structlog.get_logger(__name__)
 
@@ -84,7 +84,7 @@ class Reclaim:
         self._settings = settings
         self._progress: dict[str, Progress] = {}
         self._backoff: dict[str, Backoff] = {}
-        self._questions: dict[Shape, Question] = {}
+        self._questions: dict[tuple[Shape, int], Question] = {}
         self._busy: set[str] = set()
 
     async def run(self) -> None:
@@ -104,17 +104,28 @@ class Reclaim:
                 self._run(group, reservation, self._follow(reservation))
         for reservation in reclaim.obsolete(self._store.cluster):
             self._run(group, reservation, self._forget(reservation))
-        for pod in reclaim.waiting(self._store.cluster, self._store.clock(), self._settings.delay):
-            plan = self._plan(pod)
-            if plan is not None:
-                backoff = self._backoff.get(pod.uid)
-                reservation = reclaim.reservation_of(plan, self._epoch(), backoff.failures if backoff else 0)
-                if reservation.name in self._busy:
-                    continue
-                self._store.cluster.upsert_reservation(reservation)
-                self._run(group, reservation, self._start(plan, reservation))
-            await asyncio.sleep(0)
+        looked_at: set[str] = set()
+        waiting = reclaim.waiting(self._store.cluster, self._store.clock(), self._settings.delay)
+        for pod in waiting:
+            if pod.uid not in looked_at:
+                members = reclaim.together_with(self._store.cluster, pod, waiting)
+                looked_at.update(member.uid for member in members)
+                self._begin(group, await self._plans(members))
+                await asyncio.sleep(0)
         self._forget_what_is_gone()
+
+    def _begin(self, group: asyncio.TaskGroup, plans: list[Plan]) -> None:
+        """Starts plans that are of use together only."""
+        begun = []
+        for plan in plans:
+            backoff = self._backoff.get(plan.pod.uid)
+            begun.append((plan, reclaim.reservation_of(plan, self._epoch(), backoff.failures if backoff else 0)))
+        if any(reservation.name in self._busy for _, reservation in begun):
+            return
+        for _, reservation in begun:
+            self._store.cluster.upsert_reservation(reservation)
+        for plan, reservation in begun:
+            self._run(group, reservation, self._start(plan, reservation))
 
     def _run(self, group: asyncio.TaskGroup, reservation: Reservation, work: Coroutine[Any, Any, None]) -> None:
         """Runs something for a reservation, unless something runs for it already."""
@@ -125,30 +136,50 @@ class Reclaim:
         task = group.create_task(work)
         task.add_done_callback(lambda _: self._busy.discard(reservation.name))
 
-    def _plan(self, pod: Pod) -> Plan | None:
-        """A plan for a pod, if it is time to look for one and there is one."""
+    async def _plans(self, members: list[Pod]) -> list[Plan]:
+        """A plan for each of these pods, if it is time to look for them and there are all of them."""
         cluster, now = self._store.cluster, self._store.clock()
-        current = cluster.pods.get(pod.uid)
-        if current is None or not current.pending or pod.uid in cluster.grants:
-            return None
-        backoff = self._backoff.get(pod.uid)
-        if backoff and (
-            now < backoff.until or (backoff.failures >= GIVE_UP_TWICE and backoff.relevant == cluster.relevant)
-        ):
-            return None
-        shape = reclaim.shape_of(current, cluster)
+        current = [cluster.pods.get(member.uid) for member in members]
+        pods = [pod for pod in current if pod is not None and self._may_be_planned_for(pod)]
+        if not pods or len(pods) < len(members):
+            return []
+        shape = reclaim.shape_of(pods[0], cluster), len(pods)
         question = self._questions.get(shape)
         if question is not None and now < question.again_at:
-            return None
-        result = victims.plan(cluster, current)
-        if isinstance(result, Plan):
+            return []
+        result = await self._look_for_plans(pods)
+        if isinstance(result, list):
             self._questions.pop(shape, None)
             return result
         question = self._questions.setdefault(shape, Question())
         question.again_at = now + question.wait
         question.wait = min(question.wait * 2, AGAIN[1])
         metrics.RECLAIM_WITHOUT_PLAN.labels(result.reason).inc()
-        return None
+        return []
+
+    async def _look_for_plans(self, pods: list[Pod]) -> list[Plan] | NoPlan:
+        cluster = self._store.cluster
+        if len(pods) == 1:
+            result = victims.plan(cluster, pods[0])
+            return [result] if isinstance(result, Plan) else result
+        search = reclaim.plans_for_all(cluster, pods)
+        while True:
+            try:
+                next(search)
+            except StopIteration as end:
+                answer: list[Plan] | NoPlan = end.value
+                return answer
+            await asyncio.sleep(0)
+
+    def _may_be_planned_for(self, pod: Pod) -> bool:
+        """Whether the pod still waits, and has not failed too often or too recently."""
+        cluster, backoff = self._store.cluster, self._backoff.get(pod.uid)
+        if not pod.pending or pod.uid in cluster.grants:
+            return False
+        if backoff is None:
+            return True
+        given_up = backoff.failures >= GIVE_UP_TWICE and backoff.relevant == cluster.relevant
+        return not given_up and self._store.clock() >= backoff.until
 
     async def _start(self, plan: Plan, reservation: Reservation) -> None:
         """Records a plan, and evicts for it. Where it cannot be recorded, or another is, nobody is evicted."""
@@ -186,7 +217,7 @@ class Reclaim:
                 await self._end(reservation, "not-needed")
                 return
             await self._evict(reservation, progress, staying)
-        elif not any(victim.assigned for victim in there):
+        elif not any(victim.assigned for victim in there) and not reclaim.waits_for_others(cluster, reservation):
             await self._wait_for_binding(reservation, pod, progress)
         elif not fit.suitable_on(cluster.table, pod, reservation.node):
             await self._give_up(reservation, "node-lost")

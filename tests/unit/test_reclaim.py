@@ -8,7 +8,9 @@ from policy import reclaim
 from policy.cluster import Cluster
 from policy.constraints import Constraints
 from policy.disruption import Budget
+from policy.gangs import Group
 from policy.pod import Pod, Unschedulable
+from policy.reservation import Reservation
 from policy.victims import NoPlan, Plan
 from tests.unit.given import pod, quota
 from tests.unit.given_nodes import labelled, node, term
@@ -205,3 +207,59 @@ def test_one_that_is_given_room_on_a_node_needs_no_second_plan():
     cluster.upsert_reservation(reclaim.reservation_of(plan, since=0))
     again = me(1, unschedulable=NO_ROOM)
     assert outcome(reclaim.preview(cluster, [again])) == {"me": {"b2"}}
+
+
+# Gangs
+
+
+def gang_waits(*others, minimum: int = 2, count: int = 2, **rest) -> Cluster:
+    members = [waiting(f"m{number}", group="g", **({"created": float(number)} | rest)) for number in range(count)]
+    cluster = world(*others, *members)
+    cluster.upsert_group(Group(members[0].namespace, "g", minimum))
+    return cluster
+
+
+def previewed(cluster: Cluster) -> dict[str, set[str] | str]:
+    pods = reclaim.waiting(cluster, now=1, delay=0)
+    return outcome(answer for answer in reclaim.preview(cluster, pods) if answer is not None)
+
+
+def test_for_a_gang_there_is_a_plan_for_each_that_it_takes_to_start():
+    assert previewed(gang_waits(*BORROWED)) == {"m0": {"b3"}, "m1": {"b2"}}
+
+
+@pytest.mark.parametrize(("minimum", "count"), [(3, 3), (3, 2)])
+def test_for_a_gang_that_could_not_start_nobody_goes(minimum, count):
+    assert set(previewed(gang_waits(*BORROWED, minimum=minimum, count=count)).values()) == {"gang"}
+
+
+def test_members_beyond_the_minimum_start_no_reclaim():
+    cluster = gang_waits(*BORROWED, count=4)
+    assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["m0", "m1"]
+    cluster.upsert_pod(pod("ready", group="g", node="n1"), now=0)
+    assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["m0"]
+    cluster.grant(cluster.pods["m3"], now=0)
+    assert reclaim.waiting(cluster, now=1, delay=0) == []
+
+
+def test_those_that_room_is_kept_for_count_towards_the_minimum():
+    cluster = gang_waits(*BORROWED, count=4)
+    name = reclaim.name_of(cluster.pods["m2"])
+    cluster.upsert_reservation(Reservation("r", name, "n1", (), 0.0))
+    assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["m0"]
+
+
+def test_a_gang_without_a_quota_takes_from_those_of_lower_priority_as_a_whole_or_not_at_all():
+    running = [run(f"low{number}", "z") for number in range(4)]
+    cluster = gang_waits(node(), *running, priority=1)
+    assert {len(each) for each in previewed(cluster).values()} == {1}
+    assert set(previewed(gang_waits(node(), *running)).values()) == {"gang"}
+
+
+def test_other_pods_without_a_quota_are_left_to_the_schedulers_own_preemption():
+    assert reclaim.waiting(world(node(), waiting("p", priority=1)), now=1, delay=0) == []
+
+
+def test_where_nodes_have_room_for_all_nobody_goes():
+    cluster = gang_waits(node(), quota("a", least={"cpu": 2}))
+    assert set(previewed(cluster).values()) == {"room"}

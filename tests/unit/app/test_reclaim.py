@@ -216,3 +216,93 @@ def test_an_older_picture_of_one_that_was_given_up_is_not_believed(failed):
     owner = PodName("b", "owner", "b/owner")
     failed.store.cluster.upsert_reservation(Reservation("reclaim-b.owner", owner, "n1", (), 0.0))
     assert (failed.held, failed.remembered) == ([], ["reclaim-b.owner"])
+
+
+# Gangs
+
+
+GANG_MINIMUM = "0/1 nodes are available: 1 Gang minimum cannot be placed yet."
+
+
+class GangWorld(World):
+    """The same, but b is to have more of it, and a gang waits instead of one pod."""
+
+    def __init__(self, guaranteed, minimum=2, count=2):
+        super().__init__()
+        self.store.cluster.delete_pod("b/owner")
+        see(self.store, quota("a", min={"cpu": 1}, max={"cpu": 9}), quota("b", min={"cpu": guaranteed}, max={"cpu": 9}))
+        see(self.store, pod_group("g", "b", minimum))
+        self.member_names = [f"m{number}" for number in range(count)]
+        for name in self.member_names:
+            self.is_refused(name)
+
+    def member(self, name):
+        return pod(name, "b", metadata={"labels": {"scheduling.x-k8s.io/pod-group": "g"}})
+
+    def is_refused(self, name):
+        see(self.store, refused(self.member(name), GANG_MINIMUM))
+
+
+def pod_group(name, namespace, minimum):
+    metadata = {"name": name, "namespace": namespace}
+    return {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": {"minMember": minimum},
+    }
+
+
+def test_for_a_gang_as_many_go_as_all_of_it_needs_and_room_is_held_for_each():
+    world = GangWorld(guaranteed=2)
+    world.passes(1)
+    assert len(world.api.evicted) == 2
+    assert world.held == ["reclaim-b.m0", "reclaim-b.m1"]
+    cluster = world.store.cluster
+    assert [cluster.admit(cluster.pods[f"b/{name}"], world.clock.now, ("n1",)) for name in world.member_names] == [
+        None
+    ] * 2
+
+
+def test_nobody_goes_for_a_gang_that_could_not_start_even_so():
+    world = GangWorld(guaranteed=1)
+    world.passes(1)
+    world.passes(30)
+    assert (world.api.evicted, world.held) == ([], [])
+
+
+def test_nobody_goes_for_a_gang_whose_members_have_not_all_been_tried():
+    world = GangWorld(guaranteed=2, minimum=2, count=1)
+    world.passes(1)
+    assert (world.api.evicted, world.held) == ([], [])
+    world.is_refused("m1")
+    world.passes(5)
+    world.passes(5)
+    assert len(world.api.evicted) == 2
+
+
+def test_nobody_goes_for_members_beyond_the_minimum():
+    world = GangWorld(guaranteed=3, minimum=2, count=3)
+    world.passes(1)
+    world.passes(30)
+    assert len(world.api.evicted) == 2
+    for name in ("m0", "m1"):
+        see(world.store, world.member(name) | {"spec": {"nodeName": "n1", "containers": []}})
+    world.passes(30)
+    assert len(world.api.evicted) == 2
+
+
+def test_room_that_is_there_is_kept_for_a_gang_until_there_is_room_for_all_of_it():
+    world = GangWorld(guaranteed=2)
+    world.store.cluster.delete_pod("a/r0")
+    world.api.lingering = True
+    world.passes(1)
+    assert len(world.api.evicted) == 1
+    assert world.held == ["reclaim-b.m0", "reclaim-b.m1"]
+    assert not world.store.cluster.reservations["reclaim-b.m0"].victims
+    world.passes(100)
+    assert len(world.held) == 2  # the victim of the other still takes its time
+    world.store.cluster.delete_pod(f"a/{world.api.evicted[0]}")
+    world.passes(1)
+    world.passes(61)
+    assert world.held == []
