@@ -90,6 +90,10 @@ class ReclaimSettings(Section):
     backoff: float = Field(
         default=10, gt=0, description="seconds after a plan that failed; doubled by each further one"
     )
+    clean_up_broken_gangs: bool = Field(
+        default=True, description="evict what is left of a gang that fell below its minimum by reclaim"
+    )
+    broken_gang_grace: float = Field(default=60, ge=0, description="seconds that such a gang has to become whole again")
 
 
 class ClaimSettings(Section):

@@ -180,6 +180,18 @@ def still_planned(cluster: Cluster, reservation: Reservation, staying: Iterable[
     return {victim.uid for victim in staying} <= {victim.uid for victim in plan.victims}
 
 
+def still_has_to_go(cluster: Cluster, reservation: Reservation, victim: Pod, evicted: Iterable[Pod]) -> bool:
+    """Whether a victim is to be evicted after these: not if the room is not needed any more.
+
+    But what is left of a gang goes, once it cannot do without those who went.
+    """
+    if cluster.is_in_force(reservation):
+        return True
+    gone = {pod.uid for pod in evicted if (pod.namespace, pod.group) == (victim.namespace, victim.group)}
+    group = cluster.gangs.gang_of(victim)
+    return bool(gone) and group is not None and len(cluster.gangs.ready(group) - gone) < group.minimum
+
+
 def waits_for_others(cluster: Cluster, reservation: Reservation) -> bool:
     """Whether room is still being made for others of the same gang: until then the pod cannot be bound."""
     pod = cluster.pods.get(reservation.pod.uid)

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere, Blocked
+from app.controllers.broken_gangs import BrokenGangs
 from app.observability import metrics
 from app.observability.events import Event, about_pod
 from app.settings import ReclaimSettings
@@ -86,6 +87,8 @@ class Reclaim:
         self._backoff: dict[str, Backoff] = {}
         self._questions: dict[tuple[Shape, int], Question] = {}
         self._busy: set[str] = set()
+        self._broken = BrokenGangs(store, actuator, settings)
+        self._cleaning: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Goes on until cancelled."""
@@ -98,6 +101,8 @@ class Reclaim:
         """Does once what is to be done now, in the group where that takes time: a slow plan holds up no other."""
         if self._store.unready() or self._store.cluster.unsettled:
             return
+        if self._cleaning is None or self._cleaning.done():
+            self._cleaning = group.create_task(self._broken.clean_up())
         self._remember_failures()
         for reservation in list(self._store.cluster.reservations.values()):
             if reservation.reason == RECLAIM:
@@ -241,11 +246,11 @@ class Reclaim:
 
     async def _evict(self, reservation: Reservation, progress: Progress, staying: list[Pod]) -> None:
         """Asks for the eviction of those who have not been evicted yet; says of whom it was done."""
-        now, failed, evicted = self._store.clock(), False, []
+        now, failed, evicted = self._store.clock(), False, list[Pod]()
         progress.next_attempt = now + BLOCKED_AGAIN
         for victim in staying:
-            if not self._store.cluster.is_in_force(reservation):
-                break
+            if not reclaim.still_has_to_go(self._store.cluster, reservation, victim, evicted):
+                continue
             try:
                 await self._actuator.evict(reclaim.name_of(victim))
             except ActionFailed as failure:
@@ -258,6 +263,7 @@ class Reclaim:
             else:
                 metrics.EVICTIONS.labels("reclaim", "evicted").inc()
                 evicted.append(victim)
+        self._broken.note(evicted)
         for victim in evicted:
             message = f"evicted to make room for {_text(reservation.pod)}"
             await self._actuator.report(Event(about_pod(victim), "Reclaimed", message))

@@ -5,9 +5,10 @@ import random
 
 import pytest
 
+from tests.controlplane.objects import pods
 from tests.controlplane.pod_groups import install_pod_groups, members, pod_group
 from tests.controlplane.processes import wait_until
-from tests.e2e.waiting import bound, ensure_for, wait_for
+from tests.e2e.waiting import bound, ensure_for, evicted, wait_for
 
 LONG = bool(os.environ.get("QUOTAWARD_LONG"))
 KIND = "podgroups.scheduling.x-k8s.io"
@@ -81,3 +82,39 @@ def test_a_gang_beyond_its_queue_waits_whole_and_starts_whole_once_the_queue_is_
     wait_for(watching, bound=0, refused=4, why=NOT_YET)
     cluster.change_queue("small", capability={"cpu": "4"})
     wait_for(watching, bound=4, timeout=15)
+
+
+def test_a_gang_takes_back_what_all_of_it_needs_and_one_that_cannot_have_it_all_takes_nothing(
+    cluster, scheduler, watch, gang
+):
+    cluster.node(cpu=8)
+    lending, owning = cluster.namespace(), cluster.namespace()
+    cluster.quota(lending, min={"cpu": 4}, max={"cpu": 8})
+    cluster.quota(owning, min={"cpu": 4}, max={"cpu": 8})
+    borrowers, owners = watch(lending), watch(owning)
+    cluster.api.create_all(pods(8, lending))
+    wait_for(borrowers, bound=8)
+    cluster.api.create_all(gang("large", owning, minimum=5))
+    wait_until(lambda: len(owners.pods) == 5, "all are there")
+    ensure_for(5, lambda: not evicted(borrowers), "nobody goes for a part of a gang")
+    cluster.api.delete_all("pods", owning)
+    cluster.api.create_all(gang("right", owning, minimum=4))
+    wait_until(lambda: len(bound(owners)) == 4, "all of it runs", timeout=30)
+    assert len(evicted(borrowers)) == 4
+
+
+def test_of_a_gang_that_has_borrowed_all_go_or_none(cluster, scheduler, watch, gang):
+    cluster.node(cpu=5)
+    lending, owning = cluster.namespace(), cluster.namespace()
+    cluster.quota(lending, min={"cpu": 1}, max={"cpu": 8})
+    cluster.quota(owning, min={"cpu": 4}, max={"cpu": 8})
+    borrowers, owners = watch(lending), watch(owning)
+    cluster.api.create_all([*gang("team", lending), *pods(1, lending)])
+    wait_for(borrowers, bound=5)
+    cluster.api.create(pods(1, owning, prefix="first")[0])
+    wait_for(owners, bound=1)
+    assert evicted(borrowers) == {"pod-0"}
+    cluster.api.create(pods(1, owning, prefix="second")[0])
+    wait_for(owners, bound=2)
+    everybody = {"pod-0", "team-0", "team-1", "team-2", "team-3"}
+    wait_until(lambda: evicted(borrowers) == everybody, "the others of the gang go, too", timeout=10)

@@ -306,3 +306,103 @@ def test_room_that_is_there_is_kept_for_a_gang_until_there_is_room_for_all_of_it
     world.passes(1)
     world.passes(61)
     assert world.held == []
+
+
+class LendingGang(World):
+    """What b lacks is lent to a gang in a, of which all go or none."""
+
+    def __init__(self, **settings):
+        self.settings = ReclaimSettings(delay=1, bind_timeout=60, backoff=10, **settings)
+        super().__init__()
+        see(self.store, pod_group("g", "a", 3))
+        for number in range(3):
+            see(self.store, self.running(f"r{number}"))
+
+    def take_lead(self):
+        self.reclaim = Reclaim(self.store, self.api, self.settings, epoch=lambda: EPOCH + self.clock.now)
+
+    def running(self, name, **metadata):
+        labels = {"scheduling.x-k8s.io/pod-group": "g"}
+        return pod(name, metadata={"labels": labels} | metadata, nodeName="n1")
+
+    def blocks_all_but(self, number):
+        """A budget lets so many go."""
+
+        async def evict(victim, first=self.api.evict):
+            if len(self.api.evicted) >= number:
+                raise Blocked("a disruption budget does not allow it now")
+            await first(victim)
+
+        self.api.evict = evict
+
+    def left(self):
+        return [name for name in ("a/r0", "a/r1", "a/r2") if name in self.store.cluster.pods]
+
+
+def lending_gang(**settings):
+    """r3 is in no group and would go first; it may not."""
+    world = LendingGang(**settings)
+    see(
+        world.store, pod("r3", nodeName="n1", metadata={"ownerReferences": [{"kind": "DaemonSet", "controller": True}]})
+    )
+    return world
+
+
+def test_all_of_a_gang_go_even_if_the_pod_is_bound_once_the_first_of_them_is_gone():
+    world = lending_gang()
+
+    async def evict(victim, first=world.api.evict):
+        await first(victim)
+        see(world.store, pod("owner", "b", nodeName="n1"))
+
+    world.api.evict = evict
+    world.passes(1)
+    assert sorted(world.api.evicted) == ["r0", "r1", "r2"]
+
+
+def test_those_of_others_stay_once_the_pod_is_bound():
+    world = World()
+    see(world.store, quota("a", min={"cpu": 0}, max={"cpu": 9}), quota("b", min={"cpu": 4}, max={"cpu": 9}))
+    see(world.store, refused(pod("owner", "b", requests={"cpu": 2}), "0/1 nodes are available: 1 Insufficient cpu."))
+
+    async def evict(victim, first=world.api.evict):
+        await first(victim)
+        see(world.store, pod("owner", "b", nodeName="n1"))
+
+    world.api.evict = evict
+    world.passes(1)
+    assert len(world.api.evicted) == 1
+
+
+def test_what_is_left_of_a_gang_that_a_budget_protects_in_part_goes_after_a_while():
+    world = lending_gang(broken_gang_grace=30)
+    world.blocks_all_but(1)
+    world.passes(1)
+    assert len(world.left()) == 2
+    see(world.store, pod("owner", "b", nodeName="n1"))
+    world.passes(29)
+    assert len(world.left()) == 2
+    world.passes(2)
+    assert len(world.left()) == 2  # the budget still does not allow it
+    world.api.evict = ApiServer.evict.__get__(world.api)
+    world.passes(6)
+    assert world.left() == []
+
+
+def test_a_gang_that_is_whole_again_in_time_stays():
+    world = lending_gang(broken_gang_grace=30)
+    world.blocks_all_but(1)
+    world.passes(1)
+    see(world.store, pod("owner", "b", nodeName="n1"))
+    see(world.store, world.running("again"))
+    world.passes(40)
+    assert len(world.left()) == 2
+
+
+def test_what_is_left_of_a_gang_stays_where_that_is_wanted():
+    world = lending_gang(clean_up_broken_gangs=False)
+    world.blocks_all_but(1)
+    world.passes(1)
+    see(world.store, pod("owner", "b", nodeName="n1"))
+    world.passes(100)
+    assert len(world.left()) == 2

@@ -27,6 +27,8 @@ VALUES = {
     "reclaim.delay": (1.0, 2.0, 3.0),
     "reclaim.bind_timeout": (1.0, 2.0, 3.0),
     "reclaim.backoff": (1.0, 2.0, 3.0),
+    "reclaim.clean_up_broken_gangs": (False, True, False),
+    "reclaim.broken_gang_grace": (1.0, 2.0, 3.0),
     "claims.patience": (1.0, 2.0, 3.0),
     "fair_share.preemption": (True, False, True),
     "gangs.enabled": (False, True, False),

@@ -1,0 +1,70 @@
+"""Cleans up after reclaim: what is left of a gang that has fallen below its minimum by it would only hold room idle."""
+
+from collections.abc import Iterable
+
+import structlog
+
+from app.actuators.protocol import ActionFailed, Actuator, Blocked
+from app.observability import metrics
+from app.observability.events import Event, about_pod
+from app.settings import ReclaimSettings
+from app.store.store import Store
+from policy.gangs import Key
+from policy.pod import Pod
+from policy.reclaim import name_of
+
+log = structlog.get_logger(__name__)
+
+AGAIN = 5.0
+"""Seconds between attempts at what could not be evicted."""
+
+
+class BrokenGangs:
+    """The gangs that have lost somebody to reclaim, and since when each has been below its minimum."""
+
+    def __init__(self, store: Store, actuator: Actuator, settings: ReclaimSettings) -> None:
+        self._store = store
+        self._actuator = actuator
+        self._settings = settings
+        self._due: dict[Key, float] = {}
+
+    def note(self, evicted: Iterable[Pod]) -> None:
+        """These were evicted by reclaim: their gangs have a while to become whole again."""
+        if self._settings.clean_up_broken_gangs:
+            due = self._store.clock() + self._settings.broken_gang_grace
+            for pod in evicted:
+                group = self._store.cluster.gangs.gang_of(pod)
+                if group is not None:
+                    self._due.setdefault(group.key, due)
+
+    async def clean_up(self) -> None:
+        """Evicts what is left of gangs whose time is over; tries again later where that is not allowed now."""
+        now = self._store.clock()
+        for key, due in list(self._due.items()):
+            left = self._left(key)
+            if not left:
+                del self._due[key]
+            elif due <= now:
+                self._due[key] = now + AGAIN
+                for pod in left:
+                    await self._evict(pod)
+
+    def _left(self, key: Key) -> list[Pod]:
+        """What stands of a gang that is below its minimum; nobody if it is whole, or gone."""
+        cluster = self._store.cluster
+        group = cluster.membership.groups.get(key)
+        if group is None or len(cluster.gangs.ready(group)) >= group.minimum:
+            return []
+        return [pod for pod in cluster.members(key) if pod.assigned and not pod.terminating]
+
+    async def _evict(self, pod: Pod) -> None:
+        try:
+            await self._actuator.evict(name_of(pod))
+        except ActionFailed as failure:
+            outcome = "blocked" if isinstance(failure, Blocked) else "failed"
+            log.info("not evicted", victim=f"{pod.namespace}/{pod.name}", outcome=outcome, error=str(failure))
+        else:
+            outcome = "evicted"
+            message = "evicted: its pod group has fallen below its minimum, and was not whole again in time"
+            await self._actuator.report(Event(about_pod(pod), "GangBroken", message))
+        metrics.EVICTIONS.labels("broken-gang", outcome).inc()

@@ -1,0 +1,91 @@
+"""What the scheduler is told about members of gangs, and about others while room is held for these."""
+
+import pytest
+
+from policy.gangs import TEXT
+from policy.reservation import HELD_TEXT
+from tests.unit.app.given import client_of, node, pod, see, store_with
+from tests.unit.app.test_extender import binding, counted, filtering, preempting
+
+GROUP = {
+    "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+    "kind": "PodGroup",
+    "metadata": {"name": "g", "namespace": "a"},
+    "spec": {"minMember": 2},
+}
+
+
+def member(name, **spec):
+    labels = {"scheduling.x-k8s.io/pod-group": "g"}
+    metadata = {"name": name, "namespace": "a", "uid": f"a/{name}", "labels": labels}
+    return pod(name, requests={"cpu": 3}, metadata=metadata, **spec)
+
+
+@pytest.fixture
+def store():
+    """A gang of two, of which one member fits on each of two nodes of four cores."""
+    return store_with(node("n1"), node("n2"), GROUP, member("m0"), member("m1"))
+
+
+@pytest.fixture
+def client(store):
+    return client_of(store)
+
+
+def test_members_pass_one_after_the_other_each_on_its_node(store, client):
+    assert client.ask("filter", filtering(member("m0"), "n2", "n1"))["NodeNames"] == ["n1"]
+    answer = client.ask("filter", filtering(member("m1")))
+    assert answer == {"NodeNames": ["n2"], "FailedAndUnresolvableNodes": {"n1": HELD_TEXT}}
+
+
+def test_with_whole_nodes_too(client):
+    nodes = {"items": [node("n1"), node("n2")]}
+    client.ask("filter", filtering(member("m0"), "n1"))
+    answer = client.ask("filter", {"Pod": member("m1"), "Nodes": nodes})
+    assert [each["metadata"]["name"] for each in answer["Nodes"]["items"]] == ["n2"]
+
+
+def test_a_member_whose_gang_cannot_start_is_refused_everywhere_and_counted(store, client):
+    see(store, pod("o", "b", requests={"cpu": 2}, nodeName="n1"))
+    before = counted("quotaward_refusals_total", rule="gang-minimum")
+    answer = client.ask("filter", filtering(member("m0")))
+    assert answer == {"NodeNames": [], "FailedAndUnresolvableNodes": {"n1": TEXT, "n2": TEXT}}
+    assert counted("quotaward_refusals_total", rule="gang-minimum") == before + 1
+    assert len(store.cluster.grants) == 0
+    assert client.ask("preempt", preempting(member("m0", priority=5), {"n1": ["b/o"]})) == {}
+
+
+def test_others_pass_where_they_leave_what_is_held(client):
+    client.ask("filter", filtering(member("m0"), "n1"))
+    large, small = pod("large", "b", requests={"cpu": 2}), pod("small", "b")
+    answer = client.ask("filter", filtering(large))
+    assert answer == {"NodeNames": [], "FailedAndUnresolvableNodes": {"n1": HELD_TEXT, "n2": HELD_TEXT}}
+    assert client.ask("filter", filtering(small))["NodeNames"] == ["n1", "n2"]
+
+
+def test_a_member_is_bound_where_the_scheduler_has_chosen(store, client):
+    assert client.ask("bind", binding("m0", to="n2")) == {}
+    assert store.cluster.pods["a/m0"].node == "n2"
+    assert store.cluster.gangs.node_for("a/m1") == "n1"
+
+
+def test_observing_nobody_is_refused_for_the_sake_of_a_gang_and_it_is_counted(store):
+    see(store, pod("o", "b", requests={"cpu": 2}, nodeName="n1"))
+    observing, before = client_of(store, observe=True), counted("quotaward_refusals_total", rule="gang-minimum")
+    assert observing.ask("filter", filtering(member("m0")))["NodeNames"] == ["n1", "n2"]
+    assert counted("quotaward_refusals_total", rule="gang-minimum") == before + 1
+
+
+def test_observing_nobody_is_kept_to_a_node(store):
+    observing = client_of(store, observe=True)
+    for name in ("m0", "m1"):
+        assert observing.ask("filter", filtering(member(name)))["NodeNames"] == ["n1", "n2"]
+    assert observing.ask("filter", filtering(pod("o", "b", requests={"cpu": 4})))["NodeNames"] == ["n1", "n2"]
+
+
+def test_the_explanation_of_a_member_tells_of_its_gang(store, client):
+    see(store, pod("o", "b", requests={"cpu": 2}, nodeName="n1"))
+    told = client.get("/api/v1/pods/a/m0").json()
+    assert (told["verdict"], told["rule"]) == ("refused", "gang-minimum")
+    assert told["numbers"]["members"] == {"minimum": "2", "ready": "0", "pending": "2"}
+    assert "room for 2 members together" in told["remedies"][0]["text"]
