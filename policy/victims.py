@@ -22,7 +22,7 @@ from policy.gangs import Key
 from policy.ledger import Entry
 from policy.node_table import Mask
 from policy.pod import Pod
-from policy.resources import total
+from policy.resources import add, total
 from policy.verdict import Refusal
 
 ENOUGH_NODES = 100
@@ -161,6 +161,7 @@ class _Trial:
         self._victims: dict[str, tuple[Pod, Entry | None]] = {}
         self._together: dict[str, frozenset[str]] = {}
         self._ready: dict[Key, set[str]] = {}
+        self._taken_of: dict[Key, int] = {}
         self._reach: str | None = None
         self._gone = set(going)
         self._borrowed_before: dict[tuple[str, str], float] = {}
@@ -266,7 +267,8 @@ class _Trial:
         others = self._others.get(node)
         if others is None:
             others = [pod for pod in self._table.pods_on(node).values() if self._is_other(pod)]
-        last = max((pod for pod in others if self._may_take(pod, wanted)), key=self._worth, default=None)
+        alone = (pod for pod in others if self._may_take(pod, wanted) and not self._is_needed(pod))
+        last = max(alone, key=self._worth, default=None)
         if last is None or disruption.violating([last], self._cluster.budgets.values()):
             return None
         self._take(last)
@@ -363,7 +365,7 @@ class _Trial:
         """Puts a gang back but for those whom it can do without, if their going is enough."""
         pods = sorted((self._victims[uid][0] for uid in gang), key=self._worth)
         group = self._cluster.gangs.gang_of(pods[0])
-        beyond = len(self._ready[group.key] - self._going) - group.minimum if group else 0
+        beyond = len(self._ready[group.key]) - group.minimum if group else 0
         if beyond <= 0:
             return
         given_back = self._give_back(pods[0].uid)
@@ -458,45 +460,51 @@ class _Trial:
     def _is_out(self, victim: Pod) -> bool:
         if victim.uid in self._going or victim.uid in self._victims or untouchable(self._ledger, victim, self._pod):
             return True
-        needing = self._needing(victim)
-        if not all(self._may_go_along(other, victim) for other in needing):
-            return True
-        queue = self._ledger.queues.accounts.get(self._ledger.queue_of(victim)) if needing else None
-        if queue is None or queue.queue is None or victim.namespace == self._pod.namespace:
+        of_own = victim.namespace == self._pod.namespace
+        if not (of_own or self._reach is not None) or not self._is_needed(victim):
             return False
-        return not queues.may_lose(queue, total(each.request for each in (victim, *needing)))
+        along = self._needing(victim)
+        if self._reach is not None and any(other.node != self._reach for other in along):
+            return True
+        return of_own and not all(self._is_less_important_peer(other) for other in along)
 
     def _in_order(self, pods: list[Pod], wanted: frozenset[str], order: "_Order") -> list[Pod]:
         """In which order they are taken: last of all those whom others would have to follow."""
         return sorted(pods, key=lambda pod: (self._is_needed(pod), *order(pod, wanted, self._borrowed(pod))))
 
     def _is_needed(self, pod: Pod) -> bool:
-        """Whether others would have to go with the pod."""
-        return bool(self._needing(pod))
-
-    def _may_go_along(self, other: Pod, victim: Pod) -> bool:
-        """Whether a pod may go because its gang cannot do without the victim."""
-        if self._reach is not None and other.node != self._reach:
+        """Whether a running gang would fall below its minimum without the pod."""
+        group = self._cluster.gangs.gang_of(pod)
+        if group is None or pod.uid in self._gone:
             return False
-        as_peer = victim.namespace == self._pod.namespace and not self._is_less_important_peer(other)
-        return not as_peer and not untouchable(self._ledger, other, self._pod)
+        if group.key not in self._ready:
+            self._ready[group.key] = self._cluster.gangs.ready(group) - self._going
+        ready = self._ready[group.key]
+        return pod.uid in ready and len(ready) - self._taken_of.get(group.key, 0) == group.minimum
 
-    def _needing(self, victim: Pod) -> list[Pod]:
-        """The other members of a running gang that would fall below its minimum without the victim: all go, or none."""
-        gangs = self._cluster.gangs
-        group = gangs.gang_of(victim)
-        if group is None:
+    def _needing(self, pod: Pod) -> list[Pod]:
+        """The other members of a gang that cannot do without the pod; they go, too.
+
+        But for those that nobody may take, and as far as their queue keeps its guarantee: what makes a gang large must
+        not protect what was lent to it.
+        """
+        if not self._is_needed(pod):
             return []
-        ready = self._ready.get(group.key)
-        if ready is None:
-            ready = self._ready[group.key] = gangs.ready(group)
-        if len(ready) < group.minimum or len(ready) - len(self._gone) > group.minimum:
-            return []
-        left = ready - self._gone
-        if victim.uid not in left or len(left) != group.minimum:
-            return []
+        queue = self._ledger.queues.accounts.get(self._ledger.queue_of(pod))
+        bound_by = queue if queue is not None and queue.queue is not None and self._is_of_another_queue(pod) else None
+        along, together = list[Pod](), dict(pod.request)
         pods = self._cluster.pods
-        return [pods[uid] for uid in sorted(left) if uid != victim.uid and uid in pods and not pods[uid].succeeded]
+        members = (pods[uid] for uid in self._ready[pod.namespace, pod.group] - self._gone if uid in pods)
+        for other in sorted(members, key=importance, reverse=True):
+            if other.uid == pod.uid or untouchable(self._ledger, other, self._pod):
+                continue
+            if bound_by is None or queues.may_lose(bound_by, total((together, other.request))):
+                add(together, other.request)
+                along.append(other)
+        return along
+
+    def _is_of_another_queue(self, pod: Pod) -> bool:
+        return self._ledger.queue_of(pod) != self._entitlement.queue
 
     def _take_while_borrowed(self, pods: list[Pod], wanted: frozenset[str], order: "_Order") -> None:
         """Takes pods in an order, each only if its quota still borrows what is wanted without those taken before."""
@@ -533,6 +541,9 @@ class _Trial:
             self._borrowed(pod)  # while it is still there
             self._victims[pod.uid] = pod, self._ledger.set_aside(pod.uid)
             self._gone.add(pod.uid)
+            if pod.group:
+                key = pod.namespace, pod.group
+                self._taken_of[key] = self._taken_of.get(key, 0) + 1
 
     def _give_back(self, uid: str) -> list[Pod]:
         """Gives back a pod, and all that were taken with it."""
@@ -541,6 +552,8 @@ class _Trial:
             pod, entry = self._victims.pop(each)
             given_back.append(pod)
             self._gone.discard(each)
+            if pod.group:
+                self._taken_of[pod.namespace, pod.group] -= 1
             if entry is not None:
                 self._ledger.put_back(each, entry)
         return given_back

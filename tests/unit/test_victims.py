@@ -628,9 +628,9 @@ def test_the_schedulers_own_preemption_takes_a_gang_only_if_all_of_it_stands_on_
     assert gone_from(with_gangs(*there, run("b3", on="n2", group="g"), run("a1", "a", 2)), me(1)) == set()
 
 
-def test_a_gang_stays_if_one_of_its_members_may_not_go():
+def test_a_member_that_may_not_go_protects_none_of_the_others():
     cluster = with_gangs(node(), *LENDING, *gang("b1", "b2"), run("b3", group="g", owner="DaemonSet"), run("a1", "a"))
-    assert gone(cluster, me(1)) == "protected"
+    assert gone(cluster, me(1)) == {"b1", "b2"}
 
 
 def test_a_gang_in_its_own_namespace_stays_if_one_of_its_members_is_as_important():
@@ -644,10 +644,10 @@ def test_a_gang_in_its_own_namespace_stays_if_one_of_its_members_is_as_important
     assert gone(cluster, me(1, priority=5)) == "protected"
 
 
-def test_a_gang_that_is_starting_stays():
+def test_of_a_gang_that_is_starting_those_go_that_stand():
     cluster = with_gangs(node(), *LENDING, *gang("b1", "b2"), pod("b3", "b", group="g"), run("a1", "a", 2))
     cluster.grant(pod("b3", "b", group="g"), now=0)
-    assert gone(cluster, me(1)) == "protected"
+    assert gone(cluster, me(1)) == {"b1", "b2"}
 
 
 def test_what_is_left_of_a_gang_goes_one_by_one():
@@ -666,15 +666,15 @@ def test_those_who_have_succeeded_count_towards_the_minimum_and_stay():
     assert gone(cluster, me(1)) == {"b1", "b2"}
 
 
-def test_a_gang_stays_if_its_queue_would_lose_of_its_guarantee():
-    for kept, expected in ((0, {"b1", "b2", "b3"}), (1, "protected")):
-        cluster = with_gangs(node(), *gang("b1", "b2", "b3"), run("a1", "a"))
-        for each in (queue("qa"), queue("qb", kept={"cpu": kept})):
-            cluster.upsert_queue(each)
-        for namespace, name in (("a", "qa"), ("b", "qb")):
-            cluster.upsert_namespace(Namespace(namespace, name))
-        cluster.upsert_pod(me(1), now=0)
-        assert gone(divided(cluster), me(1)) == expected
+@pytest.mark.parametrize(("kept", "expected"), [(0, 3), (1, 2)])
+def test_of_a_gang_so_many_go_that_its_queue_keeps_its_guarantee(kept, expected):
+    cluster = with_gangs(node(), *gang("b1", "b2", "b3"), run("a1", "a"))
+    for each in (queue("qa"), queue("qb", kept={"cpu": kept})):
+        cluster.upsert_queue(each)
+    for namespace, name in (("a", "qa"), ("b", "qb")):
+        cluster.upsert_namespace(Namespace(namespace, name))
+    cluster.upsert_pod(me(1), now=0)
+    assert len(gone(divided(cluster), me(1))) == expected
 
 
 def test_preempt_makes_no_room_for_one_member_of_a_gang_that_cannot_start():
