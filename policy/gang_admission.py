@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from policy import admission, arriving, fit
-from policy.gang_placement import Places, best_of, decidable, depends_on_others
+from policy.gang_placement import Places, best_of, decidable, depends_on_others, full
 from policy.gangs import BACKOFF, HOLD_TIME, MOST_DOUBLED, REFUSAL, Group, Hold, Holds, Key
 from policy.pod import Pod, turn
 from policy.verdict import Remedy
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from policy.ledger import Entry
     from policy.verdict import Refusal
 
+SMALL, PAUSE, LONGEST_PAUSE = 20, 0.01, 1.0
+"""A gang that lacks more members than so many and could not start is not looked at again in filter for a pause.
+
+Seconds, for each further member and in all. Whoever is woken need not wait.
+"""
 ROUNDS = 4
 """How many times members that found no place are replaced by others of the group."""
 
@@ -36,6 +41,14 @@ class Backoff:
     until: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """That a group could not start: in which state of the cluster, and until when that is taken for granted anyway."""
+
+    state: tuple[int, int]
+    until: float
+
+
 class Gangs:
     """The pod groups of a cluster whose members wait for each other. ``hold_time`` in seconds."""
 
@@ -44,7 +57,7 @@ class Gangs:
         self._cluster = cluster
         self._hold_time = hold_time
         self._backoff: dict[Key, Backoff] = {}
-        self._refused_at: dict[Key, tuple[int, int]] = {}
+        self._refused: dict[Key, Looked] = {}
 
     # What is asked
 
@@ -98,33 +111,23 @@ class Gangs:
         """Nodes where the pod, which nothing is held for, would take room that is held for members of gangs."""
         if not self.holds or pod.uid in self.holds:
             return set()
-        cluster = self._cluster
-        own = cluster.table.placed(pod.uid)
-        coming = self._coming(frozenset((pod.uid,)))
-        demanding = depends_on_others(cluster.table, [pod])
-        held = set()
-        for node in self.holds.nodes():
-            site = cluster.table.site(node)
-            if site is None or site.node is None:
-                continue
-            taken = arriving.at_most_on(cluster.table, node, coming, pod) if coming else {}
-            mine = own.pod.request if own is not None and own.site is site else {}
-            left = (
-                site.node.allocatable.get(r, 0) - site.used.get(r, 0) + mine.get(r, 0) - taken.get(r, 0) - amount
-                for r, amount in pod.request.items()
-                if amount > 0
-            )
-            if any(each < 0 for each in left) or (demanding and not fit.fits_on(cluster.table, pod, node, ())):
-                held.add(node)
+        table = self._cluster.table
+        nodes = [node for node in self.holds.nodes() if node in table.rows]
+        held = set(full(table, pod, nodes, self._coming(frozenset((pod.uid,)))))
+        if depends_on_others(table, [pod]):
+            held.update(node for node in nodes if node not in held and not fit.fits_on(table, pod, node, ()))
         return held
 
     def could_start(self, pod: Pod) -> bool:
-        """Whether the pod's group could start now with this one as the first; changes nothing."""
+        """Whether the pod's group could start now with this one as the first. Holds nothing."""
         missing = self.missing(pod)
         group = self.gated(pod)
         if missing <= 1 or group is None:
             return True
-        return not self._waits(group) and self._find(pod, group, missing, None) is not None
+        if self._is_known_to_wait(group) or self._find(pod, group, missing, None) is None:
+            return False
+        self._refused.pop(group.key, None)  # so that it is looked at when it asks
+        return True
 
     def numbers(self, pod: Pod) -> dict[str, dict[str, int]]:
         """How many members the pod's group needs, has ready, and has waiting; empty without such a group."""
@@ -174,9 +177,12 @@ class Gangs:
         missing = self.missing(pod)
         if missing <= 1:
             return None
-        found = None if self._waits(group) else self._find(pod, group, missing, offered)
+        looked = self._refused.get(group.key)
+        if self._is_known_to_wait(group) or (looked is not None and now < looked.until):
+            return REFUSAL
+        found = self._find(pod, group, missing, offered)
         if found is None:
-            self._refused_at[group.key] = self._state
+            self._refused[group.key] = Looked(self._state, now + min(PAUSE * max(0, missing - SMALL), LONGEST_PAUSE))
             return REFUSAL
         self._hold(group, pod, found, now)
         return None
@@ -204,21 +210,21 @@ class Gangs:
                 del self._backoff[key]
             elif backoff.until and backoff.until <= now:
                 backoff.until = 0.0
-                self.changed(key)
+                self._cluster.ledger.eased += 1
 
     def changed(self, key: Key) -> None:
         """Something has changed about a group or one of its members, so that it may be able to start."""
-        if self._refused_at.pop(key, None) is not None:
+        if self._refused.pop(key, None) is not None:
             self._cluster.ledger.eased += 1
 
     def has_landed(self) -> None:
         """A granted pod was seen on its node, so that less has to be kept free for pods that may land anywhere."""
-        if self._refused_at:
+        if self._refused:
             self._cluster.ledger.eased += 1
 
     def forget(self, key: Key) -> None:
         """The group has no members any more."""
-        self._refused_at.pop(key, None)
+        self._refused.pop(key, None)
         self._backoff.pop(key, None)
 
     # How
@@ -227,10 +233,13 @@ class Gangs:
     def _state(self) -> tuple[int, int]:
         return self._cluster.ledger.eased, self._cluster.relevant
 
-    def _waits(self, group: Group) -> bool:
+    def _is_known_to_wait(self, group: Group) -> bool:
         """Whether it is known that the group cannot start now: it backs off, or nothing has changed."""
         backoff = self._backoff.get(group.key)
-        return (backoff is not None and backoff.until > 0) or self._refused_at.get(group.key) == self._state
+        if backoff is not None and backoff.until > 0:
+            return True
+        looked = self._refused.get(group.key)
+        return looked is not None and looked.state == self._state
 
     def _find(
         self, pod: Pod, group: Group, missing: int, offered: Collection[str] | None
@@ -293,7 +302,7 @@ class Gangs:
         node = best_of(cluster.table, pod, offered)
         if not node:
             return False
-        hold.node = node
+        self.holds.move(pod.uid, node)
         cluster.table.add(pod, node)
         return True
 

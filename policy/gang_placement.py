@@ -59,10 +59,7 @@ class Places:
             if placed is not None and placed.site.row >= 0:
                 self._use(placed.site.row, member.request, -1)
         for other, number in coming:
-            for resource, amount in other.request.items():
-                if amount and (column := table.columns.get(resource)) is not None:
-                    rows = fit.suitable(table, other)
-                    self._free[rows, column] = np.maximum(self._free[rows, column], 0) - min(number * amount, LARGEST)
+            _take_everywhere(table, self._free, other, number, fit.suitable(table, other))
 
     def find(self) -> Pod | None:
         """Places all members; the first that has no place, or None."""
@@ -148,6 +145,19 @@ def best_of(table: NodeTable, pod: Pod, offered: Collection[str]) -> str:
     return found.nodes[pod.uid] if found.find() is None else ""
 
 
+def full(table: NodeTable, pod: Pod, nodes: Sequence[str], coming: Iterable[Alike]) -> list[str]:
+    """The nodes, of some, where the pod would take room that others expect, or that coming pods may have taken."""
+    rows = np.array([table.rows[node] for node in nodes], np.intp)
+    free = table.free[rows]
+    placed = table.placed(pod.uid)
+    if placed is not None and placed.site.row >= 0:
+        for resource, amount in placed.pod.request.items():
+            free[rows == placed.site.row, table.columns[resource]] += min(amount, LARGEST)
+    for other, number in coming:
+        _take_everywhere(table, free, other, number, fit.suitable(table, other)[rows])
+    return [node for node, there in zip(nodes, _at_least(table, free, pod.request), strict=True) if not there]
+
+
 def depends_on_others(table: NodeTable, members: Sequence[Pod]) -> bool:
     """Whether where one member may go depends on where other pods are."""
     constraints = [member.constraints for member in members]
@@ -157,12 +167,20 @@ def depends_on_others(table: NodeTable, members: Sequence[Pod]) -> bool:
 
 
 def _at_least(table: NodeTable, free: NDArray[np.int64], request: Resources) -> Mask:
-    mask = np.ones(len(table.names), np.bool_)
+    mask = np.ones(len(free), np.bool_)
     for resource, amount in request.items():
         column = table.columns.get(resource)
         if amount > 0:
             mask &= free[:, column] >= amount if column is not None else False
     return mask
+
+
+def _take_everywhere(table: NodeTable, free: NDArray[np.int64], pod: Pod, number: int, rows: Mask) -> None:
+    """Counts so many pods like this one as if each were on every one of the rows."""
+    for resource, amount in pod.request.items():
+        column = table.columns.get(resource)
+        if amount and column is not None:
+            free[rows, column] = np.maximum(free[rows, column], 0) - min(number * amount, LARGEST)
 
 
 def _rows(table: NodeTable, names: Collection[str]) -> Mask:

@@ -57,6 +57,7 @@ class Holds:
     def __init__(self) -> None:
         self._of_member: dict[str, Hold] = {}
         self._members: dict[Key, set[str]] = {}
+        self._on: dict[str, int] = {}
         self._deadlines: dict[Key, float] = {}
 
     def __contains__(self, uid: str) -> bool:
@@ -73,13 +74,14 @@ class Holds:
         """UIDs of the members of a group that something is held for."""
         return self._members.get(key, ())
 
-    def nodes(self) -> set[str]:
+    def nodes(self) -> Collection[str]:
         """Names of the nodes that room is held on."""
-        return {hold.node for hold in self._of_member.values() if hold.node}
+        return self._on.keys()
 
     def give(self, uid: str, hold: Hold, deadline: float) -> None:
         """Holds something for a member; what is held for its group is so until ``deadline``."""
         self._of_member[uid] = hold
+        self._count(hold.node, 1)
         self._members.setdefault(hold.key, set()).add(uid)
         self._deadlines[hold.key] = deadline
 
@@ -88,11 +90,19 @@ class Holds:
         hold = self._of_member.pop(uid, None)
         if hold is None:
             return False
+        self._count(hold.node, -1)
         members = self._members[hold.key]
         members.discard(uid)
         if not members:
             del self._members[hold.key]
         return True
+
+    def move(self, uid: str, node: str) -> None:
+        """Holds room for a member on another node than before."""
+        hold = self._of_member[uid]
+        self._count(hold.node, -1)
+        hold.node = node
+        self._count(node, 1)
 
     def overdue(self, now: float) -> Iterator[tuple[Key, list[str]]]:
         """The groups whose time is over, each once, with the UIDs of those members that have not asked."""
@@ -100,3 +110,9 @@ class Holds:
             if deadline <= now:
                 del self._deadlines[key]
                 yield key, [uid for uid in self.members(key) if not self._of_member[uid].asked]
+
+    def _count(self, node: str, times: int) -> None:
+        if node:
+            number = self._on[node] = self._on.get(node, 0) + times
+            if not number:
+                del self._on[node]

@@ -9,8 +9,8 @@ from policy.gangs import Key
 from policy.ledger import Entry
 from policy.pod import Pod, turn
 
-MOST_GANGS = 20
-"""How many gangs are looked at that cannot start; the others the next time."""
+MOST_IN_VAIN = 100
+"""How many members of gangs that cannot start are looked at, but for the last of these gangs; others the next time."""
 
 
 def to_wake(cluster: Cluster) -> list[Pod]:
@@ -57,6 +57,7 @@ class _Gangs:
         self._cluster = cluster
         self._seen: set[Key] = set()
         self._hopeless: set[Hashable] = set()
+        self._in_vain = 0
 
     def let(self, pod: Pod) -> bool:
         """Whether the pod could run as far as its gang is concerned; true for one member of a gang that could start."""
@@ -72,9 +73,10 @@ class _Gangs:
         self._seen.add(group.key)
         alike = Counter((id(member.request), id(member.constraints)) for member in gangs.pending(group))
         shape = (pod.namespace, self._cluster.queue_of(pod), pod.priority, missing, frozenset(alike.items()))
-        if shape in self._hopeless or len(self._hopeless) >= MOST_GANGS:
+        if shape in self._hopeless or self._in_vain >= MOST_IN_VAIN:
             return False
         if gangs.could_start(pod):
             return True
         self._hopeless.add(shape)
+        self._in_vain += missing
         return False

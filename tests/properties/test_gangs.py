@@ -200,13 +200,12 @@ def test_who_is_woken_of_gangs_would_pass_and_looking_changes_nothing(seed):
     cluster = walker.cluster
     for uid, pod in walker.waiting.items():
         cluster.refused[uid] = pod
-    before = dict(cluster.ledger.entries), cluster.eased, cluster.table.used.tolist(), dict(cluster.gangs._refused_at)
+    before = dict(cluster.ledger.entries), cluster.eased, cluster.table.used.tolist()
     woken = to_wake(cluster)
     assert before == (
         dict(cluster.ledger.entries),
         cluster.eased,
         cluster.table.used.tolist(),
-        dict(cluster.gangs._refused_at),
     )
     if woken:
         assert cluster.admit(woken[0], walker.now) is None

@@ -445,3 +445,21 @@ def test_looking_at_a_gang_changes_nothing():
     assert [each.uid for each in to_wake(cluster)] == ["g0"]
     after = dict(cluster.ledger.entries), cluster.eased, cluster.table.used.tolist(), set(cluster.table.expected)
     assert before == after
+
+
+def test_a_large_gang_that_could_not_start_is_not_looked_at_again_at_once_unless_it_was_woken(monkeypatch):
+    gang = refused(members(count=100))
+    cluster = seeing(node(size={"cpu": 99, "pods": 500}), group(minimum=100), gang)
+    looks = []
+    find = cluster.gangs._find
+    monkeypatch.setattr(cluster.gangs, "_find", lambda *given: looks.append(given) or find(*given))
+    for now in (0.0, 0.5):
+        cluster.ledger.eased += 1
+        assert asked(cluster, gang[0], now=now) == []
+    assert len(looks) == 1
+    cluster.ledger.eased += 1
+    assert asked(cluster, gang[0], now=1.0) == []
+    assert len(looks) == 2
+    see(cluster, node("n2"))
+    [first] = to_wake(cluster)
+    assert asked(cluster, first, now=1.1) == [first.uid]
