@@ -198,7 +198,7 @@ def _pod_groups(kind: str, version: str) -> Kind:
 POD_GROUPS = (
     _pod_groups(GROUPS, "v1alpha1"),
     _pod_groups(VOLCANO_GROUPS, "v1beta1"),
-    _pod_groups(NATIVE_GROUPS, "v1beta1"),
+    NATIVE_POD_GROUPS := _pod_groups(NATIVE_GROUPS, "v1beta1"),
 )
 
 

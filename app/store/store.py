@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from app.observability import metrics
-from app.store.kinds import ELASTIC_QUOTAS, KINDS, Key, Kind
+from app.store.kinds import ELASTIC_QUOTAS, KINDS, NATIVE_POD_GROUPS, Key, Kind
 from app.store.objects import ElasticQuotaObject, InvalidObject, Metadata
 from policy.cluster import Cluster
 
@@ -47,6 +47,7 @@ class Store:
         self.clock = clock
         self.feeds = {kind.label: Feed() for kind in KINDS}
         self.quota_objects: dict[Key, ElasticQuotaObject] = {}
+        self._warned_of_native_groups = False
         self._max_staleness = max_staleness
         self._settle_time = settle_time
 
@@ -58,6 +59,9 @@ class Store:
             self.report(kind, obj.metadata, error.field, error.problem)
         if kind is ELASTIC_QUOTAS:
             self.quota_objects[kind.key(obj.metadata)] = obj
+        elif kind is NATIVE_POD_GROUPS and not self._warned_of_native_groups:
+            self._warned_of_native_groups = True
+            log.warning("native pod groups are in use: for them the scheduler evicts without asking any extender")
 
     def report(self, kind: Kind, meta: Metadata, field: str, problem: str) -> None:
         """Notes that an object cannot be used."""

@@ -18,7 +18,8 @@ _STAGES = Path(__file__).parent / "kwok" / "stages.yaml"
 class ControlPlane:
     """A cluster without nodes. What its programs keep and print is in ``directory``."""
 
-    def __init__(self, directory: Path):
+    def __init__(self, directory: Path, *flags: str):
+        """``flags`` are further ones of the API server."""
         self.directory = directory
         self.binaries = binaries()
         self.token = secrets.token_hex(16)
@@ -26,7 +27,7 @@ class ControlPlane:
         self._etcd_url = f"http://127.0.0.1:{free_port()}"
         self.kubeconfig = directory / "admin.kubeconfig"
         self.etcd = self.process("etcd", *self._etcd_flags())
-        self.api_server = self.process("kube-apiserver", *self._api_server_flags())
+        self.api_server = self.process("kube-apiserver", *self._api_server_flags(), *flags)
         self.kwok = self.process("kwok", *self._kwok_flags())
         self._api: Api | None = None
 

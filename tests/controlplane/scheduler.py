@@ -1,6 +1,7 @@
 """A stock kube-scheduler that asks an extender."""
 
 import itertools
+from collections.abc import Iterable
 from typing import Any, Self
 
 import httpx
@@ -35,6 +36,7 @@ class Scheduler:
         control_plane: ControlPlane,
         *extenders: dict[str, Any],
         profile: dict[str, Any] | None = None,
+        flags: Iterable[str] = (),
         **configuration: Any,
     ):
         """Further arguments are fields of the KubeSchedulerConfiguration, as Kubernetes spells them."""
@@ -55,6 +57,7 @@ class Scheduler:
             f"--secure-port={self._port}",
             "--bind-address=127.0.0.1",
             f"--cert-dir={control_plane.directory / 'scheduler'}",
+            *flags,
             name=name,
         )
 

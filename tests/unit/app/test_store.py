@@ -1,9 +1,11 @@
 """The store: what may be decided on its picture, and what it makes of objects that cannot be used."""
 
+import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from app.observability import metrics
-from app.store.kinds import ELASTIC_QUOTAS, KINDS, NODES, PODS
+from app.store.kinds import ELASTIC_QUOTAS, KINDS, NATIVE_POD_GROUPS, NODES, PODS
 from tests.unit.app.given import Clock, empty_store, names_of_nodes, node, pod, quota, see, store_with
 
 STALE_AFTER = 60.0
@@ -143,3 +145,14 @@ def test_no_grant_ends_before_everything_was_seen(clock):
     clock.now += 100
     store.tick()
     assert granted(store, "a", "p")
+
+
+def test_that_native_pod_groups_are_in_use_is_said_once():
+    store = store_with()
+    with capture_logs() as logs:
+        for name in ("g", "h"):
+            spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+            metadata = {"name": name, "namespace": "a"}
+            obj = NATIVE_POD_GROUPS.decoder.decode(msgspec.json.encode({"metadata": metadata, "spec": spec}))
+            store.upsert(NATIVE_POD_GROUPS, obj)
+    assert [line["event"].partition(":")[0] for line in logs] == ["native pod groups are in use"]
