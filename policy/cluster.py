@@ -101,7 +101,7 @@ class Cluster:
         if before is not None and before.group != pod.group:
             self._leave_group(before)
         if pod.group:
-            self._members.setdefault((pod.namespace, pod.group), set()).add(pod.uid)
+            self._join_group(pod)
             if before is None or _differs(pod, before):
                 self.gangs.changed((pod.namespace, pod.group))
         if pod.pending:
@@ -233,7 +233,7 @@ class Cluster:
         self.membership.groups[key] = group
         if before != group:
             self.gangs.changed(key)
-        if before is None or before.queue != group.queue:
+        if before is None or (before.queue, before.minimum) != (group.queue, group.minimum):
             self._assign_again(self._members.get(key, ()))
 
     def delete_group(self, namespace: str, name: str) -> None:
@@ -357,6 +357,10 @@ class Cluster:
     def members(self, group: Key) -> list[Pod]:
         """The pods of a group that are there."""
         return [self.pods[uid] for uid in self._members.get(group, ())]
+
+    def number_of_members(self, group: Key) -> int:
+        """How many pods of a group are there."""
+        return len(self._members.get(group, ()))
 
     def on_their_way(self) -> Iterator[Pod]:
         """Pods that are admitted, or may have been by an earlier process, and are not seen on a node yet."""
@@ -545,8 +549,9 @@ class Cluster:
             self._chances.trust(pod.uid)
 
     def _has_claim(self, pod: Pod) -> bool:
-        """Whether a pod waits, and has a chance."""
-        return pod.pending and not (pod.terminating or pod.gated) and self._chances.has(pod.uid)
+        """Whether a pod waits, and has a chance: not while there are too few of its gang."""
+        waits = pod.pending and not (pod.terminating or pod.gated)
+        return waits and self._chances.has(pod.uid) and not self.gangs.lacks_members(pod)
 
     def _divide_for(self, pod: Pod) -> None:
         """Sees to it that the pod's queue has a part: a queue that is new has none yet."""
@@ -597,9 +602,23 @@ class Cluster:
             self._uids.pop(pod.namespace, None)
         self._leave_group(pod)
 
+    def _join_group(self, pod: Pod) -> None:
+        key = pod.namespace, pod.group
+        members = self._members.setdefault(key, set())
+        group = self.membership.groups.get(key)
+        completes = pod.uid not in members and group is not None and len(members) + 1 == group.minimum
+        members.add(pod.uid)
+        if completes:
+            self._assign_again(members)
+
     def _leave_group(self, pod: Pod) -> None:
-        members = self._members.get((pod.namespace, pod.group), set())
+        key = pod.namespace, pod.group
+        members = self._members.get(key, set())
+        group = self.membership.groups.get(key)
+        breaks = pod.uid in members and group is not None and len(members) == group.minimum
         members.discard(pod.uid)
+        if breaks:
+            self._assign_again(members)
         if not members:
             self._members.pop((pod.namespace, pod.group), None)
             self.gangs.forget((pod.namespace, pod.group))

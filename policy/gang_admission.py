@@ -97,6 +97,11 @@ class Gangs:
         """Whether the pod can start only together with others of its group, for which nothing is held yet."""
         return self.missing(pod) > 1
 
+    def lacks_members(self, pod: Pod) -> bool:
+        """Whether the pod's group cannot start whatever room there is, as there are too few of it."""
+        group = self.gated(pod)
+        return group is not None and self._cluster.number_of_members(group.key) < group.minimum
+
     def node_for(self, uid: str) -> str:
         """The node that is held for a member; empty where it may go anywhere."""
         hold = self.holds.get(uid)
@@ -303,6 +308,7 @@ class Gangs:
         if not node:
             return False
         self.holds.move(pod.uid, node)
+        cluster.ledger.eased += 1  # where it would have gone there is room
         cluster.table.add(pod, node)
         return True
 

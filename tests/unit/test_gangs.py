@@ -8,13 +8,14 @@ from policy.admission import Rules
 from policy.cluster import Unsettled
 from policy.constraints import Constraints
 from policy.gangs import BACKOFF, MINIMUM, TEXT
+from policy.membership import Namespace
 from policy.pod import Unschedulable
 from policy.reservation import PodName, Reservation
 from policy.waking import to_wake
 from tests.unit.given import pod, quota
 from tests.unit.given_gangs import asked, bound, group, members, refused, see, seeing
 from tests.unit.given_nodes import HOSTNAME, node, term
-from tests.unit.given_queues import queue
+from tests.unit.given_queues import divided, queue
 
 FULL = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
 OVER_TWO = {"cpu": 2, "pods": 10}
@@ -463,3 +464,27 @@ def test_a_large_gang_that_could_not_start_is_not_looked_at_again_at_once_unless
     see(cluster, node("n2"))
     [first] = to_wake(cluster)
     assert asked(cluster, first, now=1.1) == [first.uid]
+
+
+def test_a_gang_that_is_not_complete_keeps_no_room_of_its_queue_from_others():
+    gang, others = members(count=2), [pod(f"o{number}", "b") for number in range(4)]
+    cluster = seeing(node(), queue("default"), queue("q"), group(), gang, others)
+    cluster.upsert_namespace(Namespace("b", "q"))
+    divided(cluster)
+    assert asked(cluster, *others) == ["o0", "o1", "o2", "o3"]
+    for each in others:
+        cluster.withdraw(each.uid)
+    last = members(start=2, count=1)[0]
+    see(cluster, last)
+    divided(cluster)
+    assert asked(cluster, *others) == ["o0", "o1"]
+    for each in others:
+        cluster.withdraw(each.uid)
+    cluster.delete_pod(last.uid)
+    divided(cluster)
+    assert asked(cluster, *others) == ["o0", "o1", "o2", "o3"]
+    for each in others:
+        cluster.withdraw(each.uid)
+    cluster.upsert_group(group(minimum=2))
+    divided(cluster)
+    assert asked(cluster, *others) == ["o0", "o1"]
