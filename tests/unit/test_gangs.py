@@ -488,3 +488,25 @@ def test_a_gang_that_is_not_complete_keeps_no_room_of_its_queue_from_others():
     cluster.upsert_group(group(minimum=2))
     divided(cluster)
     assert asked(cluster, *others) == ["o0", "o1"]
+
+
+def test_a_grant_given_before_a_member_asked_did_not_come_to_nothing():
+    gang = members()
+    cluster = seeing(node(), group(), gang)
+    assert asked(cluster, gang[0], now=0) == ["g0"]
+    assert asked(cluster, gang[1], now=5) == ["g1"]
+    cluster.tick(34)
+    assert "g1" in cluster.grants
+
+
+def test_nor_did_one_that_was_not_asked_for_in_time_and_nobody_is_expected_any_more():
+    gang = members()
+    cluster = seeing(node(), group(), gang, hold_time=10)
+    cluster.admit(gang[0], now=0)
+    cluster.withdraw("g0")
+    cluster.tick(10)
+    assert not cluster.table.expected
+    cluster.tick(10 + BACKOFF)
+    assert asked(cluster, *gang, now=20) == ["g0", "g1", "g2"]
+    cluster.tick(49)
+    assert "g1" in cluster.grants
