@@ -75,6 +75,7 @@ def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budg
         if trial.node_where_room_is_coming() and trial.admitted():
             return []
         for node in nodes:
+            trial.confine_to(node)
             found = trial.search(node, elsewhere=False) if trial.is_promising(node) else None
             if found is not None and found.plan.victims and not (respect_budgets and found.plan.violations):
                 plans.append(found.plan)
@@ -194,6 +195,10 @@ class _Trial:
             if self.is_promising(names[row]):
                 yield names[row]
 
+    def confine_to(self, node: str) -> None:
+        """From now on only pods on this node may be taken, so of a gang all have to stand there."""
+        self._reach = node
+
     def is_promising(self, node: str) -> bool:
         """Whether there would be room on a node if all went who might. To be asked while nobody has been taken."""
         givers = self._may_give()
@@ -227,7 +232,6 @@ class _Trial:
         """The cheapest victims found for a node; with ``elsewhere`` also on others, where the quota is in the way."""
         if self._beyond_cure or not fit.suitable_on(self._table, self._pod, node):
             return None
-        self._reach = None if elsewhere else node
         found: list[_Found] = []
         tried: set[frozenset[str]] = set()
         alike = self._are_alike(node)

@@ -628,6 +628,18 @@ def test_the_schedulers_own_preemption_takes_a_gang_only_if_all_of_it_stands_on_
     assert gone_from(with_gangs(*there, run("b3", on="n2", group="g"), run("a1", "a", 2)), me(1)) == set()
 
 
+def test_the_schedulers_own_preemption_looks_at_each_node_for_itself():
+    other = run("c1", group="h", on="n2"), run("c2", group="h", on="n2"), Group("b", "h", 2)
+    cluster = with_gangs(
+        *(node(name, size={"cpu": 2, "pods": 9}) for name in ("n1", "n2")),
+        *LENDING,
+        *gang("b1", "b2", minimum=2),
+        *other,
+    )
+    plans = victims_on_each(cluster, me(1), ["n1", "n2"])
+    assert [{victim.uid for victim in each.victims} for each in plans] == [{"b1", "b2"}, {"c1", "c2"}]
+
+
 def test_a_member_that_may_not_go_protects_none_of_the_others():
     cluster = with_gangs(node(), *LENDING, *gang("b1", "b2"), run("b3", group="g", owner="DaemonSet"), run("a1", "a"))
     assert gone(cluster, me(1)) == {"b1", "b2"}
