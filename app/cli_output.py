@@ -78,11 +78,11 @@ def print_plan(document: dict[str, Any]) -> None:
 def print_reservations(document: dict[str, Any]) -> None:
     """A row per reservation."""
     table = Table(box=None, pad_edge=False)
-    for column in ("NAME", "REASON", "POD", "NODE", "VICTIMS", "SINCE"):
+    for column in ("NAME", "REASON", "JOB", "POD", "NODE", "VICTIMS", "SINCE"):
         table.add_column(column, no_wrap=True)
     for each in document["items"]:
         names = ", ".join(each["victims"])
-        table.add_row(each["name"], each["reason"], each["pod"], each["node"], names, each["since"])
+        table.add_row(each["name"], each["reason"], each["job"], each["pod"], each["node"], names, each["since"])
     if table.row_count:
         _console.print(table)
     else:

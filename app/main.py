@@ -25,6 +25,7 @@ from app.controllers.divide import Divide
 from app.controllers.queue_status import QueueStatus
 from app.controllers.reclaim import Reclaim
 from app.controllers.refusals import Refusals
+from app.controllers.reserve import Reserve
 from app.controllers.resource_quota import ResourceQuotas
 from app.controllers.status import Status
 from app.controllers.wake import Wake
@@ -174,6 +175,7 @@ async def _control(store: Store, actuator: Actuator, settings: Settings) -> None
     controllers: dict[str, Work] = {
         "events": Refusals(store, actuator).run,
         "reclaim": Reclaim(store, actuator, settings.reclaim).run,
+        "reserve": Reserve(store, actuator, settings.reserve.terms).run,
         "resource_quota": ResourceQuotas(store, actuator, enabled=settings.quota_manager.enabled).run,
         "status": partial(_together, Status(store, actuator).run, QueueStatus(store, actuator).run),
         "wake": Wake(store, actuator).run,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from ipaddress import ip_address
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -28,10 +29,11 @@ from pydantic_settings import (
 from policy.chances import PATIENCE
 from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
 from policy.gangs import HOLD_TIME
+from policy.starving import Terms
 
 OTHER_VARIABLES = frozenset({"QUOTAWARD_SERVER"})
 """Environment variables of ours that are no settings of the server."""
-CONTROLLERS = frozenset({"events", "reclaim", "resource_quota", "status", "wake"})
+CONTROLLERS = frozenset({"events", "reclaim", "reserve", "resource_quota", "status", "wake"})
 
 
 class InvalidSettings(ValueError):
@@ -131,6 +133,25 @@ class QuotaManagerSettings(Section):
     )
 
 
+class ReserveSettings(Section):
+    """For whom nodes are reserved."""
+
+    starving_after: float = Field(
+        default=Terms().starving_after, ge=0, description="seconds after which nodes are reserved for a job that waits"
+    )
+    max_nodes_percent: int = Field(
+        default=Terms().max_nodes_percent, ge=0, le=100, description="how many of all nodes may be reserved at a time"
+    )
+    max_duration: float | None = Field(
+        default=None, gt=0, description="seconds after which nodes are reserved for a job no longer (else: no limit)"
+    )
+
+    @property
+    def terms(self) -> Terms:
+        """The same, as the rules see it."""
+        return Terms(self.starving_after, self.max_nodes_percent, self.max_duration or inf)
+
+
 class PreemptionSettings(Section):
     """How the scheduler's own preemption is answered."""
 
@@ -188,6 +209,7 @@ class Settings(BaseSettings):
     fair_share: FairShareSettings = FairShareSettings()
     gangs: GangSettings = GangSettings()
     reclaim: ReclaimSettings = ReclaimSettings()
+    reserve: ReserveSettings = ReserveSettings()
     quota_manager: QuotaManagerSettings = QuotaManagerSettings()
     preemption: PreemptionSettings = PreemptionSettings()
     leader: LeaderSettings = LeaderSettings()

@@ -15,14 +15,15 @@ from policy.elastic_quota import ElasticQuota
 from policy.gang_admission import Gangs
 from policy.gangs import HOLD_TIME, Group, Key
 from policy.grants import Grants
+from policy.job import ALONE, Job, job_name
 from policy.ledger import Ledger
 from policy.membership import DEFAULT, Membership, Namespace
 from policy.node import Node
 from policy.node_table import NodeTable
-from policy.pod import Pod
+from policy.pod import Pod, turn
 from policy.queues import Queue
 from policy.quota_manager import Limit
-from policy.reservation import HELD_TEXT, Reservation
+from policy.reservation import STARVING, Reservation, Reserved, kept_from
 from policy.verdict import Refusal, Verdict
 
 GRANT_LIFETIME = 30.0
@@ -40,6 +41,7 @@ class Unsettled(Exception):
 class Cluster:
     """Pods, nodes, elastic quotas and queues, and who uses what.
 
+    ``reservations`` are those that hold room, ``reserved`` those for starving jobs, which reserve whole nodes.
     ``given_up`` holds reservations that are only remembered, ``refused`` the pending pods of which the scheduler last
     said that one of our rules refuses them, ``unschedulable_since`` when it was first seen of a pending pod that the
     scheduler found no place for it.
@@ -60,6 +62,7 @@ class Cluster:
         self.table = NodeTable()
         self.budgets: dict[tuple[str, str], Budget] = {}
         self.reservations: dict[str, Reservation] = {}
+        self.reserved = Reserved()
         self.given_up: dict[str, Reservation] = {}
         self.quotas: dict[str, dict[str, ElasticQuota]] = {}
         self.queues: dict[str, Queue] = {}
@@ -156,11 +159,16 @@ class Cluster:
 
     def upsert_reservation(self, reservation: Reservation) -> None:
         """Keeps room for a pod from now on; no longer, and never again, if it was given up."""
-        if reservation.name in self.given_up or self.reservations.get(reservation.name) == reservation:
+        known = self.reservations.get(reservation.name) or self.reserved.get(reservation.name)
+        if reservation.name in self.given_up or known == reservation:
             return
         self.delete_reservation(reservation.name)
         if reservation.failed_at:
             self.given_up[reservation.name] = reservation
+            return
+        if reservation.reason == STARVING:
+            self.reserved.add(reservation)
+            self._assign_again({reservation.pod.uid} & self.pods.keys())
             return
         self.reservations[reservation.name] = reservation
         self._held[reservation.pod.uid] = reservation
@@ -169,6 +177,9 @@ class Cluster:
     def delete_reservation(self, name: str) -> None:
         """Keeps that room no longer; a reservation that is not known is no error."""
         self.given_up.pop(name, None)
+        if (lifted := self.reserved.remove(name)) is not None:
+            self.ledger.eased += 1
+            self._assign_again({lifted.pod.uid} & self.pods.keys())
         reservation = self.reservations.pop(name, None)
         if reservation is not None and self._held.get(reservation.pod.uid) is reservation:
             uid = reservation.pod.uid
@@ -312,10 +323,10 @@ class Cluster:
 
     def is_kept_out(self, pod: Pod) -> bool:
         """Whether the pod was refused for the sake of others that room is kept for, and still has no room elsewhere."""
-        if pod.unschedulable is None or HELD_TEXT not in pod.unschedulable.message:
+        if pod.unschedulable is None or kept_from(pod.unschedulable.message) is None:
             return False
-        held = self.nodes_held_from(pod)
-        return all(self.table.names[row] in held for row in fit.fits(self.table, pod).nonzero()[0])
+        kept = self.nodes_held_from(pod) | self.nodes_reserved_from(pod)
+        return all(self.table.names[row] in kept for row in fit.fits(self.table, pod).nonzero()[0])
 
     def priority_of_queue(self, pod: Pod) -> int:
         """The priority of the pod's queue, 0 where it is in none: the higher goes first."""
@@ -366,6 +377,53 @@ class Cluster:
         """Pods that are admitted, or may have been by an earlier process, and are not seen on a node yet."""
         yield from self.grants.pods()
         yield from (self.pods[uid] for uid in self._in_flight)
+
+    def nodes_reserved_from(self, pod: Pod) -> set[str]:
+        """Nodes that are reserved for other jobs than the pod's. Seed: reserve action (Node resource reservation rule).
+
+        None for a pod that requests nothing (BestEffort), and for one of a DaemonSet.
+        """
+        if not len(self.reserved) or pod.owner == "DaemonSet" or pod.request.keys() == {"pods"}:
+            return set()
+        job = pod.namespace, job_name(self.membership.groups, pod)
+        others = (each for each in self.reserved if (each.pod.namespace, each.job) != job)
+        return {each.node for each in others if self.is_reserved(each)}
+
+    def is_reserved(self, reservation: Reservation) -> bool:
+        """Whether a node is kept for a member of a job: until it has come.
+
+        If it has gone to another node, be it one that was reserved for a mate, whoever leads decides what becomes of
+        this one; until then it stays reserved.
+        """
+        pod = self.pods.get(reservation.pod.uid)
+        return pod is not None and not pod.terminating and not pod.finished and pod.node != reservation.node
+
+    def job(self, namespace: str, name: str) -> Job | None:
+        """The job of this name (see policy.job) with its members; None if there is none."""
+        group = self.membership.groups.get((namespace, name))
+        if group is not None:
+            members = [self.pods[uid] for uid in self._members.get((namespace, name), ())]
+        else:
+            alone = self.pod(namespace, name.removeprefix(ALONE))
+            if alone is None or job_name(self.membership.groups, alone) != name:
+                return None
+            members = [alone]
+        members.sort(key=turn)
+        there = tuple(pod for pod in members if pod.succeeded or (pod.assigned and not pod.terminating))
+        pending = [pod for pod in members if pod.pending and not pod.terminating]
+        return Job(
+            namespace,
+            name,
+            minimum=group.minimum if group else 1,
+            created=group.created if group else members[0].created,
+            standing=there,
+            granted=tuple(pod for pod in pending if pod.uid in self.grants),
+            waiting=tuple(pod for pod in pending if pod.uid not in self.grants),
+        )
+
+    def has_chance(self, pod: Pod) -> bool:
+        """Whether there is any hope for a pod that waits: the scheduler has not tried it in vain for too long."""
+        return self._chances.has(pod.uid)
 
     @property
     def relevant(self) -> int:
@@ -549,9 +607,10 @@ class Cluster:
             self._chances.trust(pod.uid)
 
     def _has_claim(self, pod: Pod) -> bool:
-        """Whether a pod waits, and has a chance: not while there are too few of its gang."""
+        """Whether a pod waits, and has a chance or a node reserved for it: not while there are too few of its gang."""
         waits = pod.pending and not (pod.terminating or pod.gated)
-        return waits and self._chances.has(pod.uid) and not self.gangs.lacks_members(pod)
+        hopes = self._chances.has(pod.uid) or self.reserved.of_pod(pod.uid) is not None
+        return waits and hopes and not self.gangs.lacks_members(pod)
 
     def _divide_for(self, pod: Pod) -> None:
         """Sees to it that the pod's queue has a part: a queue that is new has none yet."""
@@ -660,7 +719,7 @@ def _refused_by_us(pod: Pod) -> bool:
     if pod.unschedulable is None:
         return False
     message = pod.unschedulable.message
-    return admission.refused_by(message) is not None or HELD_TEXT in message
+    return admission.refused_by(message) is not None or kept_from(message) is not None
 
 
 def _differs(pod: Pod, before: Pod) -> bool:

@@ -81,6 +81,19 @@ def fits_on(table: NodeTable, pod: Pod, node_name: str, without: Collection[str]
     return question.demands is None or question.demands.allow(site.row, gone)
 
 
+def would_be_met_on(table: NodeTable, pod: Pod, node_name: str, staying: Collection[str] = ()) -> bool:
+    """Whether a node meets what the pod demands of other pods: as they are, or once those on the node have ended.
+
+    ``staying`` are pods that will not end.
+    """
+    question = _question(table, pod)
+    row = table.rows.get(node_name)
+    if question.demands is None or row is None:
+        return row is not None
+    ended = table.pods_on(node_name).keys() - set(staying)
+    return question.demands.allow(row, question.overlooked) or question.demands.allow(row, question.overlooked | ended)
+
+
 def lacking_on(
     table: NodeTable, pod: Pod, node_name: str, without: Collection[str], taken: Resources = NOTHING
 ) -> list[str]:

@@ -259,7 +259,8 @@ class Gangs:
                 return None
             if not decidable(cluster.table, chosen):
                 return {member.uid: (member, "") for member in chosen}
-            places = Places(cluster.table, chosen, offered, self._coming({member.uid for member in chosen}))
+            coming = self._coming({member.uid for member in chosen})
+            places = Places(cluster.table, chosen, offered, coming, cluster.nodes_reserved_from(pod))
             unplaced = places.find()
             if unplaced is None:
                 return {member.uid: (member, places.nodes[member.uid]) for member in chosen}
@@ -304,7 +305,7 @@ class Gangs:
         if hold is None or not hold.node or offered is None or hold.node in offered:
             return True
         cluster = self._cluster
-        node = best_of(cluster.table, pod, offered)
+        node = best_of(cluster.table, pod, set(offered) - cluster.nodes_reserved_from(pod))
         if not node:
             return False
         self.holds.move(pod.uid, node)

@@ -34,7 +34,8 @@ class Places:
     """Room for members, taken by one after the other; the table stays as it is.
 
     ``offered`` are the nodes that the first member may go to, as the scheduler sees it; None: any that fits. ``coming``
-    are pods that may land anywhere: room that one of them may take is not used. What the members themselves are
+    are pods that may land anywhere: room that one of them may take is not used. ``closed`` are nodes that the members
+    must not go to. What the members themselves are
     expected to take, by an earlier plan, is theirs.
     """
 
@@ -44,12 +45,14 @@ class Places:
         members: Sequence[Pod],
         offered: Collection[str] | None = None,
         coming: Iterable[Alike] = (),
+        closed: Collection[str] = (),
     ) -> None:
         self.nodes: dict[str, str] = {}
         """The node of each member that was placed, by UID."""
         self._table = table
         self._members = members
         self._offered = offered
+        self._not_closed = ~table.mask_of(closed)
         self._one_by_one = depends_on_others(table, members)
         self._open: dict[Hashable, Mask] = {}
         self._last: dict[Hashable, int] = {}
@@ -126,9 +129,9 @@ class Places:
         """Where the member may go, be there room or not; the same for all that are alike."""
         known = self._open.get(self._kind(member))
         if known is None:
-            known = accepting(self._table, member.constraints)
+            known = accepting(self._table, member.constraints) & self._not_closed
             if member is self._members[0] and self._offered is not None:
-                known = known & _rows(self._table, self._offered)
+                known = known & self._table.mask_of(self._offered)
             self._open[self._kind(member)] = known
         return known
 
@@ -181,9 +184,3 @@ def _take_everywhere(table: NodeTable, free: NDArray[np.int64], pod: Pod, number
         column = table.columns.get(resource)
         if amount and column is not None:
             free[rows, column] = np.maximum(free[rows, column], 0) - min(number * amount, LARGEST)
-
-
-def _rows(table: NodeTable, names: Collection[str]) -> Mask:
-    mask = np.zeros(len(table.names), np.bool_)
-    mask[[row for name in names if (row := table.rows.get(name)) is not None]] = True
-    return mask

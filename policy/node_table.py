@@ -185,6 +185,12 @@ class NodeTable:
         """What each node has left; below zero where more is used than there is."""
         return self.allocatable - self.used
 
+    def mask_of(self, names: Iterable[str]) -> Mask:
+        """The rows of these nodes; those that are not known are none."""
+        mask = np.zeros(len(self.names), np.bool_)
+        mask[[self.rows[name] for name in names if name in self.rows]] = True
+        return mask
+
     def capacity(self) -> dict[str, int]:
         """What all nodes together have for pods: a node that takes no new ones counts with what its pods use."""
         capacity = dict(self._usable)

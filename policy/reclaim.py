@@ -12,7 +12,7 @@ from policy.cluster import Cluster
 from policy.constraints import Constraints
 from policy.gangs import Key
 from policy.pod import Pod, turn
-from policy.reservation import PodName, Reservation
+from policy.reservation import RECLAIM, PodName, Reservation
 from policy.victims import NoPlan, Plan
 
 
@@ -264,11 +264,12 @@ def reservation_of(plan: Plan, since: float, failures: int = 0) -> Reservation:
 def obsolete(cluster: Cluster) -> list[Reservation]:
     """Reservations that were given up and need not be remembered: the pod waits no more, or a later one tells more."""
     most: dict[str, int] = {}
-    for reservation in cluster.given_up.values():
+    given_up = [reservation for reservation in cluster.given_up.values() if reservation.reason == RECLAIM]
+    for reservation in given_up:
         most[reservation.pod.uid] = max(reservation.failures, most.get(reservation.pod.uid, 0))
     return [
         reservation
-        for reservation in cluster.given_up.values()
+        for reservation in given_up
         if not cluster.is_in_force(reservation) or reservation.failures < most[reservation.pod.uid]
     ]
 

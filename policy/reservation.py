@@ -1,15 +1,24 @@
-"""Room that is kept for somebody: from the first eviction until the pod it is for has been bound, or is given up.
+"""What is kept for somebody: room that is being made for a pod, or whole nodes for a job that starves.
 
-Victims go at different times, and what they leave behind would be taken by the next who asks. So what a plan frees
-is held for its preemptor, in its quota, in the pool and on the node. A nominated node alone is no lock: kube-scheduler
-erases it with every failed attempt of the pod.
+Reclaim: victims go at different times, and what they leave behind would be taken by the next who asks. So what a plan
+frees is held for its preemptor, in its quota, in the pool and on the node. A nominated node alone is no lock:
+kube-scheduler erases it with every failed attempt of the pod.
+
+Starving: nobody goes, and nothing is counted. A node that is reserved takes nobody else until the job's pods have come
+(seed: reserve action, Reserved).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 RECLAIM = "Reclaim"
+STARVING = "Starving"
 HELD = "node-held"
 HELD_TEXT = "node(s) held for a pod that is being given room"
+RESERVED = "node-reserved"
+RESERVED_TEXT = "node(s) resource was(were) reserved"
+TEXTS = {HELD: HELD_TEXT, RESERVED: RESERVED_TEXT}
+"""By rule, what kube-scheduler gets to write of a node that is kept from a pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +37,7 @@ class Reservation:
     ``failures`` is how many plans for the pod had failed before. ``freed_at``: the last victim was gone;
     ``blocked_since``: some eviction fails; ``failed_at``: it was given up, and is only remembered, so that whoever
     leads next waits as long as who led then. Times are seconds since the epoch, zero where it has not come so far.
+    ``job`` is what starves, in the pod's namespace (see policy.job), and empty where the reason is another.
     """
 
     name: str
@@ -40,3 +50,46 @@ class Reservation:
     freed_at: float = 0.0
     blocked_since: float = 0.0
     failed_at: float = 0.0
+    job: str = ""
+
+
+class Reserved:
+    """The reservations for starving jobs: one for each member that waits."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Reservation] = {}
+        self._by_uid: dict[str, Reservation] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[Reservation]:
+        return iter(self._by_name.values())
+
+    def get(self, name: str) -> Reservation | None:
+        """The reservation of this name."""
+        return self._by_name.get(name)
+
+    def of_pod(self, uid: str) -> Reservation | None:
+        """The reservation for a pod."""
+        return self._by_uid.get(uid)
+
+    def of_job(self, namespace: str, job: str) -> list[Reservation]:
+        """The reservations for the members of a job."""
+        return [each for each in self if (each.pod.namespace, each.job) == (namespace, job)]
+
+    def add(self, reservation: Reservation) -> None:
+        """Reserves a node for a member of a job."""
+        self._by_name[reservation.name] = self._by_uid[reservation.pod.uid] = reservation
+
+    def remove(self, name: str) -> Reservation | None:
+        """Reserves it no longer; returns the reservation, if there was one."""
+        reservation = self._by_name.pop(name, None)
+        if reservation is not None and self._by_uid.get(reservation.pod.uid) is reservation:
+            del self._by_uid[reservation.pod.uid]
+        return reservation
+
+
+def kept_from(message: str) -> str | None:
+    """The rule by which a node was kept from a pod, if its condition names one."""
+    return next((rule for rule, text in TEXTS.items() if text in message), None)

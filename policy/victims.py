@@ -13,9 +13,8 @@ from itertools import chain
 from math import fsum
 
 import numpy as np
-from numpy.typing import NDArray
 
-from policy import admission, disruption, fit, queues
+from policy import admission, disruption, fit, queues, scoring
 from policy.cluster import Cluster
 from policy.entitlement import entitlement, share_lent, shortfall, untouchable
 from policy.gangs import Key
@@ -94,8 +93,10 @@ def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:  # noqa: PLR0911 - one an
     suitable = fit.suitable(cluster.table, pod)
     if not suitable.any():
         return NoPlan("never", "no node could take it, however empty")
-    if cluster.check(pod) is None and len(roomy := np.flatnonzero(fit.fits(cluster.table, pod))):
-        return NoPlan("room", "a node has room for it", min(cluster.table.names[row] for row in roomy))
+    table, reserved = cluster.table, cluster.nodes_reserved_from(pod)
+    roomy = np.flatnonzero(fit.fits(table, pod) & ~table.mask_of(reserved))
+    if len(roomy) and cluster.check(pod) is None:
+        return NoPlan("room", "a node has room for it", min(table.names[row] for row in roomy))
     with _trial(cluster, pod) as trial:
         node = trial.roomy_node()
         if node and trial.admitted():
@@ -155,6 +156,7 @@ class _Trial:
         self._ledger = cluster.ledger
         self._table = cluster.table
         self._pod = pod
+        self._reserved = cluster.nodes_reserved_from(pod)
         self._going = going
         self._entitlement = entitlement(cluster.ledger, pod, by_share=cluster.rules.fair_share_preemption)
         self._entitled = self._entitlement.resources
@@ -177,7 +179,7 @@ class _Trial:
 
     def roomy_node(self) -> str:
         """A node with room for the pod once pods that are going are gone; empty if there is none."""
-        now = np.flatnonzero(fit.fits(self._table, self._pod))
+        now = np.flatnonzero(fit.fits(self._table, self._pod) & ~self._table.mask_of(self._reserved))
         if len(now):
             return min(self._table.names[row] for row in now)
         return self.node_where_room_is_coming()
@@ -185,12 +187,12 @@ class _Trial:
     def node_where_room_is_coming(self) -> str:
         """A node that has pods which are going, and room for the pod without them; empty if there is none."""
         sites = {placed.site.name for uid in self._going if (placed := self._table.placed(uid))}
-        return next((name for name in sorted(sites) if self._fits(name)), "")
+        return next((name for name in sorted(sites - self._reserved) if self._fits(name)), "")
 
     def promising_nodes(self, suitable: Mask) -> Iterator[str]:
         """Nodes that would have room if all went who might, the least short of it first."""
         names = self._table.names
-        shortage = self._shortage()
+        shortage = scoring.shortage(self._table, self._pod)
         for row in sorted(np.flatnonzero(suitable), key=lambda row: (shortage[row], names[row])):
             if self.is_promising(names[row]):
                 yield names[row]
@@ -200,7 +202,12 @@ class _Trial:
         self._reach = node
 
     def is_promising(self, node: str) -> bool:
-        """Whether there would be room on a node if all went who might. To be asked while nobody has been taken."""
+        """Whether there would be room on a node if all went who might. To be asked while nobody has been taken.
+
+        Not on one that is reserved for another job: it is nobody else's candidate.
+        """
+        if node in self._reserved:
+            return False
         givers = self._may_give()
         pods = [pod for pod in self._table.pods_on(node).values() if pod.namespace in givers]
         others = self._others[node] = [pod for pod in pods if self._is_other(pod)]
@@ -212,14 +219,6 @@ class _Trial:
         if self._pod.constraints.affinity:
             return not fit.lacking_on(self._table, self._pod, node, gone)
         return fit.fits_on(self._table, self._pod, node, gone)
-
-    def _shortage(self) -> NDArray[np.float64]:
-        """How much each node is short of for the pod now, in shares of its request."""
-        free, shortage = self._table.free, np.zeros(len(self._table.names))
-        for resource, amount in self._pod.request.items():
-            if amount:
-                shortage += np.clip(amount - free[:, self._table.columns[resource]], 0, None) / amount
-        return shortage
 
     def _may_give(self) -> frozenset[str]:
         """Namespaces that pods might be taken from: most are lent nothing, and need no look at their pods."""

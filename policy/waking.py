@@ -8,6 +8,7 @@ from policy.cluster import Cluster
 from policy.gangs import Key
 from policy.ledger import Entry
 from policy.pod import Pod, turn
+from policy.reservation import kept_from
 
 MOST_IN_VAIN = 100
 """How many members of gangs that cannot start are looked at, but for the last of these gangs; others the next time."""
@@ -24,11 +25,12 @@ def to_wake(cluster: Cluster) -> list[Pod]:
     chosen: list[tuple[Pod, Entry | None]] = []
     hopeless: set[Hashable] = set()
     gangs = _Gangs(cluster)
+    kept_out = _KeptOut(cluster)
     for pod in sorted(cluster.refused.values(), key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod))):
         if cluster.gangs.is_awaited(pod.uid):
             woken.append(pod)
             continue
-        if pod.uid in cluster.grants or pod.terminating or cluster.is_kept_out(pod):
+        if pod.uid in cluster.grants or pod.terminating or kept_out(pod):
             continue
         shape = (pod.namespace, ledger.queue_of(pod), pod.priority, frozenset(pod.request.items()), pod.preemptible)
         if shape in hopeless:  # one like it was refused, and nothing was released since
@@ -80,3 +82,23 @@ class _Gangs:
         self._hopeless.add(shape)
         self._in_vain += missing
         return False
+
+
+class _KeptOut:
+    """Whether a pod is kept out for the sake of others that room or a node is kept for: once for all that are alike."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[Hashable, bool] = {}
+
+    def __call__(self, pod: Pod) -> bool:
+        """Equal requests, constraints and labels are one object (app.store.objects), which is quicker to compare."""
+        message = pod.unschedulable.message if pod.unschedulable else ""
+        if kept_from(message) is None:
+            return False
+        mine = self._cluster.is_held_for(pod.uid) or self._cluster.reserved.of_pod(pod.uid) or pod.nominated_node
+        same = id(pod.request), id(pod.constraints), id(pod.labels), pod.owner
+        kind = pod.namespace, pod.group, pod.priority, same, pod.uid if mine else ""
+        if kind not in self._known:
+            self._known[kind] = self._cluster.is_kept_out(pod)
+        return self._known[kind]

@@ -95,6 +95,7 @@ class KubernetesActuator:
                 "nodeName": reservation.node,
                 "victims": [asdict(victim) for victim in reservation.victims],
                 "failures": reservation.failures,
+                **({"job": reservation.job} if reservation.job else {}),
             },
         }
         try:

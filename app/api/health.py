@@ -14,10 +14,10 @@ from app.store.kinds import KINDS
 from app.store.store import Store
 from policy import admission
 from policy.cluster import Cluster
-from policy.reservation import HELD
+from policy.reservation import HELD, RECLAIM, STARVING, TEXTS, kept_from
 
 SLICE = 500
-RULES = (*admission.TEXTS, HELD)
+RULES = (*admission.TEXTS, *TEXTS)
 
 router = APIRouter()
 probes = APIRouter()
@@ -54,7 +54,7 @@ async def _count_pending(cluster: Cluster) -> None:
     waiting = dict.fromkeys(RULES, 0)
     for index, pod in enumerate(list(cluster.refused.values()), start=1):
         message = pod.unschedulable.message if pod.unschedulable else ""
-        waiting[admission.refused_by(message) or HELD] += 1  # refused holds nobody else
+        waiting[admission.refused_by(message) or kept_from(message) or HELD] += 1
         if index % SLICE == 0:
             await asyncio.sleep(0)
     for rule, number in waiting.items():
@@ -70,4 +70,5 @@ def _refresh(store: Store) -> None:
         metrics.WATCH_LAG.labels(kind.label).set(store.staleness(kind.label, now))
     metrics.SYNCED.set(0 if store.unready() else 1)
     metrics.GRANTS.set(len(cluster.grants))
-    metrics.RESERVATIONS.set(len(cluster.reservations))
+    metrics.RESERVATIONS.labels(RECLAIM).set(len(cluster.reservations))
+    metrics.RESERVATIONS.labels(STARVING).set(len(cluster.reserved))

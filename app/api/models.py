@@ -124,11 +124,15 @@ class NominationModel(Model):
 
 
 class ReservationModel(Model):
-    """Room that is kept for a pod: where, since when (RFC 3339), and who goes for it."""
+    """Room that is kept for a pod, or the node that is reserved for it as a member of a job that starves.
+
+    Where, since when (RFC 3339), and who goes for it.
+    """
 
     name: str
     reason: str
     pod: str
+    job: str
     node: str
     victims: list[str]
     since: str
@@ -140,6 +144,26 @@ class ReservationList(Model):
     items: list[ReservationModel]
 
 
+class PodGroupModel(Model):
+    """A pod group: how many members it takes, have a node or were let through, and wait; what is reserved for it."""
+
+    namespace: str
+    name: str
+    kind: str
+    minimum: int
+    ready: int
+    pending: int
+    reserved: int
+    nodes: list[str]
+    conditions: list[ConditionModel]
+
+
+class PodGroupList(Model):
+    """Pod groups, by namespace and name."""
+
+    items: list[PodGroupModel]
+
+
 class WaitingModel(Model):
     """A pod that waits and that nobody is evicted for, and why."""
 
@@ -149,7 +173,7 @@ class WaitingModel(Model):
 
 
 class PlanModel(Model):
-    """What reclaim is doing, and would do now; pods are namespace/name."""
+    """What is being done for pods that wait, and would be now; pods are namespace/name."""
 
     evictions: list[EvictionModel]
     nominations: list[NominationModel]

@@ -2,13 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
-from app.api import queues
+from app.api import jobs, queues
 from app.api.models import (
     ConditionModel,
     ElasticQuotaList,
@@ -17,22 +16,27 @@ from app.api.models import (
     ExplanationModel,
     NominationModel,
     PlanModel,
+    PodGroupList,
     ProblemModel,
     QueueList,
     QueueModel,
     ReservationList,
-    ReservationModel,
     WaitingModel,
     explanation,
     quantities,
     used_of,
 )
 from app.problems import MEDIA_TYPE, Problem
+from app.settings import Settings
 from app.store.store import Store
-from policy import elastic_quota, reclaim
+from policy import elastic_quota, reclaim, reserve, starving
+from policy.cluster import Cluster
 from policy.elastic_quota import ElasticQuota
+from policy.job import short
 from policy.ledger import Account, Pool
+from policy.pod import Pod
 from policy.reservation import PodName, Reservation
+from policy.starving import Terms
 from policy.victims import NoPlan
 
 _PROBLEM = {"content": {MEDIA_TYPE: {"schema": ProblemModel.model_json_schema()}}, "description": "A problem document"}
@@ -81,25 +85,38 @@ async def show_queue(name: str, store: SyncedStore) -> QueueModel:
 
 
 @router.get("/pods/{namespace}/{name}")
-async def explain_pod(namespace: str, name: str, store: SyncedStore) -> ExplanationModel:
+async def explain_pod(namespace: str, name: str, request: Request, store: SyncedStore) -> ExplanationModel:
     """Why a pod is or is not admitted. A pod that is not known is answered with the verdict ``unknown``."""
     cluster = store.cluster
     pod = cluster.pod(namespace, name)
-    outlook = reclaim.outlook(cluster, pod) if pod else ""
+    outlooks = _outlooks(request, cluster, pod) if pod else ()
+    outlook = "; ".join(filter(None, outlooks))
     return explanation(namespace, name, cluster.verdict(namespace, name), outlook)
 
 
 @router.get("/reservations")
 async def list_reservations(store: SyncedStore) -> ReservationList:
     """The room that is kept, and for whom."""
-    reservations = store.cluster.reservations
-    return ReservationList(items=[_reservation(reservations[name]) for name in sorted(reservations)])
+    cluster = store.cluster
+    reservations = sorted((*cluster.reservations.values(), *cluster.reserved), key=lambda each: each.name)
+    return ReservationList(items=[jobs.reservation_model(each) for each in reservations])
+
+
+@router.get("/podgroups")
+async def list_pod_groups(request: Request, store: SyncedStore) -> PodGroupList:
+    """Every pod group with its members, and what is reserved for it."""
+    terms, items = request.app.state.settings.reserve.terms, []
+    for key in sorted(store.cluster.membership.groups, key=lambda key: (key[0], short(key[1]), key[1])):
+        if key in store.cluster.membership.groups:
+            items.append(jobs.group_model(store.cluster, *key, terms, time.time()))
+        await asyncio.sleep(0)
+    return PodGroupList(items=items)
 
 
 @router.get("/plan")
 async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
-    """What reclaim is doing, and what it would do now. Changes nothing."""
-    delay: float = request.app.state.settings.reclaim.delay
+    """What is being done for pods that wait, and what would be done now. Changes nothing."""
+    settings: Settings = request.app.state.settings
     cluster = store.cluster
     plan = PlanModel(evictions=[], nominations=[], reservations=[], waiting=[])
     for reservation in cluster.reservations.values():
@@ -108,7 +125,7 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
             pod = cluster.pods[reservation.pod.uid]
             message = reclaim.outlook(cluster, pod)
             plan.waiting.append(WaitingModel(pod=f"{pod.namespace}/{pod.name}", reason="budget", message=message))
-    pods = reclaim.waiting(cluster, store.clock(), delay)[:PREVIEWED]
+    pods = reclaim.waiting(cluster, store.clock(), settings.reclaim.delay)[:PREVIEWED]
     for answer in reclaim.preview(cluster, pods):
         await asyncio.sleep(0)  # a plan may take a while; between two of them the scheduler is answered
         if answer is None:
@@ -120,7 +137,30 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
         else:
             planned = reclaim.reservation_of(result, time.time())
             _add(plan, planned, planned.victims)
+    await _add_reserved(plan, cluster, settings.reserve.terms)
     return plan
+
+
+async def _add_reserved(plan: PlanModel, cluster: Cluster, terms: Terms) -> None:
+    """Adds the nodes that are reserved, and those that would be."""
+    now = time.time()
+    starve = starving.in_turn(cluster, terms, now)[:PREVIEWED]
+    for decision in reserve.preview(cluster, starve, terms, now):
+        await asyncio.sleep(0)
+        for place in decision.places:
+            known = cluster.reserved.of_pod(place.pod.uid)
+            plan.reservations.append(jobs.reservation_model(known or reserve.reservation_of(decision.job, place, now)))
+        if decision.text and decision.job.waiting:
+            waiting = decision.job.waiting[0]
+            message = f"no node is reserved for {decision.job.title}: {decision.text}"
+            plan.waiting.append(
+                WaitingModel(pod=f"{waiting.namespace}/{waiting.name}", reason=decision.reason, message=message)
+            )
+
+
+def _outlooks(request: Request, cluster: Cluster, pod: Pod) -> Iterator[str]:
+    yield reclaim.outlook(cluster, pod)
+    yield jobs.outlook(cluster, pod, request.app.state.settings.reserve.terms, time.time())
 
 
 def _add(plan: PlanModel, reservation: Reservation, victims: Sequence[PodName]) -> None:
@@ -129,18 +169,7 @@ def _add(plan: PlanModel, reservation: Reservation, victims: Sequence[PodName]) 
         name = f"{victim.namespace}/{victim.name}"
         plan.evictions.append(EvictionModel(pod=name, node=reservation.node, for_=pod, reason=reservation.reason))
     plan.nominations.append(NominationModel(pod=pod, node=reservation.node))
-    plan.reservations.append(_reservation(reservation))
-
-
-def _reservation(reservation: Reservation) -> ReservationModel:
-    return ReservationModel(
-        name=reservation.name,
-        reason=reservation.reason,
-        pod=f"{reservation.pod.namespace}/{reservation.pod.name}",
-        node=reservation.node,
-        victims=[f"{victim.namespace}/{victim.name}" for victim in reservation.victims],
-        since=datetime.fromtimestamp(reservation.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-    )
+    plan.reservations.append(jobs.reservation_model(reservation))
 
 
 def _quotas_in(store: Store, namespace: str) -> list[ElasticQuotaModel]:

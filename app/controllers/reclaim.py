@@ -105,8 +105,7 @@ class Reclaim:
             self._cleaning = group.create_task(self._broken.clean_up())
         self._remember_failures()
         for reservation in list(self._store.cluster.reservations.values()):
-            if reservation.reason == RECLAIM:
-                self._run(group, reservation, self._follow(reservation))
+            self._run(group, reservation, self._follow(reservation))
         for reservation in reclaim.obsolete(self._store.cluster):
             self._run(group, reservation, self._forget(reservation))
         looked_at: set[str] = set()
@@ -354,6 +353,8 @@ class Reclaim:
         What has changed since is not known, so the next change counts.
         """
         for reservation in self._store.cluster.given_up.values():
+            if reservation.reason != RECLAIM:
+                continue
             failures, uid = reservation.failures + 1, reservation.pod.uid
             known = self._backoff.get(uid)
             if known is None or known.failures < failures:

@@ -16,9 +16,10 @@ from app.extender import wire
 from app.observability import metrics
 from app.problems import Problem
 from app.store.store import Store
-from policy import reservation, victims
+from policy import reservation, scoring, victims
 from policy.cluster import Unsettled
 from policy.pod import Pod
+from policy.reservation import HELD, RESERVED
 
 log = structlog.get_logger(__name__)
 
@@ -61,8 +62,9 @@ class Extender:
                 return "would-wait", wire.all_pass(args)
             raise Problem(503, f"not settled after the start: {unsettled}", retry_after=NOT_SYNCED_RETRY) from None
         if refused is None:
-            log.debug("admitted", namespace=pod.namespace, pod=pod.name)
-            return self._admitted(args, pod)
+            result, reply = self._admitted(args, pod)
+            log.debug(result, namespace=pod.namespace, pod=pod.name)
+            return result, reply
         metrics.REFUSALS.labels(refused.rule).inc()
         log.debug("refused", namespace=pod.namespace, pod=pod.name, rule=refused.rule, message=refused.message)
         if self.observe:
@@ -72,10 +74,15 @@ class Extender:
 
     def prioritize(self, body: bytes) -> Answer:
         """Scores of the candidate nodes; a node that is not named scores 0, so none means no preference."""
-        wire.read_args(body)
-        if not self.observe:
-            self._ensure_ready()
-        return "neutral", wire.NO_SCORES
+        args = wire.read_args(body)
+        if self.observe:
+            return "neutral", wire.NO_SCORES
+        self._ensure_ready()
+        cluster = self.store.cluster
+        if not len(cluster.reserved):
+            return "neutral", wire.NO_SCORES
+        preferred = scoring.preferred(cluster, wire.read_pod(args.pod), wire.candidates(args))
+        return ("scored" if preferred else "neutral"), wire.scores(preferred, scoring.HIGHEST)
 
     def preempt(self, body: bytes) -> Answer:
         """Who has to go, on each of the offered nodes where that helps. Nobody for a pod that would be refused anyway.
@@ -114,20 +121,30 @@ class Extender:
         return "bound", wire.BOUND
 
     def _admitted(self, args: wire.ExtenderArgs, pod: Pod) -> Answer:
-        """Every node passes, but for those whose room is kept for somebody else."""
+        """Every node passes, but for those that are kept for somebody else, or whose room is."""
         cluster = self.store.cluster
         if not self.observe and (node := cluster.gangs.node_for(pod.uid)):
             others = (name for name in wire.candidates(args) if name != node)
             return "admitted", wire.some_pass(args, dict.fromkeys(others, reservation.HELD_TEXT))
-        heeds = not self.observe and (cluster.reservations or cluster.gangs.holds)
-        held = cluster.nodes_held_from(pod) if heeds else None
-        if not held:
+        kept = self._kept_from(pod)
+        if not kept:
             return "admitted", wire.all_pass(args)
-        if held.issuperset(wire.candidates(args)):
-            cluster.withdraw(pod.uid)  # it goes nowhere now, so it must not count
-            metrics.REFUSALS.labels(reservation.HELD).inc()
-            return "refused", wire.some_pass(args, dict.fromkeys(held, reservation.HELD_TEXT))
-        return "admitted", wire.some_pass(args, dict.fromkeys(held, reservation.HELD_TEXT))
+        failed = {name: reservation.TEXTS[rule] for name, rule in kept.items()}
+        names = wire.candidates(args)
+        if not kept.keys() >= set(names):
+            return "admitted", wire.some_pass(args, failed)
+        self.store.cluster.withdraw(pod.uid)  # it goes nowhere now, so it must not count
+        for rule in {kept[name] for name in names}:
+            metrics.REFUSALS.labels(rule).inc()
+        return "refused", wire.some_pass(args, failed)
+
+    def _kept_from(self, pod: Pod) -> dict[str, str]:
+        """The nodes that are kept from a pod, with the rule."""
+        cluster = self.store.cluster
+        if self.observe:
+            return {}
+        held = cluster.nodes_held_from(pod) if cluster.reservations or cluster.gangs.holds else ()
+        return dict.fromkeys(held, HELD) | dict.fromkeys(cluster.nodes_reserved_from(pod), RESERVED)
 
     def _admit_again(self, pod: Pod, node: str) -> str:
         cluster = self.store.cluster

@@ -161,15 +161,21 @@ def some_pass(args: ExtenderArgs, failed: dict[str, str]) -> bytes:
 
     Raises Problem (400).
     """
-    refused = {name: failed[name] for name in candidates(args) if name in failed}
+    names = candidates(args)
+    refused = {name: failed[name] for name in names if name in failed}
     if not refused:
         return all_pass(args)
     if args.node_names != NULL:
-        passing = [name for name in candidates(args) if name not in refused]
+        passing = [name for name in names if name not in refused]
         return _encoder.encode({"NodeNames": passing, "FailedAndUnresolvableNodes": refused})
     items = _decode(_raw_node_list, args.nodes, "Nodes").items or []
-    kept = [item for item, name in zip(items, candidates(args), strict=True) if name not in refused]
+    kept = [item for item, name in zip(items, names, strict=True) if name not in refused]
     return _encoder.encode({"Nodes": {"items": kept}, "FailedAndUnresolvableNodes": refused})
+
+
+def scores(hosts: Iterable[str], score: int) -> bytes:
+    """The reply of prioritize that gives these hosts that score, and all others 0."""
+    return _encoder.encode([{"Host": host, "Score": score} for host in hosts])
 
 
 def preemption(plans: Iterable[Plan]) -> bytes:

@@ -35,7 +35,10 @@ RECLAIM_FAILURES = Counter("quotaward_reclaim_failures", "Plans that failed, by 
 RECLAIM_WITHOUT_PLAN = Counter(
     "quotaward_reclaim_without_plan", "Waiting pods that nobody was evicted for when looked at, by reason.", ["reason"]
 )
-RESERVATIONS = Gauge("quotaward_reservations", "Reservations in force.")
+RESERVATIONS = Gauge("quotaward_reservations", "Reservations in force, by reason.", ["reason"])
+NOTHING_RESERVED = Counter(
+    "quotaward_nothing_reserved", "Jobs that starve and that no node could be reserved for, by reason.", ["reason"]
+)
 LEADER = Gauge("quotaward_leader", "1 while this replica's controllers act.")
 STATUS_WRITES = Counter("quotaward_status_writes", "Writes of a quota's status, by outcome.", ["outcome"])
 LIMIT_WRITES = Counter(

@@ -314,6 +314,7 @@ class ReservationSpec(Struct, rename="camel", gc=False):
     node_name: str
     victims: list[PodReference] | None = None
     failures: int = 0
+    job: str = ""
 
 
 class ReservationStatus(Struct, rename="camel", gc=False):
@@ -359,6 +360,7 @@ def reservation_of(obj: ReservationObject) -> Reservation:
         seconds(status.freed_at),
         seconds(status.blocked_since),
         seconds(status.failed_at),
+        spec.job,
     )
 
 

@@ -14,7 +14,7 @@ BOUNDED = {
     "verb": {"filter", "prioritize", "preempt", "bind"},
     "kind": {kind.label for kind in KINDS},
     "rule": {
-        *("elastic-quota-max", "elastic-quota-borrowing", "elastic-quota-invalid", "node-held"),
+        *("elastic-quota-max", "elastic-quota-borrowing", "elastic-quota-invalid", "node-held", "node-reserved"),
         *("queue-capability", "queue-deserved", "queue-closed", "namespace-fair-share", "gang-minimum"),
     },
 }
@@ -27,7 +27,11 @@ def page(*items):
 
 
 def samples(*items):
-    families = text_string_to_metric_families(page(*items).text)
+    return samples_of(store_with(*items))
+
+
+def samples_of(store):
+    families = text_string_to_metric_families(client_of(store).get("/metrics").text)
     return [sample for family in families for sample in family.samples]
 
 

@@ -1,0 +1,74 @@
+"""Jobs as REST shows them: pod groups, and what is reserved for jobs that starve."""
+
+from datetime import UTC, datetime
+
+from app.api.models import ConditionModel, PodGroupModel, ReservationModel
+from policy import reserve, starving
+from policy.cluster import Cluster
+from policy.job import Job, job_name, short
+from policy.pod import Pod
+from policy.reservation import Reservation
+from policy.reserve import Decision
+from policy.starving import Terms
+
+
+def reservation_model(reservation: Reservation) -> ReservationModel:
+    """A reservation of either reason."""
+    pod = reservation.pod
+    return ReservationModel(
+        name=reservation.name,
+        reason=reservation.reason,
+        pod=f"{pod.namespace}/{pod.name}",
+        job=f"{pod.namespace}/{short(reservation.job) or pod.name}",
+        node=reservation.node,
+        victims=[f"{victim.namespace}/{victim.name}" for victim in reservation.victims],
+        since=time_of(reservation.since),
+    )
+
+
+def group_model(cluster: Cluster, namespace: str, name: str, terms: Terms, now: float) -> PodGroupModel:
+    """A pod group that exists. ``now`` is in seconds since the epoch."""
+    job = cluster.job(namespace, name)
+    assert job is not None, "a group is a job"  # noqa: S101
+    decision = _decision(cluster, job, terms, now)
+    why_not = decision if decision is not None and decision.reason not in ("", reserve.READY) else None
+    reserved = cluster.reserved.of_job(namespace, name)
+    return PodGroupModel(
+        namespace=namespace,
+        name=short(name),
+        kind=name.partition("/")[0],
+        minimum=job.minimum,
+        ready=job.ready,
+        pending=len(job.waiting),
+        reserved=len(reserved),
+        nodes=sorted({each.node for each in reserved}),
+        conditions=[ConditionModel(type=why_not.reason, reason=why_not.reason, message=why_not.text)]
+        if why_not
+        else [],
+    )
+
+
+def outlook(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> str:
+    """What is reserved for a pod's job, or why nothing is although it starves; empty if it does not."""
+    own = cluster.reserved.of_pod(pod.uid)
+    if own is not None and cluster.is_in_force(own):
+        return f"node {own.node} is reserved for it since {time_of(own.since)}: no other pod may start there"
+    job = cluster.job(pod.namespace, job_name(cluster.membership.groups, pod))
+    decision = _decision(cluster, job, terms, now) if job else None
+    if decision is None or not pod.pending:
+        return ""
+    if decision.text:
+        return f"it starves, and no node is reserved for it: {decision.text}"
+    nodes = {place.pod.uid: place.node for place in decision.places}
+    return f"it starves; to be reserved for it: node {nodes[pod.uid]}" if pod.uid in nodes else ""
+
+
+def time_of(seconds: float) -> str:
+    """Seconds since the epoch as RFC 3339."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _decision(cluster: Cluster, job: Job, terms: Terms, now: float) -> Decision | None:
+    """What is to be reserved for a job, if it starves or something is reserved for it."""
+    concerned = cluster.reserved.of_job(job.namespace, job.name) or starving.is_starving(cluster, job, terms, now)
+    return reserve.decide(cluster, job, terms, now) if concerned else None

@@ -1,0 +1,203 @@
+"""Reserves nodes for jobs that starve, and lets go of them. For the leader only.
+
+What is reserved stands in Reservation objects, so that the next leader keeps to it. This only sees to it that there are
+those that ``policy.reserve`` decides on, and no others.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import structlog
+
+from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere
+from app.observability import metrics
+from app.observability.events import Event, about_pod
+from app.store.store import Store
+from policy import reserve, starving
+from policy.job import Job
+from policy.reservation import STARVING, Reservation
+from policy.reserve import Decision, Place
+from policy.starving import Terms
+
+log = structlog.get_logger(__name__)
+
+INTERVAL = 0.5
+"""Seconds between looks."""
+AGAIN = (1.0, 30.0)
+"""Seconds until a job that nothing could be reserved for is looked at again: at first, and at most (doubling)."""
+AT_MOST = 0.05
+"""Seconds of work in one look, after which other jobs have to wait for the next."""
+GRACE = 10.0
+"""Seconds that a reserved job may lack members: who controls it may be replacing one."""
+AT_ONCE = 20
+"""Writes under way at a time."""
+TOLD = 10
+"""How many members of a job are told in an event what is done for it."""
+
+Key = tuple[str, str]
+"""Namespace and name of a job."""
+
+
+@dataclass(slots=True)
+class Question:
+    """A job for which nothing could be reserved: when to ask again, how long to wait after that, and what was told."""
+
+    again_at: float = 0.0
+    wait: float = AGAIN[0]
+    told: str = ""
+
+
+class Reserve:
+    """Looks after jobs that starve, and after what is reserved for them."""
+
+    def __init__(self, store: Store, actuator: Actuator, terms: Terms, epoch: Callable[[], float] = time.time) -> None:
+        """``epoch`` tells the seconds since the epoch, which the age of jobs is measured in."""
+        self._store = store
+        self._actuator = actuator
+        self._terms = terms
+        self._epoch = epoch
+        self._questions: dict[Key, Question] = {}
+        self._incomplete: dict[Key, float] = {}
+
+    async def run(self) -> None:
+        """Goes on until cancelled."""
+        while True:
+            await asyncio.sleep(INTERVAL)
+            await self.look()
+
+    async def look(self) -> None:
+        """Does once what is to be done now."""
+        cluster = self._store.cluster
+        if self._store.unready() or cluster.unsettled:
+            return
+        now = self._epoch()
+        jobs = starving.in_turn(cluster, self._terms, now)
+        there = {(job.namespace, job.name) for job in jobs}
+        gone = [each for each in cluster.reserved if (each.pod.namespace, each.job) not in there]
+        await self._lift(gone, "the job is gone")
+        await self._forget(now)
+        self._questions = {key: each for key, each in self._questions.items() if key in there}
+        self._incomplete = {key: each for key, each in self._incomplete.items() if key in there}
+        worked = 0.0
+        for key in [(job.namespace, job.name) for job in jobs]:
+            job = cluster.job(*key)  # as it is now: something may have been written meanwhile
+            if job is not None and (cluster.reserved.of_job(*key) or (worked < AT_MOST and self._is_due(key))):
+                started = time.perf_counter()
+                decision = reserve.decide(cluster, job, self._terms, now)
+                worked += time.perf_counter() - started
+                await self._carry_out(key, decision)
+                await asyncio.sleep(0)
+
+    def _is_due(self, key: Key) -> bool:
+        question = self._questions.get(key)
+        return question is None or self._store.clock() >= question.again_at
+
+    async def _carry_out(self, key: Key, decision: Decision) -> None:
+        """Makes what is reserved for a job what it should be."""
+        own = self._store.cluster.reserved.of_job(*key)
+        if own and self._may_be_replaced(key, decision):
+            return
+        wanted = {(place.pod.uid, place.node) for place in decision.places}
+        there = {(each.pod.uid, each.node) for each in own}
+        surplus = [each for each in own if (each.pod.uid, each.node) not in wanted]
+        new = [place for place in decision.places if (place.pod.uid, place.node) not in there]
+        if surplus and decision.reason == reserve.EXPIRED:
+            await self._give_up(surplus)
+            surplus = []
+        moved = {place.pod.uid for place in new}
+        moving = [each for each in surplus if each.pod.uid in moved]
+        if not await self._lift(moving, "the member gets another node"):
+            return
+        if new:
+            await self._reserve(decision.job, new)
+        # Last, as a node may have passed from one member to another, and nobody may slip in between.
+        await self._lift([each for each in surplus if each not in moving], decision.text or "the job has changed")
+        if decision.places:
+            self._questions.pop(key, None)
+        elif decision.reason != reserve.READY:
+            await self._say_why_not(key, decision)
+
+    def _may_be_replaced(self, key: Key, decision: Decision) -> bool:
+        """Whether a job lacks members that may come yet."""
+        if decision.reason != reserve.INCOMPLETE or not (decision.job.waiting or decision.job.granted):
+            self._incomplete.pop(key, None)
+            return False
+        now = self._store.clock()
+        return now - self._incomplete.setdefault(key, now) < GRACE
+
+    async def _reserve(self, job: Job, places: list[Place]) -> None:
+        """Records all of these places. If one cannot be recorded, nothing is reserved for the job."""
+        cluster, now = self._store.cluster, self._epoch()
+        made = [reserve.reservation_of(job, place, now) for place in places]
+        limit = asyncio.Semaphore(AT_ONCE)
+
+        async def record(reservation: Reservation) -> str:
+            async with limit:
+                try:
+                    await self._actuator.reserve(reservation)
+                except AlreadyThere:
+                    return ""  # it has not been seen yet; what is not as it should be is put right then
+                except ActionFailed as failure:
+                    return str(failure)
+                cluster.upsert_reservation(reservation)
+                return ""
+
+        failures = [text for text in await asyncio.gather(*map(record, made)) if text]
+        if failures:
+            log.warning("nodes not reserved", job=job.title, error=failures[0])
+            await self._lift(cluster.reserved.of_job(job.namespace, job.name), "it could not be recorded")
+            return
+        nodes = ", ".join(sorted({place.node for place in places}))
+        log.info("nodes reserved", job=job.title, nodes=nodes)
+        waits = datetime.fromtimestamp(starving.since(job), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        await self._tell(job, "NodesReserved", f"reserved for {job.title}, which waits since {waits}: {nodes}")
+
+    async def _lift(self, reservations: list[Reservation], why: str) -> bool:
+        """Reserves nothing of this any more; whether that was done."""
+        done = True
+        for reservation in reservations:
+            try:
+                await self._actuator.unreserve(reservation.name)
+            except ActionFailed as failure:
+                log.warning("reservation not lifted", node=reservation.node, error=str(failure))
+                done = False
+            else:
+                self._store.cluster.delete_reservation(reservation.name)
+                log.info("reservation lifted", node=reservation.node, job=reservation.job, why=why)
+        return done
+
+    async def _give_up(self, reservations: list[Reservation]) -> None:
+        """Reserves nothing of this any more, and remembers it: the job has to wait anew."""
+        for reservation in reservations:
+            given_up = replace(reservation, failed_at=self._epoch())
+            try:
+                await self._actuator.note_progress(given_up)
+            except ActionFailed as failure:
+                log.warning("reservation not given up", node=reservation.node, error=str(failure))
+            else:
+                self._store.cluster.upsert_reservation(given_up)
+
+    async def _forget(self, now: float) -> None:
+        """Removes those that were given up when the job may have nodes again, or is gone."""
+        for reservation in list(self._store.cluster.given_up.values()):
+            over = now - reservation.failed_at > self._terms.starving_after
+            if reservation.reason == STARVING and (over or not self._store.cluster.is_in_force(reservation)):
+                await self._lift([reservation], "it is over")
+
+    async def _say_why_not(self, key: Key, decision: Decision) -> None:
+        question = self._questions.setdefault(key, Question())
+        question.again_at = self._store.clock() + question.wait
+        question.wait = min(2 * question.wait, AGAIN[1])
+        if question.told != decision.text:
+            question.told = decision.text
+            metrics.NOTHING_RESERVED.labels(decision.reason).inc()
+            await self._tell(
+                decision.job, decision.reason, f"no node is reserved for {decision.job.title}: {decision.text}"
+            )
+
+    async def _tell(self, job: Job, reason: str, message: str) -> None:
+        for pod in job.waiting[:TOLD]:
+            await self._actuator.report(Event(about_pod(pod), reason, message, warning=reason == reserve.TOO_LARGE))
