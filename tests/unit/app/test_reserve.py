@@ -1,0 +1,318 @@
+"""Reserving over time, and from one leader to the next: what stands in reservations is all that there is to know."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from app.actuators.protocol import ActionFailed, AlreadyThere
+from app.actuators.recording import RecordingActuator
+from app.controllers.reserve import AGAIN, GRACE, Reserve
+from policy.reservation import STARVING, PodName, Reservation
+from policy.starving import Terms
+from tests.unit.app.given import Clock, client_of, node, pod, refused, see, store_with
+from tests.unit.app.test_reserved_nodes import NO_ROOM, pod_group
+
+EPOCH = 1_800_000_000.0
+CREATED = {"creationTimestamp": "2027-01-15T08:00:00Z"}  # at EPOCH
+LABELS = {"labels": {"scheduling.x-k8s.io/pod-group": "gang"}}
+SIZE = {"cpu": "3", "memory": "3Gi", "pods": "10"}
+
+
+class ApiServer(RecordingActuator):
+    """Acts on the store; the writes named in ``failing`` fail, by name of the reservation."""
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.failing: set[str] = set()
+        self.there: set[str] = set()
+        self.events = []
+
+    async def reserve(self, reservation):
+        if reservation.name in self.failing:
+            raise ActionFailed("the API server answered 500")
+        if reservation.name in self.there:
+            raise AlreadyThere("the API server answered 409")
+        await super().reserve(reservation)
+
+    async def unreserve(self, name):
+        if name in self.failing:
+            raise ActionFailed("the API server answered 500")
+        await super().unreserve(name)
+
+    async def report(self, event):
+        self.events.append((event.subject.name, event.reason, event.message))
+
+
+class World:
+    """Two nodes of three cores, and a clock that begins when everything was created."""
+
+    def __init__(self, *items, **terms):
+        self.clock = Clock(0)
+        self.terms = Terms(**{"starving_after": 100, "max_nodes_percent": 100} | terms)
+        self.store = store_with(node("n1", **SIZE), node("n2", **SIZE), *items, clock=self.clock)
+        self.api = ApiServer(self.store)
+        self.take_lead()
+
+    def take_lead(self):
+        """Another replica leads, and remembers nothing."""
+        self.reserve = Reserve(self.store, self.api, self.terms, epoch=lambda: EPOCH + self.clock.now)
+
+    def passes(self, seconds=0.0):
+        self.clock.now += seconds
+        asyncio.run(self.reserve.look())
+
+    @property
+    def reserved(self):
+        return {each.pod.name: each.node for each in self.store.cluster.reserved}
+
+    @property
+    def told(self):
+        return [(name, reason) for name, reason, _ in self.api.events]
+
+
+def waiting(name="big", cpu="3", **metadata):
+    return refused(pod(name, requests={"cpu": cpu}, metadata=CREATED | metadata), NO_ROOM)
+
+
+def group(minimum=2):
+    return pod_group(minimum=minimum) | {"metadata": {"name": "gang", "namespace": "a", **CREATED}}
+
+
+def gang(*names, minimum=2, cpu="3"):
+    return [group(minimum), *(waiting(name, cpu, **LABELS) for name in names)]
+
+
+def test_a_node_is_reserved_as_soon_as_the_pod_starves_and_its_pods_are_told():
+    world = World(waiting())
+    world.passes(100)
+    assert world.reserved == {}
+    world.passes(1)
+    assert world.reserved == {"big": "n1"}
+    assert world.api.events == [
+        ("big", "NodesReserved", "reserved for a/big, which waits since 2027-01-15T08:00:00Z: n1")
+    ]
+    world.passes(60)
+    assert len(world.api.events) == 1
+
+
+@pytest.mark.parametrize("another_leads", [False, True])
+def test_the_next_leader_keeps_to_the_same_nodes(another_leads):
+    world = World(*gang("w1", "w2"))
+    world.passes(101)
+    before = list(world.store.cluster.reserved)
+    see(world.store, pod("late", nodeName="n1"))
+    if another_leads:
+        world.take_lead()
+    world.passes(60)
+    assert list(world.store.cluster.reserved) == before
+    assert world.reserved == {"w1": "n1", "w2": "n2"}
+
+
+def test_if_one_member_cannot_be_recorded_nothing_is_reserved_until_all_can():
+    world = World(*gang("w1", "w2"))
+    world.api.failing = {"starving-a.w2"}
+    world.passes(101)
+    assert (world.reserved, world.told) == ({}, [])
+    world.api.failing = set()
+    world.passes(1)
+    assert world.reserved == {"w1": "n1", "w2": "n2"}
+
+
+def test_one_that_is_there_already_and_not_seen_yet_does_not_undo_the_others():
+    world = World(*gang("w1", "w2"))
+    world.api.there = {"starving-a.w2"}
+    world.passes(101)
+    assert world.reserved == {"w1": "n1"}
+    world.passes(1)
+    assert world.reserved == {"w1": "n1"}
+
+
+def test_a_reservation_that_cannot_be_removed_is_tried_again():
+    world = World(waiting())
+    world.passes(101)
+    world.api.failing = {"starving-a.big"}
+    world.store.cluster.delete_pod("a/big")
+    world.passes(1)
+    assert world.reserved == {"big": "n1"}
+    world.api.failing = set()
+    world.passes(1)
+    assert world.reserved == {}
+
+
+@pytest.mark.parametrize("end", ["bound", "gone", "group gone"])
+def test_nothing_is_reserved_any_more_when_the_job_runs_or_is_gone(end):
+    world = World(*gang("w1", minimum=1))
+    world.passes(101)
+    assert world.reserved == {"w1": "n1"}
+    if end == "bound":
+        see(world.store, pod("w1", metadata=LABELS, nodeName="n2"))
+    elif end == "gone":
+        world.store.cluster.delete_pod("a/w1")
+    else:
+        world.store.cluster.delete_group("a", "podgroups.scheduling.x-k8s.io/gang")
+    world.passes(1)
+    assert [each.job for each in world.store.cluster.reserved] == (["pods/w1"] if end == "group gone" else [])
+
+
+def test_a_node_that_is_gone_is_replaced_by_another():
+    world = World(waiting())
+    world.passes(101)
+    world.store.cluster.delete_node("n1")
+    world.passes(1)
+    assert world.reserved == {"big": "n2"}
+
+
+def test_while_a_member_is_replaced_the_others_keep_their_nodes_for_a_while():
+    world = World(*gang("w1", "w2"))
+    world.passes(101)
+    world.store.cluster.delete_pod("a/w1")
+    world.passes(1)
+    world.passes(GRACE - 1)
+    assert world.reserved == {"w1": "n1", "w2": "n2"}
+    see(world.store, pod("w9", requests={"cpu": "3"}, metadata=LABELS))
+    world.passes(1)
+    assert world.reserved == {"w2": "n2", "w9": "n1"}
+    world.store.cluster.delete_pod("a/w9")
+    world.passes(1)
+    world.passes(GRACE)
+    assert world.reserved == {}
+
+
+def test_a_node_that_passes_from_one_member_to_another_is_reserved_all_the_time():
+    world = World(*gang("w1", "w2"))
+    world.passes(101)
+    see(world.store, pod("w2", requests={"cpu": "3"}, metadata=LABELS, nodeName="n1"))
+    other, seen = world.store.cluster.pods["a/w1"], []
+    record = world.api.unreserve
+
+    async def unreserve(name):
+        await record(name)
+        stranger = replace(other, uid="x", name="x", namespace="b", group="")
+        seen.append(world.store.cluster.nodes_reserved_from(stranger))
+
+    world.api.unreserve = unreserve
+    world.passes(1)
+    assert world.reserved == {"w1": "n2"}
+    assert len(seen) == 2
+    assert all("n2" in nodes for nodes in seen)
+
+
+def test_after_the_longest_time_the_job_waits_anew_whoever_leads():
+    world = World(waiting(), max_duration=50)
+    world.passes(101)
+    world.passes(51)
+    assert world.reserved == {}
+    world.take_lead()
+    world.passes(99)
+    assert world.reserved == {}
+    world.passes(2)
+    world.passes(1)
+    assert world.reserved == {"big": "n1"}
+    assert world.store.cluster.given_up == {}
+
+
+def test_what_was_given_up_is_forgotten_when_the_pod_is_gone():
+    world = World(waiting(), max_duration=50)
+    world.passes(101)
+    world.passes(51)
+    assert world.store.cluster.given_up
+    world.store.cluster.delete_pod("a/big")
+    world.passes(1)
+    assert world.store.cluster.given_up == {}
+
+
+def test_a_job_that_is_too_large_is_told_once_and_nothing_is_reserved_for_it():
+    world = World(*gang("w1", "w2", "w3", minimum=3))
+    world.passes(101)
+    for _ in range(5):
+        world.passes(60)
+    assert world.reserved == {}
+    assert world.told == [("w1", "TooLarge"), ("w2", "TooLarge"), ("w3", "TooLarge")]
+
+
+def test_a_job_for_which_there_was_no_node_gets_one_when_there_is():
+    world = World(waiting(cpu="5"))
+    world.passes(101)
+    see(world.store, node("n3", cpu="5", pods="10"))
+    world.passes(AGAIN[0])
+    assert world.reserved == {"big": "n3"}
+
+
+def test_nothing_is_done_on_a_picture_that_is_not_complete():
+    world = World(waiting())
+    world.store.feeds["pods"].synced = False
+    world.passes(101)
+    assert world.reserved == {}
+
+
+def test_what_a_leader_before_left_halfway_is_completed():
+    world = World(*gang("w1", "w2"))
+    half = Reservation("starving-a.w1", PodName("a", "w1", "a/w1"), "n2", (), EPOCH, STARVING)
+    world.store.cluster.upsert_reservation(replace(half, job="podgroups.scheduling.x-k8s.io/gang"))
+    world.passes(1)
+    assert world.reserved == {"w1": "n2", "w2": "n1"}
+
+
+# What people see
+
+
+def test_rest_shows_what_is_reserved_for_whom_and_since_when():
+    world = World(*gang("w1", "w2"))
+    world.passes(101)
+    client = client_of(world.store)
+    first, second = client.get("/api/v1/reservations").json()["items"]
+    assert first == {
+        "name": "starving-a.w1",
+        "reason": "Starving",
+        "pod": "a/w1",
+        "job": "a/gang",
+        "node": "n1",
+        "victims": [],
+        "since": "2027-01-15T08:01:41Z",
+    }
+    assert (second["pod"], second["node"]) == ("a/w2", "n2")
+    (shown,) = client.get("/api/v1/podgroups").json()["items"]
+    assert shown == {
+        "namespace": "a",
+        "name": "gang",
+        "kind": "podgroups.scheduling.x-k8s.io",
+        "minimum": 2,
+        "ready": 0,
+        "pending": 2,
+        "reserved": 2,
+        "nodes": ["n1", "n2"],
+        "conditions": [],
+    }
+    outlook = client.get("/api/v1/pods/a/w1").json()["outlook"]
+    assert outlook == "node n1 is reserved for it since 2027-01-15T08:01:41Z: no other pod may start there"
+    plan = client.get("/api/v1/plan").json()
+    assert [(each["pod"], each["node"], each["since"]) for each in plan["reservations"]] == [
+        ("a/w1", "n1", first["since"]),
+        ("a/w2", "n2", second["since"]),
+    ]
+
+
+def long_ago(*items):
+    return [each | {"metadata": each["metadata"] | {"creationTimestamp": "2020-01-01T00:00:00Z"}} for each in items]
+
+
+def test_a_plan_shows_what_would_be_reserved_and_reserves_nothing():
+    sizes = [node(name, **SIZE) for name in ("n1", "n2")]
+    store = store_with(*sizes, *long_ago(waiting("b1"), waiting("b2"), waiting("b3")))
+    plan = client_of(store).get("/api/v1/plan").json()
+    assert [(each["pod"], each["node"], each["reason"]) for each in plan["reservations"]] == [
+        ("a/b1", "n1", "Starving")
+    ]
+    assert [(each["pod"], each["reason"]) for each in plan["waiting"]] == [("a/b2", "NoNodes"), ("a/b3", "NoNodes")]
+    assert len(store.cluster.reserved) == 0
+    outlooks = [client_of(store).get(f"/api/v1/pods/a/{name}").json()["outlook"] for name in ("b1", "b2")]
+    assert outlooks == ["it starves; to be reserved for it: node n1"] * 2, "each alone"
+
+
+def test_a_group_that_is_too_large_has_a_condition():
+    store = store_with(node("n1", **SIZE), *long_ago(*gang("w1", "w2")))
+    (shown,) = client_of(store).get("/api/v1/podgroups").json()["items"]
+    assert [condition["type"] for condition in shown["conditions"]] == ["TooLarge"]
+    assert "together" in shown["conditions"][0]["message"]
+    assert "together" in client_of(store).get("/api/v1/pods/a/w1").json()["outlook"]

@@ -1,0 +1,198 @@
+"""What the scheduler is told while nodes are reserved. Seed: reserve action, no new non-BestEffort tasks."""
+
+import pytest
+
+from policy.reservation import RESERVED_TEXT, STARVING, PodName, Reservation
+from policy.waking import to_wake
+from tests.unit.app.given import client_of, node, pod, quota, refused, see, store_with
+from tests.unit.app.test_quota_metrics import samples_of, value
+
+GROUP = {"labels": {"scheduling.x-k8s.io/pod-group": "gang"}}
+NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
+KEPT = f"0/1 nodes are available: 1 {RESERVED_TEXT}."
+
+
+def pod_group(name="gang", namespace="a", minimum=2):
+    return {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"minMember": minimum},
+    }
+
+
+def reserve(store, name="big", on="n1", namespace="a", job=None):
+    who = PodName(namespace, name, f"{namespace}/{name}")
+    job = job or f"pods/{name}"
+    store.cluster.upsert_reservation(Reservation(f"starving-{name}", who, on, (), 0.0, STARVING, job=job))
+
+
+@pytest.fixture
+def store():
+    """Node n1 of two is reserved for the pod big."""
+    store = store_with(node("n1"), node("n2"), refused(pod("big")), pod("other"))
+    reserve(store)
+    return store
+
+
+def passing(store, item, *nodes, **options):
+    answer = client_of(store, **options).ask("filter", {"Pod": item, "NodeNames": list(nodes or ("n1", "n2"))})
+    assert set(answer.get("FailedAndUnresolvableNodes", {}).values()) <= {RESERVED_TEXT}
+    return answer["NodeNames"]
+
+
+def test_the_text_is_the_seeds():
+    assert RESERVED_TEXT == "node(s) resource was(were) reserved"
+
+
+def test_another_pod_passes_on_the_other_nodes_only(store):
+    assert passing(store, pod("other")) == ["n2"]
+    assert "a/other" in store.cluster.grants
+
+
+def test_a_pod_for_which_every_node_is_reserved_holds_no_grant(store):
+    before = refusals(store)
+    assert passing(store, pod("other"), "n1") == []
+    assert "a/other" not in store.cluster.grants
+    assert refusals(store) == before + 1
+
+
+def refusals(store):
+    found = [each for each in samples_of(store) if each.name == "quotaward_refusals_total"]
+    return sum(each.value for each in found if each.labels == {"rule": "node-reserved"})
+
+
+def test_whole_nodes_are_refused_likewise(store):
+    nodes = {"items": [{"metadata": {"name": name}} for name in ("n1", "n2")]}
+    answer = client_of(store).ask("filter", {"Pod": pod("other"), "Nodes": nodes})
+    assert answer == {"Nodes": {"items": nodes["items"][1:]}, "FailedAndUnresolvableNodes": {"n1": RESERVED_TEXT}}
+
+
+DAEMON = {"ownerReferences": [{"kind": "DaemonSet", "uid": "d", "controller": True}]}
+
+
+@pytest.mark.parametrize(
+    ("item", "enters"),
+    [
+        (pod("other"), False),
+        (pod("other", requests={"memory": "1"}), False),
+        (pod("other", requests={"example.com/x": "1"}), False),
+        (pod("other", requests={}), True),
+        (pod("other", metadata=DAEMON), True),
+        (pod("big"), True),
+        (pod("big", "b"), False),
+        (pod("other", priority=10**9), False),
+    ],
+    ids=["another", "memory", "extended", "best effort", "daemon set", "the pod itself", "a namesake", "important"],
+)
+def test_only_pods_without_requests_of_daemon_sets_and_of_the_job_enter(store, item, enters):
+    assert ("n1" in passing(store, item)) == enters
+
+
+def test_every_member_of_the_job_enters_any_of_its_nodes_but_not_those_of_others():
+    members = [refused(pod(name, metadata=GROUP)) for name in ("w1", "w2", "w3")]
+    store = store_with(node("n1"), node("n2"), node("n3"), pod_group(minimum=1), *members, refused(pod("big")))
+    for name, on in (("w1", "n1"), ("w2", "n2")):
+        reserve(store, name, on, job="podgroups.scheduling.x-k8s.io/gang")
+    reserve(store, "big", "n3")
+    for name in ("w1", "w3"):
+        assert passing(store, pod(name, metadata=GROUP), "n1", "n2", "n3") == ["n1", "n2"]
+    assert passing(store, pod("big"), "n1", "n2", "n3") == ["n3"]
+    namesake = pod("x", "b", metadata=GROUP)
+    assert passing(store, namesake, "n1", "n2", "n3") == []
+
+
+def test_who_observes_lets_everybody_in(store):
+    assert passing(store, pod("other"), observe=True) == ["n1", "n2"]
+
+
+def test_a_node_takes_everybody_again_when_the_pod_is_on_it(store):
+    see(store, pod("big", nodeName="n1"))
+    assert passing(store, pod("other")) == ["n1", "n2"]
+
+
+# Scores
+
+
+def scores(store, item, *nodes, **options):
+    arguments = {"Pod": item, "NodeNames": list(nodes or ("n1", "n2"))}
+    return {each["Host"]: each["Score"] for each in client_of(store, **options).ask("prioritize", arguments)}
+
+
+def test_a_jobs_pods_prefer_the_nodes_reserved_for_them_and_others_the_others(store):
+    assert scores(store, pod("big")) == {"n1": 10}
+    assert scores(store, pod("other")) == {"n2": 10}
+    assert scores(store, pod("other", requests={})) == {"n2": 10}
+
+
+def test_there_is_no_preference_where_nothing_is_reserved(store):
+    assert scores(store, pod("other"), "n2") == {}
+    assert scores(store, pod("big"), observe=True) == {}
+    store.cluster.delete_reservation("starving-big")
+    assert scores(store, pod("other")) == {}
+
+
+# Nobody else's candidate
+
+
+def quarrel(*more):
+    """Namespace b, which would get back what a has borrowed, on nodes of four cores."""
+    bounds = [quota("a", min={"cpu": 2}, max={"cpu": 8}), quota("b", min={"cpu": 6}, max={"cpu": 8})]
+    return store_with(*bounds, refused(pod("big", "c", requests={"cpu": "4"})), *more)
+
+
+def test_preempt_offers_nobody_on_a_node_that_is_reserved_for_another():
+    running = [pod(f"r{number}", nodeName=f"n{1 + number % 2}") for number in range(8)]
+    store = quarrel(node("n1"), node("n2"), *running)
+    arguments = {"Pod": pod("owner", "b"), "NodeNameToMetaVictims": {n: {"Pods": [{"UID": "x"}]} for n in ("n1", "n2")}}
+    assert set(client_of(store).ask("preempt", arguments)["NodeNameToMetaVictims"]) == {"n1", "n2"}
+    reserve(store, namespace="c")
+    assert set(client_of(store).ask("preempt", arguments)["NodeNameToMetaVictims"]) == {"n2"}
+
+
+def evictions(store):
+    store.clock.now += 5
+    return [each["node"] for each in client_of(store).get("/api/v1/plan").json()["evictions"]]
+
+
+def test_reclaim_makes_no_room_on_a_node_that_is_reserved_for_another():
+    running = [pod(f"r{number}", nodeName="n1") for number in range(4)]
+    store = quarrel(node("n1"), *running, refused(pod("owner", "b")))
+    assert evictions(store) == ["n1"]
+    reserve(store, namespace="c")
+    assert evictions(store) == []
+
+
+def test_reclaim_does_not_count_on_room_that_is_reserved_for_another():
+    running = [pod(f"r{number}", nodeName="n1") for number in range(4)]
+    store = quarrel(node("n1"), node("n2"), *running, refused(pod("owner", "b")))
+    assert evictions(store) == []
+    reserve(store, namespace="c", on="n2")
+    assert evictions(store) == ["n1"]
+
+
+def test_reclaim_does_not_wait_for_room_that_comes_on_a_node_that_is_reserved_for_another():
+    going = pod("r0", nodeName="n1", metadata={"deletionTimestamp": "2027-01-15T08:00:00Z"})
+    running = [going, *(pod(f"r{number}", nodeName=f"n{1 + number % 2}") for number in range(1, 8))]
+    store = quarrel(node("n1"), node("n2"), *running, refused(pod("owner", "b")))
+    assert evictions(store) == []
+    reserve(store, namespace="c")
+    assert evictions(store) == ["n2"]
+
+
+# Waking
+
+
+def test_who_was_refused_is_woken_when_the_node_is_reserved_no_longer():
+    store = store_with(node("n1"), refused(pod("big"), NO_ROOM), refused(pod("other"), KEPT))
+    reserve(store)
+    assert to_wake(store.cluster) == []
+    eased = store.cluster.eased
+    store.cluster.delete_reservation("starving-big")
+    assert store.cluster.eased > eased
+    assert [each.name for each in to_wake(store.cluster)] == ["other"]
+
+
+def test_who_was_refused_counts_as_pending_by_that_rule():
+    store = store_with(node("n1"), refused(pod("other"), KEPT))
+    assert value(samples_of(store), "quotaward_pending_pods", rule="node-reserved") == 1
