@@ -37,23 +37,26 @@ class CaseFailed(AssertionError):
 
 
 def run(case: Mapping[str, Any], directory: Path, servers: "Servers | None" = None) -> None:
-    """A case with a timeline or options has a process of its own; others share one, as starting it takes longest."""
+    """A case with options has a process of its own; the others share one, as starting it takes longest."""
     if unknown := set(case) - {"id", "source", "options", "given", "when", "then"}:
         raise UnknownWord(f"case: {sorted(unknown)}")
     steps = steps_of(case)
     plans = any("plan" in step for step in steps) or (len(steps) == 1 and "preempt" in steps[0])
-    if servers is not None and len(steps) == 1 and not case.get("options"):
-        server, folder = servers.serving_anew(case, plans=plans)
-        take(steps[0], folder, server)
+    if servers is not None and not case.get("options"):
+        play(steps, *servers.serving_anew(case, plans=plans))
         return
     folder = Folder(directory / "manifests")
     folder.create(case.get("given") or {})
     flags = serve_flags(case.get("options") or {}, directory, plans=plans)
     with serving("--manifests", str(folder.path), *flags, log=directory / "serve.log") as server:
-        start = time.monotonic()
-        for step in steps:
-            wait_until(start + seconds(step.get("at", 0)))
-            take(step, folder, server)
+        play(steps, server, folder)
+
+
+def play(steps: list[Words], server: Server, folder: Folder) -> None:
+    start = time.monotonic()
+    for step in steps:
+        wait_until(start + seconds(step.get("at", 0)))
+        take(step, folder, server)
 
 
 class Servers:

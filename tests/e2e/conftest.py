@@ -5,8 +5,8 @@ import pytest
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.pod_watch import PodWatch
-from tests.controlplane.quotaward import Quotaward, install_definitions
-from tests.controlplane.scheduler import Scheduler, extender
+from tests.controlplane.quotaward import install_definitions
+from tests.e2e.standing import Standing
 
 
 @pytest.fixture(scope="session")
@@ -15,9 +15,16 @@ def definitions(control_plane: ControlPlane):
     install_definitions(control_plane.api)
 
 
+@pytest.fixture(scope="module")
+def standing(control_plane: ControlPlane, definitions: None):
+    with Standing(control_plane) as standing:
+        yield standing
+
+
 @pytest.fixture
-def cluster(control_plane: ControlPlane, definitions: None):
-    """The real cluster, empty before and after the test."""
+def cluster(request: pytest.FixtureRequest, control_plane: ControlPlane, standing: Standing):
+    """The real cluster, empty before and after the test, and nobody at work that the test does not ask for."""
+    standing.keep(request.fixturenames)
     cluster = Cluster(control_plane)
     yield cluster
     if not control_plane.api_server.alive:  # the test has failed while it was down
@@ -26,16 +33,15 @@ def cluster(control_plane: ControlPlane, definitions: None):
 
 
 @pytest.fixture
-def quotaward(cluster: Cluster):
-    with Quotaward(cluster.control_plane) as running:
-        yield running
+def quotaward(cluster: Cluster, standing: Standing):
+    """Quotaward as it is run without any option. What it counts goes on from test to test."""
+    return standing.quotaward()
 
 
 @pytest.fixture
-def scheduler(cluster: Cluster, quotaward: Quotaward):
+def scheduler(cluster: Cluster, standing: Standing):
     """A scheduler that asks Quotaward, in the way that the manifests set it up."""
-    with Scheduler(cluster.control_plane, extender(quotaward.url)) as running:
-        yield running
+    return standing.scheduler()
 
 
 @pytest.fixture

@@ -24,33 +24,29 @@ def crowd(cluster, scheduler):
         yield watch
 
 
-def test_of_200_pods_at_once_exactly_as_many_bind_as_max_allows_and_the_others_say_why(crowd):
+def test_of_200_pods_at_once_exactly_as_many_bind_as_max_allows_and_the_others_say_why_and_come_to_rest(
+    crowd, quotaward
+):
     assert crowd.most_bound() == 50
-    assert crowd.gaps == 0
-
-
-def test_as_many_waiting_pods_bind_as_bound_ones_are_deleted(cluster, crowd):
-    for pod in [pod for pod in crowd.pods if is_bound(pod)][:10]:
-        cluster.api.delete("pods", pod["metadata"]["name"], crowd.namespace)
-    wait_for(crowd, bound=50, refused=140)
-    assert crowd.most_bound() == 50
-    assert crowd.gaps == 0
-
-
-def test_a_raised_max_binds_the_waiting_pods_because_quotaward_wakes_them(cluster, crowd):
-    assert not crowd.ever(was_woken), "a pod that is still refused was woken"
-    cluster.change_quota(crowd.namespace, max={"cpu": 200})
-    wait_for(crowd, bound=200)
-    assert crowd.ever(was_woken)
-
-
-def test_refused_pods_come_to_rest(crowd, quotaward):
     wait_until(lambda: all(pod["status"]["phase"] == "Running" for pod in crowd.pods if is_bound(pod)), "all run")
     wait_for_quiet(quotaward)
     calls, since = quotaward.requests("filter"), time.monotonic()
     time.sleep(30)  # the time under test
     assert quotaward.requests("filter") - calls <= 150, f"in {time.monotonic() - since:.0f} s"
     assert crowd.most_bound() == 50
+    assert crowd.gaps == 0
+
+
+def test_as_many_waiting_pods_bind_as_are_deleted_and_all_when_max_is_raised(cluster, crowd):
+    assert not crowd.ever(was_woken), "a pod that is still refused was woken"
+    for pod in [pod for pod in crowd.pods if is_bound(pod)][:10]:
+        cluster.api.delete("pods", pod["metadata"]["name"], crowd.namespace)
+    wait_for(crowd, bound=50, refused=140)
+    assert crowd.most_bound() == 50
+    cluster.change_quota(crowd.namespace, max={"cpu": 200})
+    wait_for(crowd, bound=190)
+    assert crowd.ever(was_woken)
+    assert crowd.gaps == 0
 
 
 @pytest.mark.parametrize("node_cache_capable", [True, False])

@@ -34,9 +34,12 @@ def test_pods_admitted_before_quotaward_was_killed_count_while_their_bindings_ar
     cluster.quota(namespace, max={"cpu": 30})
     slow = {"kubeconfig": str(cluster.control_plane.kubeconfig), "qps": 3, "burst": 3}
     scheduler = Scheduler(cluster.control_plane, extender(quotaward.url), clientConnection=slow)
+    before = quotaward.requests("filter", result="admitted")
     with scheduler, PodWatch(cluster.api, namespace) as watch:
         cluster.api.create_all(pods(30, namespace))
-        wait_until(lambda: quotaward.requests("filter", result="admitted") == 30, "all are admitted", every=0.005)
+        wait_until(
+            lambda: quotaward.requests("filter", result="admitted") == before + 30, "all are admitted", every=0.005
+        )
         quotaward.crash()
         quotaward.start()
         cluster.api.create_all(pods(10, namespace, prefix="later"))

@@ -1,0 +1,44 @@
+"""One Quotaward and one scheduler for test after test, as starting them takes longer than most tests do."""
+
+from collections.abc import Iterable
+from typing import Self
+
+from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.quotaward import Quotaward
+from tests.controlplane.scheduler import Scheduler, extender
+
+
+class Standing:
+    """They are started by the first test that asks for them, and stopped for one that has others of its own."""
+
+    def __init__(self, control_plane: ControlPlane):
+        self._control_plane = control_plane
+        self._quotaward: Quotaward | None = None
+        self._scheduler: Scheduler | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.keep(())
+
+    def quotaward(self) -> Quotaward:
+        if not self._quotaward:
+            self._quotaward = Quotaward(self._control_plane).__enter__()
+        elif not self._quotaward.process.alive:  # a test has failed after it killed it
+            self._quotaward.start()
+        return self._quotaward
+
+    def scheduler(self) -> Scheduler:
+        if not self._scheduler:
+            self._scheduler = Scheduler(self._control_plane, extender(self.quotaward().url)).__enter__()
+        return self._scheduler
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Stop those whose names, as of the fixtures, are not among these."""
+        if self._scheduler and "scheduler" not in names:
+            self._scheduler.__exit__()
+            self._scheduler = None
+        if self._quotaward and "quotaward" not in names and "scheduler" not in names:
+            self._quotaward.__exit__()
+            self._quotaward = None
