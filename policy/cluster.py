@@ -44,7 +44,7 @@ class Cluster:
     ``reservations`` are those that hold room, ``reserved`` those for starving jobs, which reserve whole nodes.
     ``given_up`` holds reservations that are only remembered, ``refused`` the pending pods of which the scheduler last
     said that one of our rules refuses them, ``unschedulable_since`` when it was first seen of a pending pod that the
-    scheduler found no place for it.
+    scheduler found no place for it, ``untried_since`` since when it has said nothing of one, by namespace.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class Cluster:
         self.limits: dict[str, Limit] = {}
         self.refused: dict[str, Pod] = {}
         self.unschedulable_since: dict[str, float] = {}
+        self.untried_since: dict[str, dict[str, float]] = {}
         self._uids: dict[str, dict[str, str]] = {}
         self._members: dict[tuple[str, str], set[str]] = {}
         self._in_flight: set[str] = set()
@@ -124,6 +125,7 @@ class Cluster:
         pod = self.pods.pop(uid, None)
         if pod is not None:
             self._forget_name(pod)
+            self._tried(pod)
             self._chances.trust(uid)
             if pod.assigned:
                 self._left.add(pod.node)
@@ -597,6 +599,10 @@ class Cluster:
             self.unschedulable_since.setdefault(pod.uid, now)
         else:
             self.unschedulable_since.pop(pod.uid, None)
+        if pod.pending and pod.unschedulable is None:
+            self.untried_since.setdefault(pod.namespace, {}).setdefault(pod.uid, now)
+        else:
+            self._tried(pod)
         if by_us:
             self.refused[pod.uid] = pod
         else:
@@ -605,6 +611,11 @@ class Cluster:
             self._chances.doubt(pod, now)
         else:
             self._chances.trust(pod.uid)
+
+    def _tried(self, pod: Pod) -> None:
+        untried = self.untried_since.get(pod.namespace)
+        if untried and untried.pop(pod.uid, None) is not None and not untried:
+            del self.untried_since[pod.namespace]
 
     def _has_claim(self, pod: Pod) -> bool:
         """Whether a pod waits, and has a chance or a node reserved for it: not while there are too few of its gang."""

@@ -57,7 +57,7 @@ class Pod:
     ``version`` orders what was seen of one pod: the API server's resourceVersion, 0 where there is none. ``owner`` is
     the kind of its controller (``Node``: a static pod's mirror). ``started`` is when the node took it up, 0 before.
     ``queue`` and ``group`` are what the pod itself names; ``gated`` by somebody else's scheduling gate. ``succeeded``:
-    it has finished, and not failed.
+    it has finished, and not failed. ``scheduler`` is the name of the scheduler that has to place it.
     """
 
     uid: str
@@ -82,6 +82,7 @@ class Pod:
     group: str = ""
     gated: bool = False
     succeeded: bool = False
+    scheduler: str = ""
 
     @property
     def assigned(self) -> bool:

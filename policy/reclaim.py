@@ -4,7 +4,7 @@ Seed: capacity scheduling, PostFilter; for what the scheduler never asks an exte
 priority, quotas that are in the way on free nodes, victims on several nodes.
 """
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 from policy import disruption, fit, victims
@@ -14,6 +14,9 @@ from policy.gangs import Key
 from policy.pod import Pod, turn
 from policy.reservation import RECLAIM, PodName, Reservation
 from policy.victims import NoPlan, Plan
+
+AHEAD = 100
+"""For how many pods that the scheduler has not tried yet room is made at a time: as many as it binds in good time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +56,37 @@ def shape_of(pod: Pod, cluster: Cluster) -> Shape:
 def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
     """The pods that the scheduler has found no place for since ``delay`` seconds, by priority and then creation.
 
+    Those that it has not come to in all that time are among them, where it found none for one that is alike: the more
+    pods wait, the longer it takes until it has tried them all, and each victim that goes makes it try all of them anew.
     Without those that room is kept for, that were admitted meanwhile, or that are on their way out; and without those
     that no quota or queue says anything about, for whom the scheduler's own preemption does all there is to do, unless
     they can start only together with others. Of a gang no more than it takes to start.
     """
     reserved_for = {reservation.pod.uid for reservation in cluster.reservations.values()}
-    pods = [
-        cluster.pods[uid]
-        for uid, since in cluster.unschedulable_since.items()
-        if now - since >= delay and uid not in reserved_for and uid not in cluster.grants
+    tried = [cluster.pods[uid] for uid, since in cluster.unschedulable_since.items() if now - since >= delay]
+    alike = {_kind(pod, cluster) for pod in tried if pod.namespace in cluster.untried_since}
+    untried = [
+        pod
+        for namespace in {kind[0] for kind in alike}
+        for uid, since in cluster.untried_since[namespace].items()
+        if now - since >= delay and _kind(pod := cluster.pods[uid], cluster) in alike and uid not in reserved_for
     ]
+    tried += sorted(untried, key=turn)[: max(0, AHEAD - len(reserved_for))]
+    pods = [pod for pod in tried if pod.uid not in reserved_for and pod.uid not in cluster.grants]
     in_turn = sorted(
         (pod for pod in pods if not pod.terminating and (cluster.is_governed(pod) or cluster.gangs.is_waiting(pod))),
         key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod)),
     )
     return list(_without_those_beyond_a_minimum(cluster, in_turn, reserved_for))
+
+
+def _kind(pod: Pod, cluster: Cluster) -> tuple[str, Hashable]:
+    """The namespace, and all that the answer of a scheduler depends on: for pods alike it is the same.
+
+    Equal requests, constraints and labels are one object (app.store.objects), which is quicker to compare.
+    """
+    same = id(pod.request), id(pod.constraints), id(pod.labels)
+    return pod.namespace, (pod.scheduler, cluster.queue_of(pod), pod.group, pod.priority, pod.preemptible, same)
 
 
 def _without_those_beyond_a_minimum(cluster: Cluster, pods: list[Pod], reserved_for: set[str]) -> Iterator[Pod]:

@@ -131,6 +131,7 @@ class PodSpec(Struct, rename="camel", gc=False):
     volumes: list[Volume] | None = None
     resource_claims: list[Any] | None = None
     scheduling_gates: list[SchedulingGate] | None = None
+    scheduler_name: str | None = None
     scheduling_group: SchedulingGroup | None = None
 
 
@@ -392,6 +393,7 @@ def pod_of(obj: PodObject) -> Pod:
         may_preempt=spec.preemption_policy != "Never",
         queue=_text(annotations.queue if annotations else None),
         group=_group_of(meta, spec),
+        scheduler=spec.scheduler_name or "",
         gated=any(gate.name != GATE for gate in spec.scheduling_gates or ()),
         succeeded=status.phase == "Succeeded",
     )

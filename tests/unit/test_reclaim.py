@@ -76,6 +76,42 @@ def test_the_scheduler_has_time_to_try_again_after_a_pod_was_no_longer_unschedul
     assert reclaim.waiting(cluster, now=5.5, delay=1) == []
 
 
+@pytest.mark.parametrize(
+    ("state", "waits"),
+    [
+        ({}, True),
+        ({"labels": {"app": "other"}}, False),
+        ({"request": {"cpu": 1000, "pods": 1}}, False),  # another object, as it would be if it were not equal
+        ({"priority": 1}, False),
+        ({"namespace": "b"}, False),
+        ({"scheduler": "another"}, False),
+        ({"group": "g"}, False),
+        ({"terminating": True}, False),
+        ({"unschedulable": Unschedulable("SchedulerError", "binding rejected")}, False),
+        ({"unschedulable": Unschedulable("SchedulingGated", "gates")}, False),
+    ],
+    ids=str,
+)
+def test_a_pod_that_was_not_tried_waits_as_well_as_one_that_is_alike_and_was(state, waits):
+    tried = waiting("tried")
+    untried = replace(tried, uid="untried", name="untried", **({"unschedulable": None} | state))
+    cluster = world(node(), quota("a"), quota("b"), tried)
+    cluster.upsert_pod(untried, now=5)
+    assert [each.uid for each in reclaim.waiting(cluster, now=5.9, delay=1)] == ["tried"]
+    assert {each.uid for each in reclaim.waiting(cluster, now=6, delay=1)} == {"tried", *["untried"] * waits}
+
+
+def test_for_untried_pods_room_is_made_only_as_fast_as_the_scheduler_binds():
+    tried = waiting("tried", created=0.0)
+    untried = [replace(tried, uid=f"u{n:03}", name=f"u{n:03}", unschedulable=None) for n in range(reclaim.AHEAD + 10)]
+    cluster = world(node(), quota("a"), tried, *untried)
+    assert len(reclaim.waiting(cluster, now=1, delay=1)) == 1 + reclaim.AHEAD
+    for each in untried[:30]:
+        cluster.upsert_reservation(reclaim.reservation_of(Plan(each, "n1", (), 0), since=0))
+    there = {each.uid for each in reclaim.waiting(cluster, now=1, delay=1)}
+    assert there == {"tried", *(each.uid for each in untried[30 : reclaim.AHEAD])}
+
+
 def test_who_was_admitted_or_has_room_kept_waits_no_longer():
     cluster = world(node(), waiting("p"), waiting("q"))
     assert cluster.admit(cluster.pods["p"], now=0) is None
