@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from policy.queues import Division
-from policy.resources import Resources, add, subtract
-from policy.sizes import Sizes
+from policy.resources import Resources, add, largest, subtract
+from policy.sizes import Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from policy.ledger import Entry
     from policy.queues import Queue
@@ -25,7 +25,7 @@ TAKING = frozenset({"assigned", "granted", "held"})
 
 @dataclass(slots=True)
 class Tenant:
-    """What the pods of one namespace use of a queue, and what it is entitled to; ``sizes`` of those of ``pending``.
+    """What the pods of one namespace use of a queue, and what it is entitled to; ``waiting`` are those of ``pending``.
 
     ``taken`` by pods on nodes, admitted ones and those that room is held for; ``pending`` is requested by the waiting
     ones that have a chance, ``request`` by both. ``claim`` is what it is entitled to, has not taken, and has pods
@@ -35,15 +35,14 @@ class Tenant:
     taken: dict[str, int] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
     request: dict[str, int] = field(default_factory=dict)
-    sizes: dict[str, Sizes] = field(default_factory=dict)
+    waiting: Waiting = field(default_factory=Waiting)
     entitled: Resources = field(default_factory=dict)
     weight: int = 1
     claim: dict[str, int] = field(default_factory=dict)
 
-    def claims(self, resource: str) -> int:
+    def claims(self) -> dict[str, int]:
         """What the claim has to be."""
-        unfilled = self.entitled.get(resource, 0) - self.taken.get(resource, 0)
-        return _wanted(unfilled, resource, self.pending, self.sizes)
+        return _wanted(_unfilled(self.entitled, self.taken), self.pending, self.waiting)
 
     @property
     def empty(self) -> bool:
@@ -56,7 +55,7 @@ class QueueAccount:
     """What the pods of one queue use, by namespace and together.
 
     ``held`` is the part of ``taken`` by pods that room is held for, and ``running`` the part by pods on nodes.
-    ``sizes`` are those of ``pending``. ``in_flight`` is what may have been admitted before this process started.
+    ``waiting`` are those of ``pending``. ``in_flight`` is what may have been admitted before this process started.
     ``unbounded``: what it asks for is not seen, and taken to be all there is. ``stale``: the tenants' parts are to be
     computed anew; ``contended``: some of them got less than they request.
     """
@@ -68,7 +67,7 @@ class QueueAccount:
     held: dict[str, int] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
     request: dict[str, int] = field(default_factory=dict)
-    sizes: dict[str, Sizes] = field(default_factory=dict)
+    waiting: Waiting = field(default_factory=Waiting)
     in_flight: dict[str, int] = field(default_factory=dict)
     claim: dict[str, int] = field(default_factory=dict)
     tenants: dict[str, Tenant] = field(default_factory=dict)
@@ -77,12 +76,11 @@ class QueueAccount:
     stale: bool = True
     contended: bool = True
 
-    def claims(self, resource: str) -> int:
+    def claims(self) -> dict[str, int]:
         """What the claim has to be: what it deserves and has pods waiting for, and its guarantee in any case."""
-        taken = self.taken.get(resource, 0)
-        unfilled = self.division.deserved.get(resource, 0) - taken
-        wanted = unfilled if self.unbounded else _wanted(unfilled, resource, self.pending, self.sizes)
-        return max(0, wanted, self.division.guarantee.get(resource, 0) - taken)
+        unfilled = _unfilled(self.division.deserved, self.taken)
+        wanted = unfilled if self.unbounded else _wanted(unfilled, self.pending, self.waiting)
+        return largest(wanted, _unfilled(self.division.guarantee, self.taken))
 
 
 class QueueLedger:
@@ -129,7 +127,7 @@ class QueueLedger:
             return False
         account.stale = account.stale or division.deserved != account.division.deserved
         account.division = division
-        self._claim(account, {**account.claim, **division.deserved, **division.guarantee})
+        self._claim(account)
         return True
 
     def set_entitled(self, account: QueueAccount, tenant: Tenant, entitled: Resources) -> bool:
@@ -137,7 +135,7 @@ class QueueLedger:
         if entitled == tenant.entitled:
             return False
         tenant.entitled = dict(entitled)
-        self._claim_of_tenant(account, tenant, {**tenant.claim, **entitled})
+        self._claim_of_tenant(account, tenant)
         return True
 
     def apply(self, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
@@ -164,8 +162,8 @@ class QueueLedger:
             self._take(account, tenant, entry, change)
         else:
             _await(account, tenant, entry.request, change)
-        self._claim(account, entry.request)
-        self._claim_of_tenant(account, tenant, entry.request)
+        self._claim(account)
+        self._claim_of_tenant(account, tenant)
 
     def _take(
         self,
@@ -198,7 +196,7 @@ class QueueLedger:
     def _drop_if_empty(self, entry: Entry, account: QueueAccount) -> None:
         tenant = account.tenants.get(entry.namespace)
         if tenant is not None and tenant.empty:
-            self._claim_of_tenant(account, tenant, tenant.claim)
+            self._claim_of_tenant(account, tenant)
             del account.tenants[entry.namespace]
         self._drop_if_unused(entry.queue, account)
 
@@ -206,21 +204,19 @@ class QueueLedger:
         if account.queue is None and not account.tenants and not account.in_flight:
             del self.accounts[name]
 
-    def _claim(self, account: QueueAccount, resources: Resources) -> None:
-        """Puts the claim right in these resources."""
-        for resource in list(resources):
-            difference = account.claims(resource) - account.claim.get(resource, 0)
-            if difference:
-                _shift(account.claim, resource, difference)
-                if account.queue is not None:
-                    _shift(self.claims, resource, difference)
+    def _claim(self, account: QueueAccount) -> None:
+        """Puts the claim right."""
+        claims = account.claims()
+        for resource, difference in _differences(account.claim, claims):
+            if account.queue is not None:
+                _shift(self.claims, resource, difference)
+        account.claim = claims
 
-    def _claim_of_tenant(self, account: QueueAccount, tenant: Tenant, resources: Resources) -> None:
-        for resource in list(resources):
-            difference = tenant.claims(resource) - tenant.claim.get(resource, 0)
-            if difference:
-                _shift(tenant.claim, resource, difference)
-                _shift(account.tenant_claims, resource, difference)
+    def _claim_of_tenant(self, account: QueueAccount, tenant: Tenant) -> None:
+        claims = tenant.claims()
+        for resource, difference in _differences(tenant.claim, claims):
+            _shift(account.tenant_claims, resource, difference)
+        tenant.claim = claims
 
 
 def _await(
@@ -228,19 +224,35 @@ def _await(
 ) -> None:
     change(account.pending, request)
     change(tenant.pending, request)
-    for resource, amount in request.items():
-        for sizes in (account.sizes, tenant.sizes):
-            sizes.setdefault(resource, Sizes()).change(amount, 1 if change is add else -1)
+    for waiting in (account.waiting, tenant.waiting):
+        waiting.change(request, 1 if change is add else -1)
 
 
-def _wanted(unfilled: int, resource: str, pending: Resources, sizes: Mapping[str, Sizes]) -> int:
-    """What of an unfilled part waiting pods could use: nothing, if the smallest of them is larger than it.
+def _unfilled(bound: Resources, taken: Resources) -> dict[str, int]:
+    """By resource what is left of a bound; resources of which nothing is left are left out."""
+    return {resource: left for resource, most in bound.items() if (left := most - taken.get(resource, 0)) > 0}
 
-    Else fractions of a pod that every queue is left with would keep whole pods of room idle.
+
+def _wanted(unfilled: Resources, pending: Resources, waiting: Waiting) -> dict[str, int]:
+    """What of an unfilled part waiting pods could use: nothing, if none of them fits into it.
+
+    Else fractions of a pod that every queue is left with, or what is left of one resource where another is used up,
+    would keep whole pods of room idle.
     """
-    if unfilled <= 0 or resource not in pending or unfilled < sizes[resource].smallest():
-        return 0
-    return min(unfilled, pending[resource])
+    if not waiting.any_fits(unfilled):
+        return {}
+    return {
+        resource: min(left, pending[resource])
+        for resource, left in unfilled.items()
+        if resource in pending and left >= waiting.smallest(resource)
+    }
+
+
+def _differences(before: Resources, after: Resources) -> list[tuple[str, int]]:
+    """By resource how much more there is than before, where that differs."""
+    if before == after:
+        return []
+    return [(r, after.get(r, 0) - before.get(r, 0)) for r in {**before, **after}]
 
 
 def _shift(sums: dict[str, int], resource: str, difference: int) -> None:

@@ -1,6 +1,13 @@
-"""The sizes of what waits, and the smallest of them at hand."""
+"""What waits, by what it asks for: whether any of it fits somewhere, and the smallest of it at hand."""
 
+from collections.abc import Mapping
 from heapq import heappop, heappush
+from itertools import islice
+
+from policy.resources import Resources
+
+LOOKED_AT = 50
+"""How many different requests are looked at, so that an answer takes no time that grows with what waits."""
 
 
 class Sizes:
@@ -27,3 +34,51 @@ class Sizes:
         while self._heap and self._heap[0] not in self._counts:
             self._in_heap.discard(heappop(self._heap))
         return self._heap[0] if self._heap else 0
+
+
+class Waiting:
+    """A multiset of requests."""
+
+    def __init__(self) -> None:
+        self._counts: dict[frozenset[tuple[str, int]], int] = {}
+        self._sizes: dict[str, Sizes] = {}
+        self._asking: dict[str, int] = {}
+        self._fitted: frozenset[tuple[str, int]] = frozenset()
+
+    def change(self, request: Resources, by: int) -> None:
+        """One more with this request, or one less."""
+        key = frozenset(request.items())
+        count = self._counts.get(key, 0) + by
+        if count:
+            self._counts[key] = count
+        else:
+            del self._counts[key]
+        if count == max(0, by):  # it is the first of its kind, or was the last
+            for resource, amount in request.items():
+                self._sizes.setdefault(resource, Sizes()).change(amount, by)
+                self._asking[resource] = self._asking.get(resource, 0) + by
+
+    def smallest(self, resource: str) -> int:
+        """The smallest amount of the resource that any of them requests; 0 if none does."""
+        sizes = self._sizes.get(resource)
+        return sizes.smallest() if sizes else 0
+
+    def any_fits(self, room: Mapping[str, int]) -> bool:
+        """Whether one of them fits into this room in all that it requests. Most often that is seen at once.
+
+        Where there are too many different ones to look at, one of the others is taken to fit.
+        """
+        if self._fitted in self._counts and _fits(self._fitted, room):
+            return True
+        for resource, asking in self._asking.items():
+            if asking == len(self._counts) and self.smallest(resource) > room.get(resource, 0):
+                return False
+        for request in islice(self._counts, LOOKED_AT):
+            if _fits(request, room):
+                self._fitted = request
+                return True
+        return len(self._counts) > LOOKED_AT
+
+
+def _fits(request: frozenset[tuple[str, int]], room: Mapping[str, int]) -> bool:
+    return all(amount <= room.get(resource, 0) for resource, amount in request)

@@ -14,7 +14,7 @@ from policy.node import Node
 from policy.pod import Pod, Unschedulable
 from policy.queues import Queue, is_over
 from policy.reservation import PodName, Reservation
-from policy.resources import total
+from policy.resources import largest, total
 from tests.properties.walk import Pick, by_dice, by_hypothesis, walk
 from tests.unit.given_queues import divisions
 
@@ -213,9 +213,11 @@ class QueueWalker:
             for namespace, tenant in account.tenants.items():
                 assert tenant.taken == total(taken.get((name, namespace), []))
                 assert tenant.pending == total(pending.get((name, namespace), []))
-                assert tenant.claim == {r: c for r in RESOURCES if (c := tenant.claims(r))}
+                assert tenant.claim == claim(tenant.entitled, tenant.taken, pending.get((name, namespace), []))
             assert account.tenant_claims == total(tenant.claim for tenant in account.tenants.values())
-            assert account.claim == {r: c for r in RESOURCES if (c := account.claims(r))}
+            waiting = [r for (queue, _), some in pending.items() if queue == name for r in some]
+            guaranteed = left(account.division.guarantee, account.taken)
+            assert account.claim == largest(claim(account.division.deserved, account.taken, waiting), guaranteed)
         existing = [account for account in ledger.accounts.values() if account.queue is not None]
         assert ledger.taken == total(account.taken for account in existing)
         assert ledger.claims == total(account.claim for account in existing)
@@ -248,7 +250,17 @@ class QueueWalker:
         assert set(ledger.accounts) <= set(self.cluster.queues)
 
 
-RESOURCES = ("cpu", "memory", "gpu", "fpga")
+def left(part, taken):
+    return {r: more for r, amount in part.items() if (more := amount - taken.get(r, 0)) > 0}
+
+
+def claim(part, taken, waiting):
+    """What is left of a part, as far as it is waited for, if there is one of those who wait that it is enough for."""
+    rest, wanted = left(part, taken), total(waiting)
+    if not any(all(amount <= rest.get(r, 0) for r, amount in request.items()) for request in waiting):
+        return {}
+    useful = {r for request in waiting for r, amount in request.items() if amount <= rest.get(r, 0)}
+    return {r: c for r, amount in rest.items() if r in useful and (c := min(amount, wanted.get(r, 0)))}
 
 
 @given(st.data())

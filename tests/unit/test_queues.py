@@ -52,6 +52,22 @@ def test_a_claim_is_kept_for_pods_that_wait():
     assert why(cluster, cluster.pods["a-9"]) == BEYOND
 
 
+def test_what_is_left_of_one_resource_is_not_kept_for_pods_that_lack_another():
+    size, both, graphics = {"cpu": 20, "gpu": 4, "pods": 99}, {"cpu": 1, "gpu": 1}, {"cpu": 0, "gpu": 1}
+    theirs, few = pods("b", 10, request=graphics), pods("a", 10, request=both)
+    queues = (queue("q1"), queue("q2", 9), queue("q3"))
+    cluster = world(*queues, *TWO, "c:q3", node(size=size), *few, *theirs, *pods("c", 20))
+    assert (deserved(cluster, "q1"), deserved(cluster, "q1", "gpu")) == (10, 0)
+    assert len(admitted(cluster, *theirs, *pods("c", 20), *few)) == 24
+
+
+def test_no_place_for_a_pod_is_kept_for_one_that_does_not_fit():
+    small, large = pods("a", 20, request={"cpu": 0.1}), pods("b", 5, request={"cpu": 2})
+    cluster = world(queue("q1"), queue("q2"), *TWO, node(size={"cpu": 10, "pods": 10}), *small, *large)
+    turns = [each for pair in zip(small, large, strict=False) for each in pair]
+    assert len(admitted(cluster, *turns, *small[5:])) == 10
+
+
 def test_capability_bounds_a_queue_whatever_is_free():
     cluster = world(queue("q1", most={"cpu": 2}), "a:q1", *pods("a", 5))
     assert admitted(cluster, *pods("a", 5)) == ["a-0", "a-1"]
