@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from app import settings as settings_module
+from app.client import Server, reaching_a_server
 from app.settings import InvalidSettings
 
 app = typer.Typer(
@@ -18,9 +19,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-Server = Annotated[str, typer.Option(help="URL of a running Quotaward.", envvar="QUOTAWARD_SERVER")]
-DEFAULT_SERVER = "http://127.0.0.1:8080"
 
 
 @app.command(
@@ -39,7 +37,7 @@ def serve(context: typer.Context) -> None:
         logging.configure(settings.log)
         for variable, closest in settings_module.unknown_variables(os.environ).items():
             logging.warn_unknown(variable, closest)
-        if settings.insecure and not settings_module.is_loopback(settings.address[0]):
+        if settings.listens_openly:
             logging.warn_insecure(settings.listen)
         uvloop.run(server.serve(settings))
     except (InvalidSettings, CannotConnect) as error:
@@ -49,15 +47,19 @@ def serve(context: typer.Context) -> None:
 
 
 @app.command()
-def quotas(server: Server = DEFAULT_SERVER) -> None:
+@reaching_a_server
+def quotas(
+    server: Server, namespace: Annotated[str, typer.Option("--namespace", "-n", help="Of this namespace alone.")] = ""
+) -> None:
     """Show every elastic quota: used, min, max, what is borrowed."""
     from app import cli_output  # noqa: PLC0415
 
-    _show(cli_output.print_quotas, server, "/api/v1/elasticquotas")
+    _show(cli_output.print_quotas, server, f"/api/v1/elasticquotas/{namespace}".rstrip("/"))
 
 
 @app.command()
-def queues(server: Server = DEFAULT_SERVER) -> None:
+@reaching_a_server
+def queues(server: Server) -> None:
     """Show every queue: what it deserves, is guaranteed and uses, and what its namespaces are entitled to."""
     from app import cli_output  # noqa: PLC0415
 
@@ -65,7 +67,8 @@ def queues(server: Server = DEFAULT_SERVER) -> None:
 
 
 @app.command()
-def reservations(server: Server = DEFAULT_SERVER) -> None:
+@reaching_a_server
+def reservations(server: Server) -> None:
     """Show the room that is kept, for whom and since when."""
     from app import cli_output  # noqa: PLC0415
 
@@ -73,7 +76,8 @@ def reservations(server: Server = DEFAULT_SERVER) -> None:
 
 
 @app.command()
-def plan(server: Server = DEFAULT_SERVER) -> None:
+@reaching_a_server
+def plan(server: Server) -> None:
     """Show who is or would be evicted for whom, and why others wait; changes nothing."""
     from app import cli_output  # noqa: PLC0415
 
@@ -81,7 +85,8 @@ def plan(server: Server = DEFAULT_SERVER) -> None:
 
 
 @app.command()
-def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD")], server: Server = DEFAULT_SERVER) -> None:
+@reaching_a_server
+def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD")], server: Server) -> None:
     """Say why a pod is or is not admitted, and what would change it."""
     from app import cli_output  # noqa: PLC0415
 
@@ -118,25 +123,13 @@ def main() -> None:
     app()
 
 
-def _show(show: Callable[[dict[str, Any]], None], server: str, path: str) -> None:
+def _show(show: Callable[[dict[str, Any]], None], server: Server, path: str) -> None:
     """Prints what a running server answers; a failure ends the program with a sentence."""
-    import urllib3  # noqa: PLC0415
-
-    stranger = f"{server} does not answer as Quotaward does"
-    if not server.startswith(("http://", "https://")):
-        _fail(f"{stranger}: {server!r} is no URL like {DEFAULT_SERVER}")
-    try:
-        response = urllib3.request("GET", server.rstrip("/") + path, timeout=10, retries=False)
-        document = response.json()
-    except (urllib3.exceptions.HTTPError, ValueError) as error:
-        _fail(f"{stranger}: {error}")
-    if response.status != 200:  # noqa: PLR2004 - HTTP OK
-        detail = document.get("detail", document) if isinstance(document, dict) else document
-        _fail(f"{server} answers {response.status}: {detail}")
+    document = server.get(path)
     try:
         show(document)
     except (AttributeError, KeyError, TypeError) as error:
-        _fail(f"{stranger}: {type(error).__name__} {error}")
+        _fail(f"{server.stranger}: {type(error).__name__} {error}")
 
 
 def _fail(text: str, code: int = 1) -> NoReturn:

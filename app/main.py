@@ -4,20 +4,20 @@ import asyncio
 import gc
 import shlex
 import signal
-import socket
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
 import structlog
-import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
+from app.access.certificates import Certificates
+from app.access.gate import Gate, Reviewing
 from app.actuators.protocol import Actuator
 from app.actuators.recording import RecordingActuator
 from app.api import health, routes
@@ -32,8 +32,10 @@ from app.controllers.wake import Wake
 from app.extender.endpoints import Answering, Extender, Verb
 from app.observability import metrics
 from app.problems import Problem
-from app.settings import InvalidSettings, Settings, split_address
+from app.serving.server import Server, listen
+from app.settings import InvalidSettings, Settings
 from app.sources.manifests import ManifestSource
+from app.standing import Standing
 from app.store.store import TICK, Store
 from policy.admission import Rules
 from policy.cluster import Cluster
@@ -43,15 +45,12 @@ log = structlog.get_logger(__name__)
 Work = Callable[[], Coroutine[Any, Any, None]]
 Lead = Callable[[Work], Coroutine[Any, Any, None]]
 
-KEEP_ALIVE = 120
-"""Seconds an idle connection is kept: longer than kube-scheduler's 90, so that it never meets a closing one."""
-SHUTDOWN = 10
 
-
-def application(store: Store, extender: Extender, settings: Settings) -> FastAPI:
+def application(standing: Standing, extender: Extender, settings: Settings) -> FastAPI:
     """The HTTP application: kube-scheduler's verbs, REST, health and metrics."""
     app = FastAPI(title="Quotaward", description="Elastic quotas for a stock kube-scheduler.", version="1")
-    app.state.store = store
+    app.state.store = standing.store
+    app.state.standing = standing
     app.state.settings = settings
     verbs: dict[str, Answering] = {
         "filter": extender.filter,
@@ -59,6 +58,8 @@ def application(store: Store, extender: Extender, settings: Settings) -> FastAPI
         "preempt": extender.preempt,
         "bind": extender.bind,
     }
+    if settings.leader.only_leader_answers:
+        verbs = {name: standing.for_leader(answer) for name, answer in verbs.items()}
     for name, answer in verbs.items():
         app.router.routes.append(Route(f"/extender/{name}", Verb(name, answer, settings.extender.body_limit)))
     app.include_router(routes.router)
@@ -68,17 +69,17 @@ def application(store: Store, extender: Extender, settings: Settings) -> FastAPI
     return app
 
 
-def probe_application(store: Store) -> FastAPI:
+def probe_application(standing: Standing) -> FastAPI:
     """Health and readiness alone, for a kubelet that cannot reach loopback."""
     app = FastAPI(openapi_url=None)
-    app.state.store = store
+    app.state.standing = standing
     app.include_router(health.probes)
     _answer_with_problems(app)
     return app
 
 
 async def serve(settings: Settings) -> None:
-    """Serves until SIGTERM or SIGINT. Raises CannotConnect, OSError where an address cannot be had."""
+    """Serves until SIGTERM or SIGINT. Raises CannotConnect, InvalidSettings, OSError where an address cannot be had."""
     settle = 0.0 if settings.manifests else settings.store.settle_time
     cluster = Cluster(
         Rules(
@@ -94,9 +95,14 @@ async def serve(settings: Settings) -> None:
     )
     store = Store(cluster, max_staleness=settings.store.max_staleness, settle_time=settle)
     async with AsyncExitStack() as stack:
-        listener = stack.enter_context(_listen(settings.listen))
-        probe_listener = stack.enter_context(_listen(settings.probe_listen)) if settings.probe_listen else None
+        plain, tls, probed = (
+            stack.enter_context(listen(address)) if address else None
+            for address in (settings.plain_listen, settings.tls_listen, settings.probe_listen)
+        )
+        certificates = Certificates(settings.tls) if settings.tls else None
         actuator: Actuator
+        reviews: Reviewing | None = None
+        standing = Standing(store)
         if settings.manifests:
             if not settings.manifests.is_dir():
                 raise InvalidSettings(f"manifests: {settings.manifests} is not a directory")
@@ -104,8 +110,10 @@ async def serve(settings: Settings) -> None:
             lead: Lead = _alone
             source = ManifestSource(settings.manifests, store)
             follow = source.follow()
-            _show_example(source, settings)
+            if settings.plain_listen:
+                _show_example(source, settings)
         else:
+            from app.access.reviews import Reviews  # noqa: PLC0415
             from app.actuators.kubernetes import KubernetesActuator  # noqa: PLC0415 - the official client takes
             from app.kube.client import KubeClient  # noqa: PLC0415 - a second to import, and is not needed
             from app.kube.lease import Lease  # noqa: PLC0415
@@ -114,7 +122,11 @@ async def serve(settings: Settings) -> None:
             client = await KubeClient.connect(settings.kubeconfig)
             stack.push_async_callback(client.close)
             actuator = KubernetesActuator(client)
-            lead = Lease(client, settings.leader).lead
+            reviews = Reviews(client)
+            lease = Lease(client, settings.leader)
+            lead = lease.lead
+            if settings.leader.only_leader_answers:
+                standing.leads = lambda: lease.leads
             follow = kubernetes.follow(client, store)
         extender = Extender(
             store,
@@ -123,17 +135,23 @@ async def serve(settings: Settings) -> None:
             respect_budgets=settings.preemption.pdb == "respect",
         )
         background = [follow, _tick(store), Divide(store).run(), _freeze_once_synced(store)]
-        if settings.active_controllers:
-            background.append(lead(partial(_control, store, actuator, settings)))
-        servers = [(_server(application(store, extender, settings)), listener)]
-        if probe_listener is not None:
-            servers.append((_server(probe_application(store)), probe_listener))
-        await _run(servers, background)
+        if settings.active_controllers or settings.leader.only_leader_answers:
+            background.append(_lead_once_synced(store, lead, partial(_control, store, actuator, settings)))
+        app = application(standing, extender, settings)
+        servers = []
+        if plain is not None:
+            servers.append(Server(app, plain))
+        if tls is not None and certificates is not None:
+            background.append(certificates.follow())
+            servers.append(Server(Gate(app, reviews), tls, certificates))
+        if probed is not None:
+            servers.append(Server(probe_application(standing), probed))
+        await _run(servers, background, standing)
 
 
 def _show_example(source: ManifestSource, settings: Settings) -> None:
     """Prints where to look, and a question as kube-scheduler would ask it."""
-    url = f"http://{settings.listen}"
+    url = f"http://{settings.plain_listen}"
     print(f"Quotaward serves {settings.manifests} on {url} (quotas: {url}/api/v1/elasticquotas)", flush=True)
     question = source.example_question()
     if question:
@@ -142,18 +160,17 @@ def _show_example(source: ManifestSource, settings: Settings) -> None:
         )
 
 
-async def _run(
-    servers: list[tuple[uvicorn.Server, socket.socket]], background: list[Coroutine[Any, Any, None]]
-) -> None:
+async def _run(servers: list[Server], background: list[Coroutine[Any, Any, None]], standing: Standing) -> None:
     """Runs until a signal, or until something in the background fails: a half-alive process helps nobody."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     tasks = [asyncio.create_task(coroutine) for coroutine in (*background, stop.wait())]
-    serving = [asyncio.create_task(server.serve(sockets=[listener])) for server, listener in servers]
+    serving = [asyncio.create_task(server.run_until_stopped()) for server in servers]
     done, _ = await asyncio.wait([*tasks, *serving], return_when=asyncio.FIRST_COMPLETED)
-    for server, _ in servers:
+    standing.stopping = True
+    for server in servers:
         server.should_exit = True
     await asyncio.gather(*serving)
     for task in tasks:
@@ -170,6 +187,13 @@ async def _alone(work: Work) -> None:
     await work()
 
 
+async def _lead_once_synced(store: Store, lead: Lead, work: Work) -> None:
+    """Leads, but not before it knows what it would decide about: another replica may know already."""
+    while not store.synced:
+        await asyncio.sleep(TICK)
+    await lead(work)
+
+
 async def _control(store: Store, actuator: Actuator, settings: Settings) -> None:
     """Runs the controllers that are switched on."""
     controllers: dict[str, Work] = {
@@ -183,6 +207,7 @@ async def _control(store: Store, actuator: Actuator, settings: Settings) -> None
     async with asyncio.TaskGroup() as group:
         for name in sorted(settings.active_controllers):
             group.create_task(controllers[name](), name=f"controller {name}")
+        group.create_task(asyncio.Event().wait(), name="lead, also without controllers")
 
 
 async def _together(*parts: Work) -> None:
@@ -205,36 +230,6 @@ async def _freeze_once_synced(store: Store) -> None:
     gc.collect()
     gc.freeze()
     await asyncio.Event().wait()
-
-
-class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to us: there may be two of them, and the background stops after both."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-def _server(app: FastAPI) -> uvicorn.Server:
-    config = uvicorn.Config(
-        app,
-        http="httptools",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=SHUTDOWN,
-        lifespan="off",
-        ws="none",
-    )
-    return _Server(config)
-
-
-def _listen(address: str) -> socket.socket:
-    """A listening socket; before anything else, so that an address that cannot be had ends the start at once."""
-    host, port = split_address(address)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=1024)
 
 
 def _answer_with_problems(app: FastAPI) -> None:

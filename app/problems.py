@@ -11,13 +11,22 @@ MEDIA_TYPE = "application/problem+json"
 class Problem(Exception):
     """An answer that is an error: an HTTP status, what is wrong, and the field at fault where there is one."""
 
-    def __init__(self, status: int, detail: str, *, field: str | None = None, retry_after: int | None = None) -> None:
-        """``retry_after`` in seconds, for what passes by itself."""
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        field: str | None = None,
+        retry_after: int | None = None,
+        closes: bool = False,
+    ) -> None:
+        """``retry_after`` in seconds, for what passes by itself; ``closes``: nothing more is said on the connection."""
         super().__init__(detail)
         self.status = status
         self.detail = detail
         self.field = field
         self.retry_after = retry_after
+        self.closes = closes
 
     def document(self) -> dict[str, Any]:
         """The problem document."""
@@ -36,4 +45,8 @@ class Problem(Exception):
     def headers(self) -> dict[str, str]:
         """The headers that go with it."""
         headers = {"content-type": MEDIA_TYPE}
-        return headers if self.retry_after is None else headers | {"retry-after": str(self.retry_after)}
+        if self.retry_after is not None:
+            headers["retry-after"] = str(self.retry_after)
+        if self.closes:
+            headers["connection"] = "close"
+        return headers

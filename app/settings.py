@@ -9,6 +9,7 @@ import argparse
 import os
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from ipaddress import ip_address
 from math import inf
@@ -31,13 +32,22 @@ from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
 from policy.gangs import HOLD_TIME
 from policy.starving import Terms
 
-OTHER_VARIABLES = frozenset({"QUOTAWARD_SERVER"})
+OTHER_VARIABLES = frozenset({"QUOTAWARD_SERVER", "QUOTAWARD_TOKEN", "QUOTAWARD_CA"})
 """Environment variables of ours that are no settings of the server."""
 CONTROLLERS = frozenset({"events", "reclaim", "reserve", "resource_quota", "status", "wake"})
 
 
 class InvalidSettings(ValueError):
     """Settings that cannot be used; the text has a line per setting at fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """The files of a certificate and its key, and of the CA whose certificates let clients ask as a scheduler does."""
+
+    cert: Path
+    key: Path
+    client_ca: Path | None
 
 
 class Section(BaseModel):
@@ -168,6 +178,9 @@ class LeaderSettings(Section):
     lease_duration: float = Field(
         default=15, ge=3, description="seconds after which a leader that is silent is replaced"
     )
+    only_leader_answers: bool = Field(
+        default=False, description="be ready, and answer kube-scheduler, only while this replica leads"
+    )
 
 
 class LogSettings(Section):
@@ -194,8 +207,16 @@ class Settings(BaseSettings):
     manifests: Path | None = Field(default=None, description="serve a folder of manifests, without a cluster")
     kubeconfig: Path | None = Field(default=None, description="reach the API server by this file (else: in cluster)")
     listen: str = Field(default="127.0.0.1:8080", description="HOST:PORT of everything")
+    secure_listen: str | None = Field(
+        default=None, description="HOST:PORT of everything once more, by TLS; listen stays without it"
+    )
+    tls_cert: Path | None = Field(default=None, description="certificate (PEM, with its chain); listen takes TLS then")
+    tls_key: Path | None = Field(default=None, description="key of the certificate (PEM)")
+    client_ca: Path | None = Field(
+        default=None, description="who has a certificate of this CA (PEM) may ask as kube-scheduler does"
+    )
     probe_listen: str | None = Field(default=None, description="HOST:PORT of /healthz and /readyz alone, for a kubelet")
-    insecure: bool = Field(default=False, description="listen beyond loopback without TLS")
+    insecure: bool = Field(default=False, description="listen beyond loopback without TLS and without asking who asks")
     config: Path | None = Field(default=None, description="configuration file (YAML)")
     controllers: str = Field(default="all", description=f"all, none, or names of {', '.join(sorted(CONTROLLERS))}")
     mode: Literal["enforce", "observe"] = Field(
@@ -215,7 +236,7 @@ class Settings(BaseSettings):
     leader: LeaderSettings = LeaderSettings()
     log: LogSettings = LogSettings()
 
-    @field_validator("listen", "probe_listen")
+    @field_validator("listen", "secure_listen", "probe_listen")
     @classmethod
     def _is_an_address(cls, value: str | None) -> str | None:
         if value is not None:
@@ -236,9 +257,38 @@ class Settings(BaseSettings):
     def _agree(self) -> Self:
         if self.manifests is not None and self.kubeconfig is not None:
             raise ValueError("manifests and kubeconfig exclude each other")
-        if not self.insecure and not is_loopback(self.address[0]):
-            raise ValueError(f"listen: {self.listen} is not loopback and there is no TLS yet; insecure waives that")
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tlsCert and tlsKey go together")
+        for name, value in (("secureListen", self.secure_listen), ("clientCa", self.client_ca)):
+            if value is not None and self.tls is None:
+                raise ValueError(f"{name}: needs tlsCert and tlsKey")
+        if self.listens_openly and not self.insecure:
+            raise ValueError(
+                f"listen: {self.listen} is not loopback: that takes tlsCert and tlsKey; insecure waives it"
+            )
         return self
+
+    @property
+    def tls(self) -> TlsFiles | None:
+        """The files for TLS, where there is any."""
+        if self.tls_cert is None or self.tls_key is None:
+            return None
+        return TlsFiles(self.tls_cert, self.tls_key, self.client_ca)
+
+    @property
+    def plain_listen(self) -> str | None:
+        """Where to listen without TLS: whoever reaches it may ask."""
+        return self.listen if self.tls is None or self.secure_listen else None
+
+    @property
+    def tls_listen(self) -> str | None:
+        """Where to listen with TLS, and to look who asks."""
+        return (self.secure_listen or self.listen) if self.tls else None
+
+    @property
+    def listens_openly(self) -> bool:
+        """Whether others than this machine can ask without saying who they are."""
+        return self.plain_listen is not None and not is_loopback(split_address(self.plain_listen)[0])
 
     @property
     def address(self) -> tuple[str, int]:

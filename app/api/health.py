@@ -31,8 +31,8 @@ async def alive() -> HealthModel:
 
 @probes.get("/readyz")
 async def ready(request: Request) -> HealthModel:
-    """The picture of the cluster is complete and fresh; else 503 says what is missing."""
-    reason = request.app.state.store.unready()
+    """The picture of the cluster is complete and fresh, and this replica may be asked; else 503 says why not."""
+    reason = request.app.state.standing.unready()
     if reason:
         raise Problem(503, reason, retry_after=1)
     return HealthModel(status="ok")

@@ -80,7 +80,7 @@ class KubeClient:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=read_timeout)
         headers = {"Accept": "application/json"}
         async with self._session.get(
-            path.lstrip("/"), params=dict(query), headers=headers | await self._authorization(), timeout=timeout
+            path.lstrip("/"), params=dict(query), headers=headers | await self.authorization(), timeout=timeout
         ) as response:
             yield response
 
@@ -98,12 +98,22 @@ class KubeClient:
         By the official client's transport, but not by its classes for each group of resources: to import that of the
         core group takes longer than all else at the start.
         """
-        headers = {"Accept": "application/json", "Content-Type": content_type} | await self._authorization()
+        headers = {"Accept": "application/json", "Content-Type": content_type} | await self.authorization()
         url = self._configuration.host.rstrip("/") + path
         response = await self.api.call_api(method, url, headers, body, _request_timeout=timeout)
         return response.status, await response.read()
 
-    async def _authorization(self) -> dict[str, str]:
+    async def authorization(self) -> dict[str, str]:
+        """The header by which the API server knows us, where it is not by a certificate."""
         auth: Any = await self._configuration.auth_settings()
         token = auth.get("BearerToken", {}).get("value")
         return {"Authorization": token} if token else {}
+
+
+async def token_of(kubeconfig: Path) -> str:
+    """The bearer token of a kubeconfig's user; empty where it has none. Raises CannotConnect."""
+    client = await KubeClient.connect(kubeconfig)
+    try:
+        return (await client.authorization()).get("Authorization", "").removeprefix("Bearer ")
+    finally:
+        await client.close()

@@ -31,9 +31,10 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Lease:
-    """Runs something while this replica leads."""
+    """Runs something while this replica leads; ``leads`` says whether it does."""
 
     def __init__(self, client: KubeClient, settings: LeaderSettings) -> None:
+        self.leads = False
         self._api = CoordinationV1Api(client.api)
         self._settings = settings
         self._identity = f"{socket.gethostname()}_{os.getpid()}_{os.urandom(4).hex()}"
@@ -51,9 +52,11 @@ class Lease:
                 await asyncio.sleep(self._retry)
             log.info("leading", identity=self._identity)
             metrics.LEADER.set(1)
+            self.leads = True
             try:
                 await self._work_while_leading(work)
             finally:
+                self.leads = False
                 metrics.LEADER.set(0)
                 await self._give_back()
             log.warning("lead lost", identity=self._identity)

@@ -44,3 +44,9 @@ STATUS_WRITES = Counter("quotaward_status_writes", "Writes of a quota's status, 
 LIMIT_WRITES = Counter(
     "quotaward_resource_quota_writes", "Resource quotas of queues' namespaces written, by outcome.", ["outcome"]
 )
+CERTIFICATES_USABLE = Gauge("quotaward_certificates_usable", "1 while the files of the certificates can be loaded.")
+REVIEWS = Counter(
+    "quotaward_access_reviews",
+    "Reviews of tokens and rights asked of the API server, by kind and outcome.",
+    ["kind", "outcome"],
+)

@@ -105,7 +105,20 @@ def install_rights(api: Api) -> None:
 @contextmanager
 def right_to_bind(api: Api) -> Iterator[None]:
     """Let Quotaward bind pods, as it must where the scheduler's configuration has a bindVerb."""
-    given = api.apply_files(_MANIFESTS / "bind" / "quotaward-bind.yaml")
+    with _given(api, _MANIFESTS / "bind" / "quotaward-bind.yaml"):
+        yield
+
+
+@contextmanager
+def right_to_review(api: Api) -> Iterator[None]:
+    """Let Quotaward ask who bears a token, as it must where it listens beyond loopback."""
+    with _given(api, _MANIFESTS / "access" / "quotaward-access.yaml"):
+        yield
+
+
+@contextmanager
+def _given(api: Api, file: Path) -> Iterator[None]:
+    given = api.apply_files(file)
     try:
         yield
     finally:

@@ -337,6 +337,19 @@ def test_binding_is_a_right_of_its_own():
     assert rule == {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]}
 
 
+def test_asking_who_bears_a_token_is_a_right_of_its_own():
+    rules = the("ClusterRole", "access/quotaward-access.yaml")["rules"]
+    reviews = {"authentication.k8s.io": "tokenreviews", "authorization.k8s.io": "subjectaccessreviews"}
+    assert rules == [
+        {"apiGroups": [group], "resources": [plural], "verbs": ["create"]} for group, plural in reviews.items()
+    ]
+
+
+def test_who_views_everything_gets_no_right_over_objects():
+    for rule in the("ClusterRole", "access/quotaward-viewer.yaml")["rules"]:
+        assert rule.keys() == {"nonResourceURLs", "verbs"}
+
+
 @pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=name)
 def test_nothing_takes_in_the_right_to_bind_unasked(file):
     resources = yaml.safe_load(file.read_text()).get("resources", [])
@@ -349,7 +362,7 @@ def test_no_role_has_wildcards(file):
     for document in documents(file):
         if document["kind"] in ("Role", "ClusterRole"):
             for rule in document["rules"]:
-                assert "*" not in rule["apiGroups"] + rule["resources"] + rule["verbs"]
+                assert "*" not in rule.get("apiGroups", []) + rule.get("resources", []) + rule["verbs"]
 
 
 # What kustomize makes of it

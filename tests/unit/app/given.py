@@ -12,6 +12,7 @@ from app.actuators.recording import RecordingActuator
 from app.extender.endpoints import Extender
 from app.main import application
 from app.settings import Settings
+from app.standing import Standing
 from app.store.kinds import KINDS, NODES, Key
 from app.store.store import Store
 from policy.cluster import Cluster
@@ -134,4 +135,4 @@ class Client:
 def client_of(store: Store, *, observe: bool = False, actuator: Actuator | None = None) -> Client:
     """A client of the real HTTP application over this store."""
     extender = Extender(store, actuator or RecordingActuator(store), observe=observe)
-    return Client(application(store, extender, Settings()))
+    return Client(application(Standing(store), extender, Settings()))

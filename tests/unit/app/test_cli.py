@@ -19,7 +19,8 @@ from tests.unit.app.manifest_folder import Folder
 
 @pytest.fixture(autouse=True)
 def _no_server_of_whoever_runs_this(monkeypatch):
-    monkeypatch.delenv("QUOTAWARD_SERVER", raising=False)
+    for variable in ("QUOTAWARD_SERVER", "QUOTAWARD_TOKEN", "QUOTAWARD_CA"):
+        monkeypatch.delenv(variable, raising=False)
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +99,26 @@ def test_every_pod_is_explained(server, name, said):
 def test_where_nothing_is_done_that_is_said(server):
     assert run("reservations", "--server", server) == (0, "no reservations\n")
     assert run("plan", "--server", server) == (0, "nobody waits, and nobody is to be evicted\n")
+
+
+def test_quotas_may_be_those_of_one_namespace(server):
+    assert {row[0] for row in rows(run("quotas", "--server", server, "-n", "b")[1])} == {"NAMESPACE", "b"}
+
+
+def test_a_token_is_shown_but_not_where_others_can_read_it(server, tmp_path):
+    assert run("quotas", "--server", server, QUOTAWARD_TOKEN="secret-token")[0] == 0
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(yaml.safe_load(kubeconfig()) | {"users": [{"name": "u", "user": {"token": "t"}}]}))
+    for by in (["--token", "secret-token"], ["--kubeconfig", str(file)]):
+        status, text = run("quotas", "--server", "http://quotaward.example:1", *by)
+        assert (status, text) == (
+            1,
+            "http://quotaward.example:1 is not https: the token would be readable on the way\n",
+        )
+    file.write_text(kubeconfig())
+    status, text = run("quotas", "--server", server, "--kubeconfig", str(file))
+    assert status == 1
+    assert "its user has no token" in text
 
 
 @pytest.mark.parametrize("name", ["waiting", "a/", "/waiting", "a/b/c", ""])

@@ -15,6 +15,10 @@ VALUES = {
     "manifests": ("/file", "/environment", "/flag"),
     "kubeconfig": ("/file", "/environment", "/flag"),
     "listen": ("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"),
+    "secure_listen": ("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"),
+    "tls_cert": ("/file", "/environment", "/flag"),
+    "tls_key": ("/file", "/environment", "/flag"),
+    "client_ca": ("/file", "/environment", "/flag"),
     "probe_listen": ("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"),
     "insecure": (True, False, True),
     "controllers": ("none", "wake", "all"),
@@ -41,8 +45,16 @@ VALUES = {
     "leader.namespace": ("file", "environment", "flag"),
     "leader.name": ("file", "environment", "flag"),
     "leader.lease_duration": (3.0, 4.0, 5.0),
+    "leader.only_leader_answers": (True, False, True),
     "log.level": ("debug", "warning", "error"),
     "log.format": ("json", "console", "json"),
+}
+
+NEEDS = {
+    "secure_listen": ("tls_cert", "tls_key"),
+    "client_ca": ("tls_cert", "tls_key"),
+    "tls_cert": ("tls_key",),
+    "tls_key": ("tls_cert",),
 }
 
 
@@ -110,7 +122,8 @@ def test_the_table_above_has_every_setting():
 @pytest.mark.parametrize("setting", VALUES)
 def test_a_flag_wins_over_the_environment_and_that_over_the_file(setting, config, environment):
     in_file, in_environment, in_flag = VALUES[setting]
-    arguments = config(file_content(setting, in_file))
+    needed = dict.fromkeys(NEEDS.get(setting, ()), "/needed")
+    arguments = config({to_camel(name): value for name, value in needed.items()} | file_content(setting, in_file))
     assert value_of(load(arguments), setting) == in_file
     environment(setting, in_environment)
     assert value_of(load(arguments), setting) == in_environment
@@ -281,6 +294,39 @@ def test_elsewhere_insecure_has_to_be_said(address):
         load(["--listen", address])
     assert f"listen: {address} " in str(refused.value)
     assert load(["--listen", address, "--insecure"]).listen == address
+
+
+TLS = ["--tls-cert", "c", "--tls-key", "k"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "plain", "tls"),
+    [
+        ([], "127.0.0.1:8080", None),
+        (["--listen", "0.0.0.0:1", *TLS], None, "0.0.0.0:1"),
+        (["--listen", "127.0.0.1:1", *TLS], None, "127.0.0.1:1"),
+        (["--secure-listen", "0.0.0.0:2", *TLS], "127.0.0.1:8080", "0.0.0.0:2"),
+        (["--listen", "0.0.0.0:1", "--insecure", "--secure-listen", "0.0.0.0:2", *TLS], "0.0.0.0:1", "0.0.0.0:2"),
+    ],
+)
+def test_where_it_listens_with_and_without_tls(arguments, plain, tls):
+    settings = load(arguments)
+    assert (settings.plain_listen, settings.tls_listen) == (plain, tls)
+    assert settings.listens_openly == (plain == "0.0.0.0:1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (TLS[:2], "go together"),
+        (["--secure-listen", "0.0.0.0:2"], "secureListen: needs tlsCert"),
+        (["--client-ca", "ca"], "clientCa: needs tlsCert"),
+        (["--listen", "0.0.0.0:1", "--secure-listen", "0.0.0.0:2", *TLS], "insecure"),
+    ],
+)
+def test_what_tls_takes_is_said(arguments, said):
+    with pytest.raises(InvalidSettings, match=said):
+        load(arguments)
 
 
 def test_an_ipv6_address_is_taken_out_of_its_brackets():

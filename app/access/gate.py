@@ -1,0 +1,127 @@
+"""What a listener beyond loopback lets through: schedulers by their certificate, people and scrapers by their token."""
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.access.reviews import CannotReview, User
+from app.problems import Problem
+
+OPEN = frozenset({"/healthz", "/readyz"})
+EXTENDER = "/extender/"
+METRICS = "/metrics"
+PREFIX = "/quotaward"
+"""Stands before our paths where rights are named: /api/... is everybody's to read in every cluster."""
+NAMESPACED = re.compile(r"/api/v1/(?:elasticquotas|pods)/([^/]+)(?:/[^/]+)?")
+LONGEST_TOKEN = 16 * 2**10
+
+
+class Reviewing(Protocol):
+    """Knows who bears a token, and what they may do."""
+
+    async def user(self, token: str) -> User | None:
+        """Whose token it is. Raises CannotReview."""
+
+    async def may(self, user: User, attributes: Mapping[str, Any]) -> bool:
+        """Whether the user may. Raises CannotReview."""
+
+
+class Gate:
+    """An application behind the question who asks. What is not named here takes a token."""
+
+    def __init__(self, app: ASGIApp, reviews: Reviewing | None) -> None:
+        """Without reviews, where there is no cluster, no token is good."""
+        self._app = app
+        self._reviews = reviews
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hands a request on, or answers why not."""
+        path: str = scope["path"]
+        if path in OPEN:
+            await self._app(scope, receive, send)
+            return
+        try:
+            if path.startswith(EXTENDER):
+                _ensure_certified(scope)
+            else:
+                await self._ensure_allowed(scope)
+        except Problem as problem:
+            await _answer(problem, send)
+            return
+        await self._app(scope, receive, send)
+
+    async def _ensure_allowed(self, scope: Scope) -> None:
+        """Raises Problem: 401 without a good token, 403 where its user may not, 503 where nobody knows."""
+        token = _token_of(scope)
+        if self._reviews is None:
+            raise Problem(401, "without a cluster no token can be checked")
+        try:
+            user = await self._reviews.user(token)
+            if user is None:
+                raise Problem(401, "the token is not valid")
+            for attributes in _ways_in(scope):
+                if await self._reviews.may(user, attributes):
+                    return
+        except CannotReview as error:
+            raise Problem(503, f"the token cannot be checked now: {error}", retry_after=1) from error
+        raise Problem(403, f"user {user.name} may not {_named(scope)}")
+
+
+def _ensure_certified(scope: Scope) -> None:
+    """Raises Problem (401) where the client showed no certificate, or one that has ended since."""
+    until: float = scope["state"]["client_valid_until"]
+    if not until:
+        raise Problem(401, "kube-scheduler's verbs take a client certificate", closes=True)
+    if until < time.time():
+        raise Problem(401, "the client certificate has expired", closes=True)
+
+
+def _token_of(scope: Scope) -> str:
+    """The bearer token of a request. Raises Problem (401)."""
+    headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
+    given = [value for name, value in headers if name == b"authorization"]
+    if len(given) != 1:
+        raise Problem(401, "this takes one bearer token")
+    kind, _, token = given[0].decode("latin-1").partition(" ")
+    token = token.strip()
+    if kind.lower() != "bearer" or not token or len(token) > LONGEST_TOKEN:
+        raise Problem(401, "this takes a bearer token")
+    return token
+
+
+def _ways_in(scope: Scope) -> list[dict[str, Any]]:
+    """The rights of which any one lets a request in."""
+    path: str = scope["path"]
+    by_path = {"path": path if path == METRICS else PREFIX + path, "verb": scope["method"].lower()}
+    namespaced = NAMESPACED.fullmatch(path)
+    if not namespaced:
+        return [{"nonResourceAttributes": by_path}]
+    quotas = {
+        "namespace": namespaced[1],
+        "verb": "get",
+        "group": "scheduling.x-k8s.io",
+        "resource": "elasticquotas",
+    }
+    return [{"resourceAttributes": quotas}, {"nonResourceAttributes": by_path}]
+
+
+def _named(scope: Scope) -> str:
+    """What was asked for, as a right."""
+    *_, last = _ways_in(scope)
+    right = last["nonResourceAttributes"]
+    text = f"{right['verb']} the URL {right['path']}"
+    namespaced = NAMESPACED.fullmatch(scope["path"])
+    return f"get elasticquotas in namespace {namespaced[1]}, nor {text}" if namespaced else text
+
+
+async def _answer(problem: Problem, send: Send) -> None:
+    body = problem.body()
+    headers = problem.headers() | {"content-length": str(len(body))}
+    if problem.status == 401:  # noqa: PLR2004 - HTTP Unauthorized
+        headers["www-authenticate"] = "Bearer"
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": problem.status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,113 @@
+"""Asking a running Quotaward, for the commands that do."""
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from app.settings import is_loopback
+
+DEFAULT_SERVER = "http://127.0.0.1:8080"
+TIMEOUT = 10.0
+
+Url = Annotated[str, typer.Option("--server", help="URL of a running Quotaward.", envvar="QUOTAWARD_SERVER")]
+Token = Annotated[
+    str,
+    typer.Option(help="Bearer token to show; better in the environment.", envvar="QUOTAWARD_TOKEN", show_default=False),
+]
+Kubeconfig = Annotated[Path | None, typer.Option(help="Show the token of this kubeconfig file.")]
+Ca = Annotated[Path | None, typer.Option(help="CA (PEM) of the server's certificate.", envvar="QUOTAWARD_CA")]
+
+
+class CannotAsk(Exception):
+    """There is no answer; the text is a sentence for the terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a Quotaward runs, and what to show it. ``ca`` is a file, where the system's CAs do not do."""
+
+    url: str
+    token: str
+    ca: Path | None
+
+    def get(self, path: str) -> Any:
+        """The document at a path. Raises CannotAsk."""
+        return self.ask("GET", path)
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> Any:
+        """The document that a request is answered with. Raises CannotAsk."""
+        import urllib3  # noqa: PLC0415 - only where somebody is asked
+
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        try:
+            pool = urllib3.PoolManager(ca_certs=str(self.ca) if self.ca else None)
+            url = self.url.rstrip("/") + path
+            response = pool.request(method, url, body=body, headers=headers, timeout=TIMEOUT, retries=False)
+            document = response.json()
+        except (urllib3.exceptions.HTTPError, ValueError, OSError) as error:
+            raise CannotAsk(f"{self.stranger}: {error}") from error
+        if response.status != HTTPStatus.OK:
+            detail = document.get("detail", document) if isinstance(document, dict) else document
+            raise CannotAsk(f"{self.url} answers {response.status}: {detail}")
+        return document
+
+    @property
+    def stranger(self) -> str:
+        """What to say where the answer is not Quotaward's."""
+        return f"{self.url} does not answer as Quotaward does"
+
+
+def reaching_a_server(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options by which it finds its server, in the place of the argument ``server``."""
+
+    @functools.wraps(command)
+    def run(*, url: str, token: str, kubeconfig: Path | None, ca: Path | None, **rest: Any) -> None:
+        try:
+            command(**rest, server=_server(url, token, kubeconfig, ca))
+        except CannotAsk as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(1) from None
+
+    own = [each for each in inspect.signature(command).parameters.values() if each.name != "server"]
+    options = {"url": (Url, DEFAULT_SERVER), "token": (Token, ""), "kubeconfig": (Kubeconfig, None), "ca": (Ca, None)}
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in options.items()
+    ]
+    run.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in (*own, *added)}
+    return run
+
+
+def _server(url: str, token: str, kubeconfig: Path | None, ca: Path | None) -> Server:
+    """Raises CannotAsk for what can be used in no case, or would show a token to everybody on the way."""
+    parts = urlsplit(url) if "[" not in url or "]" in url else urlsplit("")
+    if parts.scheme not in {"http", "https"}:
+        raise CannotAsk(f"{url} does not answer as Quotaward does: {url!r} is no URL like {DEFAULT_SERVER}")
+    token = token or (_token_of(kubeconfig) if kubeconfig else "")
+    if token and parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise CannotAsk(f"{url} is not https: the token would be readable on the way")
+    return Server(url, token, ca)
+
+
+def _token_of(kubeconfig: Path) -> str:
+    """The bearer token of a kubeconfig's user. Raises CannotAsk."""
+    from app.kube.client import CannotConnect, token_of  # noqa: PLC0415 - it takes long to load
+
+    try:
+        token = asyncio.run(token_of(kubeconfig))
+    except CannotConnect as error:
+        raise CannotAsk(str(error)) from error
+    if not token:
+        raise CannotAsk(f"kubeconfig {kubeconfig}: its user has no token (kubectl create token makes one)")
+    return token

@@ -1,0 +1,1 @@
+"""Listening, connections and their limits."""

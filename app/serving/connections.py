@@ -1,0 +1,153 @@
+"""Connections that take neither time nor memory without limit, whatever is sent on them.
+
+uvicorn waits for a request as long as the client likes, and keeps what comes of it meanwhile.
+"""
+
+import asyncio
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from app.access.certificates import valid_until
+from app.problems import Problem
+
+HEAD_LIMIT = 64 * 2**10
+"""Bytes of a request's line and headers."""
+REQUEST_TIME = 20.0
+"""Seconds from the first byte of a request to its last, and that an answer may wait for its reader."""
+MOST = 1000
+"""Connections of one listener. For one more that goes which has waited for a request the longest."""
+HEADERS = 128
+"""Headers of a request, trailers included."""
+PIPELINED = 16
+"""Requests that may come before the answer to the one ahead of them. Schedulers send none."""
+LINGER = 0.5
+"""Seconds that a connection is kept when the server stops: for a request that was sent just then."""
+
+TOO_LARGE = "The head of the request is too large."
+
+Waiting = dict["Connection", None]
+"""Connections of a listener that wait for a request, or for the rest of one, those first that have the longest."""
+
+
+class TooMany(Exception):
+    """More headers, or requests at once, than are taken. The parser takes it for no HTTP."""
+
+
+class Connection(HttpToolsProtocol):
+    """One connection. The certificate that its client showed is in the state of each request's scope."""
+
+    def __init__(self, config: Config, state: ServerState, loop: asyncio.AbstractEventLoop, waiting: Waiting) -> None:
+        super().__init__(config, state, {"client_valid_until": 0.0}, loop)
+        self._waiting = waiting
+        self._head = 0  # bytes of it in pieces of data that it did not end in
+        self._in_head = False
+        self._partial = False
+        self._ending = False
+        self._clock: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Takes its place, if need be that of another."""
+        super().connection_made(transport)
+        self.app_state["client_valid_until"] = valid_until(transport.get_extra_info("peercert"))
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        self._waiting[self] = None
+        if len(self.connections) > MOST:
+            next(iter(self._waiting)).abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Leaves no timer behind."""
+        self._waiting.pop(self, None)
+        self._stop_clock()
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
+
+    def abort(self) -> None:
+        """Ends at once, without a word."""
+        self._waiting.pop(self, None)
+        self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Reads on. A request that is not complete gets a limit of time and size."""
+        self._partial = True  # until a message is complete; blank lines between two are no request, but no rest either
+        super().data_received(data)
+        if not self._partial:
+            self._stop_clock()
+        elif not self.transport.is_closing():
+            if self._clock is None:
+                self._clock = self.loop.call_later(REQUEST_TIME, self.abort)
+            if self._in_head:
+                self._head += len(data)
+                if self._head > HEAD_LIMIT:  # the parser keeps an endless header to itself
+                    self.send_400_response(TOO_LARGE)
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self._partial = True
+        self._head = 0
+        self._in_head = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One more header. Raises TooMany."""
+        if len(self.headers) >= HEADERS:
+            raise TooMany
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The request is handed on. Raises TooMany."""
+        self._in_head = False
+        if len(self.pipeline) >= PIPELINED:
+            raise TooMany
+        super().on_headers_complete()
+        if self._ending:
+            self.cycle.keep_alive = False
+
+    def on_message_complete(self) -> None:
+        """A request is complete."""
+        self._partial = False
+        self._waiting.pop(self, None)
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """An answer was given."""
+        super().on_response_complete()
+        if not self.pipeline and not self.transport.is_closing():
+            self._waiting[self] = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Says that this is no HTTP, as a problem document, and ends the connection."""
+        body = Problem(400, msg).body()
+        lines = [STATUS_LINE[400], b"content-type: application/problem+json\r\n"]
+        lines += [b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body), body]
+        self.transport.write(b"".join(lines))
+        self.transport.close()
+
+    def shutdown(self) -> None:
+        """Ends after the answer that is under way, or that to a request which comes before long."""
+        self._ending = True
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.keep_alive = False
+        else:
+            self.loop.call_later(LINGER, self._end)
+
+    def pause_writing(self) -> None:
+        """The client does not read what it asked for. It has some time to."""
+        super().pause_writing()
+        self._stop_clock()
+        self._clock = self.loop.call_later(REQUEST_TIME, self.abort)
+
+    def resume_writing(self) -> None:
+        """It reads on."""
+        super().resume_writing()
+        self._stop_clock()
+
+    def _end(self) -> None:
+        if not self._partial and (self.cycle is None or self.cycle.response_complete):
+            self.transport.close()
+
+    def _stop_clock(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
