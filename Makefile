@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup run test lint e2e bench lock
+.PHONY: setup run test lint e2e bench lock audit sbom
 .DEFAULT_GOAL := test
 
 setup: .venv/installed
@@ -26,13 +26,29 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Against the scheduler of another minor version: make e2e KUBERNETES=1.36
 e2e: setup
-	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/e2e
+	QUOTAWARD_KUBERNETES=$(KUBERNETES) $(BIN)/python -m pytest -n 2 --dist loadgroup tests/e2e
 
 bench: setup
 	$(BIN)/python -m tests.bench
+
+# Known vulnerabilities of what runs in the image; asks the package index about each of them.
+audit: .venv-audit/installed
+	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip --requirement requirements.lock
+
+# What the image holds, as CycloneDX.
+sbom: .venv-audit/installed
+	.venv-audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file sbom.json \
+		requirements.lock
+
+.venv-audit/installed: requirements-audit.lock
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --require-hashes -r requirements-audit.lock
+	@touch $@
 
 # Resolves every dependency anew, for all platforms and Python versions that pyproject.toml allows.
 lock:
 	uv pip compile --quiet --universal --generate-hashes --no-header --output-file requirements.lock pyproject.toml
 	uv pip compile --quiet --universal --generate-hashes --no-header --group dev --output-file requirements-dev.lock pyproject.toml
+	uv pip compile --quiet --universal --generate-hashes --no-header --group pyproject.toml:audit --output-file requirements-audit.lock

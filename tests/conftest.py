@@ -1,10 +1,12 @@
 """What tests of every kind share: the real control plane, for those that need it."""
 
 import os
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from tests.controlplane.build import CannotBuild, binaries
+from tests.controlplane.build import CannotBuild, binaries, tools
 from tests.controlplane.control_plane import ControlPlane
 
 _built = pytest.StashKey[CannotBuild | None]()
@@ -19,14 +21,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build the control plane before the first test, whose time limit would be too short for it."""
-    wanted = not session.config.option.collectonly and any(
-        "control_plane" in getattr(item, "fixturenames", ()) for item in session.items
-    )
+    """Build what takes long before the first test, whose time limit would be too short for it."""
+    items = () if session.config.option.collectonly else session.items
+    wanted = {name for item in items for name in getattr(item, "fixturenames", ())}
     session.config.stash[_built] = None
     try:
-        if wanted:
+        if "control_plane" in wanted:
             binaries()
+        if "install_tools" in wanted:
+            tools()
     except CannotBuild as reason:
         session.config.stash[_built] = reason
 
@@ -40,8 +43,19 @@ def control_plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         with ControlPlane(tmp_path_factory.mktemp("control-plane")) as running:
             yield running
     except CannotBuild as reason:
-        give_up = pytest.fail if os.environ.get("CI") else pytest.skip
-        give_up(f"there is no control plane: {reason}")
+        _give_up(f"there is no control plane: {reason}")
+
+
+@pytest.fixture(scope="session")
+def install_tools(request: pytest.FixtureRequest) -> dict[str, Path]:
+    """Paths of helm and kustomize. Without them tests are skipped; in CI they fail."""
+    if reason := request.config.stash[_built]:
+        _give_up(f"there is no helm or kustomize: {reason}")
+    return tools()
+
+
+def _give_up(why: str) -> NoReturn:
+    (pytest.fail if os.environ.get("CI") else pytest.skip)(why)
 
 
 @pytest.hookimpl(wrapper=True)

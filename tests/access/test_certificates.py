@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import socket
 import ssl
 from dataclasses import dataclass
 from datetime import timedelta
@@ -110,6 +111,19 @@ def test_certificates_are_taken_from_their_files_again_when_these_change(served)
 
         assert health(lasting) == 200
         assert lasting.sock is before, "a connection outlives all that"
+
+
+def test_handshakes_that_nobody_goes_on_with_hinder_nobody_and_are_given_up(served):
+    address = ("127.0.0.1", int(served.url.rpartition(":")[2]))
+    scheduler = served.schedulers.issue("scheduler")
+    with contextlib.ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_connection(address)) for _ in range(200)]
+        with served.client(scheduler) as asking:
+            assert ask(asking, QUESTION).status_code == 200
+        for connection in silent:
+            connection.settimeout(30)
+            with contextlib.suppress(ConnectionError):
+                assert connection.recv(1) == b"", "the server ends it"
 
 
 def answers(asking):

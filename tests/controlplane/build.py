@@ -1,4 +1,4 @@
-"""Builds the real control plane (etcd, Kubernetes, kwok) that the end-to-end tests run against.
+"""Builds the real control plane (etcd, Kubernetes, kwok) that the end-to-end tests run against, helm and kustomize.
 
 Binaries come from the Go modules beside this file and are kept outside the checkout, in a directory named
 after the content of those modules, so that a change of version builds anew and a second checkout builds
@@ -12,7 +12,10 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+
+from tests.controlplane import schedulers
 
 HERE = Path(__file__).parent
 PACKAGES = {
@@ -21,6 +24,10 @@ PACKAGES = {
     "kube-scheduler": ("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
     "kube-controller-manager": ("kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
     "kwok": ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+}
+TOOLS = {
+    "helm": ("install", "helm.sh/helm/v4/cmd/helm"),
+    "kustomize": ("install", "sigs.k8s.io/kustomize/kustomize/v5"),
 }
 
 
@@ -42,34 +49,61 @@ def binaries() -> dict[str, Path]:
         found[name] = given if given and given.exists() else cache_directory() / name
     missing = [name for name, path in found.items() if not path.exists()]
     if missing:
-        _build(missing)
+        _build({name: PACKAGES[name] for name in missing}, cache_directory())
+    if version := schedulers.chosen():
+        found["kube-scheduler"] = _scheduler(version)
+    return found
+
+
+def tools() -> dict[str, Path]:
+    """Paths of helm and kustomize, built first where there are none yet, in some five minutes. Raises CannotBuild."""
+    directory = _directory("install", ("install",))
+    found = {name: directory / name for name in TOOLS}
+    missing = [name for name, path in found.items() if not path.exists()]
+    if missing:
+        _build({name: TOOLS[name] for name in missing}, directory)
     return found
 
 
 def cache_directory() -> Path:
-    """Where built binaries are kept: one directory per content of the Go modules."""
+    """Where the built control plane is kept: one directory per content of the Go modules."""
+    return _directory("controlplane", ("kubernetes", "kwok"))
+
+
+def _directory(name: str, modules: tuple[str, ...]) -> Path:
     digest = hashlib.sha256()
-    for module in ("kubernetes", "kwok"):
+    for module in modules:
         digest.update((HERE / module / "go.mod").read_bytes())
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "quotaward" / f"controlplane-{digest.hexdigest()[:12]}"
+    return _root() / f"{name}-{digest.hexdigest()[:12]}"
 
 
-def _build(names: list[str]) -> None:
-    directory = cache_directory()
+def _root() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quotaward"
+
+
+def _scheduler(version: str) -> Path:
+    directory = _root() / f"scheduler-{version}"
+    if not (directory / "kube-scheduler").exists():
+        module = directory / "module"
+        schedulers.write_module(go_toolchain(), version, module)
+        _build({"kube-scheduler": (str(module), schedulers.PACKAGE)}, directory, modules="mod")
+    return directory / "kube-scheduler"
+
+
+def _build(packages: Mapping[str, tuple[str, str]], directory: Path, modules: str = "readonly") -> None:
+    """Builds what is not there yet; ``modules`` is Go's -mod."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w") as lock:  # two test runs at once build only once
         fcntl.flock(lock, fcntl.LOCK_EX)
         go = go_toolchain()
-        for name in names:
+        for name, (module, package) in packages.items():
             target = directory / name
             if target.exists():
                 continue
-            module, package = PACKAGES[name]
             print(f"building {name} (once; kept in {directory})", file=sys.stderr, flush=True)
             unfinished = directory / f".{name}.tmp"
             command = [go, "build", "-trimpath", "-ldflags", _ldflags(module), "-o", str(unfinished), package]
-            env = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
+            env = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": f"-mod={modules}", "GOWORK": "off"}
             done = subprocess.run(command, check=False, cwd=HERE / module, env=env, text=True, stderr=subprocess.PIPE)
             if done.returncode:
                 raise CannotBuild(f"go build {package} failed:\n{done.stderr[-2000:]}")
@@ -78,9 +112,9 @@ def _build(names: list[str]) -> None:
 
 def _ldflags(module: str) -> str:
     flags = "-s -w"
-    if module == "kubernetes":  # without it the API server reports v0.0.0 and clients misjudge its features
-        version = re.search(r"k8s\.io/kubernetes (v1\.(\d+)\.\d+)", (HERE / module / "go.mod").read_text())
-        assert version, "go.mod names no version of k8s.io/kubernetes"
+    # without it the API server reports v0.0.0 and clients misjudge its features
+    version = re.search(r"k8s\.io/kubernetes (v1\.(\d+)\.\d+)", (HERE / module / "go.mod").read_text())
+    if version:
         package = "k8s.io/component-base/version"
         flags += f" -X {package}.gitVersion={version[1]} -X {package}.gitMajor=1 -X {package}.gitMinor={version[2]}"
     return flags
@@ -119,7 +153,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 if __name__ == "__main__":
     try:
-        for program, where in binaries().items():
+        for program, where in (binaries() | tools()).items():
             print(f"{program}: {where}")
     except CannotBuild as error:
         sys.exit(str(error))

@@ -1,5 +1,6 @@
 """What operators install, as the real API server and the real scheduler see it."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ SYSTEM, SCHEDULER = "quotaward-system", "quotaward-scheduler"
 FILES = sorted(
     file
     for file in MANIFESTS.rglob("*.yaml")
-    if any("config.k8s.io" not in document["apiVersion"] for document in yaml.safe_load_all(file.read_text()))
+    if "chart" not in file.parts
+    and any("config.k8s.io" not in document["apiVersion"] for document in yaml.safe_load_all(file.read_text()))
 )
 SAMPLE = """
 apiVersion: scheduling.x-k8s.io/v1alpha1
@@ -62,13 +64,25 @@ def test_the_api_server_accepts(api, system, file):
         assert accepted["metadata"]["name"] == item["metadata"]["name"]
 
 
-def test_the_namespace_admits_the_pods_of_the_deployment(api, system):
-    [deployment] = read_manifests(MANIFESTS / "base/deployment.yaml")
+@pytest.mark.parametrize("values", ["admission=true,bind=true", "run=standalone", "run=none"])
+def test_the_api_server_accepts_what_the_chart_renders(api, system, install_tools, values):
+    flags = ("--namespace", system, "--include-crds", "--set", values)
+    command = [str(install_tools["helm"]), "template", "quotaward", str(MANIFESTS / "chart"), *flags]
+    rendered = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    for item in yaml.safe_load_all(rendered):
+        accepted = api.apply(item, dryRun="All", fieldValidation="Strict")
+        assert accepted["metadata"]["name"] == item["metadata"]["name"]
+
+
+@pytest.mark.parametrize("file", ["base/deployment.yaml", "overlays/standalone/deployment.yaml"])
+def test_the_namespace_admits_the_pods_of_the_deployment(api, system, file):
+    [deployment] = read_manifests(MANIFESTS / file)
     template = deployment["spec"]["template"]
     metadata = template["metadata"] | {"name": "replica", "namespace": system}
     replica = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
     api.apply(replica, dryRun="All")
-    template["spec"]["initContainers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
+    ours = template["spec"].get("initContainers", template["spec"]["containers"])[0]
+    ours["securityContext"]["allowPrivilegeEscalation"] = True
     with pytest.raises(httpx.HTTPStatusError, match="violates PodSecurity"):
         api.apply(replica, dryRun="All")
 

@@ -1,9 +1,6 @@
 """What operators install, checked without a server. The real API server checks it in tests/e2e/test_manifests.py."""
 
 import re
-import shutil
-import subprocess
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +8,12 @@ import pytest
 import yaml
 
 from app import checks
+from app.settings import load
 from app.store.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"
-FILES = sorted(MANIFESTS.rglob("*.yaml"))
+FILES = sorted(file for file in MANIFESTS.rglob("*.yaml") if "chart" not in file.parts)
 KUSTOMIZATIONS = [file for file in FILES if file.name == "kustomization.yaml"]
 CONFIGURATIONS = [
     MANIFESTS / "scheduler/config.yaml",
@@ -49,6 +47,10 @@ def containers(pod: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def flags(container: dict[str, Any]) -> dict[str, str]:
     words = container.get("command", []) + container.get("args", [])
     return dict(word.removeprefix("--").split("=", 1) for word in words if word.startswith("--"))
+
+
+def standalone_pod() -> dict[str, Any]:
+    return the("Deployment", "overlays/standalone/deployment.yaml")["spec"]["template"]["spec"]
 
 
 def static_pod() -> dict[str, Any]:
@@ -257,7 +259,9 @@ def test_the_kubelet_probes_an_address_that_it_can_reach():
         assert f"{get['host']}:{get['port']}" == flags(containers(static_pod())["quotaward"])["listen"]
 
 
-@pytest.mark.parametrize("pod", [deployment_pod(), static_pod()], ids=["sidecar", "static pod"])
+@pytest.mark.parametrize(
+    "pod", [deployment_pod(), standalone_pod(), static_pod()], ids=["sidecar", "standalone", "static pod"]
+)
 def test_every_container_is_restricted(pod):
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["runAsUser"] > 0
@@ -293,12 +297,55 @@ def test_every_selector_finds_both_replicas():
 
 
 def test_services_of_the_namespace_do_not_become_settings_of_quotaward():
-    for pod in (deployment_pod(), static_pod()):
+    for pod in (deployment_pod(), standalone_pod(), static_pod()):
         assert pod["enableServiceLinks"] is False
 
 
 def test_the_pods_do_not_wait_for_the_scheduler_that_they_are():
-    assert deployment_pod()["schedulerName"] == "default-scheduler"
+    assert deployment_pod()["schedulerName"] == standalone_pod()["schedulerName"] == "default-scheduler"
+
+
+# The service of its own
+
+
+def test_behind_the_service_is_who_leads_by_tls():
+    deployment = the("Deployment", "overlays/standalone/deployment.yaml")["spec"]
+    [container] = standalone_pod()["containers"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    settings = load(container["args"][1:])
+    assert settings.leader.only_leader_answers
+    assert settings.tls_listen == f"0.0.0.0:{ports['https']}"
+    assert settings.plain_listen == "127.0.0.1:8080"
+    assert settings.probe_listen == f"0.0.0.0:{ports['probes']}"
+    mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert {str(path.parent) for path in (settings.tls_cert, settings.tls_key, settings.client_ca)} == mounts
+    service = the("Service", "overlays/standalone/service.yaml")["spec"]
+    assert service["selector"].items() <= deployment["template"]["metadata"]["labels"].items()
+    assert service["selector"] == deployment["selector"]["matchLabels"]
+    assert [port["targetPort"] for port in service["ports"]] == ["https"]
+    assert container["startupProbe"]["httpGet"]["path"] == "/healthz", "one that stands by is never ready"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert (
+        container["lifecycle"]["preStop"]["sleep"]["seconds"] + 20 < standalone_pod()["terminationGracePeriodSeconds"]
+    )
+
+
+def test_an_update_of_the_service_does_not_wait_for_a_second_replica_to_be_ready():
+    strategy = the("Deployment", "overlays/standalone/deployment.yaml")["spec"]["strategy"]
+    assert strategy == {"rollingUpdate": {"maxSurge": "100%", "maxUnavailable": "100%"}}
+
+
+def test_a_scheduler_asks_the_service_as_it_asks_its_neighbour_but_for_the_way():
+    file = MANIFESTS / "overlays/standalone/kube-scheduler-config.yaml"
+    assert checks.scheduler_configuration(file) == []
+    [over_tls] = documents(file)[0]["extenders"]
+    [beside] = documents(CONFIGURATIONS[0])[0]["extenders"]
+    assert over_tls.pop("enableHTTPS") is True
+    tls = over_tls.pop("tlsConfig")
+    assert tls.keys() == {"serverName", "caFile", "certFile", "keyFile"}
+    assert over_tls.pop("urlPrefix") == f"https://{tls['serverName']}:443/extender"
+    del beside["urlPrefix"]
+    assert over_tls == beside
 
 
 # Rights
@@ -363,70 +410,6 @@ def test_no_role_has_wildcards(file):
         if document["kind"] in ("Role", "ClusterRole"):
             for rule in document["rules"]:
                 assert "*" not in rule.get("apiGroups", []) + rule.get("resources", []) + rule["verbs"]
-
-
-# What kustomize makes of it
-
-
-@cache
-def built(directory: str) -> list[dict[str, Any]]:
-    if shutil.which("kustomize"):
-        command = ["kustomize", "build"]
-    elif shutil.which("kubectl"):
-        command = ["kubectl", "kustomize"]
-    else:
-        pytest.skip("neither kustomize nor kubectl is on this machine")
-    done = subprocess.run([*command, str(MANIFESTS / directory)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return [document for document in yaml.safe_load_all(done.stdout) if document]
-
-
-def test_the_base_gives_quotawards_rights_to_the_account_of_the_pod():
-    objects = built("base")
-    [deployment] = [o for o in objects if o["kind"] == "Deployment"]
-    account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
-    assert [o["metadata"]["name"] for o in objects if o["kind"] == "ServiceAccount"] == [account]
-    for binding in (o for o in objects if o["kind"] in ("RoleBinding", "ClusterRoleBinding")):
-        subject = {"kind": "ServiceAccount", "name": account, "namespace": "quotaward-system"}
-        assert binding["subjects"] == [subject], binding["metadata"]["name"]
-    bound = {o["roleRef"]["name"] for o in objects if "roleRef" in o}
-    assert "quotaward" in bound
-    assert "quotaward-bind" not in bound
-
-
-def test_the_base_renames_the_configuration_and_nothing_else():
-    objects = built("base")
-    [configuration] = [o for o in objects if o["kind"] == "ConfigMap"]
-    assert configuration["data"]["config.yaml"] == (MANIFESTS / "scheduler/config.yaml").read_text()
-    [deployment] = [o for o in objects if o["kind"] == "Deployment"]
-    [volume] = deployment["spec"]["template"]["spec"]["volumes"]
-    assert volume["configMap"]["name"] == configuration["metadata"]["name"]
-    [role] = [o for o in objects if o["kind"] == "Role" and "scheduler" in o["metadata"]["name"]]
-    assert role["rules"][0]["resourceNames"] == [
-        "quotaward-scheduler"
-    ]  # the lease's, which looked like a reference once
-
-
-def test_the_overlay_for_the_default_scheduler_gives_the_rights_to_a_certificates_user():
-    objects = built("overlays/default-scheduler")
-    assert not [o for o in objects if o["kind"] == "ServiceAccount"]
-    for binding in (o for o in objects if o["kind"] == "ClusterRoleBinding"):
-        [subject] = binding["subjects"]
-        assert (subject["kind"], subject["name"]) == ("User", "quotaward")
-    assert sum(o["kind"] == "ClusterRoleBinding" for o in objects) == 1
-
-
-def test_the_right_to_bind_is_built_for_the_account_and_for_the_certificates_user():
-    for directory, subject in (("bind", "ServiceAccount"), ("overlays/default-scheduler/bind", "User")):
-        [binding] = [o for o in built(directory) if o["kind"] == "ClusterRoleBinding"]
-        assert binding["roleRef"]["name"] == "quotaward-bind"
-        [given] = binding["subjects"]
-        assert (given["kind"], given["name"]) == (subject, "quotaward")
-
-
-def test_the_admission_policy_is_built():
-    kinds = {o["kind"] for o in built("admission")}
-    assert kinds == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 
 
 # The image

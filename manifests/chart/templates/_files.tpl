@@ -1,0 +1,37 @@
+{{/* The chart has no manifests of its own: it renders those that kustomize builds, in the release's namespace. */}}
+
+{{/* One file of them, with the rights given to whoever has them here. Takes a list: the chart's context, the file. */}}
+{{- define "quotaward.file" -}}
+{{- $context := index . 0 -}}
+{{- $account := "  - kind: ServiceAccount\n    name: quotaward\n    namespace: quotaward-system" -}}
+{{- $user := "  - apiGroup: rbac.authorization.k8s.io\n    kind: User\n    name: quotaward" -}}
+{{- $holder := dict "standalone" $account "sidecar" ($account | replace "name: quotaward\n" "name: quotaward-scheduler\n") "none" $user -}}
+{{- $text := $context.Files.Get (printf "files/%s" (index . 1)) | required (printf "%s is missing" (index . 1)) -}}
+{{- $text | replace $account (get $holder $context.Values.run) | replace "quotaward-system" $context.Release.Namespace -}}
+{{- end -}}
+
+{{/* A Deployment with the values put in. Takes a list: the chart's context, the file. */}}
+{{- define "quotaward.deployment" -}}
+{{- $values := (index . 0).Values -}}
+{{- $namespace := (index . 0).Release.Namespace -}}
+{{- $deployment := include "quotaward.file" . | fromYaml -}}
+{{- $pod := $deployment.spec.template.spec -}}
+{{- $_ := set $deployment.spec "replicas" (int $values.replicas) -}}
+{{- range concat ($pod.initContainers | default list) $pod.containers -}}
+{{- if eq .name "quotaward" -}}
+{{- $_ := set . "image" (printf "%s:%s" $values.image.repository ($values.image.tag | default (index $ 0).Chart.AppVersion)) -}}
+{{- $_ := set . "resources" $values.resources -}}
+{{- if ne $namespace "quotaward-system" }}{{ $_ := set . "args" (append .args (print "--leader.namespace=" $namespace)) }}{{ end -}}
+{{- $_ := set . "args" (concat .args $values.extraArgs) -}}
+{{- else -}}
+{{- $_ := set . "image" (printf "%s:%s" $values.scheduler.image.repository $values.scheduler.image.tag) -}}
+{{- end -}}
+{{- end -}}
+{{- with $values.nodeSelector }}{{ $_ := set $pod "nodeSelector" . }}{{ end -}}
+{{- with $values.tolerations }}{{ $_ := set $pod "tolerations" . }}{{ end -}}
+{{- if eq $values.run "sidecar" -}}
+{{- $digest := include "quotaward.file" (list (index . 0) "scheduler/config.yaml") | sha256sum -}}
+{{- $_ := set $deployment.spec.template.metadata.annotations "checksum/config" $digest -}}
+{{- end -}}
+{{- toYaml $deployment -}}
+{{- end -}}

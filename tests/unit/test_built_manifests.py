@@ -1,0 +1,152 @@
+"""What kustomize and helm make of the manifests: the same, both."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+Objects = list[dict[str, Any]]
+
+
+def _run(*command: str) -> Objects:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+
+@pytest.fixture(scope="module")
+def kustomize(install_tools) -> Callable[[str], Objects]:
+    """The objects of a kustomization."""
+    return lambda directory: _run(str(install_tools["kustomize"]), "build", str(MANIFESTS / directory))
+
+
+@pytest.fixture(scope="module")
+def helm(install_tools) -> Callable[..., Objects]:
+    """The objects of the chart with these flags, as a release in Quotaward's usual namespace."""
+
+    def template(*flags: str, namespace: str = "quotaward-system") -> Objects:
+        chart = ("template", "quotaward", str(MANIFESTS / "chart"), "--include-crds", "--namespace", namespace)
+        return _run(str(install_tools["helm"]), *chart, *flags)
+
+    return template
+
+
+# Kustomize
+
+
+def test_the_base_gives_quotawards_rights_to_the_account_of_the_pod(kustomize):
+    objects = kustomize("base")
+    [deployment] = [o for o in objects if o["kind"] == "Deployment"]
+    account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
+    assert [o["metadata"]["name"] for o in objects if o["kind"] == "ServiceAccount"] == [account]
+    for binding in (o for o in objects if o["kind"] in ("RoleBinding", "ClusterRoleBinding")):
+        subject = {"kind": "ServiceAccount", "name": account, "namespace": "quotaward-system"}
+        assert binding["subjects"] == [subject], binding["metadata"]["name"]
+    bound = {o["roleRef"]["name"] for o in objects if "roleRef" in o}
+    assert "quotaward" in bound
+    assert "quotaward-bind" not in bound
+
+
+def test_the_base_renames_the_configuration_and_nothing_else(kustomize):
+    objects = kustomize("base")
+    [configuration] = [o for o in objects if o["kind"] == "ConfigMap"]
+    assert configuration["data"]["config.yaml"] == (MANIFESTS / "scheduler/config.yaml").read_text()
+    [deployment] = [o for o in objects if o["kind"] == "Deployment"]
+    [volume] = deployment["spec"]["template"]["spec"]["volumes"]
+    assert volume["configMap"]["name"] == configuration["metadata"]["name"]
+    [role] = [o for o in objects if o["kind"] == "Role" and "scheduler" in o["metadata"]["name"]]
+    assert role["rules"][0]["resourceNames"] == [
+        "quotaward-scheduler"
+    ]  # the lease's, which looked like a reference once
+
+
+def test_the_overlay_for_the_default_scheduler_gives_the_rights_to_a_certificates_user(kustomize):
+    objects = kustomize("overlays/default-scheduler")
+    assert not [o for o in objects if o["kind"] == "ServiceAccount"]
+    for binding in (o for o in objects if o["kind"] == "ClusterRoleBinding"):
+        [subject] = binding["subjects"]
+        assert (subject["kind"], subject["name"]) == ("User", "quotaward")
+    assert sum(o["kind"] == "ClusterRoleBinding" for o in objects) == 1
+
+
+def test_the_right_to_bind_is_built_for_the_account_and_for_the_certificates_user(kustomize):
+    for directory, subject in (("bind", "ServiceAccount"), ("overlays/default-scheduler/bind", "User")):
+        [binding] = [o for o in kustomize(directory) if o["kind"] == "ClusterRoleBinding"]
+        assert binding["roleRef"]["name"] == "quotaward-bind"
+        [given] = binding["subjects"]
+        assert (given["kind"], given["name"]) == (subject, "quotaward")
+
+
+def test_the_admission_policy_is_kustomize(kustomize):
+    kinds = {o["kind"] for o in kustomize("admission")}
+    assert kinds == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+
+
+# Helm
+
+
+def compared(objects: Objects) -> dict[tuple[str, str], dict[str, Any]]:
+    """The objects by kind and name, without what each of the two does to roll the pods with their configuration."""
+    text = json.dumps(objects)
+    objects = json.loads(re.sub(r"(quotaward-scheduler-config)-[0-9a-z]{10}\b", r"\1", text))
+    for each in objects:
+        annotations = each.get("spec", {}).get("template", {}).get("metadata", {}).get("annotations", {})
+        annotations.pop("checksum/config", None)
+    return {(each["kind"], each["metadata"]["name"]): each for each in objects}
+
+
+@pytest.mark.parametrize(
+    ("flags", "directories"),
+    [
+        ((), ["base"]),
+        (("--set", "run=standalone"), ["overlays/standalone"]),
+        (("--set", "run=none"), ["overlays/default-scheduler"]),
+        (("--set", "run=standalone,bind=true"), ["overlays/standalone", "bind"]),
+        (("--set", "run=none,bind=true"), ["overlays/default-scheduler", "overlays/default-scheduler/bind"]),
+        (("--set", "admission=true"), ["base", "admission"]),
+    ],
+    ids=["sidecar", "standalone", "rights", "standalone that binds", "rights to bind", "admission"],
+)
+def test_the_chart_gives_the_objects_that_kustomize_gives(kustomize, helm, flags, directories):
+    charted = compared(helm("--set", "createNamespace=true", *flags))
+    built = compared([each for directory in directories for each in kustomize(directory)])
+    assert charted.keys() == built.keys()
+    for key, item in built.items():
+        assert charted[key] == item, key
+
+
+def test_the_values_of_the_chart_are_put_in(helm):
+    values = "image.repository=here/quotaward,image.tag=v9,replicas=3,nodeSelector.a=b,extraArgs={--log.format=json}"
+    objects = helm("--set", f"run=standalone,{values}", namespace="elsewhere")
+    assert "quotaward-system" not in json.dumps(objects)
+    assert {o["metadata"].get("namespace", "elsewhere") for o in objects} == {"elsewhere"}
+    [deployment] = [o for o in objects if o["kind"] == "Deployment"]
+    pod = deployment["spec"]["template"]["spec"]
+    assert deployment["spec"]["replicas"] == 3
+    assert pod["nodeSelector"] == {"a": "b"}
+    [container] = pod["containers"]
+    assert container["image"] == "here/quotaward:v9"
+    assert container["args"][-1] == "--log.format=json"
+
+
+def test_in_another_namespace_quotaward_looks_for_its_lease_there(helm):
+    for flags in ((), ("--set", "run=standalone")):
+        objects = helm(*flags, namespace="elsewhere")
+        [deployment] = [o for o in objects if o["kind"] == "Deployment"]
+        pod = deployment["spec"]["template"]["spec"]
+        [container] = [c for c in (*pod.get("initContainers", []), *pod["containers"]) if c["name"] == "quotaward"]
+        assert "--leader.namespace=elsewhere" in container["args"]
+
+
+def test_the_chart_is_well_formed_and_says_what_cannot_be_run(helm, install_tools):
+    lint = [str(install_tools["helm"]), "lint", "--strict", str(MANIFESTS / "chart")]
+    done = subprocess.run(lint, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with pytest.raises(AssertionError, match="can be sidecar, standalone or none"):
+        helm("--set", "run=everything")
