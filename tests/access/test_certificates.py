@@ -37,8 +37,9 @@ class Served:
         return ssl.get_server_certificate(("127.0.0.1", port), timeout=5)
 
 
-@pytest.fixture
-def served(tmp_path):
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("served")
     folder = Folder(tmp_path / "manifests")
     folder.path.mkdir()
     folder.write("all.yaml", node("n1"), quota("a", max={"cpu": 1}))
@@ -109,6 +110,9 @@ def test_certificates_are_taken_from_their_files_again_when_these_change(served)
         served.files.present(served.ours.issue("quotaward"))
         wait_until(lambda: served.handed_out() != second, "it goes on with files that are good again")
 
+        served.files.ask_for(served.schedulers)
+        with served.client(scheduler) as asking:
+            wait_until(lambda: answers(asking), "the old CA is trusted again")
         assert health(lasting) == 200
         assert lasting.sock is before, "a connection outlives all that"
 
