@@ -125,7 +125,7 @@ def main() -> None:
 
 def _show(show: Callable[[dict[str, Any]], None], server: Server, path: str) -> None:
     """Prints what a running server answers; a failure ends the program with a sentence."""
-    document = server.get(path)
+    document = server.ask(path)
     try:
         show(document)
     except (AttributeError, KeyError, TypeError) as error:

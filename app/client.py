@@ -38,21 +38,16 @@ class Server:
     token: str
     ca: Path | None
 
-    def get(self, path: str) -> Any:
-        """The document at a path. Raises CannotAsk."""
-        return self.ask("GET", path)
-
-    def ask(self, method: str, path: str, body: bytes | None = None) -> Any:
-        """The document that a request is answered with. Raises CannotAsk."""
+    def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """The document at a path, asked for by POST if there is a body. Raises CannotAsk."""
         import urllib3  # noqa: PLC0415 - only where somebody is asked
 
-        headers = {"Content-Type": "application/json"} if body is not None else {}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        method = "GET" if body is None else "POST"
         try:
             pool = urllib3.PoolManager(ca_certs=str(self.ca) if self.ca else None)
             url = self.url.rstrip("/") + path
-            response = pool.request(method, url, body=body, headers=headers, timeout=TIMEOUT, retries=False)
+            response = pool.request(method, url, json=body, headers=headers, timeout=TIMEOUT, retries=False)
             document = response.json()
         except (urllib3.exceptions.HTTPError, ValueError, OSError) as error:
             raise CannotAsk(f"{self.stranger}: {error}") from error
