@@ -41,7 +41,7 @@ class Unsettled(Exception):
 class Cluster:
     """Pods, nodes, elastic quotas and queues, and who uses what.
 
-    ``reservations`` are those that hold room, ``reserved`` those for starving jobs, which reserve whole nodes.
+    ``pending`` are the pods that wait for a node. ``reservations`` are those that hold room, ``reserved`` those for starving jobs, which reserve whole nodes.
     ``given_up`` holds reservations that are only remembered, ``refused`` the pending pods of which the scheduler last
     said that one of our rules refuses them, ``unschedulable_since`` when it was first seen of a pending pod that the
     scheduler found no place for it, ``untried_since`` since when it has said nothing of one, by namespace.
@@ -59,6 +59,7 @@ class Cluster:
         self.ledger = Ledger(self.queue_of, self._has_claim)
         self.grants = Grants()
         self.pods: dict[str, Pod] = {}
+        self.pending: dict[str, Pod] = {}
         self.table = NodeTable()
         self.budgets: dict[tuple[str, str], Budget] = {}
         self.reservations: dict[str, Reservation] = {}
@@ -98,6 +99,10 @@ class Cluster:
             self.delete_pod(namesake)  # a name is free again only when its pod is gone
         before = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
+        if pod.pending:
+            self.pending[pod.uid] = pod
+        else:
+            self.pending.pop(pod.uid, None)
         self._heed_scheduler(pod, now)
         if before is not None and before.assigned and not pod.assigned:
             self._left.add(before.node)
@@ -123,6 +128,7 @@ class Cluster:
     def delete_pod(self, uid: str) -> None:
         """Removes a pod; one that is not known is no error."""
         pod = self.pods.pop(uid, None)
+        self.pending.pop(uid, None)
         if pod is not None:
             self._forget_name(pod)
             self._tried(pod)
@@ -282,8 +288,8 @@ class Cluster:
         That is so after a start, and when the scheduler turns to this process after it had turned to another. Until
         things have settled such pods count, where it matters, as if they had been admitted (see admit).
         """
-        for pod in self.pods.values():
-            if pod.pending and pod.uid not in self.grants:
+        for pod in self.pending.values():
+            if pod.uid not in self.grants:
                 self._in_flight.add(pod.uid)
                 self.ledger.enter("in_flight", pod)
         self._settled_at = now + self._settle_time
@@ -486,11 +492,12 @@ class Cluster:
         self.grants.give(pod, now, self._grant_lifetime)
         self.ledger.enter("granted", pod)
 
-    def keep(self, pod: Pod, now: float, deadline: float) -> None:
-        """Counts a pod as admitted that has not asked, until it does or the time is over."""
-        self._in_flight.discard(pod.uid)
-        self.grants.keep(pod, now, deadline)
-        self.ledger.enter("granted", pod)
+    def keep_all(self, pods: list[Pod], now: float, deadline: float) -> None:
+        """Counts pods as admitted that have not asked, until they do or the time is over."""
+        for pod in pods:
+            self._in_flight.discard(pod.uid)
+            self.grants.keep(pod, now, deadline)
+        self.ledger.grant_all(pods)
 
     def withdraw(self, uid: str) -> None:
         """Takes the grant of a pod back."""

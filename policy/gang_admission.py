@@ -7,7 +7,7 @@ at again until something has changed that could help it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from policy import admission, arriving, fit
@@ -274,6 +274,11 @@ class Gangs:
         if len(waiting) + 1 - len(without) < missing:
             return None
         cluster, ledger = self._cluster, self._cluster.ledger
+        first = list(islice((each for each in chain((pod,), waiting) if each.uid not in without), missing))
+        if admission.refusal_of_all(ledger, first, cluster.rules, with_in_flight=cluster.unsettled) is None:
+            return first
+        if len({(each.queue, each.priority, each.preemptible, id(each.request)) for each in (pod, *waiting)}) == 1:
+            return None  # all are alike, so that others would be refused as well
         chosen: list[tuple[Pod, Entry | None]] = []
         for member in chain((pod,), waiting):
             if member.uid in without or len(chosen) == missing:
@@ -319,6 +324,5 @@ class Gangs:
             self.holds.give(uid, Hold(group.key, node), deadline)
             if node:
                 cluster.table.add(member, node)
-            if uid != asking.uid:
-                cluster.keep(member, now, deadline)
+        cluster.keep_all([member for uid, (member, _) in found.items() if uid != asking.uid], now, deadline)
         cluster.ledger.eased += 1  # they are to be woken

@@ -55,7 +55,6 @@ class Places:
         self._not_closed = ~table.mask_of(closed)
         self._one_by_one = depends_on_others(table, members)
         self._open: dict[Hashable, Mask] = {}
-        self._last: dict[Hashable, int] = {}
         self._free = table.free.copy()
         for member in members:
             placed = table.placed(member.uid)
@@ -66,52 +65,78 @@ class Places:
 
     def find(self) -> Pod | None:
         """Places all members; the first that has no place, or None."""
-        before: list[tuple[str, Pod | None, str]] = []
-        try:
-            for member in self._in_order():
-                row = self._best(member)
-                if row is None:
-                    return member
-                self.nodes[member.uid] = self._table.names[row]
-                self._use(row, member.request, 1)
-                if self._one_by_one:
-                    placed = self._table.placed(member.uid)
-                    before.append((member.uid, placed.pod if placed else None, placed.site.name if placed else ""))
-                    self._table.add(replace(member, node=self._table.names[row]))
-        finally:
-            for uid, pod, node in before:
-                self._table.remove(uid) if pod is None else self._table.add(pod, node)
-        return None
+        if self._one_by_one:
+            return self._place_one_by_one([member for alike in self._in_order() for member in alike])
+        return next(filter(None, map(self._place_together, self._in_order())), None)
 
-    def _in_order(self) -> list[Pod]:
-        """The largest first, and of the same size those with the fewest nodes to choose from."""
+    def _in_order(self) -> list[list[Pod]]:
+        """Members that are alike; the largest first, and of the same size those with the fewest nodes to choose from."""
         there = np.maximum(self._table.allocatable.sum(axis=0, dtype=np.float64), 1.0)
         columns = self._table.columns
+        kinds: dict[Hashable, list[Pod]] = {}
+        for member in self._members:
+            kinds.setdefault(self._kind(member), []).append(member)
 
         def size(member: Pod) -> float:
             shares = (amount / there[columns[r]] for r, amount in member.request.items() if r in columns)
             return sum(float(share) for share in shares)
 
-        return sorted(self._members, key=lambda member: (-size(member), int(self._allowed(member).sum())))
+        return sorted(kinds.values(), key=lambda alike: (-size(alike[0]), int(self._allowed(alike[0]).sum())))
 
-    def _best(self, member: Pod) -> int | None:
-        """The row of the node that has room for the member, and has the least left after it."""
-        kind, last = self._kind(member), self._last.get(self._kind(member))
-        if last is not None and not self._one_by_one and self._has_room(last, member.request):
-            return last  # by the one before it this node was brought nearer to being full than any other
-        mask = self._allowed(member) & _at_least(self._table, self._free, member.request)
-        if self._one_by_one:
-            mask &= fit.fits(self._table, member)
-        rows = np.flatnonzero(mask)
-        if not len(rows):
-            return None
+    def _place_together(self, alike: list[Pod]) -> Pod | None:
+        """Fills one node after the other, in the order of how little each has left; who has no place, or None."""
+        request = alike[0].request
+        rows = np.flatnonzero(self._allowed(alike[0]) & _at_least(self._table, self._free, request))
+        rows = rows[np.argsort(self._left(rows, request), kind="stable")]
+        rows = np.repeat(rows, self._times(rows, request))[: len(alike)]
+        if len(rows) < len(alike):
+            return alike[len(rows)]
+        names = self._table.names
+        self.nodes.update((member.uid, names[row]) for member, row in zip(alike, rows.tolist(), strict=True))
+        for resource, amount in request.items():
+            if amount > 0:
+                np.subtract.at(self._free[:, self._table.columns[resource]], rows, amount)
+        return None
+
+    def _place_one_by_one(self, members: list[Pod]) -> Pod | None:
+        """The same where each has to see those before it: they are in the table meanwhile."""
+        before: list[tuple[str, Pod | None, str]] = []
+        try:
+            for member in members:
+                rows = np.flatnonzero(
+                    self._allowed(member)
+                    & _at_least(self._table, self._free, member.request)
+                    & fit.fits(self._table, member)
+                )
+                if not len(rows):
+                    return member
+                row = int(rows[np.argmin(self._left(rows, member.request))])
+                node = self.nodes[member.uid] = self._table.names[row]
+                self._use(row, member.request, 1)
+                placed = self._table.placed(member.uid)
+                before.append((member.uid, placed.pod if placed else None, placed.site.name if placed else ""))
+                self._table.add(replace(member, node=node))
+        finally:
+            for uid, pod, node in before:
+                self._table.remove(uid) if pod is None else self._table.add(pod, node)
+        return None
+
+    def _left(self, rows: NDArray[np.intp], request: Resources) -> NDArray[np.float64]:
+        """How much each of these nodes has left, in shares of what it has at all."""
         left = np.zeros(len(rows))
-        for resource, amount in member.request.items():
+        for resource, amount in request.items():
             if amount > 0:
                 column = self._table.columns[resource]
                 left += self._free[rows, column] / self._table.allocatable[rows, column]
-        best = self._last[kind] = int(rows[np.argmin(left)])
-        return best
+        return left
+
+    def _times(self, rows: NDArray[np.intp], request: Resources) -> NDArray[np.int64]:
+        """How many members with this request each of these nodes has room for."""
+        times = np.full(len(rows), len(self._members))
+        for resource, amount in request.items():
+            if amount > 0:
+                times = np.minimum(times, self._free[rows, self._table.columns[resource]] // amount)
+        return times
 
     def _kind(self, member: Pod) -> Hashable:
         """What is the same for members that may go to the same nodes, and need the same there.
@@ -120,10 +145,6 @@ class Places:
         """
         chosen_for = member is self._members[0] and self._offered is not None
         return id(member.constraints), id(member.request), member.priority, chosen_for
-
-    def _has_room(self, row: int, request: Resources) -> bool:
-        columns = self._table.columns
-        return all(self._free[row, columns[resource]] >= amount for resource, amount in request.items() if amount > 0)
 
     def _allowed(self, member: Pod) -> Mask:
         """Where the member may go, be there room or not; the same for all that are alike."""

@@ -7,14 +7,15 @@ What the numbers have to be is defined by a recount from the pods (``tests/prope
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from policy.queue_ledger import TAKING, QueueLedger
 from policy.resources import NOTHING, Resources, add, subtract, total
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from policy.elastic_quota import ElasticQuota
     from policy.pod import Pod
@@ -80,7 +81,8 @@ class Pool:
 class Entry:
     """How one pod stands in the ledger.
 
-    ``queue`` is empty for a pod in no queue; ``claims``: it waits, and what it waits for is to be kept for it.
+    ``queue`` is empty for a pod in no queue; ``claims``: it waits, and what it waits for is to be kept for it. Where
+    it stands for a ``number`` of pods that are alike, ``request`` is that of all of them.
     """
 
     kind: Kind
@@ -90,6 +92,13 @@ class Entry:
     pinned: bool
     queue: str = ""
     claims: bool = False
+    number: int = 1
+
+    def times(self, number: int) -> Entry:
+        """How so many pods like this one stand together."""
+        if number == 1:
+            return self
+        return replace(self, request={r: number * amount for r, amount in self.request.items()}, number=number)
 
 
 def in_no_queue(_: Pod) -> str:
@@ -164,6 +173,39 @@ class Ledger:
         self.entries[uid] = entry
         self._apply(entry, add)
 
+    def set_aside_all(self, uids: Iterable[str]) -> dict[str, Entry]:
+        """Takes pods out to look at the rest, those that are alike in one step; how those stood that are to be put back."""
+        aside = {uid: entry for uid in uids if (entry := self.entries.pop(uid, None)) is not None}
+        self._apply_all(aside.values(), subtract)
+        return aside
+
+    def put_back_all(self, aside: Mapping[str, Entry]) -> None:
+        """Enters pods that do not stand in the ledger, those that are alike in one step."""
+        self.entries.update(aside)
+        self._apply_all(aside.values(), add)
+
+    def grant_all(self, pods: Iterable[Pod]) -> None:
+        """Notes that these pods are granted, in place of how they stood before; those that are alike in one step."""
+        entries = self.entries_of("granted", pods)
+        before = self.set_aside_all(entries)
+        self.put_back_all(entries)
+        both = [(before.get(uid), entry) for uid, entry in entries.items()]
+        for earlier, entry in {(id(earlier), id(entry)): (earlier, entry) for earlier, entry in both}.values():
+            self.queues.note(earlier, entry)
+        self.eased += 1
+
+    def entries_of(self, kind: Kind, pods: Iterable[Pod]) -> dict[str, Entry]:
+        """How pods would stand, by UID."""
+        known: dict[Hashable, Entry] = {}
+        entries = {}
+        for pod in pods:
+            same = pod.namespace, id(pod.request), pod.priority, pod.preemptible, pod.queue, pod.group
+            entry = known.get(same)
+            if entry is None:
+                entry = known[same] = self.entry(kind, pod)
+            entries[pod.uid] = entry
+        return entries
+
     def set_quota(self, namespace: str, quota: ElasticQuota | None) -> None:
         """Puts a quota in force for a namespace, in place of the one that was; None lifts it."""
         self.eased += 1
@@ -214,6 +256,16 @@ class Ledger:
             self._apply(entry, subtract)
         return entry
 
+    def _apply_all(self, entries: Iterable[Entry], change: Callable[[dict[str, int], Resources], None]) -> None:
+        distinct = {id(entry): entry for entry in entries}
+        kinds: dict[Hashable, tuple[Entry, int]] = {}
+        for key, number in Counter(map(id, entries)).items():
+            entry = distinct[key]
+            first, so_far = kinds.get(_same(entry), (entry, 0))
+            kinds[_same(entry)] = first, so_far + number
+        for entry, number in kinds.values():
+            self._apply(entry.times(number), change)
+
     def _apply(self, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
         self.queues.apply(entry, change)
         if entry.kind == "pending":
@@ -259,6 +311,11 @@ class Ledger:
             lent = dict(account.held) if account.over_min else total(account.nominated.values())
         account.nominated_in_pool = lent
         add(self.pool.nominated, account.nominated_in_pool)
+
+
+def _same(entry: Entry) -> Hashable:
+    """What entries have in common that count alike. Equal requests are one object (app.store.objects)."""
+    return entry.kind, entry.namespace, id(entry.request), entry.priority, entry.pinned, entry.queue, entry.claims
 
 
 def _is_lighter(after: Resources, before: Resources) -> bool:

@@ -70,7 +70,7 @@ class NodeTable:
         self.memo: dict[Hashable, Any] = {}
         """What has been worked out of the table as it stands: emptied by every change that could matter to it."""
         self.memo_of_nodes: dict[Hashable, Any] = {}
-        """The same of labels, taints and names of nodes alone: emptied when one of these changes."""
+        """The same of names, labels, taints and readiness of nodes alone: emptied when one of these changes."""
         self._allocatable = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
         self._used = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
         self._usable: dict[str, int] = {}
@@ -88,7 +88,7 @@ class NodeTable:
         self._count(old, node)
         if old is None:
             self._append(site)
-        if old is None or (old.labels, old.taints, old.unschedulable) != (node.labels, node.taints, node.unschedulable):
+        if old is None or _may_stand(old) != _may_stand(node):
             self._forget(nodes=True)
         if old is None or old.allocatable != node.allocatable:
             columns = [self._column(resource) for resource in node.allocatable]
@@ -230,6 +230,23 @@ class NodeTable:
             known = self.memo_of_nodes["taints"] = self._coded([node.taints or None for node in self.nodes()])
         return known
 
+    def ready(self) -> Mask:
+        """The nodes that are ready. The mask is shared: not to be changed."""
+        known: Mask | None = self.memo_of_nodes.get("ready")
+        if known is None:
+            ready = (node.ready for node in self.nodes())
+            known = self.memo_of_nodes["ready"] = np.fromiter(ready, np.bool_, len(self.names))
+        return known
+
+    def ranks(self) -> NDArray[np.intp]:
+        """Where each node would stand if nodes were sorted by name. Shared, as above."""
+        known: NDArray[np.intp] | None = self.memo_of_nodes.get("ranks")
+        if known is None:
+            known = np.empty(len(self.names), np.intp)
+            known[sorted(range(len(self.names)), key=self.names.__getitem__)] = np.arange(len(self.names))
+            self.memo_of_nodes["ranks"] = known
+        return known
+
     def nodes(self) -> Iterator[Node]:
         """The nodes in the order of rows."""
         return (site.node for name in self.names if (site := self._sites[name]).node)
@@ -304,6 +321,11 @@ class NodeTable:
         self.memo.clear()
         if nodes:
             self.memo_of_nodes.clear()
+
+
+def _may_stand(node: Node) -> tuple[object, ...]:
+    """What says of a node who may stand on it, be there room or not."""
+    return node.labels, node.taints, node.unschedulable, node.ready
 
 
 def _counts_as(new: Pod, old: Pod) -> bool:

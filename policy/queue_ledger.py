@@ -161,7 +161,7 @@ class QueueLedger:
         if entry.kind in TAKING:
             self._take(account, tenant, entry, change)
         else:
-            _await(account, tenant, entry.request, change)
+            _await(account, tenant, entry, change)
         self._claim(account)
         self._claim_of_tenant(account, tenant)
 
@@ -220,12 +220,13 @@ class QueueLedger:
 
 
 def _await(
-    account: QueueAccount, tenant: Tenant, request: Resources, change: Callable[[dict[str, int], Resources], None]
+    account: QueueAccount, tenant: Tenant, entry: Entry, change: Callable[[dict[str, int], Resources], None]
 ) -> None:
-    change(account.pending, request)
-    change(tenant.pending, request)
+    change(account.pending, entry.request)
+    change(tenant.pending, entry.request)
+    request = {resource: amount // entry.number for resource, amount in entry.request.items()}
     for waiting in (account.waiting, tenant.waiting):
-        waiting.change(request, 1 if change is add else -1)
+        waiting.change(request, entry.number if change is add else -entry.number)
 
 
 def _unfilled(bound: Resources, taken: Resources) -> dict[str, int]:

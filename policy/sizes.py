@@ -46,7 +46,7 @@ class Waiting:
         self._fitted: frozenset[tuple[str, int]] = frozenset()
 
     def change(self, request: Resources, by: int) -> None:
-        """One more with this request, or one less."""
+        """So many more with this request, or less."""
         key = frozenset(request.items())
         count = self._counts.get(key, 0) + by
         if count:
@@ -54,9 +54,10 @@ class Waiting:
         else:
             del self._counts[key]
         if count == max(0, by):  # it is the first of its kind, or was the last
+            kinds = 1 if by > 0 else -1
             for resource, amount in request.items():
-                self._sizes.setdefault(resource, Sizes()).change(amount, by)
-                self._asking[resource] = self._asking.get(resource, 0) + by
+                self._sizes.setdefault(resource, Sizes()).change(amount, kinds)
+                self._asking[resource] = self._asking.get(resource, 0) + kinds
 
     def smallest(self, resource: str) -> int:
         """The smallest amount of the resource that any of them requests; 0 if none does."""

@@ -4,7 +4,7 @@ Seed: reserve action (Job starving, Reserve logic). A job waits since enough mem
 group, and put new pods into it, makes nobody starve earlier.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from math import inf
 
@@ -85,29 +85,15 @@ def since(job: Job) -> float:
     return max((job.created, *(pod.created for pod in missing)))
 
 
-def refused_together(cluster: Cluster, pods: Iterable[Pod]) -> Refusal | None:
+def refused_together(cluster: Cluster, pods: Collection[Pod]) -> Refusal | None:
     """What the rules of quotas and queues say against these pods, all of them together. Changes nothing."""
-    ledger = cluster.ledger
-    before = [(pod, ledger.set_aside(pod.uid)) for pod in pods]
-    try:
-        for pod, _ in before:
-            refused = admission.refusal(ledger, pod, cluster.rules)
-            if refused is not None:
-                return refused
-            ledger.put_back(pod.uid, ledger.entry("granted", pod))
-        return None
-    finally:
-        for pod, entry in before:
-            ledger.set_aside(pod.uid)
-            if entry is not None:
-                ledger.put_back(pod.uid, entry)
+    return admission.refusal_of_all(cluster.ledger, pods, cluster.rules)
 
 
 def goes_first(cluster: Cluster, job: Job, now: float) -> Job | None:
     """A job of higher priority that waits, and could be scheduled now: nothing is reserved before it is."""
     rank = _rank(cluster, job)
-    pending = (pod for pod in cluster.pods.values() if not pod.node and not pod.finished)
-    higher = [(theirs, turn(pod), pod) for pod in pending if (theirs := _rank_of(cluster, pod)) < rank]
+    higher = [(theirs, turn(pod), pod) for pod in cluster.pending.values() if (theirs := _rank_of(cluster, pod)) < rank]
     tried: set[Hashable] = set()
     for _, _, pod in sorted(higher, key=lambda each: each[:2]):
         kind = _kind(cluster, pod)
