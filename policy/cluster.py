@@ -41,10 +41,11 @@ class Unsettled(Exception):
 class Cluster:
     """Pods, nodes, elastic quotas and queues, and who uses what.
 
-    ``pending`` are the pods that wait for a node. ``reservations`` are those that hold room, ``reserved`` those for starving jobs, which reserve whole nodes.
-    ``given_up`` holds reservations that are only remembered, ``refused`` the pending pods of which the scheduler last
-    said that one of our rules refuses them, ``unschedulable_since`` when it was first seen of a pending pod that the
-    scheduler found no place for it, ``untried_since`` since when it has said nothing of one, by namespace.
+    ``pending`` are the pods that wait for a node. ``reservations`` are those that hold room, ``reserved`` those for
+    starving jobs, which reserve whole nodes. ``given_up`` holds reservations that are only remembered, ``refused`` the
+    pending pods of which the scheduler last said that one of our rules refuses them, ``unschedulable_since`` when it
+    was first seen of a pending pod that the scheduler found no place for it, ``untried_since`` since when it has said
+    nothing of one, by namespace.
     """
 
     def __init__(
@@ -99,10 +100,6 @@ class Cluster:
             self.delete_pod(namesake)  # a name is free again only when its pod is gone
         before = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
-        if pod.pending:
-            self.pending[pod.uid] = pod
-        else:
-            self.pending.pop(pod.uid, None)
         self._heed_scheduler(pod, now)
         if before is not None and before.assigned and not pod.assigned:
             self._left.add(before.node)
@@ -599,7 +596,11 @@ class Cluster:
             self.ledger.remove(uid)
 
     def _heed_scheduler(self, pod: Pod, now: float) -> None:
-        """Notes what the scheduler last said of a pod: that it found no place for it, and whether by a rule of ours."""
+        """Notes that a pod waits, and what the scheduler last said: that it found no place, and whether by our rules."""
+        if pod.pending:
+            self.pending[pod.uid] = pod
+        else:
+            self.pending.pop(pod.uid, None)
         found_none = pod.pending and pod.unschedulable is not None and pod.unschedulable.reason == UNSCHEDULABLE
         by_us = pod.pending and _refused_by_us(pod)
         if found_none:

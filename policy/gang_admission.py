@@ -7,7 +7,7 @@ at again until something has changed that could help it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from policy import admission, arriving, fit
@@ -270,19 +270,25 @@ class Gangs:
         return None
 
     def _admissible(self, pod: Pod, waiting: list[Pod], missing: int, without: Collection[str]) -> list[Pod] | None:
-        """So many members, the pod first, that the rules admit together, each counted for the next."""
-        if len(waiting) + 1 - len(without) < missing:
+        """So many members, the pod first, that the rules admit together."""
+        members = [member for member in chain((pod,), waiting) if member.uid not in without]
+        if len(members) < missing:
             return None
-        cluster, ledger = self._cluster, self._cluster.ledger
-        first = list(islice((each for each in chain((pod,), waiting) if each.uid not in without), missing))
-        if admission.refusal_of_all(ledger, first, cluster.rules, with_in_flight=cluster.unsettled) is None:
+        cluster, first = self._cluster, members[:missing]
+        refused = admission.refusal_of_all(cluster.ledger, first, cluster.rules, with_in_flight=cluster.unsettled)
+        if refused is None:
             return first
-        if len({(each.queue, each.priority, each.preemptible, id(each.request)) for each in (pod, *waiting)}) == 1:
-            return None  # all are alike, so that others would be refused as well
+        if len({(each.queue, each.priority, each.preemptible, id(each.request)) for each in members}) == 1:
+            return None  # all are alike, so others would be refused as well
+        return self._admissible_one_by_one(members, missing)
+
+    def _admissible_one_by_one(self, members: list[Pod], missing: int) -> list[Pod] | None:
+        """The same, with others in the place of those that are refused beside the ones before them."""
+        cluster, ledger = self._cluster, self._cluster.ledger
         chosen: list[tuple[Pod, Entry | None]] = []
-        for member in chain((pod,), waiting):
-            if member.uid in without or len(chosen) == missing:
-                continue
+        for member in members:
+            if len(chosen) == missing:
+                break
             before = ledger.set_aside(member.uid)
             if admission.refusal(ledger, member, cluster.rules, with_in_flight=cluster.unsettled) is None:
                 chosen.append((member, before))

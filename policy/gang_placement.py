@@ -70,7 +70,7 @@ class Places:
         return next(filter(None, map(self._place_together, self._in_order())), None)
 
     def _in_order(self) -> list[list[Pod]]:
-        """Members that are alike; the largest first, and of the same size those with the fewest nodes to choose from."""
+        """Members that are alike: the largest first, of the same size those with the fewest nodes to choose from."""
         there = np.maximum(self._table.allocatable.sum(axis=0, dtype=np.float64), 1.0)
         columns = self._table.columns
         kinds: dict[Hashable, list[Pod]] = {}

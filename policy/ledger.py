@@ -174,7 +174,7 @@ class Ledger:
         self._apply(entry, add)
 
     def set_aside_all(self, uids: Iterable[str]) -> dict[str, Entry]:
-        """Takes pods out to look at the rest, those that are alike in one step; how those stood that are to be put back."""
+        """Takes pods out to look at the rest, those that are alike in one step; how those stood that did."""
         aside = {uid: entry for uid in uids if (entry := self.entries.pop(uid, None)) is not None}
         self._apply_all(aside.values(), subtract)
         return aside

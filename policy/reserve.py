@@ -4,8 +4,10 @@ Seed: reserve action (Node selection strategy, Reserve logic). All or nothing: a
 so that the job could start with them, or none. A place once chosen is kept as long as the node is there and fit for it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from math import ceil
 
 import numpy as np
@@ -13,12 +15,13 @@ import numpy as np
 from policy import fit, scoring
 from policy.cluster import Cluster
 from policy.entitlement import SYSTEM_OWNERS
+from policy.gang_placement import depends_on_others
 from policy.job import Job
 from policy.node_table import Mask
 from policy.pod import Pod, turn
 from policy.reclaim import Shape, name_of, shape_of
 from policy.reservation import STARVING, Reservation
-from policy.resources import Resources, add
+from policy.resources import Resources, subtract
 from policy.starving import Terms, goes_first, refused_together, starving_members
 
 TOO_LARGE = "TooLarge"
@@ -30,6 +33,9 @@ NO_NODES = "NoNodes"
 INCOMPLETE = "Incomplete"
 EXPIRED = "Expired"
 READY = "Ready"
+
+STEP = 20
+"""Members or nodes that are looked at until others may work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,17 @@ def decide(cluster: Cluster, job: Job, terms: Terms, now: float) -> Decision:
 
     ``now`` is in seconds since the epoch.
     """
+    work = deciding(cluster, job, terms, now)
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            decision: Decision = end.value
+            return decision
+
+
+def deciding(cluster: Cluster, job: Job, terms: Terms, now: float) -> Generator[None, None, Decision]:
+    """The same in steps between which others may work. What has changed by the end, only the next decision heeds."""
     own = {each.pod.uid: each for each in cluster.reserved.of_job(job.namespace, job.name)}
     if len(job.standing) >= job.minimum:
         return Decision(job, (), READY, "it has started")
@@ -62,24 +79,27 @@ def decide(cluster: Cluster, job: Job, terms: Terms, now: float) -> Decision:
         return Decision(job, (), EXPIRED, "nodes were reserved for it for as long as reserve.maxDuration allows")
     search = _Search(cluster, job)
     members = sorted((pod for pod in job.granted + job.waiting if pod.uid in own), key=turn)
-    kept = [pod for pod in members if search.keep(pod, own[pod.uid].node)][: job.minimum - len(job.standing)]
+    kept = yield from search.keep(members, {uid: each.node for uid, each in own.items()})
+    kept = kept[: job.minimum - len(job.standing)]
     search.only(kept)
+    yield
     missing = job.minimum - len(job.standing) - len(kept) - sum(pod.uid not in own for pod in job.granted)
     if missing > 0:
         others = job.waiting if own else starving_members(cluster, job, terms, now)
-        why_not = _add_members(cluster, search, job, others, missing, terms)
+        why_not = yield from _add_members(cluster, search, job, others, missing, terms)
     else:
         why_not = _refused(cluster, job, kept)
     if why_not is not None:
         return why_not
+    yield
     if not own and (first := goes_first(cluster, job, now)) is not None:
         return Decision(job, (), NOT_FIRST, f"{first.title} has a higher priority, and could be scheduled now")
     return Decision(job, search.places)
 
 
-def _add_members(
+def _add_members(  # noqa: PLR0911 - one answer each
     cluster: Cluster, search: "_Search", job: Job, others: Iterable[Pod], missing: int, terms: Terms
-) -> Decision | None:
+) -> Generator[None, None, Decision | None]:
     """Finds a place for so many of these members; why there is none for them, if there is none."""
     kept = [place.pod for place in search.places]
     there = {pod.uid for pod in kept}
@@ -89,13 +109,22 @@ def _add_members(
     decidable = [pod for pod in waiting if not fit.undecidable(pod)]
     if len(decidable) < missing:
         return Decision(job, (), UNDECIDABLE, next(filter(None, map(fit.undecidable, waiting))))
-    chosen = [pod for pod in decidable if search.has_node_for(pod)][:missing]
+    chosen: list[Pod] = []
+    for number, pod in enumerate(decidable):
+        if not number % STEP:
+            yield
+        if len(chosen) < missing and (yield from search.has_node_for(pod)):
+            chosen.append(pod)
     if len(chosen) < missing:
         return Decision(job, (), TOO_LARGE, "no node could take it, however empty")
+    yield
     refused = _refused(cluster, job, [*kept, *chosen])
-    if refused is not None or search.place_all(chosen, _spare_nodes(cluster, job, terms)):
+    if refused is not None:
         return refused
-    if not _Search(cluster, job, everywhere=True).place_all([*kept, *chosen], len(cluster.table.names)):
+    if (yield from search.place_all(chosen, _spare_nodes(cluster, job, terms))):
+        return None
+    elsewhere = _Search(cluster, job, everywhere=True)
+    if not (yield from elsewhere.place_all([*kept, *chosen], len(cluster.table.names))):
         return Decision(job, (), TOO_LARGE, "its members would not fit the nodes together, however empty")
     return Decision(job, (), NO_NODES, "the nodes that could take it are kept for others, or too many are reserved")
 
@@ -139,7 +168,7 @@ def _spare_nodes(cluster: Cluster, job: Job, terms: Terms) -> int:
 
 
 class _Search:
-    """Looks for a place for each member of a job.
+    """Looks for a place for each member of a job, in steps: nodes go by their names, as some may come or go in between.
 
     ``everywhere``: as if no node were kept for anybody else, or not ready now.
     """
@@ -148,150 +177,185 @@ class _Search:
         self._cluster = cluster
         self._table = cluster.table
         self._job = job
-        self._open = np.ones(len(self._table.names), np.bool_) if everywhere else self._not_kept()
+        self._everywhere = everywhere
         self._own = {each.node for each in cluster.reserved.of_job(job.namespace, job.name)}
+        self._one_by_one = False
         self._standing = {pod.uid for pod in job.standing}
         self._places: dict[str, Place] = {}
-        self._reserved: dict[str, dict[str, int]] = {}
-        self._staying: dict[str, dict[str, int]] = {}
+        self._empty: dict[str, dict[str, int]] = {}
+        self._left: dict[str, dict[str, int]] = {}
         self._rankings: dict[Shape, list[str]] = {}
+        self._allowed: dict[Shape, frozenset[str]] = {}
         self._possible: dict[Shape, bool] = {}
-        self._full: dict[Shape, int] = {}
+        self._shapes: dict[Hashable, Shape] = {}
 
     @property
     def places(self) -> tuple[Place, ...]:
         """What was found, in the order of the members' turn."""
         return tuple(sorted(self._places.values(), key=lambda place: turn(place.pod)))
 
-    def keep(self, pod: Pod, node: str) -> bool:
-        """Keeps a place that was chosen before, if the node is there and still fit for it; whether it is."""
-        known = self._table.node(node)
-        ready = known is not None and known.ready
-        if ready and fit.suitable_on(self._table, pod, node) and self._has_space(node, pod):
-            self._put(pod, node)
-            return True
-        return False
+    def keep(self, members: Iterable[Pod], chosen: Mapping[str, str]) -> Generator[None, None, list[Pod]]:
+        """Keeps places that were chosen before (by UID) where the node is there and still fit for it; who keeps one."""
+        kept = []
+        for number, pod in enumerate(members):
+            if not number % STEP:
+                yield
+            node = chosen[pod.uid]
+            known = self._table.node(node)
+            ready = known is not None and known.ready
+            if ready and fit.suitable_on(self._table, pod, node) and self._has_space(node, pod):
+                self._put(pod, node)
+                kept.append(pod)
+        return kept
 
-    def only(self, pods: list[Pod]) -> None:
+    def only(self, pods: Iterable[Pod]) -> None:
         """Gives up the places of all others."""
         places = [self._places[pod.uid] for pod in pods]
-        self._places, self._reserved, self._full = {}, {}, {}
+        self._places, self._left = {}, {}
         for place in places:
             self._put(place.pod, place.node)
 
-    def has_node_for(self, pod: Pod) -> bool:
+    def has_node_for(self, pod: Pod) -> Generator[None, None, bool]:
         """Whether any node could take the pod if all that ends had ended, be it kept for somebody else now or not."""
-        shape = shape_of(pod, self._cluster)
+        shape = self._shape(pod)
         if shape not in self._possible:
-            rows = np.flatnonzero(fit.suitable(self._table, pod))
-            self._possible[shape] = any(self._fits_beside(self._table.names[row], pod.request) for row in rows)
+            names = [self._table.names[row] for row in np.flatnonzero(fit.suitable(self._table, pod))]
+            self._possible[shape] = False
+            for number, name in enumerate(names):
+                if not number % STEP:
+                    yield
+                if _covers(self._empty_room(name), pod.request):
+                    self._possible[shape] = True
+                    break
         return self._possible[shape]
 
-    def place_all(self, pods: list[Pod], most_nodes: int) -> bool:
+    def place_all(self, pods: list[Pod], most_nodes: int) -> Generator[None, None, bool]:
         """A place for every pod on so many nodes at most; whether that was possible.
 
         In the order of the score first; then with the largest pods first, on as few nodes as possible.
         """
-        before = list(self._places.values())
+        before = [place.pod for place in self._places.values()]
+        self._one_by_one = depends_on_others(self._table, [*pods, *before])
+        yield
         for pod in pods:
-            self._ranking(pod)  # as nodes are now, whatever is found for others
-        largest_first = sorted(pods, key=lambda pod: (-self._size(pod), turn(pod)))
-        for members, packed in ((pods, False), (largest_first, True)):
-            if self._place_in_order(members, most_nodes, packed=packed):
-                return True
-            self.only([place.pod for place in before])
+            if self._shape(pod) not in self._rankings:
+                ranking = self._rankings[self._shape(pod)] = self._ranking(pod)  # whatever is found for others
+                self._allowed[self._shape(pod)] = frozenset(ranking)
+                yield
+        if (yield from self._place_in_order(pods, most_nodes, packed=False)):
+            return True
+        self.only(before)
+        yield
+        if (yield from self._place_in_order(self._largest_first(pods), most_nodes, packed=True)):
+            return True
+        self.only(before)
         return False
 
-    def _place_in_order(self, pods: list[Pod], most_nodes: int, *, packed: bool) -> bool:
-        assumed: list[tuple[str, Pod, str]] = []
-        try:
-            for pod in pods:
-                node = self._node_for(pod, most_nodes, packed=packed)
-                if not node:
-                    return False
-                self._put(pod, node)
-                if pod.constraints.affinity or pod.constraints.anti_affinity or pod.constraints.spread:
-                    placed = self._table.placed(pod.uid)
-                    assumed.append((pod.uid, pod, placed.site.name if placed else ""))
-                    self._table.add(pod, node)  # the others have to keep their distance
-            return True
-        finally:
-            for uid, pod, before in assumed:
-                self._table.remove(uid)
-                if before:
-                    self._table.add(pod, before)
+    def _place_in_order(self, pods: list[Pod], most_nodes: int, *, packed: bool) -> Generator[None, None, bool]:
+        full: dict[tuple[Shape, bool], int] = {}
+        opened = list(self._left)
+        for start in range(0, len(pods), STEP):
+            with self._assumed(pods) as assumed:
+                for pod in pods[start : start + STEP]:
+                    node = self._node_for(pod, most_nodes, opened if packed else [], full)
+                    if not node:
+                        return False
+                    if node not in self._left:
+                        opened.append(node)
+                    self._put(pod, node)
+                    if assumed:
+                        self._table.add(pod, node)
+            yield
+        return True
 
-    def _node_for(self, pod: Pod, most_nodes: int, *, packed: bool) -> str:
-        names, shape = self._ranking(pod), shape_of(pod, self._cluster)
-        if packed:
-            names = sorted(names, key=lambda name: name not in self._reserved)
-        else:
-            first = self._full.get(shape, 0)  # those before it are full for all that are alike
-            while first < len(names) and not self._has_space(names[first], pod):
-                first += 1
-            self._full[shape], names = first, names[first:]
-        if self._own:  # two members have changed places, or one is replaced
-            names = sorted(names, key=lambda name: name not in self._own)
-        for name in names:
-            beyond = name not in self._reserved and len(self._reserved) >= most_nodes
-            if not beyond and self._has_space(name, pod) and self._is_met(name, pod):
-                return name
+    @contextmanager
+    def _assumed(self, pods: list[Pod]) -> Iterator[bool]:
+        """Where pods have to keep near or apart, all that have a place are expected there meanwhile; whether so."""
+        if not self._one_by_one:
+            yield False
+            return
+        everybody = [*pods, *(place.pod for place in self._places.values())]
+        before = {pod.uid: (pod, self._table.placed(pod.uid)) for pod in everybody}
+        for place in self._places.values():
+            self._table.add(place.pod, place.node)
+        try:
+            yield True
+        finally:
+            for uid, (pod, placed) in before.items():
+                self._table.remove(uid)
+                if placed is not None:
+                    self._table.add(pod, placed.site.name)
+
+    def _node_for(self, pod: Pod, most_nodes: int, first: list[str], full: dict[tuple[Shape, bool], int]) -> str:
+        """One of the ``first`` nodes, or else the best. ``full``: how many of either have no space for such pods."""
+        shape = self._shape(pod)
+        for opened, names in ((True, first), (False, self._rankings[shape])):
+            start = full.get((shape, opened), 0)
+            while start < len(names) and not self._has_space(names[start], pod):
+                start += 1
+            full[shape, opened] = start
+            for name in islice(names, start, None):
+                beyond = name not in self._left and len(self._left) >= most_nodes
+                if (
+                    not beyond
+                    and name in self._allowed[shape]
+                    and self._has_space(name, pod)
+                    and self._is_met(name, pod)
+                ):
+                    return name
         return ""
 
     def _is_met(self, node: str, pod: Pod) -> bool:
+        if not self._one_by_one:
+            return node in self._table.rows
         return fit.would_be_met_on(self._table, pod, node, self._places.keys())
 
     def _ranking(self, pod: Pod) -> list[str]:
-        """The nodes that may be reserved for a pod, the best first.
+        """The nodes that may be reserved for a pod, the best first; before all others those that are the job's own.
 
-        By how free they are, then by how little is missing, then by how few pods there are to wait for, then by name.
+        (Two members may have changed places, or one is replaced.) By how free they are, then by how little is missing,
+        then by how few pods there are to wait for, then by name.
         """
-        shape = shape_of(pod, self._cluster)
-        known = self._rankings.get(shape)
-        if known is None:
-            rows = np.flatnonzero(fit.suitable(self._table, pod) & self._open)
-            names = np.array([self._table.names[row] for row in rows], dtype=np.str_)
-            column = self._table.columns.get("pods")
-            others = self._table.used[rows, column] if column is not None else np.zeros(len(rows))
-            lacking, free = scoring.shortage(self._table, pod)[rows], scoring.freeness(self._table, pod)[rows]
-            known = self._rankings[shape] = names[np.lexsort((names, others, lacking, -free))].tolist()
-        return known
+        table = self._table
+        rows = np.flatnonzero(fit.suitable(table, pod) & self._open())
+        column = table.columns.get("pods")
+        others = table.used[rows, column] if column is not None else np.zeros(len(rows))
+        lacking, free = scoring.shortage(table, pod)[rows], scoring.freeness(table, pod)[rows]
+        own = table.mask_of(self._own)[rows]
+        best_first = np.lexsort((table.ranks()[rows], others, lacking, -free, ~own))
+        return [table.names[row] for row in rows[best_first].tolist()]
 
     def _has_space(self, node: str, pod: Pod) -> bool:
         """Whether a node would have room for the pod, and for all members that it is reserved for already."""
-        together = dict(self._reserved.get(node, {}))
-        add(together, pod.request)
-        return self._fits_beside(node, together)
+        left = self._left.get(node)
+        return _covers(self._empty_room(node) if left is None else left, pod.request)
 
-    def _fits_beside(self, node: str, request: Resources) -> bool:
-        """Whether a node has so much, beside the pods on it that do not end before the job has started.
+    def _empty_room(self, node: str) -> dict[str, int]:
+        """What a node has beside the pods on it that do not end before the job has started; nothing if it is gone.
 
         These are pods of DaemonSets, static ones, and the job's own.
         """
-        known = self._table.node(node)
-        if known is None:
-            return False
-        staying = self._staying.get(node)
-        if staying is None:
-            staying = self._staying[node] = {}
-            for pod in self._table.pods_on(node).values():
+        room = self._empty.get(node)
+        if room is None:
+            known = self._table.node(node)
+            room = self._empty[node] = dict(known.allocatable) if known else {}
+            for pod in self._table.pods_on(node).values() if known else ():
                 if pod.owner in SYSTEM_OWNERS or pod.uid in self._standing:
-                    add(staying, pod.request)
-        there = known.allocatable
-        return all(
-            amount + staying.get(resource, 0) <= there.get(resource, 0)
-            for resource, amount in request.items()
-            if amount
-        )
+                    subtract(room, pod.request)
+        return room
 
     def _put(self, pod: Pod, node: str) -> None:
         self._places[pod.uid] = Place(pod, node)
-        add(self._reserved.setdefault(node, {}), pod.request)
+        left = self._left.get(node)
+        if left is None:
+            left = self._left[node] = dict(self._empty_room(node))
+        subtract(left, pod.request)
 
-    def _not_kept(self) -> Mask:
+    def _open(self) -> Mask:
         """The nodes that are ready, and that nobody else is promised anything on."""
         table, cluster = self._table, self._cluster
-        mask = np.fromiter((node.ready for node in table.nodes()), np.bool_, len(table.names))
+        if self._everywhere:
+            return np.ones(len(table.names), np.bool_)
         members = {pod.uid for pod in self._job.waiting + self._job.granted}
         others = ((uid, placed) for uid, placed in table.expected.items() if uid not in members)
         promised = {
@@ -304,11 +368,25 @@ class _Search:
             for each in cluster.reserved
             if (each.pod.namespace, each.job) != (self._job.namespace, self._job.name) and cluster.is_reserved(each)
         }
-        return mask & ~table.mask_of(promised | reserved)
+        return table.ready() & ~table.mask_of(promised | reserved)
 
-    def _size(self, pod: Pod) -> float:
-        """How large a pod is, as the largest part of what all nodes have."""
-        totals = self._table.allocatable.sum(axis=0, dtype=np.float64)
-        columns = self._table.columns
-        shares = (amount / max(1.0, totals[columns[name]]) for name, amount in pod.request.items() if name in columns)
-        return max(shares, default=0.0)
+    def _shape(self, pod: Pod) -> Shape:
+        """Equal requests, constraints and labels are one object (app.store.objects), which is quicker to compare."""
+        same = id(pod.request), id(pod.constraints), id(pod.labels), pod.priority, pod.queue, pod.preemptible
+        known = self._shapes.get(same)
+        if known is None:
+            known = self._shapes[same] = shape_of(pod, self._cluster)
+        return known
+
+    def _largest_first(self, pods: list[Pod]) -> list[Pod]:
+        """By the largest part that they request of what all nodes have."""
+        totals, columns = self._table.allocatable.sum(axis=0, dtype=np.float64), self._table.columns
+        sizes: dict[Shape, float] = {}
+        for shape, pod in {self._shape(pod): pod for pod in pods}.items():
+            known = [(amount, columns[name]) for name, amount in pod.request.items() if name in columns]
+            sizes[shape] = max((amount / max(1.0, totals[column]) for amount, column in known), default=0.0)
+        return sorted(pods, key=lambda pod: (-sizes[self._shape(pod)], turn(pod)))
+
+
+def _covers(room: Resources, request: Resources) -> bool:
+    return all(room.get(resource, 0) >= amount for resource, amount in request.items() if amount)

@@ -4,7 +4,7 @@ Seed: reserve action (Job starving, Reserve logic). A job waits since enough mem
 group, and put new pods into it, makes nobody starve earlier.
 """
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass
 from math import inf
 
@@ -23,6 +23,10 @@ MOST_KINDS = 50
 """How many kinds of waiting pods are looked at, at most, whether one of them goes first: those of highest priority."""
 
 
+Rank = tuple[int, int, float, str, str]
+"""What orders jobs: the one that sorts first goes first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What an operator may choose about reserving: seconds to starve and to reserve at most, and a share of nodes."""
@@ -37,6 +41,11 @@ def in_turn(cluster: Cluster, terms: Terms, now: float) -> list[Job]:
 
     ``now`` is in seconds since the epoch.
     """
+    return [job for _, job in sorted(ranked(cluster, terms, now), key=lambda each: each[0])]
+
+
+def ranked(cluster: Cluster, terms: Terms, now: float) -> Iterator[tuple[Rank, Job]]:
+    """The same in any order, each with what it goes by. Between two of them others may work."""
     groups = cluster.membership.groups
     reserved = {(each.pod.namespace, each.job) for each in cluster.reserved}
     old = {
@@ -44,9 +53,10 @@ def in_turn(cluster: Cluster, terms: Terms, now: float) -> list[Job]:
         for uid in cluster.unschedulable_since
         if is_older(pod := cluster.pods[uid], terms.starving_after, now)
     }
-    jobs = [job for namespace, name in reserved | old if (job := cluster.job(namespace, name)) is not None]
-    chosen = [job for job in jobs if (job.namespace, job.name) in reserved or is_starving(cluster, job, terms, now)]
-    return sorted(chosen, key=lambda job: (*_rank(cluster, job), since(job), job.namespace, job.name))
+    for namespace, name in reserved | old:
+        job = cluster.job(namespace, name)
+        if job is not None and ((namespace, name) in reserved or is_starving(cluster, job, terms, now)):
+            yield (*_rank(cluster, job), since(job), namespace, name), job
 
 
 def is_older(pod: Pod, seconds: float, now: float) -> bool:

@@ -30,6 +30,8 @@ AGAIN = (1.0, 30.0)
 """Seconds until a job that nothing could be reserved for is looked at again: at first, and at most (doubling)."""
 AT_MOST = 0.05
 """Seconds of work in one look, after which other jobs have to wait for the next."""
+SLICE = 0.002
+"""Seconds of work after which the scheduler is answered first."""
 GRACE = 10.0
 """Seconds that a reserved job may lack members: who controls it may be replacing one."""
 AT_ONCE = 20
@@ -48,6 +50,25 @@ class Question:
     again_at: float = 0.0
     wait: float = AGAIN[0]
     told: str = ""
+
+
+class Pause:
+    """Lets the scheduler be answered now and then during long work."""
+
+    def __init__(self) -> None:
+        self._before = 0.0
+        self._since = time.perf_counter()
+
+    def worked(self) -> float:
+        """Seconds of work so far, without the pauses."""
+        return self._before + time.perf_counter() - self._since
+
+    async def if_due(self) -> None:
+        """Pauses if it is time."""
+        if time.perf_counter() - self._since > SLICE:
+            self._before = self.worked()
+            await asyncio.sleep(0)
+            self._since = time.perf_counter()
 
 
 class Reserve:
@@ -74,7 +95,12 @@ class Reserve:
         if self._store.unready() or cluster.unsettled:
             return
         now = self._epoch()
-        jobs = starving.in_turn(cluster, self._terms, now)
+        found = []
+        pause = Pause()
+        for each in starving.ranked(cluster, self._terms, now):
+            found.append(each)
+            await pause.if_due()
+        jobs = [job for _, job in sorted(found, key=lambda each: each[0])]
         there = {(job.namespace, job.name) for job in jobs}
         gone = [each for each in cluster.reserved if (each.pod.namespace, each.job) not in there]
         await self._lift(gone, "the job is gone")
@@ -85,11 +111,23 @@ class Reserve:
         for key in [(job.namespace, job.name) for job in jobs]:
             job = cluster.job(*key)  # as it is now: something may have been written meanwhile
             if job is not None and (cluster.reserved.of_job(*key) or (worked < AT_MOST and self._is_due(key))):
-                started = time.perf_counter()
-                decision = reserve.decide(cluster, job, self._terms, now)
-                worked += time.perf_counter() - started
-                await self._carry_out(key, decision)
+                decision, took = await self._decide(job, now)
+                worked += took
+                if _is_as_it_was(cluster.job(*key), job):
+                    await self._carry_out(key, decision)
                 await asyncio.sleep(0)
+
+    async def _decide(self, job: Job, now: float) -> tuple[Decision, float]:
+        """What is to be reserved for a job, and how many seconds of work that was, without the pauses."""
+        work = reserve.deciding(self._store.cluster, job, self._terms, now)
+        pause = Pause()
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                decision: Decision = end.value
+                return decision, pause.worked()
+            await pause.if_due()
 
     def _is_due(self, key: Key) -> bool:
         question = self._questions.get(key)
@@ -201,3 +239,12 @@ class Reserve:
     async def _tell(self, job: Job, reason: str, message: str) -> None:
         for pod in job.waiting[:TOLD]:
             await self._actuator.report(Event(about_pod(pod), reason, message, warning=reason == reserve.TOO_LARGE))
+
+
+def _is_as_it_was(job: Job | None, before: Job) -> bool:
+    """Whether a job has the same members, as far along, as when a decision about it was begun."""
+    return job is not None and _standing(job) == _standing(before)
+
+
+def _standing(job: Job) -> tuple[int, list[list[str]]]:
+    return job.minimum, [[pod.uid for pod in pods] for pods in (job.standing, job.granted, job.waiting)]
