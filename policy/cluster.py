@@ -596,7 +596,7 @@ class Cluster:
             self.ledger.remove(uid)
 
     def _heed_scheduler(self, pod: Pod, now: float) -> None:
-        """Notes that a pod waits, and what the scheduler last said: that it found no place, and whether by our rules."""
+        """Notes that a pod waits, and what the scheduler last said of it: no place found, and whether by our rules."""
         if pod.pending:
             self.pending[pod.uid] = pod
         else:
