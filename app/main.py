@@ -133,6 +133,7 @@ async def serve(settings: Settings) -> None:
             actuator,
             observe=settings.mode == "observe",
             respect_budgets=settings.preemption.pdb == "respect",
+            apart=settings.prioritize.borrowers_apart,
         )
         background = [follow, _tick(store), Divide(store).run(), _freeze_once_synced(store)]
         if settings.active_controllers or settings.leader.only_leader_answers:

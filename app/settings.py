@@ -30,6 +30,7 @@ from pydantic_settings import (
 from policy.chances import PATIENCE
 from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
 from policy.gangs import HOLD_TIME
+from policy.scoring import HIGHEST
 from policy.starving import Terms
 
 OTHER_VARIABLES = frozenset({"QUOTAWARD_SERVER", "QUOTAWARD_TOKEN", "QUOTAWARD_CA"})
@@ -162,6 +163,17 @@ class ReserveSettings(Section):
         return Terms(self.starving_after, self.max_nodes_percent, self.max_duration or inf)
 
 
+class PrioritizeSettings(Section):
+    """Which nodes the scheduler is told to prefer."""
+
+    borrowers_apart: int = Field(
+        default=1,
+        ge=0,
+        le=HIGHEST,
+        description="score, of ten, for nodes that keep borrowers and others apart (0: none)",
+    )
+
+
 class PreemptionSettings(Section):
     """How the scheduler's own preemption is answered."""
 
@@ -232,6 +244,7 @@ class Settings(BaseSettings):
     reclaim: ReclaimSettings = ReclaimSettings()
     reserve: ReserveSettings = ReserveSettings()
     quota_manager: QuotaManagerSettings = QuotaManagerSettings()
+    prioritize: PrioritizeSettings = PrioritizeSettings()
     preemption: PreemptionSettings = PreemptionSettings()
     leader: LeaderSettings = LeaderSettings()
     log: LogSettings = LogSettings()

@@ -15,7 +15,7 @@ from policy.queue_ledger import TAKING, QueueLedger
 from policy.resources import NOTHING, Resources, add, subtract, total
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 
     from policy.elastic_quota import ElasticQuota
     from policy.pod import Pod
@@ -115,7 +115,7 @@ class Ledger:
     """Entries by pod UID, and the sums that follow from them and from the quotas in force.
 
     ``eased`` counts the changes after which some pod might be admitted that was not before. ``queues`` is the part of
-    the ledger that is kept by queue; ``queue_of`` says which queue a pod is in, ``has_claim`` whether what a waiting
+    the ledger that is kept by queue, ``over_min`` the namespaces whose quotas borrow; ``queue_of`` says which queue a pod is in, ``has_claim`` whether what a waiting
     one waits for is to be kept for it.
     """
 
@@ -127,6 +127,7 @@ class Ledger:
         self.pool = Pool()
         self.entries: dict[str, Entry] = {}
         self.queues = QueueLedger()
+        self.over_min: set[str] = set()
         self.queue_of = queue_of
         self._has_claim = has_claim
 
@@ -219,7 +220,7 @@ class Ledger:
             add(self.pool.used, account.used)
             add(self.pool.in_flight, account.in_flight)
             self.pool.contribute(quota.min)
-        self._lend_nominated(account)
+        self._settle(namespace, account)
 
     def quotas(self) -> Iterator[tuple[str, ElasticQuota, Account]]:
         """Namespace, quota and account of every elastic quota in force, by namespace."""
@@ -227,6 +228,31 @@ class Ledger:
             account = self.accounts[namespace]
             if account.quota is not None:
                 yield namespace, account.quota, account
+
+    @property
+    def borrowing(self) -> Set[str]:
+        """The namespaces that something is lent to: their quota exceeds its min, or a queue of theirs its deserved."""
+        over = [self.queues.accounts[name].tenants for name in self.queues.over_deserved]
+        return self.over_min.union(*over) if over else self.over_min
+
+    def borrows(self, pod: Pod) -> bool | None:
+        """Whether a pod takes what has to be lent, if it runs, or does now; None where nothing is guaranteed to it."""
+        account, queue = self.accounts.get(pod.namespace), self.queues.accounts.get(self.queue_of(pod))
+        bounds = []
+        if account is not None and account.quota is not None:
+            bounds.append((account.used, account.quota.min))
+        if queue is not None and queue.queue is not None:
+            bounds.append((queue.taken, queue.division.deserved))
+        if not bounds:
+            return None
+        entry = self.entries.get(pod.uid)
+        request = NOTHING if entry is not None and entry.kind in TAKING else pod.request
+        return any(
+            used.get(resource, 0) + request.get(resource, 0) > guaranteed.get(resource, 0)
+            for used, guaranteed in bounds
+            for resource in pod.request
+            if resource in guaranteed
+        )
 
     def ahead_of(self, pod: Pod, account: Account) -> tuple[Resources, Resources]:
         """What counts against a pod (that is not in the ledger) besides used: in its own quota, and in the pool.
@@ -286,7 +312,7 @@ class Ledger:
                 change(self.pool.in_flight, entry.request)
         else:
             self._apply_used(account, entry, change)
-        self._lend_nominated(account)
+        self._settle(entry.namespace, account)
 
     def _apply_used(self, account: Account, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
         if entry.kind == "assigned":
@@ -296,6 +322,11 @@ class Ledger:
             change(account.pinned, entry.request)
         if account.quota is not None:
             change(self.pool.used, entry.request)
+
+    def _settle(self, namespace: str, account: Account) -> None:
+        """Notes what follows from a change of an account: whether its quota borrows, and what is lent by the pool."""
+        (self.over_min.add if account.over_min else self.over_min.discard)(namespace)
+        self._lend_nominated(account)
 
     def _lend_nominated(self, account: Account) -> None:
         """Keeps in the pool what the account's nominated pods wait for, as long as its used does not exceed its min.

@@ -5,7 +5,7 @@ column per resource), and the values of a label as a code per row. Beside them s
 by the little that a question needs of it: pods by namespace, takers of a port, pods that keep others away.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -77,6 +77,8 @@ class NodeTable:
         self._unusable: set[str] = set()
         self._sites: dict[str, Site] = {}
         self._placed: dict[str, Placed] = {}
+        self._watched: set[str] = set()
+        self._hosts: dict[str, int] = {}
         self._by_namespace: dict[str, dict[str, Placed]] = {}
         self._by_port: dict[tuple[str, int], dict[str, Placed]] = {}
         self._by_term: dict[PodTerm, dict[str, Placed]] = {}
@@ -128,6 +130,8 @@ class NodeTable:
             return
         placed = Placed(pod, self._site(name), stands)
         placed.site.pods[pod.uid] = pod
+        if pod.namespace in self._watched:
+            add(self._hosts, {placed.site.name: 1})
         self._use(placed.site, pod.request, 1)
         self._placed[pod.uid] = placed
         if not stands:
@@ -143,6 +147,8 @@ class NodeTable:
             return
         pod, site = placed.pod, placed.site
         del site.pods[uid]
+        if pod.namespace in self._watched:
+            subtract(self._hosts, {site.name: 1})
         self._use(site, pod.request, -1)
         self.expected.pop(uid, None)
         for registry, key in self._registries(pod):
@@ -169,6 +175,19 @@ class NodeTable:
         """The pods that stand on a node or are expected there, by UID. A view: not to be changed, nor kept."""
         site = self._sites.get(name)
         return site.pods if site else _NOBODY
+
+    def hosting(self, names: Iterable[str], namespaces: Set[str]) -> list[str]:
+        """Those of the nodes that have a pod of one of these namespaces, or expect one.
+
+        How many each node has is kept from one question to the next, so that only namespaces that were not asked about,
+        or are no more, have to be gone through.
+        """
+        for namespace in namespaces ^ self._watched if namespaces != self._watched else ():
+            change = subtract if namespace in self._watched else add
+            for placed in self._by_namespace.get(namespace, {}).values():
+                change(self._hosts, {placed.site.name: 1})
+            self._watched ^= {namespace}
+        return [name for name in names if name in self._hosts]
 
     @property
     def allocatable(self) -> NDArray[np.int64]:

@@ -86,8 +86,8 @@ class QueueAccount:
 class QueueLedger:
     """Accounts by name of queue, and the sums over all queues that exist.
 
-    ``available`` is what all queues share, ``outside`` what pods use that are in no queue. ``stale``: what queues
-    deserve is to be computed anew.
+    ``available`` is what all queues share, ``outside`` what pods use that are in no queue. ``over_deserved`` are the
+    names of queues that have taken more than they deserve. ``stale``: what queues deserve is to be computed anew.
     """
 
     def __init__(self) -> None:
@@ -97,6 +97,7 @@ class QueueLedger:
         self.taken: dict[str, int] = {}
         self.claims: dict[str, int] = {}
         self.in_flight: dict[str, int] = {}
+        self.over_deserved: set[str] = set()
         self.stale = False
 
     def account(self, name: str) -> QueueAccount:
@@ -118,6 +119,8 @@ class QueueLedger:
             change(self.in_flight, account.in_flight)
             (subtract if account.queue is None else add)(self.outside, account.taken)
         account.queue = queue
+        self.over_deserved.discard(name)
+        self._compare(account)
         self._drop_if_unused(name, account)
         self.stale = account.stale = True
 
@@ -127,6 +130,7 @@ class QueueLedger:
             return False
         account.stale = account.stale or division.deserved != account.division.deserved
         account.division = division
+        self._compare(account)
         self._claim(account)
         return True
 
@@ -178,6 +182,14 @@ class QueueLedger:
         part = {"held": account.held, "assigned": account.running}.get(entry.kind)
         if part is not None:
             change(part, entry.request)
+        self._compare(account)
+
+    def _compare(self, account: QueueAccount) -> None:
+        """Notes whether a queue has more than it deserves of something."""
+        if account.queue is not None:
+            deserved = account.division.deserved
+            over = any(amount > deserved.get(resource, 0) for resource, amount in account.taken.items())
+            (self.over_deserved.add if over else self.over_deserved.discard)(account.queue.name)
 
     def note(self, before: Entry | None, after: Entry | None) -> bool:
         """A pod stands differently from now on (not only to look at the rest): notes what is stale by that.

@@ -34,6 +34,24 @@ def preferred(cluster: Cluster, pod: Pod, candidates: Iterable[str]) -> list[str
     return [] if reserved.isdisjoint(names) else [name for name in names if name not in reserved]
 
 
+def apart(cluster: Cluster, pod: Pod, candidates: Iterable[str]) -> list[str]:
+    """The candidates that keep what is lent and what is guaranteed apart; none where all are alike.
+
+    For a pod that would borrow those where borrowers are, so that taking back empties few nodes and leaves the others
+    alone; for one that stays within what is guaranteed to it those where none are. Which pods borrow is looked at by
+    namespace: all of one whose quota exceeds its min, or whose queue exceeds what it deserves.
+    """
+    borrowing, borrows = cluster.ledger.borrowing, cluster.ledger.borrows(pod)
+    if not borrowing or borrows is None:
+        return []
+    names = list(candidates)
+    with_borrowers = cluster.table.hosting(names, borrowing)
+    if borrows:
+        return with_borrowers if len(with_borrowers) < len(names) else []
+    others = set(with_borrowers)
+    return [name for name in names if name not in others] if others else []
+
+
 def freeness(table: NodeTable, pod: Pod) -> NDArray[np.float64]:
     """How free each node is, for this pod: ((cpu + memory) / 2 + 2 * scalars) / 3, between 0 and 1.
 

@@ -38,13 +38,14 @@ class Extender:
     """Answers kube-scheduler out of the store.
 
     ``observe`` refuses nobody, and counts whom it would have refused. ``respect_budgets``: preempt never violates a
-    disruption budget.
+    disruption budget. ``apart``: what prioritize gives nodes that keep borrowers and others apart, of ten; 0: nothing.
     """
 
     store: Store
     actuator: Actuator
     observe: bool = False
     respect_budgets: bool = False
+    apart: int = 0
 
     def filter(self, body: bytes) -> Answer:
         """Which of the candidate nodes the pod may go to: all of them, or none. An admitted pod holds a grant."""
@@ -78,11 +79,12 @@ class Extender:
         if self.observe:
             return "neutral", wire.NO_SCORES
         self._ensure_ready()
-        cluster = self.store.cluster
-        if not len(cluster.reserved):
-            return "neutral", wire.NO_SCORES
-        preferred = scoring.preferred(cluster, wire.read_pod(args.pod), wire.candidates(args))
-        return ("scored" if preferred else "neutral"), wire.scores(preferred, scoring.HIGHEST)
+        cluster, pod = self.store.cluster, wire.read_pod(args.pod)
+        if len(cluster.reserved) and (preferred := scoring.preferred(cluster, pod, wire.candidates(args))):
+            return "scored", wire.scores(preferred, scoring.HIGHEST)
+        if self.apart and (preferred := scoring.apart(cluster, pod, wire.candidates(args))):
+            return "scored", wire.scores(preferred, self.apart)
+        return "neutral", wire.NO_SCORES
 
     def preempt(self, body: bytes) -> Answer:
         """Who has to go, on each of the offered nodes where that helps. Nobody for a pod that would be refused anyway.

@@ -181,6 +181,8 @@ class LedgerWalker:
             }
 
     def check_pool(self):
+        accounts = self.cluster.ledger.accounts
+        assert self.cluster.ledger.over_min == {name for name, account in accounts.items() if account.over_min}
         recount, pool = self.recount, self.cluster.ledger.pool
         assert pool.min == recount.lent()
         assert pool.used == amounts(recount.used(), *recount.in_force())

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policy.admission import refusal, refusal_of_all
 from policy.cluster import Cluster
 from policy.fair_share import Demand, entitlements
 from policy.gangs import Group
@@ -201,6 +202,7 @@ class QueueWalker:
         return taken, pending, running, kept
 
     def check(self):
+        self.check_many_at_once()
         cluster, ledger = self.cluster, self.cluster.ledger.queues
         taken, pending, running, kept = self.counted()
         outside = [r for (queue, _), some in taken.items() if queue not in cluster.queues for r in some]
@@ -221,10 +223,30 @@ class QueueWalker:
         existing = [account for account in ledger.accounts.values() if account.queue is not None]
         assert ledger.taken == total(account.taken for account in existing)
         assert ledger.claims == total(account.claim for account in existing)
+        assert ledger.over_deserved == {
+            account.queue.name for account in existing if any(is_over(account, r) for r in RESOURCES)
+        }
         for queue, namespace in {where for where in (*taken, *pending) if where[0]}:
             assert namespace in ledger.accounts[queue].tenants
         if not cluster.to_be_divided:
             self.check_division()
+
+    def check_many_at_once(self):
+        """What is done with many pods in one step is what is done one by one, and nothing is left of it."""
+        cluster, ledger = self.cluster, self.cluster.ledger
+        pods = sorted((pod for pod in cluster.pods.values() if pod.pending), key=lambda pod: (pod.namespace, pod.uid))
+        together = refusal_of_all(ledger, pods, cluster.rules)
+        before = [(pod.uid, ledger.set_aside(pod.uid)) for pod in pods]
+        refused = None
+        for pod in pods:
+            refused = refused or refusal(ledger, pod, cluster.rules)
+            ledger.put_back(pod.uid, ledger.entry("granted", pod))
+        for uid, entry in before:
+            ledger.set_aside(uid)
+            if entry is not None:
+                ledger.put_back(uid, entry)
+        assert (together is None) == (refused is None)
+        ledger.put_back_all(ledger.set_aside_all(list(cluster.pods)))
 
     def check_division(self):
         """What was computed by and by is what is computed at once."""
