@@ -87,6 +87,7 @@ async def serve(settings: Settings) -> None:
             fair_share_preemption=settings.fair_share.preemption,
             quota_manager=settings.quota_manager.enabled,
             gangs=settings.gangs.enabled,
+            evict_for_reserved=settings.reserve.evict,
         ),
         grant_lifetime=settings.grants.lifetime,
         settle_time=settle,

@@ -157,6 +157,8 @@ class ReserveSettings(Section):
         default=None, gt=0, description="seconds after which nodes are reserved for a job no longer (else: no limit)"
     )
 
+    evict: bool = Field(default=False, description="evict borrowers from nodes that are reserved, for whom they are")
+
     @property
     def terms(self) -> Terms:
         """The same, as the rules see it."""

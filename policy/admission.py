@@ -19,13 +19,14 @@ class Rules:
     ``fair_share_preemption``: a namespace that has less than its share of a queue may take from one that has more.
     ``quota_manager``: resource quotas keep pods from being created beyond what queues deserve, so that what a queue
     would ask for is not seen, and is taken to be all there is. ``gangs``: members of a pod group wait until it
-    can start.
+    can start. ``evict_for_reserved``: borrowers on a node go for the job that it is reserved for.
     """
 
     strict_borrowing: bool = False
     fair_share_preemption: bool = False
     quota_manager: bool = False
     gangs: bool = True
+    evict_for_reserved: bool = False
 
 
 def refusal(ledger: Ledger, pod: Pod, rules: Rules, *, with_in_flight: bool = False) -> Refusal | None:

@@ -403,6 +403,11 @@ class Cluster:
         pod = self.pods.get(reservation.pod.uid)
         return pod is not None and not pod.terminating and not pod.finished and pod.node != reservation.node
 
+    def node_to_empty_for(self, pod: Pod) -> str:
+        """The node that is reserved for a pod, if borrowers on it are to go for it; else empty."""
+        own = self.reserved.of_pod(pod.uid) if self.rules.evict_for_reserved else None
+        return own.node if own is not None and self.is_reserved(own) else ""
+
     def job(self, namespace: str, name: str) -> Job | None:
         """The job of this name (see policy.job) with its members; None if there is none."""
         group = self.membership.groups.get((namespace, name))

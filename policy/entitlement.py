@@ -129,6 +129,15 @@ def entitlement(ledger: Ledger, pod: Pod, *, by_share: bool) -> Entitlement:
     )
 
 
+def as_if_guaranteed(pod: Pod, ledger: Ledger) -> Entitlement:
+    """All that a pod requests may be taken back for it, from whoever borrows it, whatever it is entitled to itself.
+
+    For a pod that a node is reserved for (``reserve.evict``). What protects others is the same.
+    """
+    everything = frozenset(pod.request)
+    return Entitlement(pod, ledger.queue_of(pod), everything, everything, NOTHING, inf)
+
+
 def untouchable(ledger: Ledger, victim: Pod, pod: Pod) -> bool:
     """Whether a pod may never be evicted for another, whatever is lent to it."""
     critical = victim.priority >= CRITICAL and pod.priority <= victim.priority

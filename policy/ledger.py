@@ -15,7 +15,8 @@ from policy.queue_ledger import TAKING, QueueLedger
 from policy.resources import NOTHING, Resources, add, subtract, total
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from policy.elastic_quota import ElasticQuota
     from policy.pod import Pod
@@ -114,9 +115,9 @@ def without_claim(_: Pod) -> bool:
 class Ledger:
     """Entries by pod UID, and the sums that follow from them and from the quotas in force.
 
-    ``eased`` counts the changes after which some pod might be admitted that was not before. ``queues`` is the part of
-    the ledger that is kept by queue, ``over_min`` the namespaces whose quotas borrow; ``queue_of`` says which queue a pod is in, ``has_claim`` whether what a waiting
-    one waits for is to be kept for it.
+    ``eased`` counts the changes after which some pod might be admitted that was not before. ``over_min`` are the
+    namespaces whose quota exceeds its min. ``queues`` is the part of the ledger that is kept by queue; ``queue_of``
+    says which queue a pod is in, ``has_claim`` whether what a waiting one waits for is to be kept for it.
     """
 
     def __init__(
@@ -230,7 +231,7 @@ class Ledger:
                 yield namespace, account.quota, account
 
     @property
-    def borrowing(self) -> Set[str]:
+    def borrowing(self) -> AbstractSet[str]:
         """The namespaces that something is lent to: their quota exceeds its min, or a queue of theirs its deserved."""
         over = [self.queues.accounts[name].tenants for name in self.queues.over_deserved]
         return self.over_min.union(*over) if over else self.over_min

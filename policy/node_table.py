@@ -5,7 +5,8 @@ column per resource), and the values of a label as a code per row. Beside them s
 by the little that a question needs of it: pods by namespace, takers of a port, pods that keep others away.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -176,8 +177,8 @@ class NodeTable:
         site = self._sites.get(name)
         return site.pods if site else _NOBODY
 
-    def hosting(self, names: Iterable[str], namespaces: Set[str]) -> list[str]:
-        """Those of the nodes that have a pod of one of these namespaces, or expect one.
+    def hosts_of(self, namespaces: AbstractSet[str]) -> AbstractSet[str]:
+        """The nodes that have a pod of one of these namespaces, or expect one. A view: not to be kept.
 
         How many each node has is kept from one question to the next, so that only namespaces that were not asked about,
         or are no more, have to be gone through.
@@ -187,7 +188,7 @@ class NodeTable:
             for placed in self._by_namespace.get(namespace, {}).values():
                 change(self._hosts, {placed.site.name: 1})
             self._watched ^= {namespace}
-        return [name for name in names if name in self._hosts]
+        return self._hosts.keys()
 
     @property
     def allocatable(self) -> NDArray[np.int64]:

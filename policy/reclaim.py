@@ -60,7 +60,8 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
     pods wait, the longer it takes until it has tried them all, and each victim that goes makes it try all of them anew.
     Without those that room is kept for, that were admitted meanwhile, or that are on their way out; and without those
     that no quota or queue says anything about, for whom the scheduler's own preemption does all there is to do, unless
-    they can start only together with others. Of a gang no more than it takes to start.
+    they can start only together with others, or borrowers are to leave a node that is reserved for them. Of a gang no
+    more than it takes to start.
     """
     reserved_for = {reservation.pod.uid for reservation in cluster.reservations.values()}
     tried = [cluster.pods[uid] for uid, since in cluster.unschedulable_since.items() if now - since >= delay]
@@ -74,7 +75,7 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
     tried += sorted(untried, key=turn)[: max(0, AHEAD - len(reserved_for))]
     pods = [pod for pod in tried if pod.uid not in reserved_for and pod.uid not in cluster.grants]
     in_turn = sorted(
-        (pod for pod in pods if not pod.terminating and (cluster.is_governed(pod) or cluster.gangs.is_waiting(pod))),
+        (pod for pod in pods if not pod.terminating and _may_have_victims(cluster, pod)),
         key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod)),
     )
     return list(_without_those_beyond_a_minimum(cluster, in_turn, reserved_for))
@@ -87,6 +88,11 @@ def _kind(pod: Pod, cluster: Cluster) -> tuple[str, Hashable]:
     """
     same = id(pod.request), id(pod.constraints), id(pod.labels)
     return pod.namespace, (pod.scheduler, cluster.queue_of(pod), pod.group, pod.priority, pod.preemptible, same)
+
+
+def _may_have_victims(cluster: Cluster, pod: Pod) -> bool:
+    """Whether there may be somebody who has to go for a pod, beside those that the scheduler's own preemption finds."""
+    return cluster.is_governed(pod) or cluster.gangs.is_waiting(pod) or bool(cluster.node_to_empty_for(pod))
 
 
 def _without_those_beyond_a_minimum(cluster: Cluster, pods: list[Pod], reserved_for: set[str]) -> Iterator[Pod]:
@@ -230,7 +236,7 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
     for reservation in cluster.reservations.values():
         if reservation.pod.uid == pod.uid and pod.pending:
             return _progress(cluster, reservation)
-    if pod.uid not in cluster.unschedulable_since or pod.uid in cluster.grants or not cluster.is_governed(pod):
+    if pod.uid not in cluster.unschedulable_since or pod.uid in cluster.grants or not _may_have_victims(cluster, pod):
         return ""
     if cluster.gangs.is_waiting(pod):
         return "somebody is evicted for all that its group takes to start, or nobody: see the plan"

@@ -44,12 +44,9 @@ def apart(cluster: Cluster, pod: Pod, candidates: Iterable[str]) -> list[str]:
     borrowing, borrows = cluster.ledger.borrowing, cluster.ledger.borrows(pod)
     if not borrowing or borrows is None:
         return []
-    names = list(candidates)
-    with_borrowers = cluster.table.hosting(names, borrowing)
-    if borrows:
-        return with_borrowers if len(with_borrowers) < len(names) else []
-    others = set(with_borrowers)
-    return [name for name in names if name not in others] if others else []
+    names, hosts = list(candidates), cluster.table.hosts_of(borrowing)
+    preferred = [name for name in names if (name in hosts) == borrows]
+    return preferred if len(preferred) < len(names) else []
 
 
 def freeness(table: NodeTable, pod: Pod) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from policy import admission, disruption, fit, queues, scoring
 from policy.cluster import Cluster
-from policy.entitlement import entitlement, share_lent, shortfall, untouchable
+from policy.entitlement import Entitlement, as_if_guaranteed, entitlement, share_lent, shortfall, untouchable
 from policy.gangs import Key
 from policy.ledger import Entry
 from policy.node_table import Mask
@@ -81,11 +81,29 @@ def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budg
     return plans
 
 
-def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:  # noqa: PLR0911 - one answer each
+def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:
     """The best plan over all nodes, or why there is none. Changes nothing.
 
-    Victims may stand on several nodes where the quota is in the way and not only the room on a node.
+    Victims may stand on several nodes where the quota is in the way and not only the room on a node. For a pod that a
+    node is reserved for, first that node alone is looked at, if borrowers are to go for it.
     """
+    node = cluster.node_to_empty_for(pod)
+    on_reserved = _plan_on(cluster, pod, node) if node and pod.may_preempt and not fit.undecidable(pod) else None
+    return on_reserved or _plan_anywhere(cluster, pod)
+
+
+def _plan_on(cluster: Cluster, pod: Pod, node: str) -> Plan | None:
+    """The best plan with victims on the node that is reserved for the pod, where any borrower may go for it."""
+    with _trial(cluster, pod) as trial:
+        if trial.node_where_room_is_coming() == node or fit.fits_on(cluster.table, pod, node, ()):
+            return None
+        trial.entitle(as_if_guaranteed(pod, cluster.ledger))
+        trial.confine_to(node)
+        found = trial.search(node, elsewhere=False) if trial.is_promising(node) else None
+    return found.plan if found is not None and found.plan.victims else None
+
+
+def _plan_anywhere(cluster: Cluster, pod: Pod) -> Plan | NoPlan:  # noqa: PLR0911 - one answer each
     if reason := fit.undecidable(pod):
         return NoPlan("undecidable", reason)
     if not pod.may_preempt:
@@ -158,8 +176,7 @@ class _Trial:
         self._pod = pod
         self._reserved = cluster.nodes_reserved_from(pod)
         self._going = going
-        self._entitlement = entitlement(cluster.ledger, pod, by_share=cluster.rules.fair_share_preemption)
-        self._entitled = self._entitlement.resources
+        self.entitle(entitlement(cluster.ledger, pod, by_share=cluster.rules.fair_share_preemption))
         self._governed = cluster.is_governed(pod)
         self._victims: dict[str, tuple[Pod, Entry | None]] = {}
         self._together: dict[str, frozenset[str]] = {}
@@ -196,6 +213,11 @@ class _Trial:
         for row in sorted(np.flatnonzero(suitable), key=lambda row: (shortage[row], names[row])):
             if self.is_promising(names[row]):
                 yield names[row]
+
+    def entitle(self, entitlement: Entitlement) -> None:
+        """Says what the pod may take back, and from whom; before anything is asked."""
+        self._entitlement = entitlement
+        self._entitled = entitlement.resources
 
     def confine_to(self, node: str) -> None:
         """From now on only pods on this node may be taken, so of a gang all have to stand there."""

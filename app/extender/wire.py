@@ -5,7 +5,7 @@ decoded; the candidate nodes stay bytes, since most replies hand them back as th
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TypeVar
 
 import msgspec
@@ -173,9 +173,13 @@ def some_pass(args: ExtenderArgs, failed: dict[str, str]) -> bytes:
     return _encoder.encode({"Nodes": {"items": kept}, "FailedAndUnresolvableNodes": refused})
 
 
-def scores(hosts: Iterable[str], score: int) -> bytes:
+def scores(hosts: Collection[str], score: int) -> bytes:
     """The reply of prioritize that gives these hosts that score, and all others 0."""
-    return _encoder.encode([{"Host": host, "Score": score} for host in hosts])
+    names = _encoder.encode(list(hosts))
+    if names == NO_SCORES or b"\\" in names:
+        return _encoder.encode([{"Host": host, "Score": score} for host in hosts])
+    between = b'","Score":%d},{"Host":"' % score  # nothing is escaped, so this stands between names only
+    return b'[{"Host":%b,"Score":%d}]' % (names[1:-1].replace(b'","', between), score)
 
 
 def preemption(plans: Iterable[Plan]) -> bytes:

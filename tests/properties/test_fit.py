@@ -181,7 +181,7 @@ changes = st.one_of(
 @given(st.lists(changes, max_size=14), pods, numbers.map(lambda number: pod_of("q", number)))
 def test_a_table_that_has_changed_step_by_step_is_as_one_that_is_built_anew(steps, pod, other):
     table, known, stands, expected = NodeTable(), {}, {}, {}
-    table.hosting(NODES, {pod.namespace})
+    table.hosts_of({pod.namespace})
     for kind, what in steps:
         match kind:
             case "node":
@@ -218,8 +218,8 @@ def assert_alike(table: NodeTable, anew: NodeTable, *askers: Pod) -> None:
     assert all(table.pods_on(name) == anew.pods_on(name) for name in NODES)
     assert set(table.expected) == set(anew.expected)
     for namespaces in ({pod.namespace for pod in askers[:1]}, {pod.namespace for pod in askers[1:]}):
-        there = [name for name in NODES if {pod.namespace for pod in anew.pods_on(name).values()} & namespaces]
-        assert table.hosting(NODES, namespaces) == there
+        there = {name for name in NODES if {pod.namespace for pod in anew.pods_on(name).values()} & namespaces}
+        assert table.hosts_of(namespaces) & set(NODES) == there
     for pod in askers:
         assert named(table, fits(table, pod)) == named(anew, fits(anew, pod))
         assert named(table, suitable(table, pod)) == named(anew, suitable(anew, pod))

@@ -1,8 +1,11 @@
 """Borrowers where borrowers are, all others elsewhere: what is lent is taken back from few nodes."""
 
+import json
+
 import pytest
 
 from app.actuators.recording import RecordingActuator
+from app.extender import wire
 from app.extender.endpoints import Extender
 from app.main import application
 from app.settings import Settings
@@ -88,3 +91,10 @@ def test_who_is_in_a_queue_beyond_what_it_deserves_is_a_borrower():
     assert scores(store, pod("new", "b")) == {"n2": 1, "n3": 1}
     store.cluster.delete_queue("a")
     assert scores(store, pod("new", "b")) == {}
+
+
+@pytest.mark.parametrize("names", [("n1",), ("n1", "n2"), ('n"1', "n2"), ('n","2', "n\\"), ("nö",)])
+def test_scores_name_every_host_whatever_it_is_called(names):
+    expected = [{"Host": name, "Score": 7} for name in names]
+    assert json.loads(wire.scores(names, 7)) == expected
+    assert json.loads(wire.scores([], 7)) == []

@@ -41,6 +41,8 @@ VALUES = {
     "reserve.starving_after": (1.0, 2.0, 3.0),
     "reserve.max_nodes_percent": (1, 2, 3),
     "reserve.max_duration": (1.0, 2.0, 3.0),
+    "reserve.evict": (True, False, True),
+    "prioritize.borrowers_apart": (1, 2, 3),
     "preemption.pdb": ("respect", "best-effort", "respect"),
     "leader.namespace": ("file", "environment", "flag"),
     "leader.name": ("file", "environment", "flag"),
