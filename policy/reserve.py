@@ -275,16 +275,16 @@ class _Search:
             yield False
             return
         everybody = [*pods, *(place.pod for place in self._places.values())]
-        before = {pod.uid: (pod, self._table.placed(pod.uid)) for pod in everybody}
+        before = {pod.uid: self._table.placed(pod.uid) for pod in everybody}
         for place in self._places.values():
             self._table.add(place.pod, place.node)
         try:
             yield True
         finally:
-            for uid, (pod, placed) in before.items():
+            for uid, placed in before.items():
                 self._table.remove(uid)
-                if placed is not None:
-                    self._table.add(pod, placed.site.name)
+                if placed is not None:  # it may have come to a node since the decision was begun
+                    self._table.add(placed.pod, placed.site.name)
 
     def _node_for(self, pod: Pod, most_nodes: int, first: list[str], full: dict[tuple[Shape, bool], int]) -> str:
         """One of the ``first`` nodes, or else the best. ``full``: how many of either have no space for such pods."""

@@ -11,7 +11,7 @@ from policy.cluster import Cluster
 from policy.gangs import Group
 from policy.node import Node
 from policy.pod import Pod
-from policy.reserve import decide
+from policy.reserve import decide, deciding
 from policy.resources import add
 from policy.starving import Terms, in_turn
 from tests.properties.by_chance import node_of, pod_of
@@ -157,6 +157,35 @@ def test_it_stays_so_whatever_changes_and_nobody_moves_who_need_not(seed):
             node = cluster.table.node(was)
             fit_still = node and node.ready and fit.suitable_on(cluster.table, cluster.pods[each.pod.uid], was)
             assert each.node == was or not fit_still or _is_full(cluster, was, each.pod.uid)
+
+
+@given(seeds)
+def test_a_decision_survives_whatever_changes_between_its_steps_and_leaves_nothing_behind_there(seed):
+    pick = by_dice(seed)
+    cluster = seen(some_objects(pick))
+    reserve_all(cluster, CHANGED)
+    for job in in_turn(cluster, CHANGED, NOW):
+        work, done = deciding(cluster, job, CHANGED, NOW), False
+        while not done:
+            before = as_it_is(cluster)
+            done = next(work, "decided") == "decided"
+            assert as_it_is(cluster) == before
+            change(pick, cluster)
+    for each in list(cluster.reserved):
+        if cluster.job(each.pod.namespace, each.job) is None:
+            cluster.delete_reservation(each.name)
+    reserve_all(cluster, CHANGED)
+    check(cluster, CHANGED)
+
+
+def as_it_is(cluster: Cluster):
+    """What a decision must not leave changed: who stands in the ledger, and who is where."""
+    table = cluster.table
+    return (
+        dict(cluster.ledger.entries),
+        table.used.tolist(),
+        {uid: each.site.name for uid, each in table.expected.items()},
+    )
 
 
 def _is_full(cluster: Cluster, node: str, uid: str) -> bool:

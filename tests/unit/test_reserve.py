@@ -113,6 +113,19 @@ def test_members_that_keep_away_from_each_other_get_nodes_of_their_own():
     assert cluster.table.expected == {}
 
 
+def test_a_member_that_is_given_another_node_keeps_away_from_those_that_keep_theirs():
+    away = Constraints(anti_affinity=(term("kubernetes.io/hostname", app="gang"),))
+    cluster = seen(
+        *(sized(name) for name in ("n1", "n2")), *gang("w1", "w2", cpu=1, constraints=away, labels={"app": "gang"})
+    )
+    reserve_all(cluster)
+    assert reserved(cluster) == {"w1": "n1", "w2": "n2"}
+    cluster.delete_node("n1")
+    cluster.upsert_node(sized("n3", 2))
+    reserve_all(cluster)
+    assert reserved(cluster) == {"w1": "n3", "w2": "n2"}
+
+
 def test_a_pod_whose_constraints_cannot_be_decided_gets_nothing():
     assert why_not(seen(sized(), waiting(constraints=Constraints(undecidable=("a resource claim",))))) == "Undecidable"
 
