@@ -187,14 +187,16 @@ class Ledger:
         self._apply_all(aside.values(), add)
 
     def grant_all(self, pods: Iterable[Pod]) -> None:
-        """Notes that these pods are granted, in place of how they stood before; those that are alike in one step."""
+        """Notes that these pods are granted, in place of how they stood before; those that are alike in one step.
+
+        Whether that eases anything for others is not looked at: whoever holds something for a gang counts it.
+        """
         entries = self.entries_of("granted", pods)
         before = self.set_aside_all(entries)
         self.put_back_all(entries)
         both = [(before.get(uid), entry) for uid, entry in entries.items()]
         for earlier, entry in {(id(earlier), id(entry)): (earlier, entry) for earlier, entry in both}.values():
             self.queues.note(earlier, entry)
-        self.eased += 1
 
     def entries_of(self, kind: Kind, pods: Iterable[Pod]) -> dict[str, Entry]:
         """How pods would stand, by UID."""

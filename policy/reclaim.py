@@ -236,7 +236,9 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
     for reservation in cluster.reservations.values():
         if reservation.pod.uid == pod.uid and pod.pending:
             return _progress(cluster, reservation)
-    if pod.uid not in cluster.unschedulable_since or pod.uid in cluster.grants or not _may_have_victims(cluster, pod):
+    if pod.uid not in cluster.unschedulable_since or pod.uid in cluster.grants:
+        return ""
+    if not cluster.is_governed(pod) and not cluster.node_to_empty_for(pod):
         return ""
     if cluster.gangs.is_waiting(pod):
         return "somebody is evicted for all that its group takes to start, or nobody: see the plan"

@@ -94,9 +94,9 @@ def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:
 
 def _plan_on(cluster: Cluster, pod: Pod, node: str) -> Plan | None:
     """The best plan with victims on the node that is reserved for the pod, where any borrower may go for it."""
+    if fit.fits_on(cluster.table, pod, node, cluster.going):
+        return None
     with _trial(cluster, pod) as trial:
-        if trial.node_where_room_is_coming() == node or fit.fits_on(cluster.table, pod, node, ()):
-            return None
         trial.entitle(as_if_guaranteed(pod, cluster.ledger))
         trial.confine_to(node)
         found = trial.search(node, elsewhere=False) if trial.is_promising(node) else None

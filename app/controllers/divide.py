@@ -6,12 +6,11 @@ The work grows with queues and namespaces, so it is done between answers, in sli
 import asyncio
 import time
 
+from app.controllers.pause import Pause
 from app.store.store import Store
 
 INTERVAL = 0.02
 """Seconds between looks."""
-SLICE = 0.002
-"""Seconds of work after which the scheduler is answered first."""
 PAUSE = 4
 """How many times as long as it took it rests, so that it never takes more than a fifth of the time."""
 
@@ -34,8 +33,6 @@ class Divide:
         cluster = self._store.cluster
         if not self._store.synced or not cluster.to_be_divided:
             return
-        started = time.perf_counter()
+        pause = Pause()
         for _ in cluster.divide():
-            if time.perf_counter() - started > SLICE:
-                await asyncio.sleep(0)
-                started = time.perf_counter()
+            await pause.if_due()

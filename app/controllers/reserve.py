@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere
+from app.controllers.pause import Pause
 from app.observability import metrics
 from app.observability.events import Event, about_pod
 from app.store.store import Store
@@ -30,8 +31,6 @@ AGAIN = (1.0, 30.0)
 """Seconds until a job that nothing could be reserved for is looked at again: at first, and at most (doubling)."""
 AT_MOST = 0.05
 """Seconds of work in one look, after which other jobs have to wait for the next."""
-SLICE = 0.002
-"""Seconds of work after which the scheduler is answered first."""
 GRACE = 10.0
 """Seconds that a reserved job may lack members: who controls it may be replacing one."""
 AT_ONCE = 20
@@ -50,25 +49,6 @@ class Question:
     again_at: float = 0.0
     wait: float = AGAIN[0]
     told: str = ""
-
-
-class Pause:
-    """Lets the scheduler be answered now and then during long work."""
-
-    def __init__(self) -> None:
-        self._before = 0.0
-        self._since = time.perf_counter()
-
-    def worked(self) -> float:
-        """Seconds of work so far, without the pauses."""
-        return self._before + time.perf_counter() - self._since
-
-    async def if_due(self) -> None:
-        """Pauses if it is time."""
-        if time.perf_counter() - self._since > SLICE:
-            self._before = self.worked()
-            await asyncio.sleep(0)
-            self._since = time.perf_counter()
 
 
 class Reserve:

@@ -5,12 +5,12 @@ Only this controller writes the ResourceQuotas of its name: a hand edit is put b
 """
 
 import asyncio
-import time
 
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, Blocked
-from app.controllers.divide import SLICE, Divide
+from app.controllers.divide import Divide
+from app.controllers.pause import Pause
 from app.observability import metrics
 from app.observability.events import Event, about_pod
 from app.store.store import Store
@@ -74,11 +74,9 @@ class ResourceQuotas:
 
     async def _decide(self) -> Decision:
         """What is to be done, found in slices between which the scheduler is answered."""
-        decision, started = Decision(), time.perf_counter()
+        decision, pause = Decision(), Pause()
         for _ in quota_manager.steps(self._store.cluster, self._written, decision):
-            if time.perf_counter() - started > SLICE:
-                await asyncio.sleep(0)
-                started = time.perf_counter()
+            await pause.if_due()
         return decision
 
     async def _hold(

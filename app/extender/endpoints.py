@@ -79,7 +79,10 @@ class Extender:
         if self.observe:
             return "neutral", wire.NO_SCORES
         self._ensure_ready()
-        cluster, pod = self.store.cluster, wire.read_pod(args.pod)
+        cluster = self.store.cluster
+        if not len(cluster.reserved) and not (self.apart and cluster.ledger.borrowing):
+            return "neutral", wire.NO_SCORES
+        pod = wire.read_pod(args.pod)
         if len(cluster.reserved) and (preferred := scoring.preferred(cluster, pod, wire.candidates(args))):
             return "scored", wire.scores(preferred, scoring.HIGHEST)
         if self.apart and (preferred := scoring.apart(cluster, pod, wire.candidates(args))):
