@@ -224,7 +224,7 @@ class QueueWalker:
         assert ledger.taken == total(account.taken for account in existing)
         assert ledger.claims == total(account.claim for account in existing)
         assert ledger.over_deserved == {
-            account.queue.name for account in existing if any(is_over(account, r) for r in RESOURCES)
+            account.queue.name for account in existing if any(is_over(account, r) for r in account.taken)
         }
         for queue, namespace in {where for where in (*taken, *pending) if where[0]}:
             assert namespace in ledger.accounts[queue].tenants
