@@ -113,6 +113,7 @@ def _divisions() -> Iterable[Figure]:
         cluster.upsert_namespace(Namespace(name, queue=f"queue-{number % DIVIDED}"))
         cluster.upsert_pod(_pod(f"runs-{number}", name, cpu=500 + number % 7 * 100, node="node"), 0.0)
         cluster.upsert_pod(_pod(f"waits-{number}", name, cpu=1000, unschedulable=NO_ROOM), 0.0)
+    gc.freeze()  # as the server does once it is in sync
     sizes = iter(range(10**6))
 
     def after_node() -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 from tests.bench import world
 from tests.bench.figures import Figure, middle
 from tests.bench.filling import Etcd, filled
-from tests.bench.sizes import NODES, PODS, QUEUES, QUOTAS
+from tests.bench.sizes import NODES, PODS, QUEUES, QUOTAS, SCALE
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward
 
-STARTS = 3
+STARTS = 3 if SCALE == 1 else 1
 EVENTS = max(200, PODS * 2 // 5)
 
 
@@ -46,7 +46,7 @@ def _is_served(control_plane: ControlPlane) -> bool:
 
 def _start(control_plane: ControlPlane) -> tuple[float, float]:
     """Seconds until it is ready, and MB that it then takes (once what came with the first list is let go)."""
-    quotaward = Quotaward(control_plane)
+    quotaward = Quotaward(control_plane, ready_within=300)
     before = time.monotonic()
     with quotaward:
         took = time.monotonic() - before
@@ -55,9 +55,9 @@ def _start(control_plane: ControlPlane) -> tuple[float, float]:
 
 def _events(control_plane: ControlPlane, etcd: Etcd) -> tuple[float, str]:
     """Events of pods by the second of the process's own time: what a core of its own would take in."""
-    with Quotaward(control_plane) as quotaward:
+    with Quotaward(control_plane, ready_within=300) as quotaward:
         seen, ticks, began = _seen(quotaward), _ticks(quotaward), time.monotonic()
-        etcd.put(_changed(EVENTS))
+        etcd.put(changed(EVENTS))
         put = time.monotonic() - began
         wait_until(lambda: _seen(quotaward) >= seen + EVENTS, "all events have been seen", 300, every=0.2)
         took = time.monotonic() - began
@@ -65,9 +65,9 @@ def _events(control_plane: ControlPlane, etcd: Etcd) -> tuple[float, str]:
     return EVENTS / busy, f"{EVENTS} changes of pods, put in {put:.1f} s and taken in within {took:.1f} s"
 
 
-def _changed(count: int) -> Iterator[world.Object]:
+def changed(count: int, start: int = 0) -> Iterator[world.Object]:
     """Pods as they are, but for a label: each is an event that has to be decoded and compared."""
-    for number in range(count):
+    for number in range(start, start + count):
         at = number % PODS
         item = world.pod(at, at % QUOTAS, node=f"node-{at % NODES}")
         item["metadata"]["labels"]["round"] = str(number)

@@ -34,6 +34,17 @@ def objects(nodes: int, pods: int, quotas: int, queues: int) -> Iterator[Object]
         yield pod(pods + number, number % quotas, node=f"node-{number % min(nodes, CROWDED)}")
 
 
+def starving(count: int) -> Iterator[Object]:
+    """Pods that starve, each with a node that is reserved for it."""
+    for number in range(count):
+        waits = pod(4 * 10**6 + number, 3, cpu="60")
+        yield waits
+        meta = waits["metadata"]
+        of = {"namespace": meta["namespace"], "name": meta["name"], "uid": meta["uid"]}
+        spec = {"reason": "Starving", "pod": of, "nodeName": f"node-{number}", "job": meta["name"]}
+        yield _object("quotaward.dev/v1alpha1", "Reservation", {"name": f"starving-{number}"}, spec=spec)
+
+
 def node(number: int) -> Object:
     size = {"cpu": "64", "memory": "256Gi", "pods": "110"}
     labels = {"kubernetes.io/hostname": f"node-{number}", "topology.kubernetes.io/zone": f"zone-{number % 3}"}
