@@ -48,4 +48,4 @@ def middle(values: Sequence[float], unit: str) -> tuple[float, str]:
 
 
 def _rounded(value: float) -> str:
-    return f"{value:.2f}" if abs(value) < 10 else f"{value:.0f}"  # noqa: PLR2004 - two figures that matter
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:.0f}"

@@ -61,7 +61,7 @@ def _reclaim(cluster: Cluster) -> Figure:
 
     took, spread = middle(_times(search), "ms")
     if not isinstance(plan, Plan):
-        raise RuntimeError(f"no plan: {plan}")
+        raise RuntimeError(f"no plan: {plan}")  # noqa: TRY004 - it is not about a type
     detail = f"{spread}; {len(plan.victims)} victims; {NODES} nodes, {PODS} pods"
     return Figure("reclaim plan", took, "ms", 200, 50, detail=detail)
 

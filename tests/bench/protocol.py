@@ -40,10 +40,14 @@ def run() -> list[Figure]:
         ours = stack.enter_context(
             serving("--manifests", str(large), *flags, log=directory / "large.log", start_seconds=300)
         ).port
-        lesser = stack.enter_context(serving("--manifests", str(small), *flags, log=directory / "small.log", start_seconds=300)).port
+        lesser = stack.enter_context(
+            serving("--manifests", str(small), *flags, log=directory / "small.log", start_seconds=300)
+        ).port
         world.write(directory / "reserving", RESERVING, 10 * RESERVING, QUOTAS, QUEUES, waiting=world.starving(20))
         reserving = stack.enter_context(
-            serving("--manifests", str(directory / "reserving"), *flags, log=directory / "reserving.log", start_seconds=300)
+            serving(
+                "--manifests", str(directory / "reserving"), *flags, log=directory / "reserving.log", start_seconds=300
+            )
         ).port
         theirs = stack.enter_context(peer.running(directory))
         pairs = {LARGE: (ours, theirs), RESERVED: (reserving, theirs), GROWTH: (ours, lesser)}
@@ -70,9 +74,7 @@ def _preemptor(number: int) -> dict[str, Any]:
 def _preempt(number: int) -> dict[str, Any]:
     victims = {
         f"node-{node}": {
-            "Pods": [
-                {"UID": f"00000000-0000-0000-0000-{PODS + node + at * world.CROWDED:012}"} for at in range(20)
-            ],
+            "Pods": [{"UID": f"00000000-0000-0000-0000-{PODS + node + at * world.CROWDED:012}"} for at in range(20)],
             "NumPDBViolations": 0,
         }
         for node in range(world.CROWDED)
@@ -103,8 +105,9 @@ def _figures(
     took: tuple[list[float], list[float]] = [], []
     for turn in range(max(2, ROUNDS // SCALE) + 1):
         for times, connection in zip(took, connections, strict=True):
-            round_ = [ask(connection, verb, body) for body in bodies]
-            times += round_ if turn else []  # the first turn only warms up
+            asked = [ask(connection, verb, body) for body in bodies]
+            if turn:  # the first one only warms up
+                times.extend(asked)
     for connection in connections:
         connection.close()
     mine, others = (quantiles(times) for times in took)

@@ -206,12 +206,12 @@ def _figures(nodes: int, rates: dict[str, list[float]]) -> Iterator[Figure]:
         yield Figure(f"throughput, {nodes} nodes: {name}", rate, "pods/s", detail=spread)
     rate = {name: statistics.median(values) for name, values in rates.items()}
     size = f"throughput, {nodes} nodes: Quotaward"
-    yield Figure(f"{size} against the Go no-op", rate[OURS] / rate[NOOP], "x", 1.15, 1.3, True)
+    yield Figure(f"{size} against the Go no-op", rate[OURS] / rate[NOOP], "x", 1.15, 1.3, at_least=True)
     if PLUGIN in rate:
-        yield Figure(f"{size} against CapacityScheduling", rate[OURS] / rate[PLUGIN], "x", 0.75, 0.95, True)
+        yield Figure(f"{size} against CapacityScheduling", rate[OURS] / rate[PLUGIN], "x", 0.75, 0.95, at_least=True)
     if WAITING in rate:
         what = f"throughput, {nodes} nodes: {BURST} refused pods waiting, against none"
-        yield Figure(what, rate[WAITING] / rate[OURS], "x", None, 0.5, True)
+        yield Figure(what, rate[WAITING] / rate[OURS], "x", None, 0.5, at_least=True)
 
 
 def _wakes(control_plane: ControlPlane) -> Figure:
@@ -225,7 +225,9 @@ def _wakes(control_plane: ControlPlane) -> Figure:
             began = time.monotonic()
             most = {"cpu": str(number + 1)}
             api.patch("elasticquotas", "quota", {"spec": {"min": most, "max": most}}, WOKEN)
-            wait_until(lambda name=name: api.get("pods", name, WOKEN)["spec"].get("nodeName"), "it is bound", every=0.01)
+            wait_until(
+                lambda name=name: api.get("pods", name, WOKEN)["spec"].get("nodeName"), "it is bound", every=0.01
+            )
             times.append(time.monotonic() - began)
     late = sorted(times)[int(len(times) * 0.95)]
     detail = f"median {statistics.median(times):.2f} s, longest {max(times):.2f} s, {WAKES} times"
