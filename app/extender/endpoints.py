@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import structlog
+from prometheus_client import Counter
 from starlette.types import Receive, Scope, Send
 
 from app.actuators.protocol import ActionFailed, Actuator
@@ -182,7 +183,7 @@ class Verb:
         self._limit = body_limit
         self._duration = metrics.DURATION.labels(name)
         self._last_request = metrics.LAST_REQUEST.labels(name)
-        self._requests: dict[str, metrics.Counter] = {}
+        self._requests: dict[str, Counter] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
