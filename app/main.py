@@ -14,7 +14,6 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
 
 from app.access.certificates import Certificates
 from app.access.gate import Gate, Reviewing
@@ -30,6 +29,7 @@ from app.controllers.resource_quota import ResourceQuotas
 from app.controllers.status import Status
 from app.controllers.wake import Wake
 from app.extender.endpoints import Answering, Extender, Verb
+from app.front import Application
 from app.observability import metrics
 from app.problems import Problem
 from app.serving.server import Server, listen
@@ -48,7 +48,7 @@ Lead = Callable[[Work], Coroutine[Any, Any, None]]
 
 def application(standing: Standing, extender: Extender, settings: Settings) -> FastAPI:
     """The HTTP application: kube-scheduler's verbs, REST, health and metrics."""
-    app = FastAPI(title="Quotaward", description="Elastic quotas for a stock kube-scheduler.", version="1")
+    app = Application(title="Quotaward", description="Elastic quotas for a stock kube-scheduler.", version="1")
     app.state.store = standing.store
     app.state.standing = standing
     app.state.settings = settings
@@ -60,8 +60,8 @@ def application(standing: Standing, extender: Extender, settings: Settings) -> F
     }
     if settings.leader.only_leader_answers:
         verbs = {name: standing.for_leader(answer) for name, answer in verbs.items()}
-    for name, answer in verbs.items():
-        app.router.routes.append(Route(f"/extender/{name}", Verb(name, answer, settings.extender.body_limit)))
+    limit = settings.extender.body_limit
+    app.verbs = {f"/extender/{name}": Verb(name, answer, limit) for name, answer in verbs.items()}
     app.include_router(routes.router)
     app.include_router(health.router)
     app.include_router(health.probes)

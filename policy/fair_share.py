@@ -48,10 +48,10 @@ def entitlements(available: Resources, demands: Sequence[Demand]) -> list[dict[s
     ``available`` is what shares are shares of. Many queues at once, as a row of numbers for each of their namespaces.
     """
     rows = [(at, name) for at, demand in enumerate(demands) for name in sorted(demand.requests)]
-    columns = sorted({r for at, name in rows for r in demands[at].requests[name]})
+    requests = [demands[at].requests[name] for at, name in rows]
+    columns = sorted(set[str]().union(*requests))
     if not columns:
         return [dict(demand.requests) for demand in demands]
-    requests = [demands[at].requests[name] for at, name in rows]
     wanted = np.empty((len(rows), len(columns)), np.int64, order="F")
     for number, resource in enumerate(columns):
         wanted[:, number] = _clipped([request.get(resource, 0) for request in requests])
@@ -62,10 +62,14 @@ def entitlements(available: Resources, demands: Sequence[Demand]) -> list[dict[s
     found: list[dict[str, Resources]] = [{} for _ in demands]
     short = (parts != wanted).any(axis=1).tolist()
     for (at, name), request, amounts, lacks in zip(rows, requests, parts.tolist(), short, strict=True):
-        found[at][name] = (
-            {r: amount for r, amount in zip(columns, amounts, strict=True) if amount} if lacks else request
-        )
+        found[at][name] = _named(columns, amounts) if lacks else request
     return found
+
+
+def _named(columns: list[str], amounts: list[int]) -> Resources:
+    """A row of numbers by name, without what is zero."""
+    named = dict(zip(columns, amounts, strict=True))
+    return {r: amount for r, amount in named.items() if amount} if 0 in amounts else named
 
 
 def _clipped(amounts: list[int]) -> Amounts:

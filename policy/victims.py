@@ -6,7 +6,7 @@ without a quota only from lower-priority pods without a quota. Nobody is taken f
 gang that cannot do without a member all go, or none, and only if nobody else will do.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -21,7 +21,7 @@ from policy.gangs import Key
 from policy.ledger import Entry
 from policy.node_table import Mask
 from policy.pod import Pod
-from policy.resources import add, total
+from policy.resources import NOTHING, Resources, add, total
 from policy.verdict import Refusal
 
 ENOUGH_NODES = 100
@@ -185,6 +185,7 @@ class _Trial:
         self._reach: str | None = None
         self._gone = set(going)
         self._borrowed_before: dict[tuple[str, str], float] = {}
+        self._lent_before: dict[frozenset[str], dict[tuple[str, str], tuple[Resources, bool]]] = {}
         self._givers: frozenset[str] | None = None
         self._others: dict[str, list[Pod]] = {}
         self._beyond_cure = False
@@ -230,11 +231,22 @@ class _Trial:
         """
         if node in self._reserved:
             return False
-        givers = self._may_give()
-        pods = [pod for pod in self._table.pods_on(node).values() if pod.namespace in givers]
-        others = self._others[node] = [pod for pod in pods if self._is_other(pod)]
-        going = {pod.uid for pod in others} | {pod.uid for pod in pods if self._is_peer(pod)}
+        pods = self._pods_on(node)
+        own, entitled = self._pod.namespace, self._entitled
+        others = self._others[node] = [
+            pod for pod in pods if pod.namespace != own and self._may_take(pod, entitled) and not self._is_out(pod)
+        ]
+        peers = [pod.uid for pod in pods if pod.priority < self._pod.priority and self._is_peer(pod)]
+        going = {pod.uid for pod in others}.union(peers)
         return bool(going) and self._could_be(node, self._going | going)
+
+    def _pods_on(self, node: str) -> Collection[Pod]:
+        """The pods on a node; of one node among all, only those of namespaces that could give any."""
+        pods = self._table.pods_on(node).values()
+        if self._reach is not None:
+            return pods
+        givers = self._may_give()
+        return [pod for pod in pods if pod.namespace in givers]
 
     def _could_be(self, node: str, gone: frozenset[str]) -> bool:
         """Whether the pod may fit a node without some of these pods; those that it wants to be near to may stay."""
@@ -278,8 +290,11 @@ class _Trial:
 
     def _are_alike(self, node: str) -> bool:
         """Whether the pods of a node differ in nothing that would order them by size."""
-        pods = self._table.pods_on(node).values()
-        return len({tuple(pod.request.get(resource, 0) for resource in self._entitled) for pod in pods}) == 1
+        sizes = [pod.request for pod in self._table.pods_on(node).values()]
+        first = sizes[0] if sizes else NOTHING
+        return bool(sizes) and all(
+            size == first or all(size.get(r, 0) == first.get(r, 0) for r in self._entitled) for size in sizes
+        )
 
     def _one_that_suffices(self, node: str) -> "_Found | None":
         """The one borrower on a node of pods of one size whose going is enough, if one is: what is found most often.
@@ -292,7 +307,9 @@ class _Trial:
         others = self._others.get(node)
         if others is None:
             others = [pod for pod in self._table.pods_on(node).values() if self._is_other(pod)]
-        alone = (pod for pod in others if self._may_take(pod, wanted) and not self._is_needed(pod))
+        if wanted != self._entitled:
+            others = [pod for pod in others if self._may_take(pod, wanted)]
+        alone = (pod for pod in others if not pod.group or not self._is_needed(pod))
         last = max(alone, key=self._worth, default=None)
         if last is None or disruption.violating([last], self._cluster.budgets.values()):
             return None
@@ -415,9 +432,10 @@ class _Trial:
 
     def _worth(self, pod: Pod) -> tuple[float | str, ...]:
         """Orders victims by what is kept when one is put back, the most first."""
-        priority, start, uid = importance(pod)
-        size = sum(pod.request.get(resource, 0) for resource in self._entitled or self._pod.request)
-        return priority, self._borrowed(pod), start, -size, uid
+        size, request = 0, pod.request
+        for resource in self._entitled or self._pod.request:
+            size += request.get(resource, 0)
+        return -pod.priority, self._borrowed(pod), pod.started or pod.created, -size, pod.uid
 
     def _found(self, node: str) -> _Found:
         victims = tuple(sorted((pod for pod, _ in self._victims.values()), key=importance))
@@ -480,11 +498,28 @@ class _Trial:
         return not self._cluster.is_governed(victim)
 
     def _may_take(self, victim: Pod, wanted: frozenset[str]) -> bool:
-        return self._entitlement.may_take(self._ledger, victim, wanted)
+        """Whether the pod was lent what is wanted. While nobody is taken, the same for all of its size beside it."""
+        if self._victims:
+            return self._entitlement.may_take(self._ledger, victim, wanted)
+        entry = self._ledger.entries.get(victim.uid)
+        whose = victim.namespace, self._ledger.queue_of(victim) if entry is None else entry.queue
+        known_of = self._lent_before.setdefault(wanted, {})
+        known = known_of.get(whose)
+        if known is None or known[0] != victim.request:
+            verdict = self._entitlement.may_take(self._ledger, victim, wanted)
+            known = known_of[whose] = victim.request, verdict
+        return known[1]
+
+    def _queue_of(self, victim: Pod) -> str:
+        """The queue of a pod, as it stands in the ledger."""
+        entry = self._ledger.entries.get(victim.uid)
+        return self._ledger.queue_of(victim) if entry is None else entry.queue
 
     def _is_out(self, victim: Pod) -> bool:
         if victim.uid in self._going or victim.uid in self._victims or untouchable(self._ledger, victim, self._pod):
             return True
+        if not victim.group:
+            return False  # nobody needs it
         of_own = victim.namespace == self._pod.namespace
         if not (of_own or self._reach is not None) or not self._is_needed(victim):
             return False
@@ -547,7 +582,7 @@ class _Trial:
 
     def _borrowed(self, pod: Pod) -> float:
         """How much is lent to the pod's quota or queue while nobody is taken."""
-        whose = pod.namespace, self._ledger.queue_of(pod)
+        whose = pod.namespace, self._queue_of(pod)
         known = self._borrowed_before.get(whose)
         if known is None:
             known = self._borrowed_before[whose] = share_lent(self._ledger, pod)

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import structlog
+from prometheus_client import Counter
 from starlette.types import Receive, Scope, Send
 
 from app.actuators.protocol import ActionFailed, Actuator
@@ -28,6 +29,7 @@ Answer = tuple[str, bytes]
 
 Answering = Callable[[bytes], Answer | Awaitable[Answer]]
 
+JSON = (b"content-type", b"application/json")
 NOT_SYNCED_RETRY = 1
 DISCARDED_AT_MOST = 8
 """How many times the limit of a body is read away, so that the client sees the answer, before the line is cut."""
@@ -181,10 +183,11 @@ class Verb:
         self._limit = body_limit
         self._duration = metrics.DURATION.labels(name)
         self._last_request = metrics.LAST_REQUEST.labels(name)
+        self._requests: dict[str, Counter] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        status, headers = 200, {"content-type": "application/json"}
+        raw = [JSON]
         started = time.perf_counter()
         try:
             if scope["method"] != "POST":
@@ -193,23 +196,29 @@ class Verb:
             started = time.perf_counter()
             answer = self._answer(body)
             result, reply = answer if isinstance(answer, tuple) else await answer
+            status = 200
         except Problem as problem:
-            result, reply, status, headers = "error", problem.body(), problem.status, problem.headers()
+            result, reply, status, raw = "error", problem.body(), problem.status, _raw(problem.headers())
             if status != 503:  # noqa: PLR2004 - while the picture is incomplete that is no news
                 log.warning("bad request", verb=self._name, status=status, field=problem.field, problem=problem.detail)
         except Exception:
             log.exception("request failed", verb=self._name)
             own = Problem(500, "an error of Quotaward's own; its log has the details")
-            result, reply, status, headers = "error", own.body(), own.status, own.headers()
-        metrics.REQUESTS.labels(self._name, result).inc()
+            result, reply, status, raw = "error", own.body(), own.status, _raw(own.headers())
+        if (requests := self._requests.get(result)) is None:
+            requests = self._requests[result] = metrics.REQUESTS.labels(self._name, result)
+        requests.inc()
         self._duration.observe(time.perf_counter() - started)
         self._last_request.set_to_current_time()
-        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-        raw.append((b"content-length", str(len(reply)).encode()))
         if status == 405:  # noqa: PLR2004
             raw.append((b"allow", b"POST"))
+        raw.append((b"content-length", str(len(reply)).encode()))
         await send({"type": "http.response.start", "status": status, "headers": raw})
         await send({"type": "http.response.body", "body": reply})
+
+
+def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode()) for name, value in headers.items()]
 
 
 async def _read(receive: Receive, limit: int) -> bytes:

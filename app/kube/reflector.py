@@ -83,6 +83,7 @@ class Reflector:
         self._store = store
         self._version = ""
         self._failures = 0
+        self._events = metrics.WATCH_EVENTS.labels(kind.label)
 
     async def run(self) -> None:
         """Goes on until cancelled; whatever happens in between, it begins again."""
@@ -155,7 +156,7 @@ class Reflector:
         if event.type == "BOOKMARK":
             self._version = _object_decoder.decode(event.object).metadata.resource_version or self._version
             return
-        metrics.WATCH_EVENTS.labels(self._kind.label).inc()
+        self._events.inc()
         if event.type == "DELETED":
             meta = _object_decoder.decode(event.object).metadata
             self._store.delete(self._kind, self._kind.key(meta))

@@ -1,10 +1,19 @@
-"""Runs benchmarks: all of them, or those that are named."""
+"""Runs benchmarks: those that are named, or all that have bars, with one table of acceptance at the end."""
 
 import sys
+from collections.abc import Callable
 
-from tests.bench import clients, protocol
+from tests.bench import clients, interference, planner, protocol, scheduler, store
+from tests.bench.figures import Figure, show
 
-BENCHMARKS = {"clients": clients.main, "protocol": protocol.main}
+ACCEPTANCE: dict[str, Callable[[], list[Figure]]] = {
+    "protocol": protocol.run,
+    "planner": planner.run,
+    "store": store.run,
+    "interference": interference.run,
+    "scheduler": scheduler.run,
+}
+BENCHMARKS = ACCEPTANCE | {"clients": clients.run}
 
 
 def main(names: list[str]) -> int:
@@ -12,9 +21,13 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"no benchmark named {', '.join(sorted(unknown))}; there is {', '.join(BENCHMARKS)}", file=sys.stderr)
         return 2
-    for name in names or BENCHMARKS:
-        BENCHMARKS[name]()
+    figures = []
+    for name in names or ACCEPTANCE:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        figures += BENCHMARKS[name]()
+    show(figures)
     return 0
 
 
-sys.exit(main(sys.argv[1:]))
+if __name__ == "__main__":  # one benchmark starts a process that imports this anew
+    sys.exit(main(sys.argv[1:]))

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.bench.figures import Figure
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import pods
 
@@ -24,8 +25,8 @@ ROUNDS = 2
 PAGE = 500
 
 
-def main() -> None:
-    """Prints a row per client, with the median of its rounds."""
+def run() -> list[Figure]:
+    """A row per client, with the median of its rounds."""
     with tempfile.TemporaryDirectory() as directory, ControlPlane(Path(directory)) as control_plane:
         kubeconfig = Path(directory) / "bench.kubeconfig"
         kubeconfig.write_text(_kubeconfig(control_plane))
@@ -34,13 +35,11 @@ def main() -> None:
         for _ in range(ROUNDS):
             for name in CLIENTS:  # in turn, so that a slow minute of the machine hits all
                 rows[name].append(_in_process_of_its_own(name, kubeconfig))
-    print(f"\n{PODS} pods | seconds | us per pod | MB | longest pause of the loop, ms")
-    for name, results in rows.items():
-        seconds, memory, pause = (
-            statistics.median(each[figure] for each in results) for figure in ("seconds", "memory", "pause")
-        )
-        print(f"{name} | {seconds:.1f} | {seconds / PODS * 1e6:.0f} | {memory:.0f} | {pause * 1000:.0f}")
-    print(json.dumps(rows))
+    return [
+        Figure(f"{PODS} pods listed by {name}: {figure}", statistics.median(each[figure] for each in results), unit)
+        for name, results in rows.items()
+        for figure, unit in (("seconds", "s"), ("memory", "MB"), ("pause", "s"))
+    ]
 
 
 def _fill(control_plane: ControlPlane) -> None:

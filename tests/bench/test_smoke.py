@@ -8,7 +8,8 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize("name", ["protocol"])
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ["protocol", "planner", "store", "interference", "scheduler"])
 def test_the_benchmark_runs(name):
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench", name],
@@ -18,4 +19,6 @@ def test_the_benchmark_runs(name):
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert json.loads(done.stdout.splitlines()[-1])
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert figures
+    assert all(figure["value"] > 0 for figure in figures), figures

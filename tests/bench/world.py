@@ -1,7 +1,7 @@
 """A large cluster as a folder of manifests: nodes full of pods, under quotas and in queues."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,35 @@ OWNERS = 4
 
 
 def write(directory: Path, nodes: int, pods: int, quotas: int, queues: int, waiting: Iterable[Object] = ()) -> None:
-    """One List in JSON.
-
-    Pods stand evenly on nodes and in namespaces; each namespace has a quota, and half of them a queue.
-    """
-    items = [node(number) for number in range(nodes)]
-    items += [_queue(number) for number in range(queues)]
-    for number in range(quotas):
-        items += [_namespace(number, queues), _quota(number)]
-    items += [pod(number, number % quotas, node=f"node-{number % nodes}") for number in range(pods)]
-    items += [pod(pods + number, number % quotas, node=f"node-{number % CROWDED}") for number in range(20 * CROWDED)]
-    items += waiting
+    """The cluster as one List in JSON, and some waiting pods."""
+    items = [*objects(nodes, pods, quotas, queues), *waiting]
     directory.mkdir(parents=True)
     (directory / "world.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+
+
+def objects(nodes: int, pods: int, quotas: int, queues: int) -> Iterator[Object]:
+    """Pods stand evenly on nodes and in namespaces; each namespace has a quota, and half of them a queue."""
+    yield from map(node, range(nodes))
+    for number in range(queues):
+        yield _queue(number)
+    for number in range(quotas):
+        yield _namespace(number, queues)
+        yield _quota(number)
+    for number in range(pods):
+        yield pod(number, number % quotas, node=f"node-{number % nodes}")
+    for number in range(20 * CROWDED if pods else 0):
+        yield pod(pods + number, number % quotas, node=f"node-{number % min(nodes, CROWDED)}")
+
+
+def starving(count: int) -> Iterator[Object]:
+    """Pods that starve, each with a node that is reserved for it."""
+    for number in range(count):
+        waits = pod(4 * 10**6 + number, 3, cpu="60")
+        yield waits
+        meta = waits["metadata"]
+        of = {"namespace": meta["namespace"], "name": meta["name"], "uid": meta["uid"]}
+        spec = {"reason": "Starving", "pod": of, "nodeName": f"node-{number}", "job": meta["name"]}
+        yield _object("quotaward.dev/v1alpha1", "Reservation", {"name": f"starving-{number}"}, spec=spec)
 
 
 def node(number: int) -> Object:

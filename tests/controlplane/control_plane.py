@@ -24,7 +24,7 @@ class ControlPlane:
         self.binaries = binaries()
         self.token = secrets.token_hex(16)
         self.api_url = f"https://127.0.0.1:{free_port()}"
-        self._etcd_url = f"http://127.0.0.1:{free_port()}"
+        self.etcd_url = f"http://127.0.0.1:{free_port()}"
         self.kubeconfig = directory / "admin.kubeconfig"
         self.etcd = self.process("etcd", *self._etcd_flags())
         self.api_server = self.process("kube-apiserver", *self._api_server_flags(), *flags)
@@ -92,7 +92,7 @@ class ControlPlane:
 
     def _etcd_is_ready(self) -> bool:
         try:
-            return httpx.get(f"{self._etcd_url}/health", trust_env=False).is_success
+            return httpx.get(f"{self.etcd_url}/health", trust_env=False).is_success
         except httpx.TransportError:
             return False
 
@@ -105,15 +105,15 @@ class ControlPlane:
     def _etcd_flags(self) -> list[str]:
         return [
             f"--data-dir={self.directory / 'etcd'}",
-            f"--listen-client-urls={self._etcd_url}",
-            f"--advertise-client-urls={self._etcd_url}",
+            f"--listen-client-urls={self.etcd_url}",
+            f"--advertise-client-urls={self.etcd_url}",
             f"--listen-peer-urls=http://127.0.0.1:{free_port()}",
             "--unsafe-no-fsync",
         ]
 
     def _api_server_flags(self) -> list[str]:
         return [
-            f"--etcd-servers={self._etcd_url}",
+            f"--etcd-servers={self.etcd_url}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self.api_url.rpartition(':')[2]}",
             f"--cert-dir={self.directory / 'certs'}",

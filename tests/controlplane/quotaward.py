@@ -24,7 +24,9 @@ _numbers = itertools.count(1)
 class Quotaward:
     """A Quotaward process, running while this is open; it can be killed and started again on its port."""
 
-    def __init__(self, control_plane: ControlPlane, *flags: str):
+    def __init__(self, control_plane: ControlPlane, *flags: str, ready_within: float = 60):
+        """``ready_within``: seconds that it may take to be ready."""
+        self._ready_within = ready_within
         self.control_plane = control_plane
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -52,7 +54,7 @@ class Quotaward:
     def start(self) -> None:
         """Start it and wait until it says that it is ready."""
         self.process.start()
-        self.process.wait_until_ready(self.is_ready)
+        self.process.wait_until_ready(self.is_ready, self._ready_within)
 
     def crash(self) -> None:
         self.process.kill()

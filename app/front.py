@@ -1,0 +1,21 @@
+"""The HTTP application with kube-scheduler's verbs in front of it.
+
+The scheduler waits for every answer, and what a web framework does for a request (middleware, routing, handlers of
+exceptions) takes as long as the answer itself. The verbs need none of it.
+"""
+
+from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
+
+from app.extender.endpoints import Verb
+
+
+class Application(FastAPI):
+    """FastAPI for all but the verbs: ``verbs`` are asked by their paths, before anything else is done."""
+
+    verbs: dict[str, Verb]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        verb = self.verbs.get(scope["path"]) if scope["type"] == "http" else None
+        await (super().__call__ if verb is None else verb)(scope, receive, send)

@@ -1,0 +1,93 @@
+"""What the scheduler waits for takes so many steps and no more: lines of Python, counted, where seconds would vary.
+
+A line of ours that is run a second time counts again. That a bound is met tells nothing of a single slow step; that is
+what the benchmarks are for.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.actuators.recording import RecordingActuator
+from app.extender.endpoints import Extender
+from tests.unit.app.given import node, pod, quota, store_with
+
+A_BRANCH = 3
+"""Lines by which two answers differ for what stands in the quotas, not for how many there are."""
+ROOT = Path(__file__).parents[3]
+OURS = tuple(f"{ROOT / package}{os.sep}" for package in ("app", "policy"))
+
+
+def lines_of(work, body):
+    """How many lines of Python are run; the third time, when everything is at hand that is made once."""
+    count = 0
+
+    def trace(frame, event, _argument):
+        nonlocal count
+        count += event == "line"
+        return trace if frame.f_code.co_filename.startswith(OURS) else None
+
+    for _ in range(2):
+        work(body)
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work(body)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def extender(quotas=3, pods=3):
+    """Pods stand on two nodes, in namespaces that have a quota each; those of the first borrow."""
+    objects = [node("n1", cpu="1000"), node("n2", cpu="1000")]
+    objects += [quota(f"team-{number}", min={"cpu": 1}, max={"cpu": 100}) for number in range(quotas)]
+    objects.append(quota("owner", min={"cpu": 1000}, max={"cpu": 1000}))
+    objects += [pod(f"p{number}", f"team-{number % quotas}", nodeName="n1") for number in range(pods)]
+    store = store_with(*objects)
+    return Extender(store, RecordingActuator(store))
+
+
+def asking(candidates=2, namespace="team-0", **requests):
+    names = [f"n{number}" for number in range(1, candidates + 1)]
+    return json.dumps({"Pod": pod("new", namespace, requests or None), "NodeNames": names}).encode()
+
+
+VERBS = {
+    "filter, admitted": ("filter", {}, 520),
+    "filter, refused": ("filter", {"cpu": "101"}, 420),
+    "prioritize": ("prioritize", {}, 80),
+}
+
+
+@pytest.mark.parametrize("case", VERBS)
+def test_an_answer_takes_few_steps(case):
+    verb, requests, bound = VERBS[case]
+    assert lines_of(getattr(extender(), verb), asking(**requests)) <= bound
+
+
+@pytest.mark.parametrize("case", VERBS)
+def test_an_answer_takes_no_more_steps_in_a_large_cluster(case):
+    verb, requests, _ = VERBS[case]
+    small, large = extender(), extender(quotas=100, pods=300)
+    more = lines_of(getattr(large, verb), asking(**requests)) - lines_of(getattr(small, verb), asking(**requests))
+    assert more <= A_BRANCH
+
+
+@pytest.mark.parametrize("case", VERBS)
+def test_an_answer_takes_no_more_steps_for_more_candidates(case):
+    verb, requests, _ = VERBS[case]
+    few, many = (lines_of(getattr(extender(), verb), asking(candidates, **requests)) for candidates in (2, 500))
+    assert many == few
+
+
+def test_preemption_takes_few_steps_by_the_pod_that_might_go():
+    def steps(pods):
+        victims = {"n1": {"Pods": [{"UID": "team-0/p0"}], "NumPDBViolations": 0}}
+        question = {"Pod": pod("new", "owner", {"cpu": "990"}, priority=1), "NodeNameToMetaVictims": victims}
+        return lines_of(extender(quotas=10, pods=pods).preempt, json.dumps(question).encode())
+
+    assert (steps(60) - steps(30)) / 30 <= 40
