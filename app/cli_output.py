@@ -52,17 +52,8 @@ def print_queues(document: dict[str, Any]) -> None:
 
 
 def print_explanation(document: dict[str, Any]) -> None:
-    """A paragraph: the verdict, the numbers it rests on, and what would change it."""
-    name = f"{document['namespace']}/{document['name']}"
-    rule = f" by {document['rule']}" if document["rule"] else ""
-    _console.print(f"{name} is {document['verdict']}{rule}: {document['message']}")
-    for resource, row in document["numbers"].items():
-        figures = ", ".join(f"{figure} {value}" for figure, value in row.items())
-        _console.print(f"  {resource}: {figures}")
-    if document["outlook"]:
-        _console.print(f"  {document['outlook']}")
-    for remedy in document["remedies"]:
-        _console.print(f"  - {remedy['text']}")
+    """A paragraph: the verdict, the numbers it rests on, who holds what is lacking, and what would change it."""
+    _console.print(document["summary"])
 
 
 def print_plan(document: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from app.access.certificates import Certificates
 from app.access.gate import Gate, Reviewing
 from app.actuators.protocol import Actuator
 from app.actuators.recording import RecordingActuator
-from app.api import health, routes
+from app.api import health, routes, whatif
 from app.controllers.divide import Divide
 from app.controllers.queue_status import QueueStatus
 from app.controllers.reclaim import Reclaim
@@ -37,6 +37,7 @@ from app.settings import InvalidSettings, Settings
 from app.sources.manifests import ManifestSource
 from app.standing import Standing
 from app.store.store import TICK, Store
+from app.whatif.service import Trials
 from policy.admission import Rules
 from policy.cluster import Cluster
 
@@ -52,6 +53,8 @@ def application(standing: Standing, extender: Extender, settings: Settings) -> F
     app.state.store = standing.store
     app.state.standing = standing
     app.state.settings = settings
+    app.state.decisions = extender.decisions
+    app.state.trials = Trials(store, settings)
     verbs: dict[str, Answering] = {
         "filter": extender.filter,
         "prioritize": extender.prioritize,
@@ -63,6 +66,7 @@ def application(standing: Standing, extender: Extender, settings: Settings) -> F
     limit = settings.extender.body_limit
     app.verbs = {f"/extender/{name}": Verb(name, answer, limit) for name, answer in verbs.items()}
     app.include_router(routes.router)
+    app.include_router(whatif.router)
     app.include_router(health.router)
     app.include_router(health.probes)
     _answer_with_problems(app)

@@ -176,6 +176,14 @@ class PrioritizeSettings(Section):
     )
 
 
+class WhatIfSettings(Section):
+    """How much is computed for who asks what would be."""
+
+    time_limit: float = Field(default=10, gt=0, description="seconds that an answer to what would be may take")
+    remedy_time: float = Field(default=2, ge=0, description="seconds that remedies of one pod are looked for")
+    body_limit: int = Field(default=2**20, gt=0, description="bytes of such a question from which on it is refused")
+
+
 class PreemptionSettings(Section):
     """How the scheduler's own preemption is answered."""
 
@@ -248,6 +256,7 @@ class Settings(BaseSettings):
     quota_manager: QuotaManagerSettings = QuotaManagerSettings()
     prioritize: PrioritizeSettings = PrioritizeSettings()
     preemption: PreemptionSettings = PreemptionSettings()
+    whatif: WhatIfSettings = WhatIfSettings()
     leader: LeaderSettings = LeaderSettings()
     log: LogSettings = LogSettings()
 

@@ -23,7 +23,7 @@ from policy.node_table import NodeTable
 from policy.pod import Pod, turn
 from policy.queues import Queue
 from policy.quota_manager import Limit
-from policy.reservation import STARVING, Reservation, Reserved, kept_from
+from policy.reservation import HELD, RESERVED, STARVING, TEXTS, Reservation, Reserved, kept_from
 from policy.verdict import Refusal, Verdict
 
 GRANT_LIFETIME = 30.0
@@ -537,13 +537,16 @@ class Cluster:
             numbers = admission.numbers(self.ledger, pod)
             if refused is not None:
                 remedies = admission.remedies(self.ledger, pod, refused)
-                return Verdict("refused", refused.rule, refused.message, numbers, remedies)
+                return Verdict("refused", refused.rule, refused.message, numbers, remedies, refused.resources)
         finally:
             if before is not None:
                 self.ledger.put_back(pod.uid, before)
         numbers |= self.gangs.numbers(pod)
         if not self.gangs.could_start(pod):
             return Verdict("refused", gangs.MINIMUM, gangs.TEXT, numbers, self.gangs.remedies(pod))
+        kept = self._kept_everywhere(pod)
+        if kept:
+            return Verdict("refused", kept, TEXTS[kept], numbers)
         if pod.uid in self.grants:
             message = "admitted; waiting for the scheduler to bind it"
         elif pod.unschedulable is not None and pod.uid not in self.refused:
@@ -551,6 +554,16 @@ class Cluster:
         else:
             message = "no rule refuses it; waiting for the scheduler to try it"
         return Verdict("admissible", message=message, numbers=numbers)
+
+    def _kept_everywhere(self, pod: Pod) -> str:
+        """The rule by which all nodes that have room for a waiting pod are kept from it; empty if some are not."""
+        if pod.uid in self.grants or not (len(self.reserved) or self.reservations or self.gangs.holds):
+            return ""
+        fitting = {self.table.names[row] for row in fit.fits(self.table, pod).nonzero()[0]}
+        reserved = self.nodes_reserved_from(pod)
+        if not fitting or not fitting <= reserved | self.nodes_held_from(pod):
+            return ""
+        return RESERVED if fitting & reserved else HELD
 
     # How it is kept consistent
 

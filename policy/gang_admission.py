@@ -134,6 +134,11 @@ class Gangs:
         self._refused.pop(group.key, None)  # so that it is looked at when it asks
         return True
 
+    def backs_off_until(self, key: Key) -> float:
+        """Until when others go before a group that was not complete in time; 0 if they do not."""
+        backoff = self._backoff.get(key)
+        return backoff.until if backoff else 0.0
+
     def numbers(self, pod: Pod) -> dict[str, dict[str, int]]:
         """How many members the pod's group needs, has ready, and has waiting; empty without such a group."""
         group = self.gated(pod)

@@ -35,7 +35,7 @@ class Verdict:
     """What can be said of a pod now.
 
     ``outcome`` is refused, admissible, bound or unknown. ``numbers`` has, by resource, the figures that the rule
-    compares, as amounts.
+    compares, as amounts; ``resources`` are those that it refuses the pod for.
     """
 
     outcome: str
@@ -43,3 +43,4 @@ class Verdict:
     message: str = ""
     numbers: dict[str, dict[str, int]] = field(default_factory=dict)
     remedies: tuple[Remedy, ...] = ()
+    resources: tuple[str, ...] = ()

@@ -1,11 +1,12 @@
 """The shapes of REST. Amounts are Kubernetes quantities in text."""
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from policy.quantity import render
 from policy.resources import Resources
-from policy.verdict import Verdict
 
 Quantities = dict[str, str]
 
@@ -82,19 +83,56 @@ class QueueList(Model):
     items: list[QueueModel]
 
 
+class ChangeModel(Model):
+    """What to change, as it can be asked about (``POST /api/v1/whatif``): manifests to merge, objects to remove."""
+
+    apply: list[dict[str, Any]]
+    remove: list[dict[str, Any]]
+
+
 class RemedyModel(Model):
-    """One change that would let the pod in; path and value, where given, name a field of target and its new value."""
+    """One change that would let the pod in; path and value, where given, name a field of target and its new value.
+
+    ``verified``: it was tried, and with it the pod runs; ``change`` is null where it was not.
+    """
 
     text: str
     target: str
     path: str
     value: str
+    change: ChangeModel | None
+    verified: bool
+
+
+class HolderModel(Model):
+    """Who holds something that the pod lacks: how much, what is theirs (or the limit), and how far beyond that.
+
+    ``pods`` (namespace/name) make up what is beyond, or all where nothing is; at most twenty of ``number``.
+    """
+
+    kind: str
+    name: str
+    resource: str
+    used: str
+    bound: str
+    over: str
+    pods: list[str]
+    number: int
+
+
+class ProspectModel(Model):
+    """What is under way or will be: a step by name, in words, and in how many seconds where that is known."""
+
+    step: str
+    text: str
+    in_seconds: float | None
 
 
 class ExplanationModel(Model):
     """Why a pod is or is not admitted, with the numbers now and what would help.
 
-    ``outlook`` says what is being done for a pod that waits, or why nobody is evicted for it.
+    ``outlook`` says what is being done for a pod that waits, or why nobody is evicted for it; ``next`` says it step by
+    step; ``summary`` says all in one paragraph.
     """
 
     namespace: str
@@ -105,6 +143,25 @@ class ExplanationModel(Model):
     outlook: str
     numbers: dict[str, Quantities]
     remedies: list[RemedyModel]
+    holders: list[HolderModel]
+    next: list[ProspectModel]
+    summary: str
+
+
+class DecisionModel(Model):
+    """A verdict that kube-scheduler was given about a pod, and when (RFC 3339)."""
+
+    at: str
+    pod: str
+    verdict: str
+    rule: str
+    message: str
+
+
+class DecisionList(Model):
+    """The most recent verdicts, the latest first."""
+
+    items: list[DecisionModel]
 
 
 class EvictionModel(Model):
@@ -205,23 +262,3 @@ def quantities(resources: Resources) -> Quantities:
 def used_of(used: Resources, bounded: Resources) -> Resources:
     """What is shown as used under a quota: the resources that it names, and what else its pods use."""
     return {**dict.fromkeys(bounded, 0), **used}
-
-
-def explanation(namespace: str, name: str, verdict: Verdict, outlook: str) -> ExplanationModel:
-    """A verdict as REST shows it."""
-    return ExplanationModel(
-        namespace=namespace,
-        name=name,
-        verdict=verdict.outcome,
-        rule=verdict.rule,
-        message=verdict.message,
-        outlook=outlook,
-        numbers={
-            resource: {figure: render(resource, value) for figure, value in row.items()}
-            for resource, row in verdict.numbers.items()
-        },
-        remedies=[
-            RemedyModel(text=remedy.text, target=remedy.target, path=remedy.path, value=remedy.value)
-            for remedy in verdict.remedies
-        ],
-    )

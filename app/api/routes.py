@@ -3,13 +3,18 @@
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Query, Request
 
 from app.api import jobs, queues
+from app.api.explanations import explanation, holders_of
 from app.api.models import (
     ConditionModel,
+    DecisionList,
+    DecisionModel,
     ElasticQuotaList,
     ElasticQuotaModel,
     EvictionModel,
@@ -22,10 +27,10 @@ from app.api.models import (
     QueueModel,
     ReservationList,
     WaitingModel,
-    explanation,
     quantities,
     used_of,
 )
+from app.extender.decisions import MOST, Decision
 from app.problems import MEDIA_TYPE, Problem
 from app.settings import Settings
 from app.store.store import Store
@@ -35,12 +40,20 @@ from policy.elastic_quota import ElasticQuota
 from policy.job import short
 from policy.ledger import Account, Pool
 from policy.pod import Pod
+from policy.prospects import Times, prospects
 from policy.reservation import PodName, Reservation
 from policy.starving import Terms
 from policy.victims import NoPlan
 
 _PROBLEM = {"content": {MEDIA_TYPE: {"schema": ProblemModel.model_json_schema()}}, "description": "A problem document"}
-router = APIRouter(prefix="/api/v1", responses={422: _PROBLEM, 503: _PROBLEM})
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The description of errors with these statuses."""
+    return dict.fromkeys(statuses, _PROBLEM)
+
+
+router = APIRouter(prefix="/api/v1", responses=problems(422, 503))
 
 PREVIEWED = 200
 """How many waiting pods a preview looks at, so that it is quickly done."""
@@ -87,11 +100,26 @@ async def show_queue(name: str, store: SyncedStore) -> QueueModel:
 @router.get("/pods/{namespace}/{name}")
 async def explain_pod(namespace: str, name: str, request: Request, store: SyncedStore) -> ExplanationModel:
     """Why a pod is or is not admitted. A pod that is not known is answered with the verdict ``unknown``."""
-    cluster = store.cluster
+    cluster, trials = store.cluster, request.app.state.trials
     pod = cluster.pod(namespace, name)
-    outlooks = _outlooks(request, cluster, pod) if pod else ()
-    outlook = "; ".join(filter(None, outlooks))
-    return explanation(namespace, name, cluster.verdict(namespace, name), outlook)
+    verdict = cluster.verdict(namespace, name)
+    if pod is None or not pod.pending:
+        return explanation((namespace, name), verdict, "", (), (), ())
+    settings: Settings = request.app.state.settings
+    now = store.clock()
+    times = Times(now, time.time() - now, settings.reclaim.delay)
+    outlook = "; ".join(filter(None, _outlooks(request, cluster, pod)))
+    held = holders_of(cluster, pod, verdict)
+    expected = prospects(cluster, pod, settings.reserve.terms, times)
+    waits = verdict.outcome == "refused" or pod.uid in cluster.unschedulable_since
+    remedies = await trials.remedies(pod) if waits else []
+    return explanation((namespace, name), verdict, outlook, held, expected, remedies)
+
+
+@router.get("/decisions")
+async def list_decisions(request: Request, limit: Annotated[int, Query(ge=1, le=MOST)] = 100) -> DecisionList:
+    """What kube-scheduler was told lately by filter, the latest first."""
+    return DecisionList(items=[_decision(each) for each in islice(request.app.state.decisions, limit)])
 
 
 @router.get("/reservations")
@@ -156,6 +184,17 @@ async def _add_reserved(plan: PlanModel, cluster: Cluster, terms: Terms) -> None
             plan.waiting.append(
                 WaitingModel(pod=f"{waiting.namespace}/{waiting.name}", reason=decision.reason, message=message)
             )
+
+
+def _decision(decision: Decision) -> DecisionModel:
+    refused = decision.refused
+    return DecisionModel(
+        at=datetime.fromtimestamp(decision.at, UTC).isoformat(timespec="milliseconds"),
+        pod=f"{decision.pod.namespace}/{decision.pod.name}",
+        verdict=decision.verdict,
+        rule=refused.rule if refused else "",
+        message=refused.message if refused else "",
+    )
 
 
 def _outlooks(request: Request, cluster: Cluster, pod: Pod) -> Iterator[str]:

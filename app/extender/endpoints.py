@@ -6,14 +6,16 @@ grows with neither pods nor quotas. Nothing is decided on a picture that is not 
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 from prometheus_client import Counter
 from starlette.types import Receive, Scope, Send
 
+from app import bodies
 from app.actuators.protocol import ActionFailed, Actuator
 from app.extender import wire
+from app.extender.decisions import Decisions
 from app.observability import metrics
 from app.problems import Problem
 from app.store.store import Store
@@ -31,8 +33,6 @@ Answering = Callable[[bytes], Answer | Awaitable[Answer]]
 
 JSON = (b"content-type", b"application/json")
 NOT_SYNCED_RETRY = 1
-DISCARDED_AT_MOST = 8
-"""How many times the limit of a body is read away, so that the client sees the answer, before the line is cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ class Extender:
 
     ``observe`` refuses nobody, and counts whom it would have refused. ``respect_budgets``: preempt never violates a
     disruption budget. ``apart``: what prioritize gives nodes that keep borrowers and others apart, of ten; 0: nothing.
+    ``decisions`` are the latest answers of filter.
     """
 
     store: Store
@@ -48,6 +49,7 @@ class Extender:
     observe: bool = False
     respect_budgets: bool = False
     apart: int = 0
+    decisions: Decisions = field(default_factory=Decisions)
 
     def filter(self, body: bytes) -> Answer:
         """Which of the candidate nodes the pod may go to: all of them, or none. An admitted pod holds a grant."""
@@ -66,10 +68,12 @@ class Extender:
             raise Problem(503, f"not settled after the start: {unsettled}", retry_after=NOT_SYNCED_RETRY) from None
         if refused is None:
             result, reply = self._admitted(args, pod)
+            self.decisions.note(pod, result, None)
             log.debug(result, namespace=pod.namespace, pod=pod.name)
             return result, reply
         metrics.REFUSALS.labels(refused.rule).inc()
         log.debug("refused", namespace=pod.namespace, pod=pod.name, rule=refused.rule, message=refused.message)
+        self.decisions.note(pod, "would-refuse" if self.observe else "refused", refused)
         if self.observe:
             self.store.cluster.grant(pod, self.store.clock())
             return "would-refuse", wire.all_pass(args)
@@ -192,7 +196,7 @@ class Verb:
         try:
             if scope["method"] != "POST":
                 raise Problem(405, "kube-scheduler's verbs are called by POST")
-            body = await _read(receive, self._limit)
+            body = await bodies.read(receive, self._limit)
             started = time.perf_counter()
             answer = self._answer(body)
             result, reply = answer if isinstance(answer, tuple) else await answer
@@ -219,24 +223,3 @@ class Verb:
 
 def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
     return [(name.encode(), value.encode()) for name, value in headers.items()]
-
-
-async def _read(receive: Receive, limit: int) -> bytes:
-    """The whole body. Raises Problem (413) for one beyond the limit (bytes); such a body is read away, not kept."""
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Problem(400, "the client went away")
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size <= limit:
-            chunks.append(chunk)
-        else:
-            chunks.clear()
-        if not message.get("more_body", False) or size > limit * DISCARDED_AT_MOST:
-            break
-    if size > limit:
-        raise Problem(413, f"the body is larger than {limit} bytes")
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)

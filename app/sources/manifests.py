@@ -196,7 +196,7 @@ def _take(
         return
     where, readable = f"{kind.name} {_describe(document)}", True
     try:
-        raw = msgspec.json.encode(_with_defaults(kind, document))
+        raw = msgspec.json.encode(with_defaults(kind, document))
         obj = kind.decoder.decode(raw)
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         folder.problems.append(Fault(file, number, f"{where}: {error}"))
@@ -206,7 +206,7 @@ def _take(
         if kind is not ELASTIC_QUOTAS or key is None:
             return
         # A quota that cannot be read refuses everything; left out it would allow everything.
-        raw = msgspec.json.encode(_with_defaults(kind, {"metadata": document["metadata"], "spec": str(error)}))
+        raw = msgspec.json.encode(with_defaults(kind, {"metadata": document["metadata"], "spec": str(error)}))
         obj, readable = kind.decoder.decode(raw), False
     key = kind.key(obj.metadata)
     name = kind.label, obj.metadata.namespace, obj.metadata.name
@@ -242,7 +242,7 @@ def _faults(kind: Kind, obj: Any) -> tuple[str, ...]:
     return ()
 
 
-def _with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
+def with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
     """What the API server would have filled in: the namespace, and an identity."""
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
@@ -257,7 +257,7 @@ def _with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
 
 def _key_of(kind: Kind, document: dict[str, Any]) -> Key | None:
     """The key of an object that cannot be decoded, as far as it has one."""
-    metadata = _with_defaults(kind, document).get("metadata")
+    metadata = with_defaults(kind, document).get("metadata")
     if not isinstance(metadata, dict):
         return None
     name, namespace = str(metadata.get("name")), str(metadata.get("namespace"))

@@ -1,0 +1,185 @@
+"""Changes of a cluster by manifests: objects that are added, changed or removed.
+
+A manifest of an object that is there is merged into it, as ``kubectl patch --type merge`` would (RFC 7386): only the
+fields that change need be named, and null removes one.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from app.problems import Problem
+from app.sources.manifests import with_defaults
+from app.store.kinds import (
+    BUDGETS,
+    ELASTIC_QUOTAS,
+    KINDS,
+    NAMESPACES,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    QUEUES,
+    RESOURCE_QUOTAS,
+    Key,
+    Kind,
+)
+from app.store.objects import InvalidObject, group_of
+from app.whatif import rendering
+from policy.cluster import Cluster
+from policy.pod import Pod
+
+Json = dict[str, Any]
+
+_KINDS = {(kind.api_version, kind.name): kind for kind in KINDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An object that is to be as the manifest says, or that is to be removed (``manifest`` None)."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    manifest: Json | None
+    field: str
+    """Where it stands in the request."""
+
+
+def read(apply: Iterable[Any], remove: Iterable[Any]) -> list[Change]:
+    """The changes of a request: first what is removed. Raises Problem (422) that names the field at fault."""
+    removed = [_change(document, f"remove[{number}]") for number, document in enumerate(remove)]
+    applied = [_change(document, f"apply[{number}]") for number, document in enumerate(apply)]
+    return [replace(change, manifest=None) for change in removed] + applied
+
+
+def apply(cluster: Cluster, changes: Iterable[Change], now: float, epoch: float) -> None:
+    """Changes the cluster, which must be a copy. Pods that are new are created at ``epoch``. Raises Problem (422)."""
+    for change in changes:
+        if change.manifest is None:
+            key = key_of(cluster, change.kind, change.namespace, change.name)
+            if key is None or key not in set(change.kind.known(cluster)):
+                raise Problem(422, f"there is no {change.kind.name} {_title(change)}", field=change.field)
+            change.kind.delete(cluster, key)
+        else:
+            _upsert(cluster, change, change.manifest, now, epoch)
+
+
+def key_of(cluster: Cluster, kind: Kind, namespace: str, name: str) -> Key | None:
+    """The key of an object by its name; None for a pod that is not there."""
+    if kind is PODS:
+        pod = cluster.pod(namespace, name)
+        return pod.uid if pod else None
+    if kind in POD_GROUPS:
+        return namespace, f"{kind.label}/{name}"
+    return (namespace, name) if kind.namespaced else name
+
+
+def merged(present: Any, patch: Any) -> Any:
+    """A JSON merge patch (RFC 7386) applied."""
+    if not isinstance(patch, Mapping):
+        return patch
+    result = dict(present) if isinstance(present, Mapping) else {}
+    for field, value in patch.items():
+        if value is None:
+            result.pop(field, None)
+        else:
+            result[field] = merged(result.get(field), value)
+    return result
+
+
+def _change(document: Any, field: str) -> Change:
+    if not isinstance(document, dict):
+        raise Problem(422, "must be an object", field=field)
+    kind = _kind_of(document, field)
+    metadata = document.get("metadata", {key: document[key] for key in ("name", "namespace") if key in document})
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
+        raise Problem(422, "must be a name", field=f"{field}.metadata.name")
+    namespace = (metadata.get("namespace") or "default") if kind.namespaced else ""
+    if not isinstance(namespace, str):
+        raise Problem(422, "must be a name", field=f"{field}.metadata.namespace")
+    return Change(kind, namespace, metadata["name"], document, field)
+
+
+def _kind_of(document: Json, field: str) -> Kind:
+    """The kind of a document; where no apiVersion is named, the first of that name."""
+    name, version = document.get("kind"), document.get("apiVersion")
+    found = [kind for kind in KINDS if kind.name == name and version in (kind.api_version, None)]
+    if not found or found[0].label == "reservations":
+        names = ", ".join(sorted({kind.name for kind in KINDS} - {"Reservation"}))
+        raise Problem(422, f"must be one of {names}, in the version that is read", field=f"{field}.kind")
+    return found[0]
+
+
+def _upsert(cluster: Cluster, change: Change, manifest: Json, now: float, epoch: float) -> None:
+    kind, key = change.kind, key_of(cluster, change.kind, change.namespace, change.name)
+    present = _present(cluster, kind, change.namespace, change.name)
+    try:
+        document = with_defaults(kind, merged(present, manifest)) if present else with_defaults(kind, manifest)
+        if present and kind is PODS:
+            document["metadata"]["uid"] = key
+        obj = kind.decoder.decode(msgspec.json.encode(document))
+        kind.upsert(cluster, obj, now)
+    except InvalidObject as error:
+        raise Problem(422, error.problem, field=f"{change.field}.{error.field}") from error
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        raise Problem(422, str(error), field=change.field) from error
+    if not present:
+        _date(cluster, kind, obj, now, epoch)
+    _ensure_readable(cluster, change)
+
+
+def _date(cluster: Cluster, kind: Kind, obj: Any, now: float, epoch: float) -> None:
+    """What is new and does not say when it was created is created now."""
+    if obj.metadata.creation_timestamp is not None:
+        return
+    if kind is PODS:
+        pod = cluster.pods[obj.metadata.uid]
+        cluster.upsert_pod(replace(pod, created=epoch), now)
+    elif kind in POD_GROUPS:
+        cluster.upsert_group(replace(group_of(obj, kind.label), created=epoch))
+
+
+def _ensure_readable(cluster: Cluster, change: Change) -> None:
+    found: Any = None
+    if change.kind is ELASTIC_QUOTAS:
+        found = cluster.quotas.get(change.namespace, {}).get(change.name)
+    elif change.kind is QUEUES:
+        found = cluster.queues.get(change.name)
+    if found is not None and found.errors:
+        field, _, problem = found.errors[0].partition(": ")
+        raise Problem(422, problem, field=f"{change.field}.{field}")
+
+
+def _present(cluster: Cluster, kind: Kind, namespace: str, name: str) -> Json | None:  # noqa: PLR0911 - one for each
+    """The manifest of an object that is there, as far as the rules know it."""
+    if kind is PODS:
+        pod: Pod | None = cluster.pod(namespace, name)
+        return rendering.pod_manifest(pod) if pod else None
+    if kind is NODES:
+        node = cluster.table.node(name)
+        return rendering.node_manifest(node) if node else None
+    if kind is ELASTIC_QUOTAS:
+        quota = cluster.quotas.get(namespace, {}).get(name)
+        return rendering.quota_manifest(quota) if quota else None
+    if kind is QUEUES:
+        queue = cluster.queues.get(name)
+        return rendering.queue_manifest(queue) if queue else None
+    if kind in POD_GROUPS:
+        group = cluster.membership.groups.get((namespace, f"{kind.label}/{name}"))
+        return rendering.group_manifest(group) if group else None
+    if kind is NAMESPACES:
+        known = cluster.membership.namespaces.get(name)
+        return rendering.namespace_manifest(known) if known else None
+    if kind is RESOURCE_QUOTAS:
+        weight = cluster.membership.weights.get((namespace, name))
+        return rendering.weight_manifest(namespace, name, weight) if weight else None
+    if kind is BUDGETS:
+        budget = cluster.budgets.get((namespace, name))
+        return rendering.budget_manifest(budget) if budget else None
+    return None
+
+
+def _title(change: Change) -> str:
+    return f"{change.namespace}/{change.name}" if change.namespace else change.name

@@ -1,0 +1,135 @@
+"""What is another after a trial: in words and numbers for people and scripts."""
+
+from collections.abc import Generator
+from typing import TypeVar
+
+from app.api.models import quantities, used_of
+from app.whatif.models import (
+    AdmittedModel,
+    EvictedModel,
+    QueueChange,
+    QueueFigures,
+    QuotaChange,
+    QuotaFigures,
+    RefusedModel,
+    WhatIfModel,
+)
+from app.whatif.trial import Trial
+from policy import admission, elastic_quota
+from policy.cluster import Cluster
+from policy.pod import Pod
+from policy.reservation import kept_from
+
+MOST_NAMED = 1000
+"""Waiting pods that are named, at most."""
+
+Figures = TypeVar("Figures", QuotaFigures, QueueFigures)
+Numbers = tuple[dict[tuple[str, str], QuotaFigures], dict[str, QueueFigures]]
+SLICE = 20
+
+
+def numbers(cluster: Cluster) -> Generator[None, None, Numbers]:
+    """The figures of every elastic quota in force, and of every queue."""
+    quotas: dict[tuple[str, str], QuotaFigures] = {}
+    for number, (namespace, of_namespace) in enumerate(sorted(cluster.quotas.items())):
+        quota = elastic_quota.in_force(of_namespace.values())
+        if quota is not None:
+            used = used_of(cluster.ledger.account(namespace).used, {**quota.max, **quota.min})
+            quotas[namespace, quota.name] = QuotaFigures(
+                min=quantities(quota.min), max=quantities(quota.max), used=quantities(used)
+            )
+        if number % SLICE == 0:
+            yield
+    queues: dict[str, QueueFigures] = {}
+    for name, queue in sorted(cluster.queues.items()):
+        account = cluster.ledger.queues.account(name)
+        queues[name] = QueueFigures(
+            weight=queue.weight,
+            capability=quantities(queue.capability),
+            guarantee=quantities(queue.guarantee),
+            deserved=quantities(account.division.deserved),
+            allocated=quantities(account.taken),
+        )
+        yield
+    return quotas, queues
+
+
+def difference(before: Numbers, trial: Trial, otherwise: Trial | None) -> Generator[None, None, WhatIfModel]:
+    """What a trial has led to. ``otherwise``: to what the cluster comes without the change, where that is known."""
+    after = yield from numbers(trial.cluster)
+    waiting = yield from _waiting(trial, otherwise)
+    return WhatIfModel(
+        admitted=_admitted(trial, otherwise),
+        evicted=_evicted(trial, otherwise),
+        spared=_spared(trial, otherwise),
+        refused=waiting[:MOST_NAMED],
+        waiting=len(waiting),
+        quotas=[
+            QuotaChange(namespace=namespace, name=name, before=then, after=now)
+            for (namespace, name), then, now in _changed(before[0], after[0])
+        ],
+        queues=[QueueChange(name=name, before=then, after=now) for name, then, now in _changed(before[1], after[1])],
+    )
+
+
+def rule_of(pod: Pod) -> str:
+    """The rule that last refused a waiting pod; empty if none did."""
+    message = pod.unschedulable.message if pod.unschedulable else ""
+    return admission.refused_by(message) or kept_from(message) or ""
+
+
+def title(pod: Pod) -> str:
+    """What people call a pod."""
+    return f"{pod.namespace}/{pod.name}"
+
+
+Name = TypeVar("Name", str, tuple[str, str])
+
+
+def _changed(
+    before: dict[Name, Figures], after: dict[Name, Figures]
+) -> list[tuple[Name, Figures | None, Figures | None]]:
+    found = [(name, before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())]
+    return [(name, then, now) for name, then, now in found if then != now]
+
+
+def _admitted(trial: Trial, otherwise: Trial | None) -> list[AdmittedModel]:
+    pods = sorted((trial.cluster.pods[uid] for uid in trial.placed), key=title)
+    return [
+        AdmittedModel(pod=title(pod), node=pod.node, anyway=None if otherwise is None else pod.uid in otherwise.placed)
+        for pod in pods
+    ]
+
+
+def _evicted(trial: Trial, otherwise: Trial | None) -> list[EvictedModel]:
+    anyway = None if otherwise is None else {each.pod.uid for each in otherwise.simulation.evictions}
+    return [
+        EvictedModel(
+            pod=title(each.pod),
+            node=each.pod.node,
+            for_=title(each.for_) if each.for_ else "",
+            reason=each.reason,
+            anyway=None if anyway is None else each.pod.uid in anyway,
+        )
+        for each in trial.simulation.evictions
+    ]
+
+
+def _spared(trial: Trial, otherwise: Trial | None) -> list[str]:
+    pods = trial.cluster.pods
+    evicted = otherwise.simulation.evictions if otherwise else ()
+    return [title(each.pod) for each in evicted if each.pod.uid in pods and pods[each.pod.uid].assigned]
+
+
+def _waiting(trial: Trial, otherwise: Trial | None) -> Generator[None, None, list[RefusedModel]]:
+    others = otherwise.cluster.pods if otherwise else None
+    found = []
+    for pod in trial.cluster.pods.values():
+        if not pod.pending or pod.terminating:
+            continue
+        anyway = None if others is None else pod.uid in others and others[pod.uid].pending
+        message = pod.unschedulable.message if pod.unschedulable else ""
+        found.append(RefusedModel(pod=title(pod), rule=rule_of(pod), message=message, anyway=anyway))
+        if len(found) % SLICE == 0:
+            yield
+    return sorted(found, key=lambda each: (each.anyway is not False, each.pod))

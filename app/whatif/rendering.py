@@ -1,0 +1,225 @@
+"""The objects of the rules as manifests: what a change is merged into, as the manifests themselves are not kept.
+
+Decoded again, a manifest says the same to the rules as the object did; it names only what they use.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from app.store.objects import ALLOWED_QUEUES, GROUP, GROUPS, NATIVE_GROUPS, PREEMPTIBLE, QUEUE, VOLCANO_GROUP, WEIGHT
+from policy.constraints import Constraints, HostPort, NodeTerm, PodTerm, Requirement, Selector, Spread
+from policy.disruption import Budget
+from policy.elastic_quota import ElasticQuota
+from policy.gangs import Group
+from policy.membership import Namespace
+from policy.node import Node
+from policy.pod import Pod
+from policy.quantity import render
+from policy.queues import Queue
+from policy.resources import Resources
+
+Json = dict[str, Any]
+
+CLAIM = "a resource claim"
+BY_LABEL = "pod affinity that selects namespaces by label"
+"""What app.store names as undecidable, beside volumes."""
+
+
+def pod_manifest(pod: Pod) -> Json:
+    """A pod: one container that requests all that it does."""
+    annotations = {
+        PREEMPTIBLE: None if pod.preemptible else "false",
+        QUEUE: pod.queue or None,
+        VOLCANO_GROUP: None,
+    }
+    kind, _, group = pod.group.partition("/")
+    labels, spec = dict(pod.labels), _pod_spec(pod)
+    if kind == NATIVE_GROUPS:
+        spec["schedulingGroup"] = {"podGroupName": group}
+    elif kind == GROUPS:
+        labels[GROUP] = group
+    elif group:
+        annotations[VOLCANO_GROUP] = group
+    metadata = {
+        "name": pod.name,
+        "namespace": pod.namespace,
+        "uid": pod.uid,
+        "labels": labels,
+        "annotations": _given(annotations),
+        "creationTimestamp": _time(pod.created),
+        "deletionTimestamp": _time(1.0) if pod.terminating else None,
+        "ownerReferences": [{"kind": pod.owner, "controller": True}] if pod.owner else None,
+        "resourceVersion": str(pod.version) if pod.version else None,
+    }
+    return {"metadata": _given(metadata), "spec": spec, "status": _pod_status(pod)}
+
+
+def node_manifest(node: Node) -> Json:
+    """A node."""
+    taints = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in node.taints]
+    conditions = [{"type": "Ready", "status": "True" if node.ready else "False"}]
+    return {
+        "metadata": {"name": node.name, "labels": dict(node.labels)},
+        "spec": {"unschedulable": node.unschedulable, "taints": taints},
+        "status": {"allocatable": _quantities(node.allocatable), "conditions": conditions},
+    }
+
+
+def quota_manifest(quota: ElasticQuota) -> Json:
+    """An elastic quota, as it is in force."""
+    metadata = {"name": quota.name, "namespace": quota.namespace, "creationTimestamp": _time(quota.created)}
+    return {"metadata": _given(metadata), "spec": {"min": _quantities(quota.min), "max": _quantities(quota.max)}}
+
+
+def queue_manifest(queue: Queue) -> Json:
+    """A queue, as it is in force."""
+    spec = {
+        "weight": queue.weight,
+        "capability": _quantities(queue.capability),
+        "guarantee": {"resource": _quantities(queue.guarantee)},
+        "reclaimable": queue.reclaimable,
+        "priority": queue.priority,
+    }
+    metadata = _given({"name": queue.name, "uid": queue.uid or None})
+    return {"metadata": metadata, "spec": spec, "status": {"state": queue.state}}
+
+
+def group_manifest(group: Group) -> Json:
+    """A pod group of the kind that its name tells."""
+    kind, _, name = group.name.partition("/")
+    metadata = _given({"name": name, "namespace": group.namespace, "creationTimestamp": _time(group.created)})
+    if kind == NATIVE_GROUPS:
+        return {"metadata": metadata, "spec": {"schedulingPolicy": {"gang": {"minCount": group.minimum}}}}
+    return {"metadata": metadata, "spec": _given({"minMember": group.minimum, "queue": group.queue or None})}
+
+
+def namespace_manifest(namespace: Namespace) -> Json:
+    """What a namespace says of queues."""
+    annotations = {QUEUE: namespace.queue or None, ALLOWED_QUEUES: ",".join(sorted(namespace.allowed)) or None}
+    return {"metadata": {"name": namespace.name, "annotations": _given(annotations)}}
+
+
+def weight_manifest(namespace: str, name: str, weight: int) -> Json:
+    """The part of a resource quota that gives its namespace a weight."""
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"hard": {WEIGHT: str(weight)}}}
+
+
+def budget_manifest(budget: Budget) -> Json:
+    """A disruption budget."""
+    status = {"disruptionsAllowed": budget.allowed, "disruptedPods": dict.fromkeys(sorted(budget.disrupted), "")}
+    return {
+        "metadata": {"name": budget.name, "namespace": budget.namespace},
+        "spec": _given({"selector": _selector(budget.selector)}),
+        "status": status,
+    }
+
+
+def _pod_spec(pod: Pod) -> Json:
+    requests = {resource: amount for resource, amount in pod.request.items() if resource != "pods"}
+    constraints = pod.constraints
+    container: Json = {"name": "main", "resources": {"requests": _quantities(requests)}}
+    if constraints.host_ports:
+        container["ports"] = [_port(port) for port in constraints.host_ports]
+    spec = {
+        "nodeName": pod.node or None,
+        "containers": [container],
+        "priority": pod.priority,
+        "preemptionPolicy": None if pod.may_preempt else "Never",
+        "nodeSelector": dict(constraints.node_selector) or None,
+        "affinity": _affinity(constraints) or None,
+        "tolerations": [
+            {"key": each.key, "operator": each.operator, "value": each.value, "effect": each.effect}
+            for each in constraints.tolerations
+        ]
+        or None,
+        "topologySpreadConstraints": [_spread(each) for each in constraints.spread] or None,
+        "schedulingGates": [{"name": "example.com/gate"}] if pod.gated else None,
+        "resourceClaims": [{"name": "claim"}] if CLAIM in constraints.undecidable else None,
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+        if set(constraints.undecidable) - {CLAIM, BY_LABEL}
+        else None,
+    }
+    return _given(spec)
+
+
+def _pod_status(pod: Pod) -> Json:
+    finished = "Succeeded" if pod.succeeded else "Failed"
+    said = pod.unschedulable
+    condition = said and {"type": "PodScheduled", "status": "False", "reason": said.reason, "message": said.message}
+    status = {
+        "phase": finished if pod.finished else "Running" if pod.node else "Pending",
+        "nominatedNodeName": pod.nominated_node or None,
+        "startTime": _time(pod.started),
+        "conditions": [condition] if condition else None,
+    }
+    return _given(status)
+
+
+def _affinity(constraints: Constraints) -> Json:
+    required, by_label = "requiredDuringSchedulingIgnoredDuringExecution", BY_LABEL in constraints.undecidable
+    affinity: Json = {}
+    if constraints.node_terms is not None:
+        terms = [_node_term(term) for term in constraints.node_terms]
+        affinity["nodeAffinity"] = {required: {"nodeSelectorTerms": terms}}
+    if constraints.affinity:
+        affinity["podAffinity"] = {required: [_pod_term(each, by_label=by_label) for each in constraints.affinity]}
+    if constraints.anti_affinity:
+        terms = [_pod_term(each, by_label=by_label) for each in constraints.anti_affinity]
+        affinity["podAntiAffinity"] = {required: terms}
+    return affinity
+
+
+def _node_term(term: NodeTerm) -> Json:
+    return {"matchExpressions": _expressions(term.labels), "matchFields": _expressions(term.fields)}
+
+
+def _pod_term(term: PodTerm, *, by_label: bool) -> Json:
+    """Which namespaces a selector selects is not known, only that it is none or all."""
+    whose: Json = {} if not by_label else {"matchExpressions": [{"key": "example.com/any", "operator": "Exists"}]}
+    return _given(
+        {
+            "topologyKey": term.topology_key,
+            "labelSelector": _selector(term.selector),
+            "namespaces": sorted(term.namespaces) if term.namespaces is not None else None,
+            "namespaceSelector": whose if term.namespaces is None else None,
+        }
+    )
+
+
+def _spread(spread: Spread) -> Json:
+    return _given(
+        {
+            "topologyKey": spread.topology_key,
+            "maxSkew": spread.max_skew,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": _selector(spread.selector),
+            "minDomains": spread.min_domains,
+            "nodeAffinityPolicy": "Honor" if spread.honor_node_affinity else "Ignore",
+            "nodeTaintsPolicy": "Honor" if spread.honor_taints else "Ignore",
+        }
+    )
+
+
+def _port(port: HostPort) -> Json:
+    return {"containerPort": port.port, "hostPort": port.port, "protocol": port.protocol, "hostIP": port.address}
+
+
+def _selector(selector: Selector | None) -> Json | None:
+    return None if selector is None else {"matchExpressions": _expressions(selector.requirements)}
+
+
+def _expressions(requirements: Iterable[Requirement]) -> list[Json]:
+    return [{"key": each.key, "operator": each.operator, "values": list(each.values)} for each in requirements]
+
+
+def _quantities(resources: Resources) -> dict[str, str]:
+    return {resource: render(resource, amount) for resource, amount in resources.items()}
+
+
+def _time(seconds: float) -> str | None:
+    return datetime.fromtimestamp(seconds, UTC).isoformat() if seconds else None
+
+
+def _given(fields: Json) -> Json:
+    return {key: value for key, value in fields.items() if value is not None}

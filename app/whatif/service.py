@@ -1,0 +1,97 @@
+"""Trials for who asks, in the process that answers the scheduler: one at a time, in slices, and for a limited time."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Generator, Iterable
+from contextlib import asynccontextmanager, suppress
+from typing import TypeVar
+
+from app.problems import Problem
+from app.settings import Settings
+from app.store.store import Store
+from app.whatif.changes import Change
+from app.whatif.difference import difference, numbers
+from app.whatif.models import WhatIfModel
+from app.whatif.pacing import TimeIsUp, at_leisure, undisturbed
+from app.whatif.remedies import Remedy, Search
+from app.whatif.trial import Scene, Trial, run, run_on
+from policy.cluster import Cluster
+from policy.pod import Pod
+from policy.snapshot import copy, discard, snapshot
+
+T = TypeVar("T")
+
+REMEMBERED = 5.0
+"""Seconds for which the remedies of a pod are not looked for again."""
+BUSY = "another simulation is under way, and takes its time"
+
+
+class Trials:
+    """Answers what would be, out of copies of the store's cluster."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._turn = asyncio.Lock()
+        self._known: dict[str, tuple[float, list[Remedy]]] = {}
+
+    async def what_if(self, changes: Iterable[Change]) -> WhatIfModel:
+        """What would become of the cluster with these changes. Raises Problem (422, 503)."""
+        changes, limit = list(changes), self._settings.whatif.time_limit
+        copies: list[Cluster] = []
+        async with self._in_turn(limit) as deadline:
+            scene = self.scene()
+            try:
+                cluster = await at_leisure(copy(scene.taken), deadline)
+                copies.append(cluster)
+                before = await at_leisure(numbers(cluster), deadline)
+                trial = await at_leisure(run_on(cluster, scene, changes), deadline)
+                otherwise = await self._or_none(run(scene, ()), deadline)
+                copies += [otherwise.cluster] if otherwise else []
+                return await at_leisure(difference(before, trial, otherwise), deadline + 1)
+            except TimeIsUp:
+                raise Problem(503, f"the answer takes longer than {limit:g} s", retry_after=60) from None
+            finally:
+                for each in copies:
+                    await at_leisure(discard(each), float("inf"))
+
+    async def remedies(self, pod: Pod) -> list[Remedy]:
+        """What would let a waiting pod in, as far as it can be found within ``whatif.remedyTime``. Never raises."""
+        limit, now = self._settings.whatif.remedy_time, self._store.clock()
+        self._known = {uid: known for uid, known in self._known.items() if now - known[0] < REMEMBERED}
+        if pod.uid in self._known:
+            return self._known[pod.uid][1]
+        try:
+            async with self._in_turn(limit) as deadline:
+                search = Search(self.scene(), pod)
+                with suppress(TimeIsUp):
+                    await at_leisure(search.run(), deadline)
+        except Problem:
+            return []
+        self._known[pod.uid] = now, search.found
+        return search.found
+
+    def scene(self) -> Scene:
+        """The cluster as it stands."""
+        now = self._store.clock()
+        return Scene(snapshot(self._store.cluster, now), self._settings.reserve.terms, time.time() - now)
+
+    @asynccontextmanager
+    async def _in_turn(self, limit: float) -> AsyncIterator[float]:
+        """Waits for the turn; gives the deadline. Raises Problem (503) if others take too long."""
+        deadline = time.perf_counter() + limit
+        try:
+            await asyncio.wait_for(self._turn.acquire(), limit)
+        except TimeoutError:
+            raise Problem(503, BUSY, retry_after=10) from None
+        try:
+            with undisturbed():
+                yield deadline
+        finally:
+            self._turn.release()
+
+    async def _or_none(self, work: Generator[None, None, Trial], deadline: float) -> Trial | None:
+        try:
+            return await at_leisure(work, deadline)
+        except TimeIsUp:
+            return None

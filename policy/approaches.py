@@ -1,0 +1,101 @@
+"""What could be changed so that a waiting pod runs: raise a bound, end pods, add nodes, and what else fits its cause.
+
+Each is computed from the numbers as they are. Whether one really lets the pod run depends on all others that wait, so
+whoever asks tries it on a copy, and asks anew for what is still missing there (app.whatif.remedies).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from policy import elastic_quota, fair_share, queues, quota_approaches, starving
+from policy.approach import Approach, Change
+from policy.cluster import Cluster
+from policy.pod import Pod, turn
+from policy.queue_approaches import for_capability, for_deserved, for_share, opened
+from policy.resources import total
+from policy.room_approaches import add_nodes, for_room
+from policy.verdict import Refusal
+
+
+def approaches(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> list[Approach]:
+    """What could help a pod that waits, in a cluster where all others have had their turn. The likeliest comes first.
+
+    ``first`` are others who will take what there is before it. The cluster must be a copy: weights are tried out on it.
+    """
+    _give_hope(cluster)
+    refused, members = cluster.check(pod), [pod, *_mates(cluster, pod)]
+    if refused is None and len(members) > 1:
+        refused = starving.refused_together(cluster, members)
+    if refused is None:
+        found = list(for_room(cluster, pod, members, first))
+    else:
+        found = list(_for_rule(cluster, pod, members, refused, first))
+    of_gang = list(_for_gang(cluster, pod)) if cluster.gangs.is_waiting(pod) else []
+    return of_gang + found if cluster.gangs.lacks_members(pod) else found + of_gang
+
+
+def ahead(cluster: Cluster, pod: Pod) -> list[Pod]:
+    """The waiting pods that have their turn before this one."""
+    waiting = (each for each in cluster.pods.values() if each.pending and not (each.terminating or each.gated))
+    return [each for each in waiting if turn(each) < turn(pod)]
+
+
+def _for_rule(
+    cluster: Cluster, pod: Pod, members: Sequence[Pod], refused: Refusal, first: Sequence[Pod]
+) -> Iterator[Approach]:
+    uids = {member.uid for member in members}
+    others = [each for each in first if each.namespace == pod.namespace and each.uid not in uids]
+    asked = total(each.request for each in (*members, *others))
+    match refused.rule:
+        case elastic_quota.MAX:
+            yield from quota_approaches.for_max(cluster, pod, asked, refused)
+        case elastic_quota.BORROWING:
+            yield from quota_approaches.for_borrowing(cluster, pod, asked, refused)
+        case elastic_quota.INVALID:
+            yield from quota_approaches.corrected_quota(cluster, pod)
+        case queues.CAPABILITY:
+            yield from for_capability(cluster, pod, asked, refused)
+            yield from add_nodes(cluster, members, first)
+        case queues.DESERVED:
+            yield from for_deserved(cluster, pod, asked, refused)
+            yield from add_nodes(cluster, members, first)
+        case queues.CLOSED:
+            yield from opened(cluster, pod)
+        case fair_share.FAIR_SHARE:
+            yield from for_share(cluster, pod, asked, refused)
+            yield from add_nodes(cluster, members, first)
+
+
+def _give_hope(cluster: Cluster) -> None:
+    """Waiting pods have their claims again, as after any change that could help them."""
+    for uid in list(cluster.unschedulable_since):
+        cluster.upsert_pod(replace(cluster.pods[uid], unschedulable=None), 0.0)
+    for _ in cluster.divide():
+        pass
+
+
+def _mates(cluster: Cluster, pod: Pod) -> list[Pod]:
+    """The other members that a pod's gang lacks until it can start, as far as there are such."""
+    group = cluster.gangs.gated(pod)
+    if group is None or not cluster.gangs.is_waiting(pod):
+        return []
+    others = [other for other in cluster.gangs.pending(group) if other.uid != pod.uid]
+    return others[: cluster.gangs.missing(pod) - 1]
+
+
+def _for_gang(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
+    """More members, or a smaller minimum: as many as there are, or as have room."""
+    group = cluster.gangs.gated(pod)
+    if group is None:
+        return
+    kind, _, name = group.name.partition("/")
+    target, ready = f"PodGroup {group.namespace}/{name}", len(cluster.gangs.ready(group) - {pod.uid})
+    there = ready + 1 + len(_mates(cluster, pod))
+    lacking = group.minimum - there
+    least = there if lacking > 0 else ready + 1
+    if lacking > 0:
+        names = [f"{pod.name}-more-{number + 1}" for number in range(lacking)]
+        text = f"create {lacking} more {'member' if lacking == 1 else 'members'} of {target}"
+        yield Approach("members", text, tuple(Change("Pod", pod.namespace, name, like=pod) for name in names))
+    text = f"lower the minimum of {target} from {group.minimum} to {least}"
+    yield Approach("minimum", text, (Change(kind, group.namespace, name, ((("spec", "minMember"), least),)),))

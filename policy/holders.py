@@ -1,0 +1,98 @@
+"""Who holds what a refused pod lacks: by the rule that refuses it, and by resource."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from policy import elastic_quota, fair_share, queues
+from policy.cluster import Cluster
+from policy.pod import Pod
+from policy.verdict import Refusal
+from policy.victims import importance
+
+MOST = 10
+"""Holders of one resource that are named: those that have most beyond what is theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Someone who uses a resource: ``kind`` and ``name`` of the ElasticQuota, Queue or Namespace.
+
+    ``bound`` is what protects its use (min, deserved, entitled) or limits it (max, capability); ``over`` is by how much
+    it has gone past it. ``pods`` are those that make up what is over, or all of them; least important first.
+    """
+
+    kind: str
+    name: str
+    resource: str
+    used: int
+    bound: int
+    over: int
+    pods: tuple[Pod, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What is used, and by the pods of which namespaces, of which queue (empty: of any)."""
+
+    kind: str
+    name: str
+    used: int
+    bound: int
+    namespaces: tuple[str, ...]
+    queue: str = ""
+
+    @property
+    def over(self) -> int:
+        return max(0, self.used - self.bound)
+
+
+def holders(cluster: Cluster, pod: Pod, refused: Refusal) -> list[Holder]:
+    """Who holds it, those first that have most beyond what is theirs. Nobody for rules that compare no amounts."""
+    found = []
+    for resource in refused.resources:
+        uses = [use for use in _uses(cluster, pod, refused.rule, resource) if use.used]
+        uses.sort(key=lambda use: (-use.over, -use.used, use.name))
+        found += [_holder(cluster, use, resource) for use in uses[:MOST]]
+    return found
+
+
+def _uses(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator[_Use]:
+    if rule in elastic_quota.TEXTS:
+        yield from _under_quotas(cluster, pod, rule, resource)
+    elif rule in queues.TEXTS:
+        yield from _in_queues(cluster, pod, rule, resource)
+    elif rule == fair_share.FAIR_SHARE:
+        queue = cluster.queue_of(pod)
+        for namespace, tenant in cluster.ledger.queues.accounts[queue].tenants.items():
+            used, entitled = tenant.taken.get(resource, 0), tenant.entitled.get(resource, 0)
+            yield _Use("Namespace", namespace, used, entitled, (namespace,), queue)
+
+
+def _under_quotas(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator[_Use]:
+    """The quota itself where its max is reached, else all that use something."""
+    for namespace, quota, account in cluster.ledger.quotas():
+        if rule == elastic_quota.BORROWING or namespace == pod.namespace:
+            bound = (quota.min if rule == elastic_quota.BORROWING else quota.max).get(resource, 0)
+            name, used = f"{namespace}/{quota.name}", account.used.get(resource, 0)
+            yield _Use("ElasticQuota", name, used, bound, (namespace,))
+
+
+def _in_queues(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator[_Use]:
+    """The queue itself where its capability is reached, else all that have taken something."""
+    for name, account in cluster.ledger.queues.accounts.items():
+        if account.queue is not None and (rule == queues.DESERVED or name == cluster.queue_of(pod)):
+            part = account.division.deserved if rule == queues.DESERVED else account.division.real_capability
+            used, tenants = account.taken.get(resource, 0), tuple(account.tenants)
+            yield _Use("Queue", name, used, part.get(resource, 0), tenants, name)
+
+
+def _holder(cluster: Cluster, use: _Use, resource: str) -> Holder:
+    there = (placed.pod for placed in cluster.table.in_namespaces(use.namespaces) if placed.pod.assigned)
+    pods = [pod for pod in there if pod.request.get(resource) and use.queue in ("", cluster.queue_of(pod))]
+    chosen, together = list[Pod](), 0
+    for pod in sorted(pods, key=importance, reverse=True):
+        if use.over and together >= use.over:
+            break
+        chosen.append(pod)
+        together += pod.request[resource]
+    return Holder(use.kind, use.name, resource, use.used, use.bound, use.over, tuple(chosen))

@@ -1,0 +1,139 @@
+"""What will happen next to a pod that waits, and when: what is under way for it, what is planned, what it waits for."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from policy import fit, reclaim, starving, victims
+from policy.approach import listed, names_of
+from policy.cluster import Cluster
+from policy.gang_admission import Gangs
+from policy.job import job_name, short
+from policy.pod import Pod
+from policy.reservation import Reservation
+from policy.starving import Terms
+from policy.victims import NoPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """Something that is under way or will be. ``step`` names it; ``after`` in seconds from now, None: not known."""
+
+    step: str
+    text: str
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """``now`` on the cluster's clock, ``epoch`` what to add to it to have seconds since the epoch.
+
+    ``delay``: seconds that a pod waits until somebody is evicted for it.
+    """
+
+    now: float
+    epoch: float
+    delay: float
+
+
+def prospects(cluster: Cluster, pod: Pod, terms: Terms, times: Times) -> list[Prospect]:
+    """What is to be expected, the next first; nothing for a pod that does not wait."""
+    if not pod.pending or pod.terminating:
+        return []
+    if pod.gated:
+        return [Prospect("gated", "a scheduling gate keeps the scheduler from looking at it")]
+    return [
+        *_of_reclaim(cluster, pod, times),
+        *_of_gang(cluster.gangs, pod, times),
+        *_of_kept_nodes(cluster, pod),
+        *_of_reserving(cluster, pod, terms, times),
+    ] or [_to_be_tried(cluster, pod)]
+
+
+def _of_reclaim(cluster: Cluster, pod: Pod, times: Times) -> Iterator[Prospect]:
+    for reservation in cluster.reservations.values():
+        if reservation.pod.uid == pod.uid:
+            yield _progress(cluster, reservation)
+            return
+    since = cluster.unschedulable_since.get(pod.uid)
+    if pod.uid in cluster.grants or since is None or not cluster.is_governed(pod) or cluster.gangs.is_waiting(pod):
+        return
+    result = victims.plan(cluster, pod)
+    if not isinstance(result, NoPlan):
+        text = f"{names_of(result.victims)} on node {result.node} will be evicted for it"
+        yield Prospect("reclaim-planned", text, max(0.0, since + times.delay - times.now))
+    elif result.reason == "waiting":
+        yield Prospect("room-coming", f"node {result.node} will have room for it when pods that are going are gone")
+    elif result.reason != "room":
+        step = "undecidable" if result.reason == "undecidable" else "nobody-to-evict"
+        yield Prospect(step, f"nobody is evicted for it: {result.text}")
+
+
+def _progress(cluster: Cluster, reservation: Reservation) -> Prospect:
+    node, there = reservation.node, [each for each in reservation.victims if each.uid in cluster.pods]
+    leaving = [cluster.pods[victim.uid] for victim in there]
+    if protected := reclaim.protected_victims(cluster, reservation):
+        text = f"room is being made on node {node}, but a disruption budget does not let go now: {names_of(protected)}"
+        return Prospect("budget", text)
+    if leaving:
+        return Prospect(
+            "victims-leaving", f"room is being made on node {node}: {names_of(leaving)} are on their way out"
+        )
+    return Prospect("to-be-bound", f"room was made on node {node}; the scheduler has to bind it there")
+
+
+def _of_gang(gangs: Gangs, pod: Pod, times: Times) -> Iterator[Prospect]:
+    group = gangs.gated(pod)
+    if group is None or not gangs.is_waiting(pod):
+        return
+    ready, waiting, name = len(gangs.ready(group)), len(gangs.pending(group)), group.name.rpartition("/")[2]
+    text = f"PodGroup {name} starts with {group.minimum} members: {ready} are ready, {waiting} wait"
+    if gangs.lacks_members(pod):
+        yield Prospect("gang-incomplete", f"{text}; the others are still to be created")
+    elif until := gangs.backs_off_until(group.key):
+        text = f"{text}; it was not complete in time, and others go first for a while"
+        yield Prospect("gang-backs-off", text, max(0.0, until - times.now))
+    else:
+        yield Prospect("gang-waiting", f"{text}; it starts as soon as there is room for all of them at once")
+
+
+def _of_kept_nodes(cluster: Cluster, pod: Pod) -> Iterator[Prospect]:
+    """Whom the nodes are kept for that have room for the pod, if all of them are."""
+    if not len(cluster.reserved) or pod.uid in cluster.grants:
+        return
+    fitting = {cluster.table.names[row] for row in np.flatnonzero(fit.fits(cluster.table, pod))}
+    if fitting and fitting <= cluster.nodes_reserved_from(pod):
+        jobs = sorted({f"{each.pod.namespace}/{short(each.job)}" for each in cluster.reserved if each.node in fitting})
+        text = f"the nodes that have room are reserved for {listed(jobs)}, and free for all again once that has started"
+        yield Prospect("nodes-reserved", text)
+
+
+def _of_reserving(cluster: Cluster, pod: Pod, terms: Terms, times: Times) -> Iterator[Prospect]:
+    own, now = cluster.reserved.of_pod(pod.uid), times.now + times.epoch
+    if own is not None and cluster.is_in_force(own):
+        there = [
+            each
+            for each in cluster.table.pods_on(own.node).values()
+            if each.assigned and each.request.keys() != {"pods"}
+        ]
+        text = f"node {own.node} is reserved for it, and nobody else may start there"
+        if there:
+            text = f"{text}; it waits until enough of these have ended: {names_of(there)}"
+        yield Prospect("node-draining", text)
+        return
+    job = cluster.job(pod.namespace, job_name(cluster.membership.groups, pod))
+    waits = pod.uid in cluster.unschedulable_since and pod.created and terms.max_nodes_percent
+    if job is None or not waits or job.ready >= job.minimum or starving.is_starving(cluster, job, terms, now):
+        return
+    after = max(job.created, pod.created) + terms.starving_after - now
+    if after > 0:
+        yield Prospect("reservation-planned", "nodes will be reserved for it if it waits until then", after)
+
+
+def _to_be_tried(cluster: Cluster, pod: Pod) -> Prospect:
+    if pod.uid in cluster.grants:
+        return Prospect("to-be-bound", "it was let through; the scheduler is to bind it")
+    if pod.unschedulable is None:
+        return Prospect("to-be-tried", "the scheduler has not tried it yet")
+    return Prospect("to-be-tried", "the scheduler tries it again as soon as something changes that could help")

@@ -1,0 +1,267 @@
+"""What would become of a cluster that is left to itself: placed, refused, evicted and reserved until nothing changes.
+
+It plays the scheduler and our controllers on a copy, at once and without delays. The rules are the real ones; only who
+is tried when, and which of the nodes that would do is taken, follows kube-scheduler roughly (see docs/whatif.md).
+Evicted pods are gone, nobody creates them anew.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from policy import disruption, fit, reclaim, reserve, scoring, starving, victims
+from policy.chances import PATIENCE
+from policy.cluster import UNSCHEDULABLE, Cluster
+from policy.gangs import Key
+from policy.pod import Pod, Unschedulable, turn
+from policy.reclaim import Shape
+from policy.reservation import HELD_TEXT, RECLAIM, RESERVED_TEXT
+from policy.reserve import Decision
+from policy.scheduler_scores import scores
+from policy.starving import Terms
+from policy.victims import NoPlan, Plan
+
+NO_ROOM = "no node has room for it, or is one that it may go to"
+BROKEN_GANG = "GangBroken"
+RESTS = 4
+"""How often waiting pods lose their claims, and others go ahead, until that is the end of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A pod that was evicted, for another or (empty) because its gang was broken. ``at`` seconds since the epoch."""
+
+    pod: Pod
+    for_: Pod | None
+    reason: str
+    at: float
+
+
+class Simulation:
+    """A cluster that is nobody else's, and what has happened in it so far.
+
+    ``now`` is on the cluster's clock, ``epoch`` what to add to it to have seconds since the epoch.
+    """
+
+    def __init__(self, cluster: Cluster, terms: Terms, now: float, epoch: float = 0.0) -> None:
+        self.cluster = cluster
+        self.now = now
+        self.evictions: list[Eviction] = []
+        self.blocked: dict[str, Pod] = {}
+        self.tries = 0
+        self._terms = terms
+        self._epoch = epoch
+        self._steps = 0
+        self._hurt: set[Key] = set()
+
+    @property
+    def time(self) -> float:
+        """Seconds since the epoch."""
+        return self.now + self._epoch
+
+    def settle(self) -> Iterator[None]:
+        """Goes on until nothing changes any more, as things are now. To be used up; in between it may pause."""
+        before = -1
+        while before != self._steps:
+            before = self._steps
+            yield from self.cluster.divide()
+            yield from self._place()
+            self._go_on_with_plans()
+            yield from self._make_room()
+            yield from self._reserve()
+            if before == self._steps:
+                self._clean_up()
+
+    def come_to_rest(self) -> Iterator[None]:
+        """The same, but pods on their way out leave first, and those that are tried in vain lose their claims."""
+        for pod in [pod for pod in self.cluster.pods.values() if pod.terminating]:
+            self.cluster.delete_pod(pod.uid)
+        yield from self.settle()
+        for _ in range(RESTS):
+            before = self._steps
+            self.advance(self.now + PATIENCE + 1)
+            yield from self.settle()
+            if before == self._steps:
+                return
+
+    def advance(self, now: float) -> None:
+        """Lets time pass: nothing but what time itself does has happened meanwhile."""
+        self.now = now
+        self.cluster.tick(now)
+
+    # The scheduler
+
+    def _place(self) -> Iterator[None]:
+        """Tries all that wait, in their turn."""
+        waiting = (pod for pod in self.cluster.pods.values() if pod.pending and not (pod.terminating or pod.gated))
+        for pod in sorted(waiting, key=turn):
+            current = self.cluster.pods.get(pod.uid)
+            if current is not None and current.pending:
+                self._try(current)
+                yield
+
+    def _try(self, pod: Pod) -> None:
+        """One attempt of the scheduler's: its own filters first, then ours."""
+        cluster, table = self.cluster, self.cluster.table
+        self.tries += 1
+        fitting = [table.names[row] for row in np.flatnonzero(fit.fits(table, pod))]
+        if not fitting:
+            self._fail(pod, NO_ROOM)
+            return
+        refused = cluster.admit(pod, self.now, fitting if cluster.gangs.gated(pod) else None)
+        if refused is not None:
+            self._fail(pod, refused.message)
+            return
+        reserved = cluster.nodes_reserved_from(pod)
+        node = self._own_node(pod, fitting) or self._best(pod, fitting, reserved)
+        if node:
+            self._bind(pod, node)
+        else:
+            cluster.withdraw(pod.uid)
+            self._fail(pod, RESERVED_TEXT if reserved.intersection(fitting) else HELD_TEXT)
+
+    def _own_node(self, pod: Pod, fitting: list[str]) -> str:
+        """The node where room is kept for the pod, which the scheduler tries first."""
+        kept = (each.node for each in self.cluster.reservations.values() if each.pod.uid == pod.uid)
+        node = self.cluster.gangs.node_for(pod.uid) or next(kept, pod.nominated_node)
+        return node if node in fitting else ""
+
+    def _best(self, pod: Pod, fitting: list[str], reserved: set[str]) -> str:
+        cluster = self.cluster
+        kept = reserved | cluster.nodes_held_from(pod) if cluster.reservations or cluster.gangs.holds else reserved
+        names = [name for name in fitting if name not in kept] if kept else fitting
+        if not names:
+            return ""
+        points = scores(cluster.table, pod, names)
+        if len(cluster.reserved):
+            preferred = set(scoring.preferred(cluster, pod, names))
+            points = [more + 100 * (name in preferred) for name, more in zip(names, points, strict=True)]
+        most = max(points)
+        return min(name for name, more in zip(names, points, strict=True) if more == most)
+
+    def _bind(self, pod: Pod, node: str) -> None:
+        bound = replace(pod, node=node, nominated_node="", unschedulable=None, started=self.time)
+        self.cluster.upsert_pod(bound, self.now)
+        for reservation in [each for each in self.cluster.reservations.values() if each.pod.uid == pod.uid]:
+            self.cluster.delete_reservation(reservation.name)
+        self._steps += 1
+
+    def _fail(self, pod: Pod, message: str) -> None:
+        said = Unschedulable(UNSCHEDULABLE, message)
+        self.cluster.upsert_pod(replace(pod, unschedulable=said, nominated_node=""), self.now)
+
+    # Our controllers
+
+    def _make_room(self) -> Iterator[None]:
+        """Evicts for who may take back what was lent, and, as the scheduler does, for who is more important."""
+        cluster = self.cluster
+        waiting = reclaim.waiting(cluster, self.now, 0.0)
+        waiting += sorted(self._free_of_rules(), key=turn)
+        hopeless: set[Shape] = set()
+        seen: set[str] = set()
+        for pod in waiting:
+            if pod.uid in seen:
+                continue
+            members = reclaim.together_with(cluster, pod, waiting)
+            seen.update(member.uid for member in members)
+            shape = reclaim.shape_of(pod, cluster)
+            if not members or (len(members) == 1 and shape in hopeless):
+                continue
+            result: list[Plan] | Plan | NoPlan
+            if len(members) > 1:
+                result = yield from reclaim.plans_for_all(cluster, members)
+            else:
+                result = victims.plan(cluster, pod)
+            if isinstance(result, NoPlan):
+                hopeless.add(shape)
+            else:
+                self._carry_out(result if isinstance(result, list) else [result])
+            yield
+
+    def _free_of_rules(self) -> Iterator[Pod]:
+        """Waiting pods that no quota or queue says anything about: the scheduler evicts for them by priority alone."""
+        cluster = self.cluster
+        for uid in cluster.unschedulable_since:
+            pod = cluster.pods[uid]
+            kept = cluster.is_held_for(uid) or uid in cluster.grants or pod.terminating
+            if not (kept or cluster.is_governed(pod) or cluster.gangs.is_waiting(pod)):
+                yield pod
+
+    def _go_on_with_plans(self) -> None:
+        """Evicts whom plans name that were made before, and lets go of those whose pod waits no more."""
+        cluster = self.cluster
+        for reservation in list(cluster.reservations.values()):
+            if not cluster.is_in_force(reservation):
+                self._lift([reservation.name])
+                continue
+            for victim in [cluster.pods[each.uid] for each in reservation.victims if each.uid in cluster.pods]:
+                self._evict(victim, cluster.pods[reservation.pod.uid], RECLAIM)
+
+    def _carry_out(self, plans: list[Plan]) -> None:
+        for plan in plans:
+            self.cluster.upsert_reservation(reclaim.reservation_of(plan, self.time))
+        for plan in plans:
+            for victim in plan.victims:
+                self._evict(victim, plan.pod, RECLAIM)
+        self._steps += 1
+
+    def _evict(self, victim: Pod, for_: Pod | None, reason: str) -> None:
+        """Evicts a pod, as far as disruption budgets let it go."""
+        cluster = self.cluster
+        if victim.uid not in cluster.pods:
+            return
+        if disruption.violating([victim], cluster.budgets.values()):
+            self.blocked[victim.uid] = victim
+            return
+        for budget in disruption.protecting(victim, cluster.budgets.values()):
+            cluster.upsert_budget(replace(budget, allowed=budget.allowed - 1))
+        group = cluster.gangs.gang_of(victim)
+        if group is not None:
+            self._hurt.add(group.key)
+        cluster.delete_pod(victim.uid)
+        self.evictions.append(Eviction(victim, for_, reason, self.time))
+        self._steps += 1
+
+    def _clean_up(self) -> None:
+        """Evicts what is left of gangs that fell below their minimum, and did not become whole again."""
+        for key in sorted(self._hurt):
+            group = self.cluster.membership.groups.get(key)
+            if group is not None and len(self.cluster.gangs.ready(group)) < group.minimum:
+                for pod in [pod for pod in self.cluster.members(key) if pod.assigned and not pod.terminating]:
+                    self._evict(pod, None, BROKEN_GANG)
+        self._hurt.clear()
+
+    def _reserve(self) -> Iterator[None]:
+        """Reserves nodes for jobs that starve, and lets go of them."""
+        cluster = self.cluster
+        jobs = starving.in_turn(cluster, self._terms, self.time)
+        there = {(job.namespace, job.name) for job in jobs}
+        self._lift(each.name for each in list(cluster.reserved) if (each.pod.namespace, each.job) not in there)
+        for key in [(job.namespace, job.name) for job in jobs]:
+            job = cluster.job(*key)
+            if job is not None:
+                self._keep_to(reserve.decide(cluster, job, self._terms, self.time))
+            yield
+
+    def _keep_to(self, decision: Decision) -> None:
+        cluster, job = self.cluster, decision.job
+        wanted = {(place.pod.uid, place.node) for place in decision.places}
+        own = cluster.reserved.of_job(job.namespace, job.name)
+        there = {(each.pod.uid, each.node) for each in own}
+        surplus = [each for each in own if (each.pod.uid, each.node) not in wanted]
+        if decision.reason == reserve.EXPIRED:
+            for each in surplus:
+                cluster.upsert_reservation(replace(each, failed_at=self.time))
+                self._steps += 1
+        else:
+            self._lift(each.name for each in surplus)
+        for place in decision.places:
+            if (place.pod.uid, place.node) not in there:
+                cluster.upsert_reservation(reserve.reservation_of(job, place, self.time))
+                self._steps += 1
+
+    def _lift(self, names: Iterable[str]) -> None:
+        for name in list(names):
+            self.cluster.delete_reservation(name)
+            self._steps += 1

@@ -1,0 +1,144 @@
+"""A cluster as it stands at one moment, and copies of it: what is tried on a copy never touches the cluster itself.
+
+The objects of a cluster never change, they are replaced; so a snapshot is a few lists of them. A copy is built by
+showing these objects to a new cluster, so that there is one way only in which its sums come about.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from itertools import chain
+
+from policy.admission import Rules
+from policy.chances import PATIENCE
+from policy.cluster import Cluster
+from policy.disruption import Budget
+from policy.elastic_quota import ElasticQuota
+from policy.gangs import HOLD_TIME, Group, Hold
+from policy.membership import Namespace
+from policy.node import Node
+from policy.node_table import NodeTable
+from policy.pod import Pod
+from policy.queues import Queue
+from policy.quota_manager import Limit
+from policy.reservation import Reservation
+
+SLICE = 20
+"""Pods that are copied before it pauses: about a millisecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A pod that was let through and is not on a node yet, and what is held for it as a member of a gang."""
+
+    pod: Pod
+    hold: Hold | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that a cluster consists of, at ``now`` on its clock. ``hopeless``: UIDs of pods without a chance."""
+
+    rules: Rules
+    now: float
+    pods: tuple[Pod, ...]
+    hopeless: frozenset[str]
+    granted: tuple[Granted, ...]
+    nodes: tuple[Node, ...]
+    quotas: tuple[ElasticQuota, ...]
+    queues: tuple[Queue, ...]
+    namespaces: tuple[Namespace, ...]
+    groups: tuple[Group, ...]
+    weights: tuple[tuple[tuple[str, str], int], ...]
+    limits: tuple[tuple[str, Limit], ...]
+    budgets: tuple[Budget, ...]
+    reservations: tuple[Reservation, ...]
+
+
+def snapshot(cluster: Cluster, now: float) -> Snapshot:
+    """The cluster as it stands. Takes no more than some milliseconds, whatever its size."""
+    holds = cluster.gangs.holds
+    return Snapshot(
+        rules=cluster.rules,
+        now=now,
+        pods=tuple(cluster.pods.values()),
+        hopeless=frozenset(uid for uid in cluster.unschedulable_since if not cluster.has_chance(cluster.pods[uid])),
+        granted=tuple(Granted(pod, holds.get(pod.uid)) for pod in cluster.grants.pods()),
+        nodes=tuple(cluster.table.nodes()),
+        quotas=tuple(chain.from_iterable(quotas.values() for quotas in cluster.quotas.values())),
+        queues=tuple(cluster.queues.values()),
+        namespaces=tuple(cluster.membership.namespaces.values()),
+        groups=tuple(cluster.membership.groups.values()),
+        weights=tuple(cluster.membership.weights.items()),
+        limits=tuple(cluster.limits.items()),
+        budgets=tuple(cluster.budgets.values()),
+        reservations=(*cluster.reservations.values(), *cluster.reserved, *cluster.given_up.values()),
+    )
+
+
+def copy(taken: Snapshot) -> Generator[None, None, Cluster]:
+    """A cluster of its own that stands as the snapshot does. It pauses after some pods, and returns the cluster.
+
+    Pods that an earlier process may have admitted count as waiting: in a copy nothing is on its way.
+    """
+    cluster = Cluster(taken.rules, settle_time=0)
+    _copy_bounds(cluster, taken)
+    yield
+    for number, node in enumerate(taken.nodes):
+        cluster.upsert_node(node)
+        if number % SLICE == 0:
+            yield
+    yield from _copy_pods(cluster, taken)
+    for reservation in taken.reservations:
+        cluster.upsert_reservation(reservation)
+    for granted in taken.granted:
+        _grant(cluster, granted, taken.now)
+    yield from cluster.divide()
+    return cluster
+
+
+def _grant(cluster: Cluster, granted: Granted, now: float) -> None:
+    pod, hold = granted.pod, granted.hold
+    cluster.upsert_pod(pod, now)
+    cluster.keep(pod, now, now + HOLD_TIME)
+    if hold is not None:
+        cluster.gangs.holds.give(pod.uid, Hold(hold.key, hold.node, hold.asked), now + HOLD_TIME)
+        cluster.table.add(pod, hold.node)
+
+
+def _copy_bounds(cluster: Cluster, taken: Snapshot) -> None:
+    """Shows what pods are bound by."""
+    for namespace in taken.namespaces:
+        cluster.upsert_namespace(namespace)
+    for queue in taken.queues:
+        cluster.upsert_queue(queue)
+    for group in taken.groups:
+        cluster.upsert_group(group)
+    for (of_namespace, name), weight in taken.weights:
+        cluster.upsert_weight(of_namespace, name, weight)
+    for of_namespace, limit in taken.limits:
+        cluster.upsert_limit(of_namespace, limit)
+    for quota in taken.quotas:
+        cluster.upsert_quota(quota)
+    for budget in taken.budgets:
+        cluster.upsert_budget(budget)
+
+
+def _copy_pods(cluster: Cluster, taken: Snapshot) -> Generator[None, None, None]:
+    """Shows the pods; those without a chance long enough ago that they have lost it again by now."""
+    long_ago = taken.now - PATIENCE - 1
+    cluster.tick(long_ago)
+    for number, pod in enumerate(taken.pods):
+        cluster.upsert_pod(pod, long_ago if pod.uid in taken.hopeless else taken.now)
+        if number % SLICE == 0:
+            yield
+    cluster.tick(taken.now)
+
+
+def discard(cluster: Cluster) -> Generator[None, None, None]:
+    """Takes a copy that is done with apart, so that nobody has to look for all that it consisted of at once."""
+    cluster.table.memo.clear()
+    for part in (cluster.pods, cluster.ledger.entries, cluster.unschedulable_since, cluster.refused):
+        part.clear()
+        yield
+    cluster.table = NodeTable()
+    yield
