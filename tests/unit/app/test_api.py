@@ -121,8 +121,10 @@ def test_the_quotas_of_one_namespace_can_be_asked_for():
 
 
 def test_a_refused_pod_is_explained_with_numbers_and_remedies():
-    shown = explanation(quota("a", max={"cpu": 2}), pod("r", nodeName="n1"), pod("p", requests={"cpu": "1500m"}))
+    room = node("n1", cpu="9", memory="8Gi", pods="110")
+    shown = explanation(room, quota("a", max={"cpu": 2}), pod("r", nodeName="n1"), pod("p", requests={"cpu": "1500m"}))
     assert isinstance(shown.pop("outlook"), str)
+    summary = shown.pop("summary")
     assert shown == {
         "namespace": "a",
         "name": "p",
@@ -136,15 +138,33 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
                 "target": "ElasticQuota a/quota",
                 "path": "spec.max.cpu",
                 "value": "2500m",
+                "change": {"apply": [quota("a", max={"cpu": "2500m"})], "remove": []},
+                "verified": True,
             },
             {
-                "text": "wait until pods in namespace a release 500m of cpu",
-                "target": "Namespace a",
+                "text": "wait until pods in namespace a release 500m of cpu, as a/r would",
+                "target": "Pod a/r",
                 "path": "",
                 "value": "",
+                "change": {"apply": [], "remove": [{"kind": "Pod", "namespace": "a", "name": "r"}]},
+                "verified": True,
             },
         ],
+        "holders": [
+            {
+                "kind": "ElasticQuota",
+                "name": "a/quota",
+                "resource": "cpu",
+                "used": "1",
+                "bound": "2",
+                "over": "0",
+                "pods": ["a/r"],
+                "number": 1,
+            }
+        ],
+        "next": [{"step": "to-be-tried", "text": "the scheduler has not tried it yet", "inSeconds": None}],
     }
+    assert summary.startswith("a/p is refused by elastic-quota-max: ElasticQuota max exceeded: cpu. cpu: request 1500m")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +181,8 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
 )
 def test_every_verdict_has_the_same_shape(items, verdict, rule):
     shown = explanation(*items)
-    assert set(shown) == {"namespace", "name", "verdict", "rule", "message", "numbers", "remedies", "outlook"}
+    told = {"verdict", "rule", "message", "numbers", "remedies", "outlook", "holders", "next", "summary"}
+    assert set(shown) == {"namespace", "name"} | told
     assert (shown["verdict"], shown["rule"]) == (verdict, rule)
     assert shown["message"]
     assert bool(shown["remedies"]) == (verdict == "refused")

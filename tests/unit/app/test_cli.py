@@ -77,10 +77,10 @@ def test_the_server_may_be_named_by_the_environment(server):
 def test_a_refused_pod_is_explained_with_numbers_and_remedies(server):
     status, text = run("explain", "a/waiting", "--server", server)
     assert status == 0
-    first, *rest = text.splitlines()
-    assert first == "a/waiting is refused by elastic-quota-max: ElasticQuota max exceeded: cpu"
-    assert rest[0].strip().startswith("cpu: request 1, used 2")
-    assert "  - raise max of cpu in ElasticQuota a/quota from 2500m to at least 3" in rest
+    [paragraph] = text.splitlines()
+    assert paragraph.startswith("a/waiting is refused by elastic-quota-max: ElasticQuota max exceeded: cpu.")
+    assert "cpu: request 1, used 2, max 2500m." in paragraph
+    assert "raise max of cpu in ElasticQuota a/quota from 2500m to at least 3" in paragraph
 
 
 @pytest.mark.parametrize(

@@ -88,4 +88,5 @@ def test_the_explanation_of_a_member_tells_of_its_gang(store, client):
     told = client.get("/api/v1/pods/a/m0").json()
     assert (told["verdict"], told["rule"]) == ("refused", "gang-minimum")
     assert told["numbers"]["members"] == {"minimum": "2", "ready": "0", "pending": "2"}
-    assert "room for 2 members together" in told["remedies"][0]["text"]
+    assert [each["step"] for each in told["next"]] == ["gang-waiting"]
+    assert "add 2 nodes of 4 cpu" in told["remedies"][0]["text"]

@@ -1,0 +1,124 @@
+"""What is tried on copies: a copy stands as the cluster does, a manifest says what the object did, a remedy helps."""
+
+import msgspec
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from app.store.kinds import BUDGETS, ELASTIC_QUOTAS, NODES, PODS, QUEUES
+from app.store.objects import budget_of, elastic_quota_of, node_of, pod_of, queue_of
+from app.whatif import changes
+from app.whatif.pacing import at_once
+from app.whatif.remedies import Search
+from app.whatif.rendering import budget_manifest, node_manifest, pod_manifest, queue_manifest, quota_manifest
+from app.whatif.trial import Scene, run
+from policy.constraints import Requirement, Selector
+from policy.disruption import Budget
+from policy.elastic_quota import elastic_quota
+from policy.membership import Namespace
+from policy.node import Node
+from policy.pod import Pod, Unschedulable
+from policy.queues import Queue
+from policy.snapshot import copy, snapshot
+from policy.starving import Terms
+from tests.properties import by_chance
+from tests.properties.walk import by_dice
+from tests.properties.world import a_cluster, limits, seeds
+
+NO_ROOM = Unschedulable("Unschedulable", "0/2 nodes are available: 2 Insufficient cpu.")
+
+
+def decoded(kind, manifest):
+    return kind.decoder.decode(msgspec.json.encode(manifest))
+
+
+@given(seeds)
+def test_a_pod_rendered_as_a_manifest_is_the_same_pod(seed):
+    pick = by_dice(seed)
+    pod = by_chance.pod_of("u", seed)
+    more = pick(
+        ({}, {"node": "n1", "started": 3.0}, {"nominated_node": "n2", "unschedulable": NO_ROOM}, {"gated": True})
+    )
+    group = pick(("", "podgroups.scheduling.volcano.sh/g", "podgroups.scheduling.k8s.io/g"))
+    other = pick(({}, {"queue": "q", "preemptible": False}, {"owner": "DaemonSet", "may_preempt": False}))
+    fields = {name: getattr(pod, name) for name in Pod.__slots__} | more | other | {"group": group, "created": 5.0}
+    made = Pod(**fields | {"request": {resource: amount for resource, amount in pod.request.items() if amount}})
+    assert pod_of(decoded(PODS, pod_manifest(made))) == made
+
+
+@given(seeds)
+def test_other_objects_rendered_as_manifests_are_the_same_objects(seed):
+    pick = by_dice(seed)
+    node = by_chance.node_of("n1", seed)
+    assert node_of(decoded(NODES, node_manifest(node))) == node
+    quota = elastic_quota("a", "quota", 7.0, {}, limits(pick))
+    assert elastic_quota_of(decoded(ELASTIC_QUOTAS, quota_manifest(quota))) == quota
+    queue = Queue(
+        "q", pick((1, 5)), limits(pick), limits(pick), pick((True, False)), pick((0, -3)), pick(("Open", "Closed"))
+    )
+    assert queue_of(decoded(QUEUES, queue_manifest(queue))) == queue
+    selector = pick((None, Selector((Requirement("app", "In", ("web",)), Requirement("x", "Exists")))))
+    budget = Budget("a", "pdb", selector, pick((0, 2)), frozenset(pick(("", "p"))))
+    assert budget_of(decoded(BUDGETS, budget_manifest(budget))) == budget
+
+
+@given(seeds)
+def test_a_copy_stands_as_the_cluster_does(seed):
+    cluster = a_cluster(by_dice(seed))
+    copied = at_once(copy(snapshot(cluster, 0.0)))
+    assert copied.ledger.entries == cluster.ledger.entries
+    assert copied.ledger.pool == cluster.ledger.pool
+    assert copied.pods.keys() == cluster.pods.keys()
+    assert set(copied.unschedulable_since) == set(cluster.unschedulable_since)
+
+
+def a_world(pick):
+    """Two or three nodes that are short of room, quotas, at times queues, running pods, and some that wait."""
+    from policy.cluster import Cluster  # noqa: PLC0415
+
+    cluster = Cluster(settle_time=0)
+    nodes = [f"n{number}" for number in range(pick((2, 3)))]
+    for name in nodes:
+        cluster.upsert_node(Node(name, {"cpu": pick((2000, 4000)), "pods": pick((3, 9))}))
+    if pick((True, False)):
+        for name in "ab":
+            cluster.upsert_queue(Queue(name, pick((1, 2)), pick(({}, {"cpu": 3000})), pick(({}, {"cpu": 1000}))))
+    for namespace in "abc":
+        cluster.upsert_namespace(Namespace(namespace, pick(("a", "b", ""))))
+        if pick((True, True, False)):
+            least, most = pick((0, 1000, 2000)), pick((1000, 3000, None))
+            bound = {} if most is None else {"cpu": most}
+            cluster.upsert_quota(elastic_quota(namespace, "quota", 0.0, {"cpu": least}, bound))
+    for number in range(9):
+        namespace = pick("abc")
+        waits = pick((True, False))
+        cluster.upsert_pod(
+            Pod(
+                f"u{number}",
+                namespace,
+                f"p{number}",
+                {"cpu": pick((500, 1000, 2000)), "pods": 1},
+                priority=pick((0, 0, 1)),
+                node="" if waits else pick(nodes),
+                preemptible=pick((True, True, False)),
+                created=float(number),
+                unschedulable=NO_ROOM if waits else None,
+            ),
+            now=0.0,
+        )
+    for _ in cluster.divide():
+        pass
+    return cluster
+
+
+@settings(max_examples=40)
+@given(seeds, st.integers(0, 8))
+def test_with_a_remedy_the_pod_really_runs(seed, number):
+    cluster = a_world(by_dice(seed))
+    pod = cluster.pods[f"u{number}"]
+    assume(pod.pending)
+    scene = Scene(snapshot(cluster, 0.0), Terms(), 1_000_000.0)
+    search = Search(scene, pod)
+    at_once(search.run())
+    for remedy in search.found:
+        made = changes.read(remedy.change.apply, remedy.change.remove)
+        assert at_once(run(scene, made)).admits(pod.namespace, pod.name), remedy

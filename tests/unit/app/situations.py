@@ -1,0 +1,138 @@
+"""Ten reasons for which pods wait, each as the objects that make it so: the pod is always ``b/p``."""
+
+from datetime import UTC, datetime, timedelta
+
+from tests.unit.app.given import Json, namespace, node, pod, queue, quota, refused
+
+NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
+QUEUE = "scheduling.volcano.sh/queue-name"
+
+
+def situations() -> dict[str, list[Json]]:
+    """The objects of each, by name."""
+    return {
+        "max": [node("n1", **cpus(9)), quota("b", min={"cpu": 2}, max={"cpu": 2}), *running("b", 2), waiting("max")],
+        "borrowing": [
+            node("n1", **cpus(9)),
+            quota("a", min={"cpu": 1}),
+            quota("b", min={"cpu": 1}),
+            *running("a", 1),
+            *running("b", 1),
+            waiting("ElasticQuota borrowing exhausted: cpu"),
+        ],
+        "capability": [
+            *two_queues(9, capability={"cpu": 2}),
+            *running("b", 2),
+            waiting("Queue capability exceeded: cpu"),
+        ],
+        "deserved": [
+            *two_queues(8),
+            *running("b", 4),
+            *running("a", 2),
+            *(refused(pod(f"w{number}", "a", {"cpu": 2})) for number in range(2)),
+            waiting("Queue deserved exceeded: cpu"),
+        ],
+        "fair-share": [
+            node("n1", **cpus(6)),
+            queue("q"),
+            namespace("a", **{QUEUE: "q"}),
+            namespace("b", **{QUEUE: "q"}),
+            *running("b", 3),
+            *running("a", 1),
+            *(refused(pod(f"w{number}", "a", {"cpu": 2})) for number in range(2)),
+            waiting("Namespace fair share exceeded: cpu"),
+        ],
+        "gang": [
+            node("n1", **cpus(9)),
+            group("b", 3),
+            refused(member("p"), "Gang minimum cannot be placed yet"),
+            member("mate"),
+        ],
+        "reserved": [
+            node("n1", **cpus(3)),
+            *running("a", 1),
+            refused(pod("big", "a", {"cpu": 3}, created(3)), NO_ROOM),
+            reservation("starving-a.big", "Starving", "a/big", job="pods/big"),
+            refused(pod("p", "b"), "0/1 nodes are available: 1 node(s) resource was(were) reserved."),
+        ],
+        "victims": [
+            *borrowed(),
+            running("a", 1, "leaving", deletionTimestamp="2026-11-01T00:00:00Z")[0],
+            reservation("reclaim-b.p", "Reclaim", "b/p", "a/leaving-0"),
+            waiting(NO_ROOM),
+        ],
+        "budget": [
+            *borrowed(),
+            running("a", 1, "kept", labels={"app": "x"})[0],
+            budget("a", {"app": "x"}),
+            reservation("reclaim-b.p", "Reclaim", "b/p", "a/kept-0"),
+            waiting(NO_ROOM),
+        ],
+        "undecidable": [
+            *borrowed(),
+            *running("a", 1, "over"),
+            refused(pod("p", "b", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]), NO_ROOM),
+        ],
+    }
+
+
+def waiting(message: str) -> Json:
+    return refused(pod("p", "b"), message)
+
+
+def running(of: str, number: int, name: str = "r", **metadata) -> list[Json]:
+    return [pod(f"{name}-{count}", of, metadata=metadata, nodeName="n1") for count in range(number)]
+
+
+def borrowed() -> list[Json]:
+    """A node of three, of which one is b's and lent to a."""
+    bounds = [quota("a", min={"cpu": 2}), quota("b", min={"cpu": 1})]
+    return [node("n1", **cpus(3)), *bounds, *running("a", 2)]
+
+
+def two_queues(cpu: int, **spec) -> list[Json]:
+    mine, theirs = queue("b", **spec), queue("a")
+    return [node("n1", **cpus(cpu)), mine, theirs, namespace("a", **{QUEUE: "a"}), namespace("b", **{QUEUE: "b"})]
+
+
+def cpus(number: int) -> Json:
+    return {"cpu": str(number), "memory": "64Gi", "pods": "110"}
+
+
+def member(name: str) -> Json:
+    return pod(name, "b", metadata={"labels": {"scheduling.x-k8s.io/pod-group": "g"}})
+
+
+def group(of: str, minimum: int) -> Json:
+    metadata = {"name": "g", "namespace": of}
+    version = "scheduling.x-k8s.io/v1alpha1"
+    return {"apiVersion": version, "kind": "PodGroup", "metadata": metadata, "spec": {"minMember": minimum}}
+
+
+def created(days: int) -> Json:
+    return {"creationTimestamp": (datetime.now(UTC) - timedelta(days=days)).isoformat()}
+
+
+def reservation(name: str, reason: str, of: str, *victims: str, job: str = "") -> Json:
+    spec = {"reason": reason, "pod": reference(of), "nodeName": "n1", "victims": [reference(each) for each in victims]}
+    return {
+        "apiVersion": "quotaward.dev/v1alpha1",
+        "kind": "Reservation",
+        "metadata": {"name": name, "creationTimestamp": "2026-11-01T00:00:00Z"},
+        "spec": spec | {"job": job},
+    }
+
+
+def reference(of: str) -> Json:
+    where, _, name = of.partition("/")
+    return {"namespace": where, "name": name, "uid": of}
+
+
+def budget(of: str, labels: Json) -> Json:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "pdb", "namespace": of},
+        "spec": {"selector": {"matchLabels": labels}},
+        "status": {"disruptionsAllowed": 0},
+    }

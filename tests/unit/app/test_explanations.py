@@ -1,0 +1,131 @@
+"""Ten reasons for which pods wait: each is named, with a remedy that works, by REST and on the command line."""
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import app
+from tests.unit.app.given import client_of, node, pod, quota, refused, store_with
+from tests.unit.app.situations import cpus, running, situations
+
+SITUATIONS = situations()
+
+# by situation: the rule, the step that comes next, what the paragraph says of the cause, and a remedy that works
+TOLD = {
+    "max": ("elastic-quota-max", "nobody-to-evict", "used 2, max 2", "as b/r-1 would"),
+    "borrowing": ("elastic-quota-borrowing", "nobody-to-evict", "poolUsed 2, poolMin 2", "raise min of cpu in"),
+    "capability": (
+        "queue-capability",
+        "nobody-to-evict",
+        "allocated 2, realCapability 2",
+        "raise capability of cpu in",
+    ),
+    "deserved": ("queue-deserved", "nobody-to-evict", "allocated 4, deserved 4", "raise the weight of Queue b from 1"),
+    "fair-share": ("namespace-fair-share", "nobody-to-evict", "entitled 3", "raise the weight of Namespace b from 1"),
+    "gang": ("gang-minimum", "gang-incomplete", "0 are ready, 2 wait", "create 1 more member of PodGroup b/g"),
+    "reserved": ("node-reserved", "nodes-reserved", "are reserved for a/big", "delete a/big"),
+    "victims": ("", "victims-leaving", "room is being made on node n1", "wait, nothing has to be changed"),
+    "budget": ("", "budget", "does not let go now: a/kept-0", "let PodDisruptionBudget a/pdb allow the disruption"),
+    "undecidable": ("", "undecidable", "a volume that may be bound to nodes", "wait until a/r-1 on node n1 has ended"),
+}
+
+
+class Forwarding:
+    """A server on a port of its own that hands every request to the application."""
+
+    def __init__(self, client):
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                answer = client.get(self.path)
+                self.send_response(answer.status_code)
+                self.end_headers()
+                self.wfile.write(answer.content)
+
+            def log_message(self, *_):
+                """Nobody reads it."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self):
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def admitted(client, change):
+    answer = client.request("POST", "/api/v1/whatif", json=change)
+    assert answer.status_code == 200, answer.text
+    return {each["pod"] for each in answer.json()["admitted"]}
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_the_cause_is_named_and_every_remedy_works(name):
+    rule, step, cause, remedy = TOLD[name]
+    client = client_of(store_with(*SITUATIONS[name]))
+    told = client.get("/api/v1/pods/b/p").json()
+    assert (told["verdict"], told["rule"]) == ("refused" if rule else "admissible", rule)
+    assert told["next"][0]["step"] == step
+    assert cause in told["summary"]
+    assert any(remedy in each["text"] for each in told["remedies"]), told["remedies"]
+    for each in told["remedies"]:
+        assert each["verified"]
+        assert "b/p" in admitted(client, each["change"]), each
+    with Forwarding(client) as server:
+        printed = CliRunner().invoke(app, ["explain", "b/p", "--server", server.url]).output
+    assert cause in printed
+    assert remedy in printed
+    assert len(printed.splitlines()) == 1
+
+
+def test_who_has_borrowed_is_named_with_the_pods_that_are_over_its_min():
+    items = [node("n1", **cpus(9)), quota("a", min={"cpu": 1}), quota("b", min={"cpu": 2}), *running("a", 3)]
+    told = client_of(store_with(*items, pod("p", "c"), pod("p", "a"))).get("/api/v1/pods/a/p").json()
+    [holder] = told["holders"]
+    assert (holder["kind"], holder["name"], holder["over"]) == ("ElasticQuota", "a/quota", "2")
+    assert holder["pods"] == ["a/r-2", "a/r-1"]
+    assert "ElasticQuota a/quota holds 3 of cpu, 2 over its min of 1: a/r-2, a/r-1." in told["summary"]
+
+
+def test_a_remedy_makes_room_for_those_too_who_go_first():
+    first = [refused(pod(f"p{number}", "b")) for number in range(2)]
+    bounds = [quota("b", max={"cpu": 1}), quota("c", min={"cpu": 9})]
+    items = [node("n1", **cpus(9)), *bounds, *running("b", 1), *first]
+    told = client_of(store_with(*items, refused(pod("q", "b")))).get("/api/v1/pods/b/q").json()
+    assert told["remedies"][0]["text"] == "raise max of cpu in ElasticQuota b/quota from 1 to at least 4"
+
+
+def test_when_a_reclaim_starts_is_told_in_seconds():
+    items = [node("n1", **cpus(3)), quota("a", min={"cpu": 2}), quota("b", min={"cpu": 1}), *running("a", 3)]
+    store = store_with(*items, refused(pod("p", "b"), "0/1 nodes are available: 1 Insufficient cpu."))
+    store.clock.now += 0.25
+    [step] = client_of(store).get("/api/v1/pods/b/p").json()["next"]
+    assert step == {"step": "reclaim-planned", "text": "a/r-2 on node n1 will be evicted for it", "inSeconds": 0.75}
+
+
+def test_explaining_changes_nothing():
+    store = store_with(*SITUATIONS["deserved"])
+    before, pods = dict(store.cluster.ledger.entries), dict(store.cluster.pods)
+    client_of(store).get("/api/v1/pods/b/p")
+    assert store.cluster.ledger.entries == before
+    assert store.cluster.pods == pods
+
+
+def test_where_there_is_no_time_to_try_remedies_the_numbers_suggest_some(monkeypatch):
+    store = store_with(*SITUATIONS["max"])
+    client = client_of(store)
+    monkeypatch.setattr("app.whatif.service.at_leisure", _takes_too_long)
+    [first, *_] = client.get("/api/v1/pods/b/p").json()["remedies"]
+    assert (first["path"], first["value"], first["verified"], first["change"]) == ("spec.max.cpu", "3", False, None)
+
+
+async def _takes_too_long(work, deadline):
+    from app.whatif.pacing import TimeIsUp  # noqa: PLC0415
+
+    work.close()
+    raise TimeIsUp
