@@ -1,5 +1,6 @@
 """The command line: ``serve``, and clients of a running server."""
 
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -96,6 +97,62 @@ def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD")], server
     _show(cli_output.print_explanation, server, f"/api/v1/pods/{namespace}/{name}")
 
 
+Apply = Annotated[
+    list[Path] | None, typer.Option("--apply", help="Manifests to merge into what is there: a file or a folder.")
+]
+Remove = Annotated[
+    list[str] | None, typer.Option("--remove", help="An object to remove: KIND/NAME or KIND/NAMESPACE/NAME.")
+]
+
+
+@app.command()
+@reaching_a_server
+def whatif(server: Server, apply: Apply = None, remove: Remove = None) -> None:
+    """Say what would become of a running server's cluster if something were changed; nothing is."""
+    from app import cli_whatif  # noqa: PLC0415
+
+    try:
+        body = {
+            "apply": cli_whatif.read_documents(apply or ()),
+            "remove": [cli_whatif.reference(text) for text in remove or ()],
+        }
+    except cli_whatif.CannotSimulate as error:
+        _fail(str(error), code=2)
+    _show(cli_whatif.print_difference, server, "/api/v1/whatif", body)
+
+
+@app.command()
+def simulate(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of manifests.")],
+    apply: Apply = None,
+    remove: Remove = None,
+    config: Annotated[Path | None, typer.Option(help="A configuration file of the server.")] = None,
+    until: Annotated[str | None, typer.Option(help="Stop the story after so long, like 12h.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the chart as a page.")] = None,
+) -> None:
+    """Play what happens in a folder of manifests; with --apply or --remove: what would be different by that."""
+    from app import cli_whatif  # noqa: PLC0415
+    from app.whatif import charts, scenario  # noqa: PLC0415
+
+    try:
+        settings = cli_whatif.settings_of(config)
+        if apply or remove:
+            applied, removed = (
+                cli_whatif.read_documents(apply or ()),
+                [cli_whatif.reference(each) for each in remove or ()],
+            )
+            cli_whatif.print_difference(cli_whatif.difference_in(directory, settings, applied, removed))
+            return
+        read, story, waiting = cli_whatif.story_of(directory, settings, scenario.duration(until) if until else math.inf)
+        for problem in read.problems:
+            typer.echo(problem, err=True)
+        cli_whatif.print_story(story, waiting)
+        if html is not None:
+            html.write_text(charts.page(story, directory.resolve().name), encoding="utf-8")
+    except (cli_whatif.CannotSimulate, scenario.InvalidDuration, InvalidSettings, OSError) as error:
+        _fail(str(error), code=2)
+
+
 @app.command()
 def check(
     directory: Annotated[Path | None, typer.Argument(metavar="DIR", help="A folder of manifests.")] = None,
@@ -123,9 +180,11 @@ def main() -> None:
     app()
 
 
-def _show(show: Callable[[dict[str, Any]], None], server: Server, path: str) -> None:
-    """Prints what a running server answers; a failure ends the program with a sentence."""
-    document = server.ask(path)
+def _show(
+    show: Callable[[dict[str, Any]], None], server: Server, path: str, body: dict[str, Any] | None = None
+) -> None:
+    """Prints what a running server answers, asked by POST if there is a body; a failure ends with a sentence."""
+    document = server.ask(path, body)
     try:
         show(document)
     except (AttributeError, KeyError, TypeError) as error:

@@ -15,7 +15,8 @@ import typer
 from app.settings import is_loopback
 
 DEFAULT_SERVER = "http://127.0.0.1:8080"
-TIMEOUT = 10.0
+TIMEOUT = 30.0
+"""Seconds for an answer: what would be takes its time."""
 
 Url = Annotated[str, typer.Option("--server", help="URL of a running Quotaward.", envvar="QUOTAWARD_SERVER")]
 Token = Annotated[

@@ -38,7 +38,6 @@ from app.sources.manifests import ManifestSource
 from app.standing import Standing
 from app.store.store import TICK, Store
 from app.whatif.service import Trials
-from policy.admission import Rules
 from policy.cluster import Cluster
 
 log = structlog.get_logger(__name__)
@@ -86,13 +85,7 @@ async def serve(settings: Settings) -> None:
     """Serves until SIGTERM or SIGINT. Raises CannotConnect, InvalidSettings, OSError where an address cannot be had."""
     settle = 0.0 if settings.manifests else settings.store.settle_time
     cluster = Cluster(
-        Rules(
-            strict_borrowing=settings.elastic_quota.strict_borrowing,
-            fair_share_preemption=settings.fair_share.preemption,
-            quota_manager=settings.quota_manager.enabled,
-            gangs=settings.gangs.enabled,
-            evict_for_reserved=settings.reserve.evict,
-        ),
+        settings.rules,
         grant_lifetime=settings.grants.lifetime,
         settle_time=settle,
         patience=settings.claims.patience,

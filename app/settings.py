@@ -27,6 +27,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from policy.admission import Rules
 from policy.chances import PATIENCE
 from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
 from policy.gangs import HOLD_TIME
@@ -318,6 +319,17 @@ class Settings(BaseSettings):
     def address(self) -> tuple[str, int]:
         """Host and port to listen on."""
         return split_address(self.listen)
+
+    @property
+    def rules(self) -> Rules:
+        """What is chosen about the rules, as they see it."""
+        return Rules(
+            strict_borrowing=self.elastic_quota.strict_borrowing,
+            fair_share_preemption=self.fair_share.preemption,
+            quota_manager=self.quota_manager.enabled,
+            gangs=self.gangs.enabled,
+            evict_for_reserved=self.reserve.evict,
+        )
 
     @property
     def active_controllers(self) -> frozenset[str]:

@@ -41,7 +41,8 @@ class Eviction:
 class Simulation:
     """A cluster that is nobody else's, and what has happened in it so far.
 
-    ``now`` is on the cluster's clock, ``epoch`` what to add to it to have seconds since the epoch.
+    ``now`` is on the cluster's clock, ``epoch`` what to add to it to have seconds since the epoch. ``steps`` counts
+    what has been done, ``tries`` the attempts to place a pod.
     """
 
     def __init__(self, cluster: Cluster, terms: Terms, now: float, epoch: float = 0.0) -> None:
@@ -52,7 +53,7 @@ class Simulation:
         self.tries = 0
         self._terms = terms
         self._epoch = epoch
-        self._steps = 0
+        self.steps = 0
         self._hurt: set[Key] = set()
 
     @property
@@ -63,14 +64,14 @@ class Simulation:
     def settle(self) -> Iterator[None]:
         """Goes on until nothing changes any more, as things are now. To be used up; in between it may pause."""
         before = -1
-        while before != self._steps:
-            before = self._steps
+        while before != self.steps:
+            before = self.steps
             yield from self.cluster.divide()
             yield from self._place()
             self._go_on_with_plans()
             yield from self._make_room()
             yield from self._reserve()
-            if before == self._steps:
+            if before == self.steps:
                 self._clean_up()
 
     def come_to_rest(self) -> Iterator[None]:
@@ -79,10 +80,10 @@ class Simulation:
             self.cluster.delete_pod(pod.uid)
         yield from self.settle()
         for _ in range(RESTS):
-            before = self._steps
+            before = self.steps
             self.advance(self.now + PATIENCE + 1)
             yield from self.settle()
-            if before == self._steps:
+            if before == self.steps:
                 return
 
     def advance(self, now: float) -> None:
@@ -145,7 +146,7 @@ class Simulation:
         self.cluster.upsert_pod(bound, self.now)
         for reservation in [each for each in self.cluster.reservations.values() if each.pod.uid == pod.uid]:
             self.cluster.delete_reservation(reservation.name)
-        self._steps += 1
+        self.steps += 1
 
     def _fail(self, pod: Pod, message: str) -> None:
         said = Unschedulable(UNSCHEDULABLE, message)
@@ -204,7 +205,7 @@ class Simulation:
         for plan in plans:
             for victim in plan.victims:
                 self._evict(victim, plan.pod, RECLAIM)
-        self._steps += 1
+        self.steps += 1
 
     def _evict(self, victim: Pod, for_: Pod | None, reason: str) -> None:
         """Evicts a pod, as far as disruption budgets let it go."""
@@ -221,7 +222,7 @@ class Simulation:
             self._hurt.add(group.key)
         cluster.delete_pod(victim.uid)
         self.evictions.append(Eviction(victim, for_, reason, self.time))
-        self._steps += 1
+        self.steps += 1
 
     def _clean_up(self) -> None:
         """Evicts what is left of gangs that fell below their minimum, and did not become whole again."""
@@ -253,15 +254,15 @@ class Simulation:
         if decision.reason == reserve.EXPIRED:
             for each in surplus:
                 cluster.upsert_reservation(replace(each, failed_at=self.time))
-                self._steps += 1
+                self.steps += 1
         else:
             self._lift(each.name for each in surplus)
         for place in decision.places:
             if (place.pod.uid, place.node) not in there:
                 cluster.upsert_reservation(reserve.reservation_of(job, place, self.time))
-                self._steps += 1
+                self.steps += 1
 
     def _lift(self, names: Iterable[str]) -> None:
         for name in list(names):
             self.cluster.delete_reservation(name)
-            self._steps += 1
+            self.steps += 1

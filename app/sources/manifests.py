@@ -70,9 +70,9 @@ def read(directory: Path) -> Folder:
     """Everything below a directory. Never raises: what is wrong is among the problems."""
     folder = Folder([], set(), set(), [], directory.is_dir())
     seen: dict[tuple[str, str | None, str], Path] = {}
-    for file in _files(directory):
+    for file in files_below(directory):
         try:
-            documents = list(_documents(file))
+            documents = list(documents_of(file))
         except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
             folder.unreadable.add(file)
             folder.problems.append(Fault(file, 0, f"cannot be read: {' '.join(str(error).split())}"))
@@ -84,7 +84,7 @@ def read(directory: Path) -> Folder:
     return folder
 
 
-def _files(directory: Path) -> list[Path]:
+def files_below(directory: Path) -> list[Path]:
     """Manifests below a directory, but not what is hidden: Kubernetes keeps the versions of a mounted map there."""
     return sorted(
         path
@@ -158,7 +158,7 @@ class ManifestSource:
             self._store.complete(kind)
 
 
-def _documents(file: Path) -> Iterator[tuple[int, Any]]:
+def documents_of(file: Path) -> Iterator[tuple[int, Any]]:
     """The objects of a file with the number of their document; lists are taken apart."""
     with file.open(encoding="utf-8") as stream:
         documents = [json.load(stream)] if file.suffix == ".json" else yaml.load_all(stream, Loader=yaml.CSafeLoader)

@@ -36,13 +36,13 @@ async def at_leisure(
             until = clock() + SLICE
 
 
-def at_once(work: Iterator[None] | Generator[None, None, T]) -> T | None:
+def at_once(work: Generator[None, None, T]) -> T:
     """What a computation returns, for whoever has nothing else to do."""
     while True:
         try:
             next(work)
         except StopIteration as end:
-            result: T | None = end.value
+            result: T = end.value
             return result
 
 

@@ -1,0 +1,122 @@
+"""The commands that say what would be: of a running server's cluster, and of a folder of manifests."""
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from app import settings as settings_module
+from app.problems import Problem
+from app.settings import Settings
+from app.sources.manifests import documents_of, files_below
+from app.whatif import changes, charts, scenario
+from app.whatif.difference import difference, numbers
+from app.whatif.pacing import at_once
+from app.whatif.scenario import Scenario
+from app.whatif.trial import Scene, run
+from policy.snapshot import snapshot
+from policy.timeline import START, Story
+
+
+class CannotSimulate(Exception):
+    """What was asked for cannot be tried; the text says why."""
+
+
+def read_documents(paths: Iterable[Path]) -> list[dict[str, Any]]:
+    """The objects of manifests, of files and of all files below a folder. Raises CannotSimulate."""
+    found: list[dict[str, Any]] = []
+    for path in paths:
+        files = files_below(path) if path.is_dir() else [path]
+        for file in files:
+            try:
+                found += [document for _, document in documents_of(file)]
+            except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+                raise CannotSimulate(f"{file} cannot be read: {' '.join(str(error).split())}") from error
+    return found
+
+
+def reference(text: str) -> dict[str, Any]:
+    """An object to be removed: ``KIND/NAME`` or ``KIND/NAMESPACE/NAME``. Raises CannotSimulate."""
+    kind, *names = text.split("/")
+    if len(names) not in (1, 2) or not all((kind, *names)):
+        raise CannotSimulate(f"{text!r} must be KIND/NAME or KIND/NAMESPACE/NAME")
+    return {"kind": kind, "name": names[-1]} | ({"namespace": names[0]} if len(names) > 1 else {})
+
+
+def settings_of(config: Path | None) -> Settings:
+    """The settings of a configuration file; the defaults without one. Raises InvalidSettings."""
+    return settings_module.load(["--config", str(config)] if config else [])
+
+
+def story_of(directory: Path, settings: Settings, until: float) -> tuple[Scenario, Story, list[str]]:
+    """What happens in a folder, and the pods that wait in the end, with the reason. Raises CannotSimulate."""
+    read = scenario.read(directory)
+    if not read.arrivals:
+        raise CannotSimulate("; ".join(read.problems) or f"{directory} has no manifests")
+    story, cluster = at_once(scenario.play(read, settings, until))
+    waiting = [
+        f"{pod.namespace}/{pod.name} waits: {pod.unschedulable.message if pod.unschedulable else 'not tried yet'}"
+        for pod in cluster.pods.values()
+        if pod.pending and not pod.terminating
+    ]
+    return read, story, waiting
+
+
+def difference_in(directory: Path, settings: Settings, apply: list[Any], remove: list[Any]) -> dict[str, Any]:
+    """What would become of the cluster in a folder with changes. Raises CannotSimulate."""
+    cluster = scenario.standing(scenario.read(directory).arrivals, settings, START)
+    scene = Scene(snapshot(cluster, START), settings.reserve.terms, 0.0)
+    try:
+        made = changes.read(apply, remove)
+        before, trial, otherwise = at_once(numbers(cluster)), at_once(run(scene, made)), at_once(run(scene, ()))
+    except Problem as problem:
+        raise CannotSimulate(f"{problem.field}: {problem.detail}" if problem.field else problem.detail) from problem
+    return at_once(difference(before, trial, otherwise)).model_dump(mode="json", by_alias=True)
+
+
+def print_story(story: Story, waiting: list[str]) -> None:
+    """The chart, and who waits in the end."""
+    width = shutil.get_terminal_size((100, 24)).columns
+    print("\n".join([*charts.text_chart(story, width), "", *waiting]).rstrip())
+    if not story.complete:
+        print("… and so on: it was given up after too many moments")
+
+
+def print_difference(document: dict[str, Any]) -> None:
+    """Who would run, go and wait, and which numbers would be others; what happens anyway is marked."""
+    for each in document["admitted"]:
+        print(f"runs: {each['pod']} on {each['node']}{_anyway(each)}")
+    for each in document["evicted"]:
+        whom = f" for {each['for']}" if each["for"] else ""
+        print(f"evicted: {each['pod']} from {each['node']}{whom} ({each['reason']}){_anyway(each)}")
+    for name in document["spared"]:
+        print(f"spared: {name}, which would be evicted otherwise")
+    for each in document["refused"]:
+        print(f"waits: {each['pod']}: {each['message']}{_anyway(each)}")
+    for each in document["quotas"]:
+        print(f"ElasticQuota {each['namespace']}/{each['name']}: {_figures(each['before'], each['after'])}")
+    for each in document["queues"]:
+        print(f"Queue {each['name']}: {_figures(each['before'], each['after'])}")
+    if not any(document[part] for part in ("admitted", "evicted", "spared", "refused", "quotas", "queues")):
+        print("nothing would change")
+
+
+def _anyway(each: dict[str, Any]) -> str:
+    return " (anyway)" if each["anyway"] else ""
+
+
+def _figures(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str:
+    """The figures that differ: ``used.cpu 3 -> 4``."""
+    if before is None or after is None:
+        return "new" if before is None else "gone"
+    parts = []
+    for name in after:
+        if isinstance(after[name], dict):
+            for resource in sorted({*before[name], *after[name]}):
+                was, becomes = before[name].get(resource, "0"), after[name].get(resource, "0")
+                parts += [f"{name}.{resource} {was} -> {becomes}"] if was != becomes else []
+        elif before[name] != after[name]:
+            parts.append(f"{name} {before[name]} -> {after[name]}")
+    return ", ".join(parts)
