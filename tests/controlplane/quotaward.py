@@ -72,6 +72,9 @@ class Quotaward:
     def get(self, url: str) -> Any:
         return self._http.get(url).raise_for_status().json()
 
+    def post(self, url: str, body: Any) -> Any:
+        return self._http.post(url, json=body, timeout=60).raise_for_status().json()
+
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that have these labels; 0 where there is none yet."""
         families = text_string_to_metric_families(self._http.get("/metrics").raise_for_status().text)
