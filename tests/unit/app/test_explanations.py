@@ -1,12 +1,10 @@
 """Ten reasons for which pods wait: each is named, with a remedy that works, by REST and on the command line."""
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
 import pytest
 from typer.testing import CliRunner
 
 from app.cli import app
+from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import client_of, node, pod, quota, refused, store_with
 from tests.unit.app.situations import cpus, running, situations
 
@@ -30,32 +28,6 @@ TOLD = {
     "budget": ("", "budget", "does not let go now: a/kept-0", "let PodDisruptionBudget a/pdb allow the disruption"),
     "undecidable": ("", "undecidable", "a volume that may be bound to nodes", "wait until a/r-1 on node n1 has ended"),
 }
-
-
-class Forwarding:
-    """A server on a port of its own that hands every request to the application."""
-
-    def __init__(self, client):
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                answer = client.get(self.path)
-                self.send_response(answer.status_code)
-                self.end_headers()
-                self.wfile.write(answer.content)
-
-            def log_message(self, *_):
-                """Nobody reads it."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self):
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self._server.shutdown()
-        self._server.server_close()
 
 
 def admitted(client, change):
