@@ -45,14 +45,13 @@ class Simulation:
     """A cluster that is nobody else's, and what has happened in it so far.
 
     ``now`` is on the cluster's clock, ``epoch`` what to add to it to have seconds since the epoch. ``steps`` counts
-    what has been done, ``tries`` the attempts to place a pod.
+    what has been done.
     """
 
     def __init__(self, cluster: Cluster, terms: Terms, now: float, epoch: float = 0.0) -> None:
         self.cluster = cluster
         self.now = now
         self.evictions: list[Eviction] = []
-        self.tries = 0
         self.steps = 0
         self._terms = terms
         self._epoch = epoch
@@ -135,7 +134,6 @@ class Simulation:
     def _try(self, pod: Pod) -> str:
         """One attempt of the scheduler's: its own filters first, then ours. What is said of the pod if it fails."""
         cluster, table = self.cluster, self.cluster.table
-        self.tries += 1
         constraints = pod.constraints
         self._near_others = self._near_others or bool(constraints.affinity or constraints.spread)
         rows = np.flatnonzero(fit.fits(table, pod))

@@ -30,7 +30,7 @@ class Arrival:
 
 @dataclass(slots=True)
 class Life:
-    """What became of a pod, in seconds after the start. ``end`` is finished, evicted, gone, or empty while it runs."""
+    """What became of a pod, in seconds after the start. ``end`` is finished, evicted, or empty until then."""
 
     pod: Pod
     created: float
