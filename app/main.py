@@ -53,7 +53,7 @@ def application(standing: Standing, extender: Extender, settings: Settings) -> F
     app.state.standing = standing
     app.state.settings = settings
     app.state.decisions = extender.decisions
-    app.state.trials = Trials(store, settings)
+    app.state.trials = Trials(standing.store, settings)
     verbs: dict[str, Answering] = {
         "filter": extender.filter,
         "prioritize": extender.prioritize,

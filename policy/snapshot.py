@@ -99,7 +99,7 @@ def copy(taken: Snapshot) -> Generator[None, None, Cluster]:
 def _grant(cluster: Cluster, granted: Granted, now: float) -> None:
     pod, hold = granted.pod, granted.hold
     cluster.upsert_pod(pod, now)
-    cluster.keep(pod, now, now + HOLD_TIME)
+    cluster.keep_all([pod], now, now + HOLD_TIME)
     if hold is not None:
         cluster.gangs.holds.give(pod.uid, Hold(hold.key, hold.node, hold.asked), now + HOLD_TIME)
         cluster.table.add(pod, hold.node)
