@@ -1,0 +1,110 @@
+"""What changes on a page while somebody looks at it, as server-sent events.
+
+Each who looks on asks the board again and again, and the board does the work once for all. A client that reads slowly
+is waited for, so that nothing piles up; one that was away is told what it lacks.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from app.web.board import INTERVAL, Board, Changes
+
+WATCHERS = 32
+"""How many may look on at a time."""
+PER_EVENT = 100
+"""How many changes are sent at once."""
+SILENCE = 15.0
+"""Seconds after which something is sent that says nothing, so that a connection that is dead is noticed."""
+ANEW = 10.0
+"""Seconds after which a pod is looked at again although nothing that is watched has changed."""
+FULL = b'data: {"full":true}\n\n'
+NOTHING = b":\n\n"
+REOPEN = b"retry: 2000\n\n"
+"""Milliseconds until a browser that has lost the connection tries again."""
+
+
+class Live:
+    """Sends changes to a bounded number of pages."""
+
+    def __init__(self, board: Board, watchers: int = WATCHERS) -> None:
+        self._board = board
+        self._free = watchers
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Lets go of all who look on: the process ends."""
+        self._stopping.set()
+
+    async def page(self, since: str) -> AsyncIterator[bytes]:
+        """What changes on the page, beginning with what a page of that version lacks."""
+        with self._place() as free:
+            if not free:
+                yield FULL
+                return
+            yield REOPEN
+            silent = 0.0
+            while not self._stopping.is_set():
+                await self._board.refresh()
+                changes = self._board.changes(since)
+                since = changes.version
+                silent += INTERVAL
+                for event in _events(changes):
+                    silent = 0.0
+                    yield event
+                if silent >= SILENCE:
+                    silent = 0.0
+                    yield NOTHING
+                await self._pause()
+
+    async def pod(self, state: Callable[[], Any]) -> AsyncIterator[bytes]:
+        """That something is different from before, whenever ``state`` is, and now and then in any case."""
+        with self._place() as free:
+            if not free:
+                yield FULL
+                return
+            yield REOPEN
+            before, unchanged = state(), 0.0
+            while not self._stopping.is_set():
+                await self._pause()
+                now, unchanged = state(), unchanged + INTERVAL
+                if now != before or unchanged >= ANEW:
+                    before, unchanged = now, 0.0
+                    yield _event(Changes("", reload=True))
+
+    @contextmanager
+    def _place(self) -> Iterator[bool]:
+        """One of the places, if one is free."""
+        if not self._free:
+            yield False
+            return
+        self._free -= 1
+        try:
+            yield True
+        finally:
+            self._free += 1
+
+    async def _pause(self) -> None:
+        try:
+            await asyncio.wait_for(self._stopping.wait(), INTERVAL)
+        except TimeoutError:
+            return
+
+
+def _events(changes: Changes) -> Iterator[bytes]:
+    """The changes in pieces; only the last one says which version that makes."""
+    if not (changes.reload or changes.changed or changes.removed):
+        return
+    parts = [changes.changed[start : start + PER_EVENT] for start in range(0, len(changes.changed), PER_EVENT)] or [()]
+    for part in parts[:-1]:
+        yield _event(Changes("", part))
+    yield _event(replace(changes, changed=parts[-1]))
+
+
+def _event(changes: Changes) -> bytes:
+    version = f"id: {changes.version}\n".encode() if changes.version else b""
+    return version + b"data: " + msgspec.json.encode(changes) + b"\n\n"
