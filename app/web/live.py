@@ -20,8 +20,10 @@ PER_EVENT = 100
 """How many changes are sent at once."""
 SILENCE = 15.0
 """Seconds after which something is sent that says nothing, so that a connection that is dead is noticed."""
-ANEW = 10.0
+ANEW = 30.0
 """Seconds after which a pod is looked at again although nothing that is watched has changed."""
+CALM = 2.0
+"""Seconds between looks at a pod at least: to explain one may take a while."""
 FULL = b'data: {"full":true}\n\n'
 NOTHING = b":\n\n"
 REOPEN = b"retry: 2000\n\n"
@@ -72,7 +74,7 @@ class Live:
             while not self._stopping.is_set():
                 await self._pause()
                 now, unchanged = state(), unchanged + INTERVAL
-                if now != before or unchanged >= ANEW:
+                if (now != before and unchanged >= CALM) or unchanged >= ANEW:
                     before, unchanged = now, 0.0
                     yield _event(Changes("", reload=True))
 

@@ -1,7 +1,8 @@
 """The parts of the page, taken from the store in small steps, each ready to be compared with how it was before."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from app.api.jobs import reservation_model
@@ -15,6 +16,7 @@ from app.web.waiting import Crowd, count
 ROWS = 2000
 """How many quotas, and how many queues, are shown; REST has them all."""
 RESERVATIONS = 200
+DECISIONS = 20
 VERBS = ("filter", "prioritize", "preempt", "bind")
 
 
@@ -53,6 +55,16 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
+class Decided:
+    """What the scheduler was told about a pod, and when (epoch seconds)."""
+
+    at: int
+    pod: str
+    verdict: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Listed:
     """How many rows a list has, of how many there are."""
 
@@ -76,8 +88,11 @@ class Reservations:
     total: int
 
 
-def parts(store: Store, settings: Settings) -> Iterator[Part | None]:
-    """Everything, in the order of the page; None where nothing is ready yet. No step takes long."""
+def parts(store: Store, settings: Settings, decisions: Iterable[Any]) -> Iterator[Part | None]:
+    """Everything, in the order of the page; None where nothing is ready yet. No step takes long.
+
+    ``decisions`` are the latest verdicts, the last one first.
+    """
     yield Part(("status",), "status", _status(store, settings))
     yield Part(("calls",), "calls", tuple(_calls()))
     crowd = Crowd()
@@ -89,6 +104,7 @@ def parts(store: Store, settings: Settings) -> Iterator[Part | None]:
     yield from _queues(store, crowd, between_queues)
     yield Part(("lending",), "lending", Lending(between_quotas.result(), between_queues.result()))
     yield Part(("reservations",), "reservations", _reservations(store))
+    yield Part(("decisions",), "decisions", tuple(_decided(each) for each in islice(decisions, DECISIONS)))
 
 
 def _status(store: Store, settings: Settings) -> Status:
@@ -137,6 +153,11 @@ def _reservations(store: Store) -> Reservations:
     everything = [*store.cluster.reservations.values(), *store.cluster.reserved]
     first = sorted(everything, key=lambda each: (each.since, each.name))[:RESERVATIONS]
     return Reservations(tuple(reservation_model(each) for each in first), len(everything))
+
+
+def _decided(decision: Any) -> Decided:
+    name = f"{decision.pod.namespace}/{decision.pod.name}"
+    return Decided(int(decision.at), name, decision.verdict, decision.refused.message if decision.refused else "")
 
 
 def _samples(metric: Any) -> Any:

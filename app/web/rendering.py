@@ -46,6 +46,14 @@ def percent(part: int, whole: int) -> str:
     return f"{max(0, min(100, 100 * part / whole)) if whole else 0:.1f}".removesuffix(".0")
 
 
+def duration(seconds: float) -> str:
+    """A time to come for people, in the largest unit of which it is more than one and a half."""
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"
+
+
 def time_of(seconds: float) -> Markup:
     """Seconds since the epoch as an element, of which the script makes an age."""
     try:
@@ -68,7 +76,14 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"amount": amount, "percent": percent, "time_of": time_of, "written": written, "root": "."}
+    made.globals |= {
+        "amount": amount,
+        "duration": duration,
+        "percent": percent,
+        "time_of": time_of,
+        "written": written,
+        "root": ".",
+    }
     for name in made.list_templates():
         made.get_template(name)
     return made

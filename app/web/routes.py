@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -53,14 +53,14 @@ class Web:
     templates: Environment
 
     @classmethod
-    def over(cls, store: Store, settings: Settings) -> Self:
-        """A page of this store."""
+    def over(cls, store: Store, settings: Settings, decisions: Iterable[Any] = ()) -> Self:
+        """A page of this store, and of the latest decisions, the last one first."""
         templates = environment()
 
         def render(template: str, variables: dict[str, Any]) -> str:
             return templates.get_template(f"{template}.html").render(variables)
 
-        board = Board(partial(parts, store, settings), render)
+        board = Board(partial(parts, store, settings, decisions), render)
         return cls(board, Live(board), templates)
 
 
@@ -84,7 +84,7 @@ class Choice:
 
 def install(app: FastAPI) -> None:
     """Adds the page to an application that has its store and its settings."""
-    app.state.web = Web.over(app.state.store, app.state.settings)
+    app.state.web = Web.over(app.state.store, app.state.settings, getattr(app.state, "decisions", ()))
     app.include_router(router)
     app.mount("/static", _Files(directory=Path(__file__).parent / "static"))
 

@@ -15,6 +15,7 @@ from tests.unit.app.given import node, pod, quota, see, store_with
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr(live_module, "INTERVAL", 0.001)
+    monkeypatch.setattr(live_module, "CALM", 0.001)
     monkeypatch.setattr("app.web.board.INTERVAL", 0.0)
     monkeypatch.setattr("app.web.board.RESTRAINT", 0)
 

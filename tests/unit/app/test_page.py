@@ -1,12 +1,17 @@
 """The page as a browser gets it, without one; tests/browser looks at it in a real one."""
 
+import asyncio
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from app.settings import Settings
 from app.web import figures, waiting
+from app.web.rendering import amount, duration
+from app.web.routes import Web
 from tests.browser.story import HOSTILE, everything, hostile
 from tests.unit.app.given import client_of, empty_store, namespace, node, pod, queue, quota, refused, store_with
 
@@ -148,6 +153,72 @@ def test_the_explanation_of_a_pod_has_a_page_with_rule_numbers_and_remedies():
     assert "refused by elastic-quota-max: ElasticQuota max exceeded: cpu" in words
     assert "raise max of cpu in ElasticQuota a/quota from 0 to at least 1" in words
     assert "request 1" in words
+
+
+def test_the_explanation_says_who_holds_what_is_lacking_what_comes_next_and_what_was_tried(monkeypatch):
+    explained = SimpleNamespace(
+        namespace="a",
+        name="p",
+        verdict="refused",
+        rule="r",
+        message="m",
+        outlook="",
+        numbers={},
+        next=[
+            SimpleNamespace(text="a node is reserved for it", in_seconds=7200.0),
+            SimpleNamespace(text="x", in_seconds=None),
+        ],
+        remedies=[SimpleNamespace(text="raise max", verified=True), SimpleNamespace(text="wait", verified=False)],
+        holders=[
+            SimpleNamespace(
+                kind="Queue", name="q", resource="cpu", used="4", bound="2", over="2", pods=["b/v"], number=3
+            )
+        ],
+    )
+
+    async def explain(*_):
+        return explained
+
+    monkeypatch.setattr("app.web.routes.explain_pod", explain)
+    words = page(path="/pods/a/p").words
+    assert "a node is reserved for it (in 2 h) x What would" in words
+    assert "raise max tried: it runs wait Who" in words
+    assert "Queue q cpu 4 2 2 b/v and 2 more" in words
+
+
+def test_the_latest_decisions_are_shown_with_a_link_to_the_pod():
+    def decided(name, verdict, refused):
+        return SimpleNamespace(at=1.0, pod=SimpleNamespace(namespace="a", name=name), verdict=verdict, refused=refused)
+
+    refusal = SimpleNamespace(message="ElasticQuota max exceeded: cpu")
+    web = Web.over(store_with(), Settings(), [decided("p", "refused", refusal), decided("q", "admitted", None)])
+    asyncio.run(web.board.refresh())
+    words = Parsed(web.board.html("decisions")).words
+    assert "a/p refused ElasticQuota max exceeded: cpu 1970-01-01 00:00:01 UTC a/q admitted" in words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-1, "0 s"), (89, "89 s"), (90, "2 min"), (5400, "2 h"), (129600, "2 days"), (1e9, "11574 days")],
+)
+def test_a_time_to_come_is_told_in_a_unit_of_its_size(seconds, text):
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("resource", "value", "text"),
+    [
+        ("cpu", 1500, "1.5"),
+        ("cpu", 1, "0.001"),
+        ("memory", 2**30, "1Gi"),
+        ("memory", 1_234_567_890, "1.15Gi"),
+        ("memory", 1023 * 2**20, "1023Mi"),
+        ("memory", 2**63 - 1, "8Ei"),
+        ("pods", 110, "110"),
+    ],
+)
+def test_an_amount_is_told_to_three_digits(resource, value, text):
+    assert amount(resource, value) == text
 
 
 def test_a_pod_that_is_not_known_is_not_found():
