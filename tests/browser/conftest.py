@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.cases.serving import QUOTAWARD
 from tests.controlplane.processes import Process, free_port
 from tests.unit.app.given import Json
 
@@ -21,8 +22,7 @@ class Served:
         self.folder = folder
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
-        program = Path(__file__).parents[2] / ".venv/bin/quotaward"
-        command = [program, "serve", "--manifests", folder, "--listen", f"127.0.0.1:{port}", "--controllers", "none"]
+        command = [QUOTAWARD, "serve", "--manifests", folder, "--listen", f"127.0.0.1:{port}", "--controllers", "none"]
         self.process = Process(command, log)
 
     def start(self) -> None:

@@ -1,14 +1,17 @@
 """Server-sent events: what changes while somebody looks on, and nothing otherwise."""
 
 import asyncio
+import http.client
 
 import msgspec
 import pytest
 
+from app.main import SHUTDOWN
 from app.settings import Settings
 from app.web import live as live_module
 from app.web.live import FULL, Live
 from app.web.routes import Web
+from tests.cases.serving import serving
 from tests.unit.app.given import node, pod, quota, see, store_with
 
 
@@ -121,3 +124,15 @@ def test_the_page_of_a_pod_is_told_when_what_is_said_of_it_has_changed():
         await stream.aclose()
 
     asyncio.run(story())
+
+
+def test_a_page_that_is_open_holds_up_no_shutdown(tmp_path):
+    (tmp_path / "manifests").mkdir()
+    with serving("--manifests", str(tmp_path / "manifests"), log=tmp_path / "log") as running:
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+        connection.request("GET", "/live?since=nothing")
+        answer = connection.getresponse()
+        assert answer.readline() == live_module.REOPEN.splitlines(keepends=True)[0]
+        running.process.terminate()
+        assert running.process.wait(SHUTDOWN - 2) == 0
+        connection.close()
