@@ -71,6 +71,11 @@ class Choice:
     text: str
     state: str
 
+    @classmethod
+    def of(cls, text: str, state: str) -> Self:
+        """What somebody asks for, as far as there is such a thing."""
+        return cls(text[:200].strip(), state if state in CHOICES else "")
+
     def shown(self, row: Fragment) -> Markup:
         """The row; hidden if it is none of them."""
         names = row.part.model.names
@@ -94,7 +99,7 @@ async def show_page(request: Request, q: str = "", show: str = "") -> Response:
     """Who has what, and who waits. What is not asked for is there and hidden, so that a script can show it."""
     web: Web = request.app.state.web
     await web.board.refresh()
-    choice = Choice(q[:200].strip(), show if show in CHOICES else "")
+    choice = Choice.of(q, show)
     page = web.templates.get_template("page.html").generate(
         board=web.board,
         version=web.board.version,
@@ -107,6 +112,13 @@ async def show_page(request: Request, q: str = "", show: str = "") -> Response:
         queues=await _shown(web.board.rows("queues"), choice),
     )
     return StreamingResponse(_in_chunks(page), media_type="text/html", headers=HEADERS)
+
+
+@router.get("/waiting")
+async def show_waiting(request: Request, q: str = "") -> Response:
+    """Who waits, as a part of the page: the first of those that are asked for may be others than the first of all."""
+    await request.app.state.web.board.refresh()
+    return HTMLResponse(await _waiting(request, Choice.of(q, "")), headers=HEADERS)
 
 
 @router.get("/live")

@@ -105,13 +105,13 @@ def everything(folder: Path) -> None:
 
 
 def many(folder: Path, quotas: int) -> None:
-    """So many teams with a quota each, of which every tenth has a pod that waits."""
+    """So many teams with a quota each, of which every fifth has a pod that waits."""
     write(folder, "cluster", [node(f"n{number}") for number in range(50)])
     teams = [f"team-{number:04}" for number in range(quotas)]
     write(folder, "quotas", [quota(team, min={"cpu": 2, "memory": "4Gi"}, max={"cpu": 4}) for team in teams])
     message = "0/50 nodes are available: 50 ElasticQuota max exceeded: cpu."
     pods = [running("a", team, f"n{number % 50}", cpu="1500m", memory="1Gi") for number, team in enumerate(teams)]
-    write(folder, "pods", pods + [waiting("b", team, message, 5, cpu="3") for team in teams[::10]])
+    write(folder, "pods", pods + [waiting("b", team, message, 5, cpu="3") for team in teams[::5]])
 
 
 def hostile(folder: Path) -> None:

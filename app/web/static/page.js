@@ -52,6 +52,7 @@ function countMatches() {
 
 function filterAll() {
   applyFilter(document);
+  askWaiting();
   countMatches();
   const asked = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
   history.replaceState(null, "", `${location.pathname}${asked.size ? `?${asked}` : ""}${location.hash}`);
@@ -93,6 +94,32 @@ function put({ id, row_of, after, html }) {
   else list.prepend(element);
 }
 
+// Of many pods that wait the server sends the first in turn: of those that are asked for they are others than of all.
+const CALM = 1000; // milliseconds between two such questions
+let asking = false;
+let askAgain = false;
+
+async function askWaiting() {
+  if (asking) {
+    askAgain = true;
+    return;
+  }
+  asking = true;
+  try {
+    const answer = await fetch(`waiting?q=${encodeURIComponent(form.q.value.trim())}`, { cache: "no-store" });
+    if (answer.ok) put({ id: "waiting", html: await answer.text() });
+  } catch {
+    // the next change asks again
+  }
+  setTimeout(() => {
+    asking = false;
+    if (askAgain) {
+      askAgain = false;
+      askWaiting();
+    }
+  }, CALM);
+}
+
 async function reload() {
   const answer = await fetch(location.href, { cache: "no-store" });
   const made = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -116,7 +143,10 @@ function take(event) {
     reload().catch(() => tell("not live: the server does not answer", "broken"));
     return;
   }
-  for (const change of news.changed) put(change);
+  for (const change of news.changed) {
+    if (change.id === "waiting" && form.q.value.trim()) askWaiting();
+    else put(change);
+  }
   for (const id of news.removed) document.getElementById(id)?.remove();
   if (news.changed.length || news.removed.length) countMatches();
 }

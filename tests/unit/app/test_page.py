@@ -138,6 +138,17 @@ def test_a_filter_works_without_a_script():
     assert [card["data-name"] for card in cards(full) if "hidden" not in card] == ["a quota"]
 
 
+def test_who_waits_of_those_that_are_asked_for_can_be_had_alone():
+    client = client_of(store_with(pod("p", "a"), pod("q", "b")))
+    every, some = (Parsed(client.get(path).text) for path in ("/waiting", "/waiting?q=A%2F"))
+    assert "a/p" in every.words
+    assert "b/q" in every.words
+    assert "a/p" in some.words
+    assert "b/q" not in some.words
+    assert some.all("section")[0]["id"] == "waiting"
+    assert some.all("html") == []
+
+
 def test_a_picture_that_is_not_complete_is_shown_with_a_warning():
     shown = Parsed(client_of(empty_store()).get("/").text)
     assert "What you see may be wrong: not synced" in shown.words
