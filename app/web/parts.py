@@ -126,7 +126,7 @@ def _calls() -> Iterator[Calls]:
         yield Calls(verb, last.get(verb, 0), tuple(results))
 
 
-def _quotas(store: Store, crowd: Crowd, loans: Loans) -> Iterator[Part]:
+def _quotas(store: Store, crowd: Crowd, loans: Loans) -> Iterator[Part | None]:
     namespaces, shown = sorted(store.cluster.quotas), 0
     yield Part(("quotas",), "quotas", Listed(min(len(namespaces), ROWS), len(namespaces)))
     for namespace in namespaces:
@@ -136,17 +136,18 @@ def _quotas(store: Store, crowd: Crowd, loans: Loans) -> Iterator[Part]:
             if shown < ROWS:
                 shown += 1
                 yield Part(("quota", namespace, row.name), "quota", row, row_of="quotas")
+            else:
+                yield None
 
 
-def _queues(store: Store, crowd: Crowd, loans: Loans) -> Iterator[Part]:
+def _queues(store: Store, crowd: Crowd, loans: Loans) -> Iterator[Part | None]:
     names = sorted(store.cluster.queues)
     yield Part(("queues",), "queues", Listed(min(len(names), ROWS), len(names)))
     for index, name in enumerate(names):
         if name in store.cluster.queues:
             row = queue_row(store.cluster, name, crowd.by_queue[name])
             loans.add(name, row.bars)
-            if index < ROWS:
-                yield Part(("queue", name), "queue", row, row_of="queues")
+            yield Part(("queue", name), "queue", row, row_of="queues") if index < ROWS else None
 
 
 def _reservations(store: Store) -> Reservations:

@@ -117,6 +117,14 @@ def test_of_many_who_wait_the_first_in_turn_are_shown_and_all_are_counted(monkey
     assert "a/p4" not in words
 
 
+def test_of_very_many_quotas_and_queues_the_first_are_shown_and_all_are_counted(monkeypatch):
+    monkeypatch.setattr("app.web.parts.ROWS", 2)
+    shown = page(*(quota(name) for name in "abcd"), *(queue(name) for name in "uvwx"))
+    assert [card["data-name"] for card in cards(shown)] == ["a quota", "b quota", "u", "v"]
+    assert "Quotas 4 The first 2 namespaces are shown" in shown.words
+    assert "Queues 4 The first 2 are shown" in shown.words
+
+
 def test_who_lent_to_whom_names_both_sides_and_no_quota_that_is_not_in_force():
     words = page(
         node("n1"),
