@@ -97,8 +97,9 @@ def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD")], server
 
 
 @app.command()
+@reaching_a_server
 def top(
-    server: Server = DEFAULT_SERVER,
+    server: Server,
     interval: Annotated[float, typer.Option(help="Seconds between looks.", min=0.2)] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Print one frame with every row, and end.")] = False,  # noqa: FBT002
 ) -> None:
@@ -110,10 +111,8 @@ def top(
             screen.show_once(server)
         else:
             screen.show_live(server, interval)
-    except screen.Unavailable as problem:
-        _fail(str(problem))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        _fail(f"{server} does not answer as Quotaward does: {type(error).__name__} {error}")
+        _fail(f"{server.stranger}: {type(error).__name__} {error}")
     except KeyboardInterrupt:
         return
 

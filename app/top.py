@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from app.client import CannotAsk, Server
 from policy.quantity import InvalidQuantity, to_milli
 
 BAR = 24
@@ -20,7 +20,6 @@ RESERVATIONS = 5
 """How many reservations are shown."""
 AROUND = 11
 """Lines of a frame beside rows and reservations."""
-TIMEOUT = 10
 ASKED = (
     "quotaward_pending_pods",
     "quotaward_extender_last_request_timestamp_seconds",
@@ -28,10 +27,6 @@ ASKED = (
     "quotaward_leader",
 )
 """The metrics that are looked at."""
-
-
-class Unavailable(Exception):
-    """The server does not answer, or not as Quotaward does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +60,16 @@ class Row:
         return used / bound if bound else float(used > 0)
 
 
-def show_once(server: str) -> None:
-    """Prints one frame with every row. Raises Unavailable."""
+def show_once(server: Server) -> None:
+    """Prints one frame with every row. Raises CannotAsk."""
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = 200
     console.print(frame(_fetch(server), rows=None))
 
 
-def show_live(server: str, interval: float) -> None:
-    """Shows frames until interrupted, one each so many seconds. Raises Unavailable if even the first cannot be had."""
+def show_live(server: Server, interval: float) -> None:
+    """Shows frames until interrupted, one each so many seconds. Raises CannotAsk if even the first cannot be had."""
     console = Console(highlight=False, markup=False, emoji=False)
     shown = _fetch(server)
     with Live(console=console, screen=True, auto_refresh=False) as live:
@@ -83,7 +78,7 @@ def show_live(server: str, interval: float) -> None:
             time.sleep(interval)
             try:
                 shown = _fetch(server)
-            except Unavailable as problem:
+            except CannotAsk as problem:
                 live.update(Group(Text(str(problem), style="red"), frame(shown, rows=4)), refresh=True)
                 time.sleep(interval)
 
@@ -106,28 +101,18 @@ def frame(shown: Snapshot, rows: int | None) -> RenderableType:
     )
 
 
-def _fetch(server: str) -> Snapshot:
+def _fetch(server: Server) -> Snapshot:
     quotas, queues, reservations = (
-        _get(server, f"/api/v1/{kind}").json()["items"] for kind in ("elasticquotas", "queues", "reservations")
+        server.ask(f"/api/v1/{kind}")["items"] for kind in ("elasticquotas", "queues", "reservations")
     )
-    text = _get(server, "/metrics").data.decode()
+    text = server.text("/metrics")
     lines = [line for line in text.splitlines() if line.startswith(ASKED)]
     samples = {
         (sample.name, next(iter(sample.labels.values()), "")): sample.value
         for family in text_string_to_metric_families("\n".join(lines))
         for sample in family.samples
     }
-    return Snapshot(server, time.time(), quotas, queues, reservations, samples)
-
-
-def _get(server: str, path: str) -> urllib3.BaseHTTPResponse:
-    try:
-        answer = urllib3.request("GET", server.rstrip("/") + path, timeout=TIMEOUT, retries=False)
-    except urllib3.exceptions.HTTPError as error:
-        raise Unavailable(f"{server} does not answer as Quotaward does: {error}") from error
-    if answer.status != 200:  # noqa: PLR2004 - HTTP OK
-        raise Unavailable(f"{server} answers {answer.status}: {answer.data[:200].decode(errors='replace')}")
-    return answer
+    return Snapshot(server.url, time.time(), quotas, queues, reservations, samples)
 
 
 def _state(shown: Snapshot) -> str:

@@ -33,14 +33,11 @@ REOPEN = b"retry: 2000\n\n"
 class Live:
     """Sends changes to a bounded number of pages."""
 
-    def __init__(self, board: Board, watchers: int = WATCHERS) -> None:
+    def __init__(self, board: Board, is_stopping: Callable[[], bool], watchers: int = WATCHERS) -> None:
+        """Once it ``is_stopping``, all who look on are let go."""
         self._board = board
+        self._is_stopping = is_stopping
         self._free = watchers
-        self._stopping = asyncio.Event()
-
-    def stop(self) -> None:
-        """Lets go of all who look on: the process ends."""
-        self._stopping.set()
 
     async def page(self, since: str) -> AsyncIterator[bytes]:
         """What changes on the page, beginning with what a page of that version lacks."""
@@ -50,7 +47,7 @@ class Live:
                 return
             yield REOPEN
             silent = 0.0
-            while not self._stopping.is_set():
+            while not self._is_stopping():
                 await self._board.refresh()
                 changes = self._board.changes(since)
                 since = changes.version
@@ -61,7 +58,7 @@ class Live:
                 if silent >= SILENCE:
                     silent = 0.0
                     yield NOTHING
-                await self._pause()
+                await asyncio.sleep(INTERVAL)
 
     async def pod(self, state: Callable[[], Any]) -> AsyncIterator[bytes]:
         """That something is different from before, whenever ``state`` is, and now and then in any case."""
@@ -71,8 +68,8 @@ class Live:
                 return
             yield REOPEN
             before, unchanged = state(), 0.0
-            while not self._stopping.is_set():
-                await self._pause()
+            while not self._is_stopping():
+                await asyncio.sleep(INTERVAL)
                 now, unchanged = state(), unchanged + INTERVAL
                 if (now != before and unchanged >= CALM) or unchanged >= ANEW:
                     before, unchanged = now, 0.0
@@ -89,12 +86,6 @@ class Live:
             yield True
         finally:
             self._free += 1
-
-    async def _pause(self) -> None:
-        try:
-            await asyncio.wait_for(self._stopping.wait(), INTERVAL)
-        except TimeoutError:
-            return
 
 
 def _events(changes: Changes) -> Iterator[bytes]:

@@ -19,7 +19,7 @@ from starlette.types import Scope
 from app.api.routes import explain_pod, store_of
 from app.problems import Problem
 from app.settings import Settings
-from app.store.store import Store
+from app.standing import Standing
 from app.web.board import Board, Fragment
 from app.web.live import Live
 from app.web.parts import parts
@@ -53,15 +53,15 @@ class Web:
     templates: Environment
 
     @classmethod
-    def over(cls, store: Store, settings: Settings, decisions: Iterable[Any] = ()) -> Self:
-        """A page of this store, and of the latest decisions, the last one first."""
+    def over(cls, standing: Standing, settings: Settings, decisions: Iterable[Any] = ()) -> Self:
+        """A page of this replica's store, and of the latest decisions, the last one first."""
         templates = environment()
 
         def render(template: str, variables: dict[str, Any]) -> str:
             return templates.get_template(f"{template}.html").render(variables)
 
-        board = Board(partial(parts, store, settings, decisions), render)
-        return cls(board, Live(board), templates)
+        board = Board(partial(parts, standing.store, settings, decisions), render)
+        return cls(board, Live(board, lambda: standing.stopping), templates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Choice:
 
 def install(app: FastAPI) -> None:
     """Adds the page to an application that has its store and its settings."""
-    app.state.web = Web.over(app.state.store, app.state.settings, getattr(app.state, "decisions", ()))
+    app.state.web = Web.over(app.state.standing, app.state.settings, getattr(app.state, "decisions", ()))
     app.include_router(router)
     app.mount("/static", _Files(directory=Path(__file__).parent / "static"))
 

@@ -6,8 +6,9 @@ import http.client
 import msgspec
 import pytest
 
-from app.main import SHUTDOWN
+from app.serving.server import SHUTDOWN
 from app.settings import Settings
+from app.standing import Standing
 from app.web import live as live_module
 from app.web.live import FULL, Live
 from app.web.routes import Web
@@ -39,7 +40,7 @@ async def next_news(stream):
 def test_a_change_of_a_quota_is_sent_as_the_html_of_its_card():
     async def story():
         store = store_with(node("n1"), quota("a", max={"cpu": 2}), quota("b", max={"cpu": 2}))
-        web = Web.over(store, Settings())
+        web = Web.over(Standing(store), Settings())
         await web.board.refresh()
         stream = web.live.page(web.board.version)
         assert await anext(stream) == live_module.REOPEN
@@ -58,7 +59,7 @@ def test_a_change_of_a_quota_is_sent_as_the_html_of_its_card():
 
 def test_a_long_list_of_changes_is_sent_in_pieces_of_which_the_last_says_the_version():
     async def story():
-        web = Web.over(store_with(*(quota(f"team-{number:03}") for number in range(250))), Settings())
+        web = Web.over(Standing(store_with(*(quota(f"team-{number:03}") for number in range(250)))), Settings())
         before = web.board.version
         stream = web.live.page(before)
         assert await anext(stream) == live_module.REOPEN
@@ -72,7 +73,7 @@ def test_a_long_list_of_changes_is_sent_in_pieces_of_which_the_last_says_the_ver
 
 def test_nobody_who_looks_means_no_work():
     async def story():
-        web = Web.over(store_with(quota("a")), Settings())
+        web = Web.over(Standing(store_with(quota("a"))), Settings())
         stream = web.live.page(web.board.version)
         await anext(stream)
         await next_news(stream)
@@ -86,8 +87,8 @@ def test_nobody_who_looks_means_no_work():
 
 def test_one_more_than_may_look_on_is_told_so_until_a_place_is_free():
     async def story():
-        web = Web.over(store_with(), Settings())
-        live = Live(web.board, watchers=1)
+        web = Web.over(Standing(store_with()), Settings())
+        live = Live(web.board, lambda: False, watchers=1)
         first, second = live.page(""), live.page("")
         await anext(first)
         assert [event async for event in second] == [FULL]
@@ -102,11 +103,12 @@ def test_one_more_than_may_look_on_is_told_so_until_a_place_is_free():
 
 def test_all_who_look_on_are_let_go_when_the_process_ends():
     async def story():
-        web = Web.over(store_with(), Settings())
+        standing = Standing(store_with())
+        web = Web.over(standing, Settings())
         streams = [web.live.page(web.board.version), web.live.pod(lambda: 1)]
         for stream in streams:
             await anext(stream)
-        web.live.stop()
+        standing.stopping = True
         for stream in streams:
             assert len([event async for event in stream]) <= 1
 
@@ -116,7 +118,7 @@ def test_all_who_look_on_are_let_go_when_the_process_ends():
 def test_the_page_of_a_pod_is_told_when_what_is_said_of_it_has_changed():
     async def story():
         said = iter(["refused", "refused", "admissible"])
-        stream = Web.over(store_with(), Settings()).live.pod(lambda: next(said, "admissible"))
+        stream = Web.over(Standing(store_with()), Settings()).live.pod(lambda: next(said, "admissible"))
         await anext(stream)
         told, _ = await next_news(stream)
         assert told["reload"]

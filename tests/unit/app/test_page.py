@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from app.settings import Settings
+from app.standing import Standing
 from app.web import figures, waiting
 from app.web.rendering import amount, duration
 from app.web.routes import Web
@@ -210,7 +211,9 @@ def test_the_latest_decisions_are_shown_with_a_link_to_the_pod():
         return SimpleNamespace(at=1.0, pod=SimpleNamespace(namespace="a", name=name), verdict=verdict, refused=refused)
 
     refusal = SimpleNamespace(message="ElasticQuota max exceeded: cpu")
-    web = Web.over(store_with(), Settings(), [decided("p", "refused", refusal), decided("q", "admitted", None)])
+    web = Web.over(
+        Standing(store_with()), Settings(), [decided("p", "refused", refusal), decided("q", "admitted", None)]
+    )
     asyncio.run(web.board.refresh())
     words = Parsed(web.board.html("decisions")).words
     assert "a/p refused ElasticQuota max exceeded: cpu 1970-01-01 00:00:01 UTC a/q admitted" in words
@@ -269,7 +272,7 @@ def test_a_page_loads_nothing_from_elsewhere_and_runs_nothing_but_files(path):
 @pytest.mark.parametrize("path", [*PAGES, "/static/page.js", "/live/pods/a/p"])
 def test_every_answer_carries_the_headers_that_keep_others_out(path):
     client = client_of(store_with(pod("p")))
-    client.app.state.web.live.stop()
+    client.app.state.standing.stopping = True
     headers = client.get(path).headers
     assert headers["x-content-type-options"] == "nosniff"
     policy = headers["content-security-policy"]
