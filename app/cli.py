@@ -154,6 +154,27 @@ def simulate(
 
 
 @app.command()
+@reaching_a_server
+def top(
+    server: Server,
+    interval: Annotated[float, typer.Option(help="Seconds between looks.", min=0.2)] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Print one frame with every row, and end.")] = False,  # noqa: FBT002
+) -> None:
+    """Show quotas, queues, reservations and how many wait for what, the fullest first, until interrupted."""
+    from app import top as screen  # noqa: PLC0415
+
+    try:
+        if once:
+            screen.show_once(server)
+        else:
+            screen.show_live(server, interval)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        _fail(f"{server.stranger}: {type(error).__name__} {error}")
+    except KeyboardInterrupt:
+        return
+
+
+@app.command()
 def check(
     directory: Annotated[Path | None, typer.Argument(metavar="DIR", help="A folder of manifests.")] = None,
     scheduler_config: Annotated[

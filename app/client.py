@@ -57,6 +57,21 @@ class Server:
             raise CannotAsk(f"{self.url} answers {response.status}: {detail}")
         return document
 
+    def text(self, path: str) -> str:
+        """What stands at a path that is no document. Raises CannotAsk."""
+        import urllib3  # noqa: PLC0415
+
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        try:
+            pool = urllib3.PoolManager(ca_certs=str(self.ca) if self.ca else None)
+            response = pool.request("GET", self.url.rstrip("/") + path, headers=headers, timeout=TIMEOUT, retries=False)
+            text = response.data.decode()
+        except (urllib3.exceptions.HTTPError, ValueError, OSError) as error:
+            raise CannotAsk(f"{self.stranger}: {error}") from error
+        if response.status != HTTPStatus.OK:
+            raise CannotAsk(f"{self.url} answers {response.status} for {path}")
+        return text
+
     @property
     def stranger(self) -> str:
         """What to say where the answer is not Quotaward's."""

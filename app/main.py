@@ -37,6 +37,7 @@ from app.settings import InvalidSettings, Settings
 from app.sources.manifests import ManifestSource
 from app.standing import Standing
 from app.store.store import TICK, Store
+from app.web import routes as web
 from app.whatif.service import Trials
 from policy.cluster import Cluster
 
@@ -48,7 +49,13 @@ Lead = Callable[[Work], Coroutine[Any, Any, None]]
 
 def application(standing: Standing, extender: Extender, settings: Settings) -> FastAPI:
     """The HTTP application: kube-scheduler's verbs, REST, health and metrics."""
-    app = Application(title="Quotaward", description="Elastic quotas for a stock kube-scheduler.", version="1")
+    app = Application(
+        title="Quotaward",
+        description="Elastic quotas for a stock kube-scheduler.",
+        version="1",
+        docs_url=None,  # they would load what they show from elsewhere
+        redoc_url=None,
+    )
     app.state.store = standing.store
     app.state.standing = standing
     app.state.settings = settings
@@ -68,6 +75,7 @@ def application(standing: Standing, extender: Extender, settings: Settings) -> F
     app.include_router(whatif.router)
     app.include_router(health.router)
     app.include_router(health.probes)
+    web.install(app)
     _answer_with_problems(app)
     return app
 

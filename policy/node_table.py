@@ -220,6 +220,12 @@ class NodeTable:
                     add(capacity, pod.request)
         return capacity
 
+    def totals(self) -> dict[str, tuple[int, int]]:
+        """By resource, what all nodes can give and what the pods on them request; of large sums only nearly exact."""
+        allocatable = self.allocatable.sum(axis=0, dtype=np.float64)
+        used = self.used.sum(axis=0, dtype=np.float64)
+        return {resource: (int(allocatable[column]), int(used[column])) for resource, column in self.columns.items()}
+
     def in_namespaces(self, namespaces: Iterable[str] | None) -> Iterable[Placed]:
         """The pods of these namespaces; of all, for None."""
         if namespaces is None:

@@ -8,16 +8,18 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from app.api.models import HealthModel
 from app.observability import metrics
 from app.observability.queue_metrics import queue_lines
-from app.observability.quota_metrics import quota_lines
+from app.observability.quota_metrics import base_unit, quota_lines
 from app.problems import Problem
 from app.store.kinds import KINDS
 from app.store.store import Store
 from policy import admission
 from policy.cluster import Cluster
-from policy.reservation import HELD, RECLAIM, STARVING, TEXTS, kept_from
+from policy.pod import Pod
+from policy.reservation import RECLAIM, STARVING, TEXTS, kept_from
 
 SLICE = 500
-RULES = (*admission.TEXTS, *TEXTS)
+OTHER, UNTRIED = "other", "untried"
+RULES = (*admission.TEXTS, *TEXTS, OTHER, UNTRIED)
 
 router = APIRouter()
 probes = APIRouter()
@@ -52,13 +54,20 @@ async def prometheus(request: Request) -> Response:
 async def _count_pending(cluster: Cluster) -> None:
     """Sets how many pods wait for each rule, in slices between which the loop answers the scheduler."""
     waiting = dict.fromkeys(RULES, 0)
-    for index, pod in enumerate(list(cluster.refused.values()), start=1):
-        message = pod.unschedulable.message if pod.unschedulable else ""
-        waiting[admission.refused_by(message) or kept_from(message) or HELD] += 1
+    for index, pod in enumerate(list(cluster.pods.values()), start=1):
+        if pod.pending and not pod.terminating and not pod.gated and pod.uid not in cluster.grants:
+            waiting[_waits_for(pod)] += 1
         if index % SLICE == 0:
             await asyncio.sleep(0)
     for rule, number in waiting.items():
         metrics.PENDING.labels(rule).set(number)
+
+
+def _waits_for(pod: Pod) -> str:
+    if pod.unschedulable is None:
+        return UNTRIED
+    message = pod.unschedulable.message
+    return admission.refused_by(message) or kept_from(message) or OTHER
 
 
 def _refresh(store: Store) -> None:
@@ -72,3 +81,8 @@ def _refresh(store: Store) -> None:
     metrics.GRANTS.set(len(cluster.grants))
     metrics.RESERVATIONS.labels(RECLAIM).set(len(cluster.reservations))
     metrics.RESERVATIONS.labels(STARVING).set(len(cluster.reserved))
+    for gauge in (metrics.ALLOCATABLE, metrics.REQUESTED):
+        gauge.clear()  # a resource that no node names any more is gone
+    for resource, (allocatable, requested) in cluster.table.totals().items():
+        metrics.ALLOCATABLE.labels(resource).set(base_unit(resource, allocatable))
+        metrics.REQUESTED.labels(resource).set(base_unit(resource, requested))

@@ -17,7 +17,13 @@ LAST_REQUEST = Gauge(
     "quotaward_extender_last_request_timestamp_seconds", "When kube-scheduler last called, by verb.", ["verb"]
 )
 REFUSALS = Counter("quotaward_refusals", "Pods refused, by rule; asked for again they count again.", ["rule"])
-PENDING = Gauge("quotaward_pending_pods", "Pending pods, by the rule that last refused them.", ["rule"])
+PENDING = Gauge(
+    "quotaward_pending_pods",
+    "Pending pods, by the rule that last refused them; other for another reason, untried if no scheduler has tried.",
+    ["rule"],
+)
+ALLOCATABLE = Gauge("quotaward_cluster_allocatable", "What all nodes together have for pods.", ["resource"])
+REQUESTED = Gauge("quotaward_cluster_requested", "What the pods on all nodes request.", ["resource"])
 OBJECTS = Gauge("quotaward_store_objects", "Objects in the store, by kind.", ["kind"])
 SYNCED = Gauge("quotaward_store_synced", "1 when the picture of the cluster is complete and fresh.")
 UNUSABLE = Counter("quotaward_store_unusable_objects", "Objects that could not be used, by kind.", ["kind"])

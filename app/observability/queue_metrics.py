@@ -10,11 +10,12 @@ FIGURES = (
     ("deserved", "What a queue has a right to, for what its pods request."),
     ("allocated", "What a queue's pods have been given, those included that are on their way to a node."),
     ("guarantee", "What is kept free for a queue, as far as the nodes have it."),
+    ("guarantee_missing", "What a queue is guaranteed beyond that, and the nodes do not have."),
 )
 
 
 async def queue_lines(ledger: QueueLedger) -> bytes:
-    """Exposition text: deserved, allocated and guarantee by queue and resource; cpu in cores."""
+    """Exposition text: deserved, allocated, guarantee and what is missing of it by queue and resource; cpu in cores."""
     lines: dict[str, list[str]] = {figure: [] for figure, _ in FIGURES}
     for index, (name, account) in enumerate(sorted(ledger.accounts.items())):
         if account.queue is not None:
@@ -32,10 +33,21 @@ async def queue_lines(ledger: QueueLedger) -> bytes:
     return text.encode()
 
 
-def _amounts(account: QueueAccount) -> tuple[Resources, Resources, Resources]:
+def _amounts(account: QueueAccount) -> tuple[Resources, Resources, Resources, Resources]:
     """What the figures are, in their order. What room is held for is not allocated yet."""
     allocated = dict(account.taken)
     subtract(allocated, account.held)
     division = account.division
     zero = dict.fromkeys({**division.deserved, **account.request}, 0)
-    return {**zero, **division.deserved}, {**zero, **allocated}, division.guarantee
+    return {**zero, **division.deserved}, {**zero, **allocated}, division.guarantee, _missing(account)
+
+
+def _missing(account: QueueAccount) -> Resources:
+    """What the spec guarantees, as far as its capability lets it, and the nodes do not have."""
+    queue, kept = account.queue, account.division.guarantee
+    if queue is None:
+        return {}
+    return {
+        resource: max(0, min(amount, queue.capability.get(resource, amount)) - kept.get(resource, 0))
+        for resource, amount in queue.guarantee.items()
+    }

@@ -1,6 +1,7 @@
 """What operators install, as the real API server and the real scheduler see it."""
 
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ from tests.controlplane.scheduler import Scheduler
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 SYSTEM, SCHEDULER = "quotaward-system", "quotaward-scheduler"
+OTHERS = "kustomize.config.k8s.io/", "kubescheduler.config.k8s.io/", "monitoring.coreos.com/"
+"""What is not for this API server: files for programs, and what needs an operator."""
 FILES = sorted(
     file
     for file in MANIFESTS.rglob("*.yaml")
     if "chart" not in file.parts
-    and any("config.k8s.io" not in document["apiVersion"] for document in yaml.safe_load_all(file.read_text()))
+    and not any(document["apiVersion"].startswith(OTHERS) for document in yaml.safe_load_all(file.read_text()))
 )
 SAMPLE = """
 apiVersion: scheduling.x-k8s.io/v1alpha1
@@ -158,6 +161,36 @@ def test_a_listing_shows_what_is_used_of_what(cluster):
         "Min": '{"cpu":"1"}',
         "Max": '{"cpu":"2","memory":"1Gi"}',
         "Problem": "Conflict",
+    }
+
+
+def test_a_listing_shows_what_is_reserved_for_whom_and_what_holds_it_up(cluster):
+    victims = [{"namespace": "b", "name": name, "uid": name} for name in ("v1", "v2")]
+    spec = {
+        "reason": "Reclaim",
+        "pod": {"namespace": "a", "name": "p", "uid": "u"},
+        "nodeName": "n1",
+        "victims": victims,
+    }
+    kind = {"apiVersion": "quotaward.dev/v1alpha1", "kind": "Reservation"}
+    cluster.api.create(kind | {"metadata": {"name": "listed"}, "spec": spec})
+    status = {"blockedSince": (datetime.now(UTC) - timedelta(minutes=7)).strftime("%Y-%m-%dT%H:%M:%SZ")}
+    cluster.api.patch("reservations", "listed/status", {"status": status})
+    as_table = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+    table = cluster.api.request("GET", path("reservations", name="listed"), headers=as_table)
+    cluster.api.delete("reservations", "listed")
+    columns = [column["name"] for column in table["columnDefinitions"]]
+    row = dict(zip(columns, table["rows"][0]["cells"], strict=True))
+    assert row["Blocked"] == "7m"
+    shown = {name: row[name] for name in ("Reason", "Namespace", "Pod", "Node", "Freed", "Failed", "Victims")}
+    assert shown == {
+        "Reason": "Reclaim",
+        "Namespace": "a",
+        "Pod": "p",
+        "Node": "n1",
+        "Freed": None,
+        "Failed": None,
+        "Victims": "v1",
     }
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
 from app.cli import app as cli
-from app.observability import metrics
+from app.observability import metrics, queue_metrics, quota_metrics
 from app.settings import Settings
 
 REFERENCE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text()
@@ -28,6 +28,8 @@ def exported_metrics():
         if isinstance(metric, MetricWrapperBase):
             name = metric._name
             yield name if isinstance(metric, Gauge) or name.endswith("_seconds") else f"{name}_total"
+    yield from (f"quotaward_elastic_quota_{figure}" for figure, _ in quota_metrics.FIGURES)
+    yield from (f"quotaward_queue_{figure}" for figure, _ in queue_metrics.FIGURES)
 
 
 @pytest.mark.parametrize("setting", list(settings(Settings)))

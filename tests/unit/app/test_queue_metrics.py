@@ -42,6 +42,17 @@ def test_a_queue_that_deserves_nothing_of_what_it_asks_for_shows_zero():
     assert found["deserved", "q", "x.io/gpu"] == found["allocated", "q", "x.io/gpu"] == 0
 
 
+def test_what_is_guaranteed_and_no_node_has_is_shown_as_far_as_capability_lets_it():
+    guarantee = {"resource": {"cpu": 3, "gpu": 1}}
+    found = figures(
+        node("n1", cpu=4), queue("q", guarantee=guarantee, capability={"cpu": 3}), queue("r", guarantee=guarantee)
+    )
+    assert found["guarantee", "q", "cpu"] + found["guarantee_missing", "q", "cpu"] == 3
+    missing = [found["guarantee_missing", name, "cpu"] for name in "qr"]
+    assert sum(missing) == 2
+    assert found["guarantee_missing", "r", "gpu"] == 1
+
+
 def test_a_queue_that_does_not_exist_has_no_series():
     assert figures(node("n1"), queue("q"), namespace("a", **{QUEUE: "other"}), pod("p")).keys() == set()
 

@@ -16,6 +16,7 @@ BOUNDED = {
     "rule": {
         *("elastic-quota-max", "elastic-quota-borrowing", "elastic-quota-invalid", "node-held", "node-reserved"),
         *("queue-capability", "queue-deserved", "queue-closed", "namespace-fair-share", "gang-minimum"),
+        *("other", "untried"),
     },
 }
 
@@ -68,6 +69,7 @@ def test_pending_pods_are_shown_by_the_rule_that_last_refused_them():
     waiting = [refused(pod("w1")), refused(pod("w2", "b")), refused(pod("w3"), borrowing), refused(pod("w4"), held)]
     waiting += [refused(pod("w5"), "0/1 nodes are available: 1 Queue is closed.")]
     waiting += [pod("never tried"), refused(pod("other"), "0/1 nodes are available: 1 Insufficient cpu.")]
+    waiting += [pod("gated", schedulingGates=[{"name": "x"}])]
     store = store_with(quota("a", max={"cpu": 0}), *waiting)
 
     def pending():
@@ -77,9 +79,20 @@ def test_pending_pods_are_shown_by_the_rule_that_last_refused_them():
 
     nobody = dict.fromkeys(BOUNDED["rule"], 0)
     everybody = nobody | {"elastic-quota-max": 2, "elastic-quota-borrowing": 1, "queue-closed": 1, "node-held": 1}
+    everybody |= {"other": 1, "untried": 1}
     assert pending() == everybody
     see(store, pod("w1", nodeName="n1"), refused(pod("w4"), borrowing))
     assert pending() == everybody | {"elastic-quota-max": 1, "elastic-quota-borrowing": 2, "node-held": 0}
+
+
+def test_what_all_nodes_have_and_what_pods_on_them_request_is_shown_in_base_units():
+    store = store_with(node("n1", cpu=4, memory="8Gi"), node("n2", cpu=2, gpu=1), pod("p", nodeName="n1"))
+    found = samples_of(store)
+    assert value(found, "quotaward_cluster_allocatable", resource="cpu") == 6
+    assert value(found, "quotaward_cluster_allocatable", resource="memory") == 8 * 2**30
+    assert value(found, "quotaward_cluster_allocatable", resource="gpu") == 1
+    assert value(found, "quotaward_cluster_requested", resource="cpu") == 1
+    assert value(found, "quotaward_cluster_requested", resource="gpu") == 0
 
 
 def test_the_store_is_shown():

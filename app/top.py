@@ -1,0 +1,207 @@
+"""``quotaward top``: quotas, queues, reservations and who waits, in a terminal, again and again."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from app.client import CannotAsk, Server
+from policy.quantity import InvalidQuantity, to_milli
+
+BAR = 24
+"""Characters of a bar."""
+RESERVATIONS = 5
+"""How many reservations are shown."""
+AROUND = 11
+"""Lines of a frame beside rows and reservations."""
+ASKED = (
+    "quotaward_pending_pods",
+    "quotaward_extender_last_request_timestamp_seconds",
+    "quotaward_store_synced",
+    "quotaward_leader",
+)
+"""The metrics that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a server told, and when (seconds since the epoch); samples of metrics by name and value of their label."""
+
+    server: str
+    at: float
+    quotas: list[dict[str, Any]]
+    queues: list[dict[str, Any]]
+    reservations: list[dict[str, Any]]
+    samples: Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One resource of a quota or a queue, in quantities; None where there is no such bound."""
+
+    name: str
+    resource: str
+    used: str
+    own: str | None
+    most: str | None
+    note: str
+
+    @property
+    def fullness(self) -> float:
+        """Used as a part of the most, or of its own where there is no most; of nothing it is all or nothing."""
+        bound = _milli(self.most) if self.most is not None else _milli(self.own)
+        used = _milli(self.used)
+        return used / bound if bound else float(used > 0)
+
+
+def show_once(server: Server) -> None:
+    """Prints one frame with every row. Raises CannotAsk."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = 200
+    console.print(frame(_fetch(server), rows=None))
+
+
+def show_live(server: Server, interval: float) -> None:
+    """Shows frames until interrupted, one each so many seconds. Raises CannotAsk if even the first cannot be had."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    shown = _fetch(server)
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            live.update(frame(shown, rows=max(4, console.height - AROUND - RESERVATIONS)), refresh=True)
+            time.sleep(interval)
+            try:
+                shown = _fetch(server)
+            except CannotAsk as problem:
+                live.update(Group(Text(str(problem), style="red"), frame(shown, rows=4)), refresh=True)
+                time.sleep(interval)
+
+
+def frame(shown: Snapshot, rows: int | None) -> RenderableType:
+    """All of it; of quotas and queues together so many rows, the fullest of each, or every one."""
+    queues = _fullest_first(_rows_of_queues(shown))
+    quotas = _fullest_first(_rows_of_quotas(shown))
+    for_queues = len(queues) if rows is None else min(len(queues), max(2, rows // 3))
+    for_quotas = len(quotas) if rows is None else max(2, rows - for_queues)
+    return Group(
+        Text(f"Quotaward {shown.server}  {time.strftime('%H:%M:%S', time.localtime(shown.at))}  {_state(shown)}"),
+        Text(_waiting(shown)),
+        Text(),
+        _table(("QUOTA", "MIN", "MAX"), quotas[:for_quotas], len(quotas)),
+        Text(),
+        _table(("QUEUE", "DESERVED", "CAPABILITY"), queues[:for_queues], len(queues)),
+        Text(),
+        _reservations(shown.reservations[: None if rows is None else RESERVATIONS], len(shown.reservations)),
+    )
+
+
+def _fetch(server: Server) -> Snapshot:
+    quotas, queues, reservations = (
+        server.ask(f"/api/v1/{kind}")["items"] for kind in ("elasticquotas", "queues", "reservations")
+    )
+    text = server.text("/metrics")
+    lines = [line for line in text.splitlines() if line.startswith(ASKED)]
+    samples = {
+        (sample.name, next(iter(sample.labels.values()), "")): sample.value
+        for family in text_string_to_metric_families("\n".join(lines))
+        for sample in family.samples
+    }
+    return Snapshot(server.url, time.time(), quotas, queues, reservations, samples)
+
+
+def _state(shown: Snapshot) -> str:
+    samples = shown.samples
+    called = samples.get(("quotaward_extender_last_request_timestamp_seconds", "filter"), 0)
+    parts = (
+        "in sync" if samples.get(("quotaward_store_synced", "")) else "NOT IN SYNC",
+        "its controllers act" if samples.get(("quotaward_leader", "")) else "its controllers do not act",
+        f"filter called {max(0, shown.at - called):.0f} s ago" if called else "NO SCHEDULER HAS CALLED FILTER YET",
+    )
+    return ", ".join(parts)
+
+
+def _waiting(shown: Snapshot) -> str:
+    by_rule = {rule: int(value) for (name, rule), value in shown.samples.items() if name == ASKED[0] and value}
+    in_order = sorted(by_rule.items(), key=lambda each: (-each[1], each[0]))
+    why = ", ".join(f"{rule} {number}" for rule, number in in_order)
+    return f"{sum(by_rule.values())} pods wait: {why}" if by_rule else "Nobody waits."
+
+
+def _rows_of_quotas(shown: Snapshot) -> Iterator[Row]:
+    for quota in shown.quotas:
+        note = ", ".join(condition["type"] for condition in quota["conditions"])
+        for resource in {**quota["min"], **quota["max"]}:
+            own = quota["min"].get(resource, "0") if resource in quota["borrowed"] else None
+            used, most = quota["used"].get(resource, "0"), quota["max"].get(resource)
+            yield Row(f"{quota['namespace']}/{quota['name']}", resource, used, own, most, note)
+
+
+def _rows_of_queues(shown: Snapshot) -> Iterator[Row]:
+    for queue in shown.queues:
+        note = ", ".join(condition["type"] for condition in queue["conditions"])
+        for resource, own in queue["deserved"].items():
+            used, most = queue["allocated"].get(resource, "0"), queue["realCapability"].get(resource)
+            yield Row(queue["name"], resource, used, own, most, note)
+
+
+def _fullest_first(rows: Iterator[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (-row.fullness, row.name, row.resource))
+
+
+def _table(titles: tuple[str, str, str], rows: list[Row], total: int) -> RenderableType:
+    name, own, most = titles
+    if not total:
+        return Text(f"no {name.lower()}s")
+    table = Table(box=None, pad_edge=False)
+    for title in (name, "RESOURCE", ""):
+        table.add_column(title, no_wrap=True)
+    for title in ("USED", own, most):
+        table.add_column(title, no_wrap=True, justify="right")
+    table.add_column("", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            Text(row.name), Text(row.resource), _bar(row), row.used, row.own or "-", row.most or "-", row.note
+        )
+    return Group(table, Text(f"and {total - len(rows)} more")) if total > len(rows) else table
+
+
+def _bar(row: Row) -> Text:
+    """What is used of its own, what beyond that, what of its own is left, and the rest up to the most."""
+    used, own, most = (_milli(each) for each in (row.used, row.own, row.most))
+    within = used if row.own is None else min(used, own)
+    scale = max(used, own, most, 1)
+    cells = [round(BAR * part / scale) for part in (within, used, max(used, own), max(used, own, most))]
+    text = Text()
+    start = 0
+    for end, (character, style) in zip(
+        cells, (("█", "blue"), ("▓", "yellow"), ("░", "cyan"), ("·", "dim")), strict=True
+    ):
+        text.append(character * (end - start), style)
+        start = end
+    return text
+
+
+def _reservations(first: list[dict[str, Any]], total: int) -> RenderableType:
+    if not total:
+        return Text("no reservations")
+    table = Table(box=None, pad_edge=False)
+    for title in ("NODE", "KEPT FOR", "WHY", "WHO GOES", "SINCE"):
+        table.add_column(title, no_wrap=True)
+    for each in first:
+        victims = ", ".join(each["victims"]) or "nobody"
+        table.add_row(*(Text(cell) for cell in (each["node"], each["pod"], each["reason"], victims, each["since"])))
+    return Group(table, Text(f"and {total - len(first)} more")) if total > len(first) else table
+
+
+def _milli(quantity: str | None) -> int:
+    """A quantity in thousandths; nothing for none, and for what is none."""
+    try:
+        return to_milli(quantity) if quantity is not None else 0
+    except InvalidQuantity:
+        return 0

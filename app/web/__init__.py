@@ -1,0 +1,1 @@
+"""The page: what the store holds, for people to look at."""

@@ -1,0 +1,249 @@
+"""What the page shows of quotas, queues and the cluster: plain numbers, ready to be compared with those before."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from policy import elastic_quota, fair_share, queues
+from policy.cluster import Cluster
+from policy.conditions import Condition
+from policy.elastic_quota import ElasticQuota
+from policy.queue_ledger import QueueAccount, Tenant
+from policy.resources import Resources, subtract
+
+NAMED = 8
+"""How many lenders and borrowers of one resource are named."""
+TENANTS = 50
+"""How many namespaces of a queue are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One resource, in amounts: what is used, what its owner can count on, and what cannot be exceeded.
+
+    ``own`` is None where nothing is lent, so that nothing can be borrowed; ``most`` is None where there is no limit.
+    ``kept`` is the part of ``own`` that nobody may borrow, ``wanted`` what pods ask for that run or wait.
+    """
+
+    resource: str
+    used: int
+    own: int | None = None
+    most: int | None = None
+    kept: int = 0
+    wanted: int | None = None
+
+    @property
+    def borrowed(self) -> int:
+        """What is used beyond its owner's own."""
+        return 0 if self.own is None else max(0, self.used - self.own)
+
+    @property
+    def full(self) -> bool:
+        """Whether not even the smallest pod gets more."""
+        return self.most is not None and self.used >= self.most > 0
+
+    @property
+    def scale(self) -> int:
+        """What the whole width stands for."""
+        open_end = (max(self.used, self.own or 0, self.wanted or 0) * 5 + 3) // 4
+        return max(1, open_end if self.most is None else max(self.most, self.used, self.own or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaRow:
+    """An elastic quota; one that is not in force shows what it says, and uses and lends nothing."""
+
+    namespace: str
+    name: str
+    in_force: bool
+    bars: tuple[Bar, ...]
+    waiting: int
+    conditions: tuple[Condition, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """By what names it can be found."""
+        return self.namespace, self.name
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """By what it can be picked out of many."""
+        return _states(self.bars, self.waiting, self.conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRow:
+    """A namespace of a queue; ``share`` is the largest part of any one resource that it uses."""
+
+    namespace: str
+    weight: int
+    share: float
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A queue with its namespaces; ``unnamed`` is how many more of these there are."""
+
+    name: str
+    state: str
+    weight: int
+    priority: int
+    reclaimable: bool
+    bars: tuple[Bar, ...]
+    tenants: tuple[TenantRow, ...]
+    unnamed: int
+    waiting: int
+    conditions: tuple[Condition, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """By what names it can be found."""
+        return self.name, *(tenant.namespace for tenant in self.tenants)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """By what it can be picked out of many."""
+        return _states(self.bars, self.waiting, self.conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class Loan:
+    """One resource between those who leave theirs unused and those who use more than theirs, the largest first.
+
+    Nobody borrows from anybody in particular: what is unused is one pool.
+    """
+
+    resource: str
+    unused: int
+    borrowed: int
+    lenders: tuple[tuple[str, int], ...]
+    borrowers: tuple[tuple[str, int], ...]
+    unnamed_lenders: int
+    unnamed_borrowers: int
+
+
+class Loans:
+    """Sums up the bars of quotas or queues, one by one."""
+
+    def __init__(self) -> None:
+        """Nobody yet."""
+        self._lenders: dict[str, list[tuple[int, str]]] = {}
+        self._borrowers: dict[str, list[tuple[int, str]]] = {}
+
+    def add(self, name: str, bars: tuple[Bar, ...]) -> None:
+        """What one quota or queue leaves unused, or uses of others."""
+        for bar in bars:
+            if bar.own is None:
+                continue
+            if bar.borrowed:
+                self._borrowers.setdefault(bar.resource, []).append((bar.borrowed, name))
+            elif bar.own > bar.used:
+                self._lenders.setdefault(bar.resource, []).append((bar.own - bar.used, name))
+
+    def result(self) -> tuple[Loan, ...]:
+        """The resources of which somebody has borrowed."""
+        return tuple(self._loan(resource) for resource in sorted(self._borrowers))
+
+    def _loan(self, resource: str) -> Loan:
+        lenders, borrowers = self._lenders.get(resource, []), self._borrowers[resource]
+        return Loan(
+            resource,
+            unused=sum(amount for amount, _ in lenders),
+            borrowed=sum(amount for amount, _ in borrowers),
+            lenders=_largest(lenders),
+            borrowers=_largest(borrowers),
+            unnamed_lenders=max(0, len(lenders) - NAMED),
+            unnamed_borrowers=max(0, len(borrowers) - NAMED),
+        )
+
+
+def quota_rows(cluster: Cluster, namespace: str, waiting: int) -> Iterator[QuotaRow]:
+    """The elastic quotas of a namespace, of which ``waiting`` pods wait for a node."""
+    quotas = cluster.quotas.get(namespace, {})
+    governing = elastic_quota.in_force(quotas.values())
+    for _, quota in sorted(quotas.items()):
+        in_force = quota is governing
+        used = cluster.ledger.account(namespace).used if in_force else {}
+        bars = _quota_bars(quota, used, cluster.ledger.pool.min)
+        conditions = tuple(elastic_quota.conditions(quota, governing)) if governing else ()
+        yield QuotaRow(namespace, quota.name, in_force, bars, waiting if in_force else 0, conditions)
+
+
+def queue_row(cluster: Cluster, name: str, waiting: int) -> QueueRow:
+    """A queue that exists, for which ``waiting`` pods wait."""
+    queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
+    tenants = sorted(account.tenants)
+    return QueueRow(
+        name,
+        queue.state,
+        queue.weight,
+        queue.priority,
+        queue.reclaimable,
+        _queue_bars(account, queue.capability),
+        tuple(_tenant_row(cluster, each, account.tenants[each]) for each in tenants[:TENANTS]),
+        max(0, len(tenants) - TENANTS),
+        waiting,
+        tuple(queues.conditions(queue, account.division)),
+    )
+
+
+def cluster_bars(cluster: Cluster) -> tuple[Bar, ...]:
+    """What all nodes have, and what the pods on them request."""
+    return tuple(
+        Bar(resource, requested, most=allocatable)
+        for resource, (allocatable, requested) in sorted(cluster.table.totals().items())
+        if allocatable
+    )
+
+
+def _quota_bars(quota: ElasticQuota, used: Resources, lent: Resources) -> tuple[Bar, ...]:
+    return tuple(
+        Bar(
+            resource,
+            used.get(resource, 0),
+            own=quota.min.get(resource, 0) if resource in lent else None,
+            most=quota.max.get(resource),
+        )
+        for resource in sorted({**quota.min, **quota.max})
+    )
+
+
+def _queue_bars(account: QueueAccount, capability: Resources) -> tuple[Bar, ...]:
+    division = account.division
+    allocated = dict(account.taken)
+    subtract(allocated, account.held)
+    return tuple(
+        Bar(
+            resource,
+            allocated.get(resource, 0),
+            own=division.deserved.get(resource, 0),
+            most=division.real_capability.get(resource, capability.get(resource)),
+            kept=division.guarantee.get(resource, 0),
+            wanted=account.request.get(resource, 0),
+        )
+        for resource in sorted({**division.deserved, **allocated, **account.request})
+    )
+
+
+def _tenant_row(cluster: Cluster, namespace: str, tenant: Tenant) -> TenantRow:
+    bars = tuple(
+        Bar(resource, tenant.taken.get(resource, 0), own=tenant.entitled.get(resource, 0))
+        for resource in sorted({**tenant.entitled, **tenant.taken})
+    )
+    share = round(fair_share.share(tenant.taken, cluster.ledger.queues.available), 3)
+    return TenantRow(namespace, tenant.weight, share, bars)
+
+
+def _states(bars: tuple[Bar, ...], waiting: int, conditions: tuple[Condition, ...]) -> tuple[str, ...]:
+    found = {
+        "waiting": waiting > 0,
+        "borrowing": any(bar.borrowed for bar in bars),
+        "full": any(bar.full for bar in bars),
+        "problem": bool(conditions),
+    }
+    return tuple(state for state, holds in found.items() if holds)
+
+
+def _largest(amounts: list[tuple[int, str]]) -> tuple[tuple[str, int], ...]:
+    ordered = sorted(amounts, key=lambda each: (-each[0], each[1]))
+    return tuple((name, amount) for amount, name in ordered[:NAMED])

@@ -1,0 +1,89 @@
+"""Templates to HTML, in which everything that comes from the cluster is escaped, and the headers that go with it."""
+
+from datetime import UTC, datetime
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from policy.quantity import is_bytes, render
+
+UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+"""Nothing is loaded from elsewhere, nothing runs that is not a file of ours, and nobody frames the page."""
+DOCS_HEADERS = HEADERS | {
+    "content-security-policy": HEADERS["content-security-policy"].replace(
+        "style-src 'self'", "style-src 'self' 'unsafe-inline'"
+    )
+}
+"""For /docs: Swagger UI writes styles into elements."""
+
+
+def amount(resource: str, value: int) -> str:
+    """An amount for people: cores, bytes to three digits, pieces. REST has exact ones."""
+    if resource == "cpu":
+        return f"{value / 1000:.3f}".rstrip("0").rstrip(".")
+    if not is_bytes(resource):
+        return render(resource, value)
+    size, unit = float(value), 0
+    while abs(size) >= 1024 and unit < len(UNITS) - 1:  # noqa: PLR2004
+        size, unit = size / 1024, unit + 1
+    return f"{size:.3g}{UNITS[unit]}" if abs(size) < 1000 else f"{size:.0f}{UNITS[unit]}"  # noqa: PLR2004
+
+
+def percent(part: int, whole: int) -> str:
+    """A part of a whole as a length of 100, to a tenth."""
+    return f"{max(0, min(100, 100 * part / whole)) if whole else 0:.1f}".removesuffix(".0")
+
+
+def duration(seconds: float) -> str:
+    """A time to come for people, in the largest unit of which it is more than one and a half."""
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"
+
+
+def time_of(seconds: float) -> Markup:
+    """Seconds since the epoch as an element, of which the script makes an age."""
+    try:
+        return written(datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    except (OverflowError, ValueError, OSError):
+        return Markup("at some time")
+
+
+def written(text: str) -> Markup:
+    """A time in RFC 3339 as an element."""
+    return Markup('<time datetime="{}">{} UTC</time>').format(text, text.replace("T", " ").removesuffix("Z"))
+
+
+def environment() -> Environment:
+    """The templates, all compiled: that takes too long to be done while the scheduler waits."""
+    made = Environment(
+        loader=PackageLoader("app.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {
+        "amount": amount,
+        "duration": duration,
+        "percent": percent,
+        "time_of": time_of,
+        "written": written,
+        "root": ".",
+    }
+    for name in made.list_templates():
+        made.get_template(name)
+    return made

@@ -1,0 +1,239 @@
+"""The page, the explanation of a pod, what changes on them, and the files they need."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from jinja2 import Environment
+from markupsafe import Markup
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from app.api.routes import explain_pod, store_of
+from app.problems import Problem
+from app.settings import Settings
+from app.standing import Standing
+from app.web.board import Board, Fragment
+from app.web.live import Live
+from app.web.parts import parts
+from app.web.rendering import DOCS_HEADERS, HEADERS, environment
+from app.web.waiting import Crowd, count
+from policy.cluster import Cluster
+from policy.pod import Pod
+
+CHUNK = 16_000
+"""Characters of a page that are sent at a time."""
+SLICE = 100
+"""Rows that are looked through at a time."""
+CHOICES = {
+    "": "all",
+    "waiting": "with pods that wait",
+    "borrowing": "borrowing",
+    "full": "full",
+    "problem": "with a problem",
+}
+EVENTS = HEADERS | {"content-type": "text/event-stream", "x-accel-buffering": "no"}
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """What the page is made of."""
+
+    board: Board
+    live: Live
+    templates: Environment
+
+    @classmethod
+    def over(cls, standing: Standing, settings: Settings, decisions: Iterable[Any] = ()) -> Self:
+        """A page of this replica's store, and of the latest decisions, the last one first."""
+        templates = environment()
+
+        def render(template: str, variables: dict[str, Any]) -> str:
+            return templates.get_template(f"{template}.html").render(variables)
+
+        board = Board(partial(parts, standing.store, settings, decisions), render)
+        return cls(board, Live(board, lambda: standing.stopping), templates)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which rows are asked for: by a part of a name, and by a state."""
+
+    text: str
+    state: str
+
+    @classmethod
+    def of(cls, text: str, state: str) -> Self:
+        """What somebody asks for, as far as there is such a thing."""
+        return cls(text[:200].strip(), state if state in CHOICES else "")
+
+    def shown(self, row: Fragment) -> Markup:
+        """The row; hidden if it is none of them."""
+        names = row.part.model.names
+        included = self.names(*names) and (not self.state or self.state in row.part.model.states)
+        return row.html if included else Markup("<li hidden") + row.html.removeprefix("<li")
+
+    def names(self, *names: str) -> bool:
+        """Whether one of the names has the text in it."""
+        return any(self.text.lower() in name.lower() for name in names)
+
+
+def install(app: FastAPI) -> None:
+    """Adds the page to an application that has its store and its settings."""
+    app.state.web = Web.over(app.state.standing, app.state.settings, getattr(app.state, "decisions", ()))
+    app.include_router(router)
+    app.mount("/static", _Files(directory=Path(__file__).parent / "static"))
+
+
+@router.get("/")
+async def show_page(request: Request, q: str = "", show: str = "") -> Response:
+    """Who has what, and who waits. What is not asked for is there and hidden, so that a script can show it."""
+    web: Web = request.app.state.web
+    await web.board.refresh()
+    choice = Choice.of(q, show)
+    page = web.templates.get_template("page.html").generate(
+        board=web.board,
+        version=web.board.version,
+        now=time.time(),
+        live_of="",
+        choice=choice,
+        choices=CHOICES.items(),
+        waiting=await _waiting(request, choice),
+        quotas=await _shown(web.board.rows("quotas"), choice),
+        queues=await _shown(web.board.rows("queues"), choice),
+    )
+    return StreamingResponse(_in_chunks(page), media_type="text/html", headers=HEADERS)
+
+
+@router.get("/waiting")
+async def show_waiting(request: Request, q: str = "") -> Response:
+    """Who waits, as a part of the page: the first of those that are asked for may be others than the first of all."""
+    await request.app.state.web.board.refresh()
+    return HTMLResponse(await _waiting(request, Choice.of(q, "")), headers=HEADERS)
+
+
+@router.get("/live")
+async def follow_page(request: Request, since: str = "") -> Response:
+    """What changes on the page, as events."""
+    web: Web = request.app.state.web
+    return StreamingResponse(web.live.page(request.headers.get("last-event-id", since)), headers=EVENTS)
+
+
+@router.get("/pods")
+async def find_pod(request: Request, name: str = "") -> Response:
+    """Leads to the explanation of a pod that is named NAMESPACE/NAME."""
+    namespace, _, only = name.strip().partition("/")
+    if not namespace or not only:
+        return _error_page(request, Problem(422, "a pod is named NAMESPACE/NAME"), root=".")
+    return RedirectResponse(f"pods/{quote(namespace, safe='')}/{quote(only, safe='')}", 303, HEADERS)
+
+
+@router.get("/pods/{namespace}/{name}")
+async def show_pod(namespace: str, name: str, request: Request) -> Response:
+    """Why a pod is or is not admitted."""
+    web: Web = request.app.state.web
+    try:
+        explanation = await explain_pod(namespace, name, request, await store_of(request))
+    except Problem as problem:
+        return _error_page(request, problem, root="../..")
+    figures = dict.fromkeys(figure for row in explanation.numbers.values() for figure in row)
+    text = web.templates.get_template("pod.html").render(
+        root="../..",
+        version="",
+        now=time.time(),
+        live_of=f"/pods/{quote(namespace, safe='')}/{quote(name, safe='')}",
+        pod=explanation,
+        figures=figures,
+    )
+    return HTMLResponse(text, 404 if explanation.verdict == "unknown" else 200, HEADERS)
+
+
+@router.get("/live/pods/{namespace}/{name}")
+async def follow_pod(namespace: str, name: str, request: Request) -> Response:
+    """That the explanation of a pod has changed, as events."""
+    web: Web = request.app.state.web
+    cluster = request.app.state.store.cluster
+    return StreamingResponse(web.live.pod(partial(_state_of, cluster, namespace, name)), headers=EVENTS)
+
+
+@router.get("/docs")
+async def show_docs(request: Request) -> Response:
+    """The description of REST."""
+    web: Web = request.app.state.web
+    return HTMLResponse(web.templates.get_template("docs.html").render(), headers=DOCS_HEADERS)
+
+
+class _Files(StaticFiles):
+    """Files that are ours or shipped with us, with the headers of the page; browsers ask whether they have changed."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers.update(HEADERS | {"cache-control": "no-cache"})
+        return response
+
+
+async def _in_chunks(pieces: Iterator[str]) -> AsyncIterator[str]:
+    """A page in chunks, between which the loop answers the scheduler."""
+    gathered: list[str] = []
+    size = 0
+    for piece in pieces:
+        gathered.append(piece)
+        size += len(piece)
+        if size >= CHUNK:
+            yield "".join(gathered)
+            await asyncio.sleep(0)
+            gathered.clear()
+            size = 0
+    yield "".join(gathered)
+
+
+async def _shown(rows: list[Fragment], choice: Choice) -> list[Markup]:
+    """The rows of a list, those hidden that are not asked for."""
+    shown = []
+    for index, row in enumerate(rows, start=1):
+        shown.append(choice.shown(row))
+        if index % SLICE == 0:
+            await asyncio.sleep(0)
+    return shown
+
+
+async def _waiting(request: Request, choice: Choice) -> Markup:
+    """Who waits; where names are asked for, the first of those."""
+    web: Web = request.app.state.web
+    if not choice.text:
+        return web.board.html("waiting")
+    cluster: Cluster = request.app.state.store.cluster
+
+    def is_meant(pod: Pod) -> bool:
+        return choice.names(f"{pod.namespace}/{pod.name}", cluster.queue_of(pod))
+
+    crowd = Crowd()
+    for crowd in count(cluster, is_meant):  # noqa: B007 - the last one has counted all
+        await asyncio.sleep(0)
+    template = web.templates.get_template("waiting.html")
+    return Markup(template.render(id="waiting", part=crowd.waiting(cluster)))  # noqa: S704 - escaped by the template
+
+
+def _state_of(cluster: Cluster, namespace: str, name: str) -> Any:
+    """What tells that the explanation of a pod is different."""
+    pod = cluster.pod(namespace, name)
+    kept = (cluster.is_held_for(pod.uid), cluster.reserved.of_pod(pod.uid)) if pod else ()
+    return cluster.verdict(namespace, name), kept
+
+
+def _error_page(request: Request, problem: Problem, root: str) -> Response:
+    web: Web = request.app.state.web
+    document = problem.document()
+    text = web.templates.get_template("error.html").render(
+        root=root, version="", now=time.time(), live_of="", title=document["title"], detail=problem.detail
+    )
+    return HTMLResponse(text, problem.status, HEADERS)

@@ -1,0 +1,189 @@
+// Keeps the page up to date, filters it, and tells times as ages. Everything can be read without this script.
+"use strict";
+
+const RETRY = 10_000; // milliseconds until a server that would not serve us is asked again
+const connection = document.getElementById("connection");
+let stream = null;
+let version = document.body.dataset.version;
+let retry = 0;
+
+// Times
+
+function ageOf(time) {
+  const seconds = Math.max(0, Math.round((Date.now() - Date.parse(time.dateTime)) / 1000));
+  if (seconds < 90) return `${seconds} s ago`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
+  if (seconds < 129600) return `${Math.round(seconds / 3600)} h ago`;
+  return `${Math.round(seconds / 86400)} days ago`;
+}
+
+function tellAges(within) {
+  for (const time of within.querySelectorAll("time")) {
+    if (!time.title) time.title = time.textContent;
+    const text = ageOf(time);
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+// The filter
+
+const form = document.getElementById("filter");
+
+function isWanted(element, text, state) {
+  if (!element.dataset.name.includes(text)) return false;
+  return !state || element.dataset.states === undefined || element.dataset.states.split(" ").includes(state);
+}
+
+function applyFilter(within) {
+  if (!form) return;
+  const text = form.q.value.trim().toLowerCase();
+  const state = form.show.value;
+  const found = within.dataset && within.dataset.name !== undefined ? [within] : within.querySelectorAll("[data-name]");
+  for (const element of found) element.hidden = !isWanted(element, text, state);
+}
+
+function countMatches() {
+  if (!form) return;
+  const filtered = form.q.value.trim() || form.show.value;
+  const cards = document.querySelectorAll(".card");
+  const shown = document.querySelectorAll(".card:not([hidden])");
+  document.getElementById("matches").value = filtered ? `${shown.length} of ${cards.length} quotas and queues` : "";
+}
+
+function filterAll() {
+  applyFilter(document);
+  askWaiting();
+  countMatches();
+  const asked = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+  history.replaceState(null, "", `${location.pathname}${asked.size ? `?${asked}` : ""}${location.hash}`);
+}
+
+if (form) {
+  let due = 0;
+  form.addEventListener("input", () => {
+    clearTimeout(due);
+    due = setTimeout(filterAll, 60);
+  });
+}
+
+// Changes
+
+const asOpened = {
+  beforeAttributeUpdated: (name, element) => !(name === "open" && element.tagName === "DETAILS"),
+};
+
+function elementOf(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  return template.content.firstElementChild;
+}
+
+function put({ id, row_of, after, html }) {
+  const element = elementOf(html);
+  tellAges(element);
+  applyFilter(element);
+  const known = document.getElementById(id);
+  if (known) {
+    Idiomorph.morph(known, element, { callbacks: asOpened });
+    return;
+  }
+  const list = document.getElementById(`${row_of}-rows`);
+  if (!list) return;
+  const before = after && document.getElementById(after);
+  if (before) before.after(element);
+  else list.prepend(element);
+}
+
+// Of many pods that wait the server sends the first in turn: of those that are asked for they are others than of all.
+const CALM = 1000; // milliseconds between two such questions
+let asking = false;
+let askAgain = false;
+
+async function askWaiting() {
+  if (asking) {
+    askAgain = true;
+    return;
+  }
+  asking = true;
+  try {
+    const answer = await fetch(`waiting?q=${encodeURIComponent(form.q.value.trim())}`, { cache: "no-store" });
+    if (answer.ok) put({ id: "waiting", html: await answer.text() });
+  } catch {
+    // the next change asks again
+  }
+  setTimeout(() => {
+    asking = false;
+    if (askAgain) {
+      askAgain = false;
+      askWaiting();
+    }
+  }, CALM);
+}
+
+async function reload() {
+  const answer = await fetch(location.href, { cache: "no-store" });
+  const made = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const fresh = made.getElementById("main");
+  tellAges(fresh);
+  Idiomorph.morph(document.getElementById("main"), fresh, { ignoreActiveValue: true, callbacks: asOpened });
+  applyFilter(document);
+  if (made.body.dataset.version) version = made.body.dataset.version;
+}
+
+function take(event) {
+  const news = JSON.parse(event.data);
+  if (news.full) {
+    tell("not live: too many look on", "broken");
+    disconnect();
+    retry = setTimeout(connect, RETRY);
+    return;
+  }
+  if (event.lastEventId) version = event.lastEventId;
+  if (news.reload) {
+    reload().catch(() => tell("not live: the server does not answer", "broken"));
+    return;
+  }
+  for (const change of news.changed) {
+    if (change.id === "waiting" && form.q.value.trim()) askWaiting();
+    else put(change);
+  }
+  for (const id of news.removed) document.getElementById(id)?.remove();
+  if (news.changed.length || news.removed.length) countMatches();
+}
+
+function tell(text, state) {
+  if (connection.textContent === text) return;
+  connection.textContent = text;
+  connection.className = state;
+}
+
+function connect() {
+  clearTimeout(retry);
+  if (stream || document.hidden || !document.body.dataset.live) return;
+  stream = new EventSource(`${document.body.dataset.live}?since=${encodeURIComponent(version)}`);
+  stream.onopen = () => tell("live", "live");
+  stream.onmessage = take;
+  stream.onerror = () => {
+    tell(`not live: no connection since ${new Date().toLocaleTimeString()}`, "broken");
+    if (stream && stream.readyState === EventSource.CLOSED) {
+      disconnect();
+      retry = setTimeout(connect, RETRY);
+    }
+  };
+}
+
+function disconnect() {
+  if (stream) stream.close();
+  stream = null;
+}
+
+// Nobody looks at a page in the background, so nothing is asked for it; it catches up when it is looked at again.
+document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
+window.addEventListener("pagehide", disconnect);
+window.addEventListener("pageshow", connect);
+
+document.documentElement.classList.add("with-script");
+tellAges(document);
+setInterval(() => tellAges(document), 1000);
+countMatches();
+connect();

@@ -1,0 +1,199 @@
+"""The page in a real Chromium: what people see, with the keyboard alone, with a screen reader's eyes, and in time."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.browser import story
+from tests.controlplane.processes import wait_until
+from tests.unit.app.given import pod, quota
+
+pytestmark = [pytest.mark.xdist_group("browser")]
+AXE = Path(__file__).parent / "vendor/axe.min.js"
+NARROW = {"width": 360, "height": 740}
+STRICT = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+@pytest.fixture(scope="module")
+def everything(serve):
+    return serve(story.everything)
+
+
+@pytest.fixture(scope="module")
+def many(serve):
+    return serve(story.many, 1000)
+
+
+def live(page):
+    page.wait_for_selector("#connection.live")
+    return page
+
+
+def cards(page):
+    return page.locator(".card:visible")
+
+
+def accessibility(page):
+    """What axe has against the page."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("tags => axe.run({ runOnly: tags })", STRICT)["violations"]
+    return [f"{each['id']}: {node['target']} {node['failureSummary']}" for each in found for node in each["nodes"]]
+
+
+@pytest.mark.parametrize("look", [{}, {"color_scheme": "dark"}, {"viewport": NARROW}], ids=["light", "dark", "narrow"])
+def test_nothing_keeps_anybody_from_reading(everything, open_page, look):
+    page = live(open_page(everything.url, **look))
+    for details in page.locator("summary").all():
+        details.press("Enter")
+    open_page.expected.add("404")
+    for path in ("", "/pods/search/embed-3", "/pods/search/unknown"):
+        if path:
+            page.goto(everything.url + path)
+        assert accessibility(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page is wider than the window"
+
+
+def test_the_keyboard_alone_reaches_everything(everything, open_page):
+    page = live(open_page(everything.url))
+    walked = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(
+            """() => {
+              const element = document.activeElement, box = element.getBoundingClientRect();
+              const seen = document.elementFromPoint(box.x + box.width / 2, box.y + Math.min(box.height, 40) / 2);
+              return element === document.body ? null
+                : [element.id || element.innerText, element.contains(seen) || seen?.contains(element)];
+            }"""
+        )
+        if focused is None or focused[0] == "REST":
+            break
+        walked.append(focused)
+    names = [name for name, _ in walked]
+    assert names[:4] == ["Skip to the content", "Quotaward", "Waiting", "Quotas"]
+    assert [name for name in ("q", "show", "search/embed-3", "2 namespaces") if name not in names] == []
+    assert [name for name, seen in walked if not seen] == [], "these were focused and could not be seen"
+    page.locator(".skip").press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.locator("#q").focus()
+    page.keyboard.type("search")
+    wait_until(lambda: cards(page).count() == 2, "search and research alone")
+    page.get_by_role("link", name="search/embed-3").press("Enter")
+    page.wait_for_url("**/pods/search/embed-3")
+
+
+def test_it_can_be_read_and_filtered_without_a_script(everything, open_page):
+    page = open_page(everything.url, java_script_enabled=False)
+    assert cards(page).count() == 8
+    page.get_by_label("Namespace, queue or pod").fill("vision")
+    page.get_by_role("button", name="Filter").click()
+    assert cards(page).count() == 1
+    assert "borrowed 6" in cards(page).inner_text()
+
+
+def test_a_change_shows_within_a_second(serve, open_page):
+    def one(folder):
+        story.write(folder, "one", [story.node("n1", cpu="100", pods="110"), quota("a", max={"cpu": 100})])
+
+    served = serve(one)
+    page = live(open_page(served.url))
+    took = []
+    for number in range(1, 4):  # the machine may be busy with other tests just then, but not every time
+        started = time.monotonic()
+        served.filter(pod(f"p{number}"))
+        page.get_by_text(f"used {number}, max 100").wait_for()
+        took.append(time.monotonic() - started)
+    print(f"a change showed after {', '.join(f'{each:.2f}' for each in took)} s")
+    assert min(took) < 1
+
+
+def test_a_new_quota_appears_in_its_place_and_one_that_is_gone_goes(serve, open_page):
+    def three(folder, *names):
+        story.write(folder, "quotas", [quota(name, max={"cpu": 1}) for name in names])
+
+    served = serve(three, "a", "c")
+    page = live(open_page(served.url))
+    three(served.folder, "b", "c", "d")
+    wait_until(lambda: page.locator(".card h3").all_inner_texts() == ["b quota", "c quota", "d quota"], "b, c and d")
+
+
+def test_what_somebody_is_busy_with_stays_as_it_is_when_something_changes(everything, open_page):
+    page = live(open_page(everything.url))
+    research = page.locator(".card", has_text="research")
+    research.locator("summary").press("Enter")
+    link = page.get_by_role("link", name="ranking/rank-7").first
+    link.focus()
+    everything.filter(pod("more", "biology", {"cpu": "1"}))
+    research.get_by_text("used 61").first.wait_for()
+    assert research.locator("details").get_attribute("open") is not None
+    assert page.evaluate("document.activeElement.innerText") == "ranking/rank-7"
+
+
+def test_a_thousand_quotas_are_filtered_while_one_types(many, open_page):
+    page = live(open_page(many.url))
+    assert page.locator(".card").count() == 1000
+    took = page.evaluate(
+        """async () => {
+          const q = document.getElementById("q"), started = performance.now();
+          q.value = "team-07";
+          q.dispatchEvent(new Event("input", { bubbles: true }));
+          while (document.querySelectorAll(".card:not([hidden])").length !== 100)
+            await new Promise(requestAnimationFrame);
+          return performance.now() - started;
+        }"""
+    )
+    print(f"filtered after {took:.0f} ms")
+    assert took < 1000
+    assert page.locator("#matches").inner_text() == "100 of 1000 quotas and queues"
+    assert page.url.endswith("?q=team-07")
+    page.get_by_role("link", name="team-0700/b").wait_for()  # of all who wait it is not among the first hundred
+    many.filter(pod("new", "team-0001", {"cpu": "500m"}))
+    many.filter(pod("new", "team-0701", {"cpu": "500m"}))
+    shown = page.locator(".card", has_text="team-0701").get_by_text("used 2, min 2")
+    shown.wait_for()
+    assert cards(page).count() == 100
+    page.get_by_label("Show").select_option("waiting")
+    wait_until(lambda: cards(page).count() == 20, "those that wait")
+
+
+def test_it_says_when_the_server_is_gone_and_catches_up_when_it_is_back(serve, open_page):
+    def one(folder, most):
+        story.write(folder, "one", [quota("a", max={"cpu": most})])
+
+    served = serve(one, 1)
+    page = live(open_page(served.url))
+    served.process.kill()
+    page.wait_for_selector("#connection.broken")
+    one(served.folder, 7)
+    served.start()
+    page.get_by_text("used 0, max 7").wait_for()
+    page.wait_for_selector("#connection.live")
+    open_page.expected.add("ERR_")  # it could not connect meanwhile
+
+
+def test_the_explanation_of_a_pod_changes_with_what_it_tells(serve, open_page):
+    def one(folder, most):
+        story.write(folder, "one", [story.node("n1"), quota("a", max={"cpu": most}), pod("p")])
+
+    served = serve(one, 0)
+    page = live(open_page(f"{served.url}/pods/a/p"))
+    assert "refused by elastic-quota-max" in page.locator(".verdict").inner_text()
+    one(served.folder, 5)
+    page.locator(".verdict.admissible").wait_for()
+
+
+def test_hostile_names_run_nothing(serve, open_page):
+    served = serve(story.hostile)
+    page = live(open_page(served.url))
+    assert page.get_by_text(story.HOSTILE).count() > 3
+    page.get_by_role("link", name=story.HOSTILE).first.click()
+    page.wait_for_url("**/pods/**")
+    open_page.expected.add("404")  # a slash in a name is none that Kubernetes knows
+    assert page.locator("img").count() == 0
+
+
+def test_the_description_of_rest_is_shown_without_the_internet(everything, open_page):
+    page = open_page(f"{everything.url}/docs")
+    page.locator(".opblock").first.wait_for()
+    page.get_by_text("/api/v1/elasticquotas", exact=True).wait_for()

@@ -1,0 +1,85 @@
+"""``quotaward top``: a frame of what a server tells, and the live screen in a terminal."""
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import app
+from tests.browser.story import everything
+from tests.cases.serving import QUOTAWARD, serving
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("top")
+    (directory / "manifests").mkdir()
+    everything(directory / "manifests")
+    flags = ("--manifests", str(directory / "manifests"), "--controllers", "none")
+    with serving(*flags, log=directory / "serve.log") as running:
+        yield f"http://127.0.0.1:{running.port}"
+
+
+def once(server):
+    done = CliRunner().invoke(app, ["top", "--once", "--server", server])
+    assert done.exit_code == 0, done.output
+    return [re.split(r"\s{2,}", line.strip()) for line in done.output.splitlines()]
+
+
+def test_a_frame_says_who_waits_and_whether_a_scheduler_calls(server):
+    first, second, *_ = once(server)
+    assert first[2] == "in sync, its controllers do not act, NO SCHEDULER HAS CALLED FILTER YET"
+    assert second == ["5 pods wait: other 2, elastic-quota-borrowing 1, elastic-quota-max 1, queue-deserved 1"]
+
+
+def test_the_fullest_come_first_with_a_bar_that_tells_own_from_borrowed(server):
+    rows = once(server)
+    assert rows[4:6] == [
+        ["search/quota", "nvidia.com/gpu", "█" * 24, "8", "8", "8"],
+        ["vision/quota", "nvidia.com/gpu", "█" * 12 + "▓" * 6 + "·" * 6, "18", "12", "24"],
+    ]
+    assert ["sandbox/second", "nvidia.com/gpu", "░" * 24, "0", "4", "-", "Conflict"] in rows
+    assert ["vision/quota", "memory", "█" * 9 + "·" * 15, "192Gi", "-", "512Gi"] in rows
+
+
+def test_queues_and_reservations_have_their_tables(server):
+    rows = once(server)
+    [web] = [row for row in rows if row[:2] == ["web", "cpu"]]
+    assert web[3:] == ["60", "59", "128"]
+    assert [row[:4] for row in rows if row[0].startswith("gpu-")] == [
+        ["gpu-3", "speech/serve-2", "Reclaim", "vision/train-3"],
+        ["gpu-6", "ranking/rank-7", "Starving", "nobody"],
+    ]
+
+
+def test_a_server_that_does_not_answer_is_said():
+    done = CliRunner().invoke(app, ["top", "--server", "http://127.0.0.1:1"])
+    assert done.exit_code == 1
+    assert "http://127.0.0.1:1 does not answer as Quotaward does" in done.output
+
+
+def test_the_screen_fits_the_terminal_and_is_left_by_an_interrupt(server):
+    master, slave = pty.openpty()
+    os.set_blocking(master, False)
+    environment = os.environ | {"LINES": "24", "COLUMNS": "100", "TERM": "xterm"}
+    command = [QUOTAWARD, "top", "--server", server, "--interval", "0.2"]
+    process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=environment)
+    os.close(slave)
+    seen = ""
+    deadline = time.monotonic() + 60
+    while seen.count("search/quota") < 3 and time.monotonic() < deadline:
+        if select.select([master], [], [], 0.5)[0]:
+            seen += os.read(master, 65536).decode(errors="replace")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 0
+    os.close(master)
+    assert seen.count("search/quota") >= 3
+    frames = seen.split("\x1b[H")
+    assert max(frame.count("\n") for frame in frames) <= 24
+    assert " more" in seen
