@@ -21,6 +21,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+gates_app = typer.Typer(invoke_without_command=True, pretty_exceptions_enable=False)
+app.add_typer(gates_app, name="gates")
+
 
 @app.command(
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
@@ -74,6 +77,38 @@ def reservations(server: Server) -> None:
     from app import cli_output  # noqa: PLC0415
 
     _show(cli_output.print_reservations, server, "/api/v1/reservations")
+
+
+@gates_app.callback()
+@reaching_a_server
+def gates(context: typer.Context, server: Server, namespace: str | None = None) -> None:
+    """Show who waits at gates, and where in line."""
+    if context.invoked_subcommand is None:
+        from app import cli_output  # noqa: PLC0415
+
+        _show(cli_output.print_gates, server, f"/api/v1/gates?namespace={namespace}" if namespace else "/api/v1/gates")
+
+
+@gates_app.command()
+def release(
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="How to reach the API server (else: in cluster).", envvar="KUBECONFIG")
+    ] = None,
+    namespace: Annotated[str | None, typer.Option(help="Only the pods of this namespace.")] = None,
+) -> None:
+    """Open the gates of all pods, with the API server alone: for uninstalling, and when no Quotaward runs."""
+    import asyncio  # noqa: PLC0415
+
+    from app import release as releasing  # noqa: PLC0415
+    from app.kube.client import CannotConnect  # noqa: PLC0415
+
+    try:
+        opened, failures = asyncio.run(releasing.release(kubeconfig, namespace))
+    except (CannotConnect, releasing.CannotList) as error:
+        _fail(str(error), code=2)
+    typer.echo(f"{opened} gates opened")
+    if failures:
+        _fail("\n".join([f"{len(failures)} could not be opened:", *failures[:10]]))
 
 
 @app.command()

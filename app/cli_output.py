@@ -56,6 +56,24 @@ def print_explanation(document: dict[str, Any]) -> None:
     _console.print(document["summary"])
 
 
+def print_gates(document: dict[str, Any]) -> None:
+    """A row per job that waits, in the order in which they would be let out."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("QUEUE", "PLACE", "JOB", "PODS", "PRIORITY", "WAITS FOR"):
+        table.add_column(column, no_wrap=True)
+    for each in document["items"]:
+        waits_for = each["message"] or "its turn"
+        table.add_row(
+            each["queue"], str(each["place"]), each["job"], str(each["pods"]), str(each["priority"]), waits_for
+        )
+    if not table.row_count:
+        _console.print("nobody waits at a gate")
+        return
+    _console.print(table)
+    if document["total"] > table.row_count:
+        _console.print(f"and {document['total'] - table.row_count} more")
+
+
 def print_plan(document: dict[str, Any]) -> None:
     """Who goes for whom, and who waits with nobody going for it."""
     for eviction in document["evictions"]:

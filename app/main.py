@@ -19,8 +19,9 @@ from app.access.certificates import Certificates
 from app.access.gate import Gate, Reviewing
 from app.actuators.protocol import Actuator
 from app.actuators.recording import RecordingActuator
-from app.api import health, routes, whatif
+from app.api import admission, health, routes, whatif
 from app.controllers.divide import Divide
+from app.controllers.gates import Gates
 from app.controllers.queue_status import QueueStatus
 from app.controllers.reclaim import Reclaim
 from app.controllers.refusals import Refusals
@@ -73,6 +74,7 @@ def application(standing: Standing, extender: Extender, settings: Settings) -> F
     app.verbs = {f"/extender/{name}": Verb(name, answer, limit) for name, answer in verbs.items()}
     app.include_router(routes.router)
     app.include_router(whatif.router)
+    app.include_router(admission.router)
     app.include_router(health.router)
     app.include_router(health.probes)
     web.install(app)
@@ -98,6 +100,7 @@ async def serve(settings: Settings) -> None:
         settle_time=settle,
         patience=settings.claims.patience,
         hold_time=settings.gangs.hold_time,
+        gate_patience=settings.gates.patience,
     )
     store = Store(cluster, max_staleness=settings.store.max_staleness, settle_time=settle)
     async with AsyncExitStack() as stack:
@@ -205,6 +208,7 @@ async def _control(store: Store, actuator: Actuator, settings: Settings) -> None
     """Runs the controllers that are switched on."""
     controllers: dict[str, Work] = {
         "events": Refusals(store, actuator).run,
+        "gates": Gates(store, actuator, settings.gates).run,
         "reclaim": Reclaim(store, actuator, settings.reclaim).run,
         "reserve": Reserve(store, actuator, settings.reserve.terms).run,
         "resource_quota": ResourceQuotas(store, actuator, enabled=settings.quota_manager.enabled).run,

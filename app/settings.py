@@ -31,12 +31,14 @@ from policy.admission import Rules
 from policy.chances import PATIENCE
 from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
 from policy.gangs import HOLD_TIME
+from policy.gates import LOOKAHEAD
+from policy.gates import PATIENCE as GATE_PATIENCE
 from policy.scoring import HIGHEST
 from policy.starving import Terms
 
 OTHER_VARIABLES = frozenset({"QUOTAWARD_SERVER", "QUOTAWARD_TOKEN", "QUOTAWARD_CA"})
 """Environment variables of ours that are no settings of the server."""
-CONTROLLERS = frozenset({"events", "reclaim", "reserve", "resource_quota", "status", "wake"})
+CONTROLLERS = frozenset({"events", "gates", "reclaim", "reserve", "resource_quota", "status", "wake"})
 
 
 class InvalidSettings(ValueError):
@@ -135,6 +137,20 @@ class GangSettings(Section):
     hold_time: float = Field(
         default=HOLD_TIME, gt=0, description="seconds that room is held for the members of a group that is starting"
     )
+
+
+class GateSettings(Section):
+    """How the gates of waiting pods are opened."""
+
+    lookahead: float = Field(
+        default=LOOKAHEAD, ge=1, description="up to how many times the free room of nodes is opened for each queue"
+    )
+    patience: float = Field(
+        default=GATE_PATIENCE,
+        gt=0,
+        description="seconds after which an opened pod that the scheduler finds no place for counts only as pending",
+    )
+    concurrency: int = Field(default=8, ge=1, le=100, description="how many gates are being opened at a time")
 
 
 class QuotaManagerSettings(Section):
@@ -252,6 +268,7 @@ class Settings(BaseSettings):
     claims: ClaimSettings = ClaimSettings()
     fair_share: FairShareSettings = FairShareSettings()
     gangs: GangSettings = GangSettings()
+    gates: GateSettings = GateSettings()
     reclaim: ReclaimSettings = ReclaimSettings()
     reserve: ReserveSettings = ReserveSettings()
     quota_manager: QuotaManagerSettings = QuotaManagerSettings()

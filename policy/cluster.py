@@ -6,14 +6,16 @@ seconds on a clock of the caller's that never goes back.
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from math import inf
 
-from policy import admission, arriving, division, elastic_quota, fit, gangs
+from policy import admission, arriving, division, elastic_quota, fit, gangs, gates
 from policy.admission import Rules
 from policy.chances import PATIENCE, Chances
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota
 from policy.gang_admission import Gangs
 from policy.gangs import HOLD_TIME, Group, Key
+from policy.gates import Gates, Out, Waiting
 from policy.grants import Grants
 from policy.job import ALONE, Job, job_name
 from policy.ledger import Ledger
@@ -55,6 +57,7 @@ class Cluster:
         settle_time: float = SETTLE_TIME,
         patience: float = PATIENCE,
         hold_time: float = HOLD_TIME,
+        gate_patience: float = gates.PATIENCE,
     ) -> None:
         self.rules = rules or Rules()
         self.ledger = Ledger(self.queue_of, self._has_claim)
@@ -70,6 +73,7 @@ class Cluster:
         self.queues: dict[str, Queue] = {}
         self.membership = Membership()
         self.gangs = Gangs(self, hold_time)
+        self.gates = Gates()
         self.limits: dict[str, Limit] = {}
         self.refused: dict[str, Pod] = {}
         self.unschedulable_since: dict[str, float] = {}
@@ -88,6 +92,7 @@ class Cluster:
         self._asked_at = float("-inf")
         self._grant_lifetime = grant_lifetime
         self._settle_time = settle_time
+        self._gate_patience = gate_patience
 
     # What is seen of the world
 
@@ -116,6 +121,7 @@ class Cluster:
             self._leave(pod.uid)
         else:
             self._upsert_assigned(pod, before, now)
+        self._stand_at_gate(pod, now)
         if pod.assigned and pod.terminating:
             self._terminating.add(pod.uid)
         else:
@@ -135,6 +141,8 @@ class Cluster:
         self.refused.pop(uid, None)
         self.unschedulable_since.pop(uid, None)
         self._terminating.discard(uid)
+        self.gates.leave(uid)
+        self._chances.ungate(uid)
         self.table.remove(uid)
         self._leave(uid)
 
@@ -286,7 +294,7 @@ class Cluster:
         things have settled such pods count, where it matters, as if they had been admitted (see admit).
         """
         for pod in self.pending.values():
-            if pod.uid not in self.grants:
+            if pod.uid not in self.grants and pod.gate < 0:
                 self._in_flight.add(pod.uid)
                 self.ledger.enter("in_flight", pod)
         self._settled_at = now + self._settle_time
@@ -299,6 +307,8 @@ class Cluster:
         if self._in_flight and now >= self._settled_at:
             for uid in list(self._in_flight):
                 self.restore_pending(uid)
+        for uid in [uid for uid in self.gates.out if self._waits_in_vain(uid, now)]:
+            self.withdraw(uid)
         self._judge_chances(now)
 
     def divide(self) -> Iterator[None]:
@@ -435,6 +445,15 @@ class Cluster:
         """Whether there is any hope for a pod that waits: the scheduler has not tried it in vain for too long."""
         return self._chances.has(pod.uid)
 
+    def is_expected(self, uid: str) -> bool:
+        """Whether a pod was admitted and the scheduler has not said since that it finds no place for it."""
+        return uid in self.grants and not (uid in self.gates.out and uid in self.unschedulable_since)
+
+    def is_gated(self, namespace: str) -> bool:
+        """Whether pods of a namespace are to wait at gates; those that do elsewhere are let out at once."""
+        known = self.membership.namespaces.get(namespace)
+        return known is not None and known.gated
+
     @property
     def relevant(self) -> int:
         """Counts changes of quotas, nodes and budgets: what could make a plan possible that failed before."""
@@ -483,15 +502,17 @@ class Cluster:
             if pod.uid in self.gangs.holds:
                 return in_worst_case  # none of the nodes will do now; it has its time to find another
             refused = None if self.unsettled else in_worst_case
-        self.grants.release(pod.uid)
-        self.restore_pending(pod.uid)
+        self.withdraw(pod.uid)
         if refused is None:
             raise Unsettled(in_worst_case.message)
         return refused
 
     def grant(self, pod: Pod, now: float) -> None:
         """Counts a pod as admitted, whatever the rules say of it."""
-        self.grants.give(pod, now, self._grant_lifetime)
+        if pod.uid in self.gates.out:
+            self.grants.keep(pod, now, inf)
+        else:
+            self.grants.give(pod, now, self._grant_lifetime)
         self.ledger.enter("granted", pod)
 
     def keep_all(self, pods: list[Pod], now: float, deadline: float) -> None:
@@ -501,8 +522,24 @@ class Cluster:
             self.grants.keep(pod, now, deadline)
         self.ledger.grant_all(pods)
 
+    def let_out(self, pod: Pod, out: Out, now: float) -> None:
+        """A pod's gate is being opened: it counts as admitted until it is bound or gone, or has waited in vain."""
+        self.gates.let_out(pod.uid)
+        self.gates.count(pod.uid, out)
+        self._in_flight.discard(pod.uid)
+        self.grants.keep(pod, now, inf)
+        self.ledger.enter("granted", pod)
+
+    def keep_in(self, uid: str, now: float) -> None:
+        """The gate of a pod that was let out could not be opened: it waits there again, as long as it is there."""
+        self.gates.leaving.discard(uid)
+        self.withdraw(uid)
+        if (pod := self.pods.get(uid)) is not None:
+            self._stand_at_gate(pod, now)
+
     def withdraw(self, uid: str) -> None:
         """Takes the grant of a pod back."""
+        self.gates.discount(uid)
         self.grants.release(uid)
         self.restore_pending(uid)
 
@@ -547,7 +584,9 @@ class Cluster:
         kept = self._kept_everywhere(pod)
         if kept:
             return Verdict("refused", kept, TEXTS[kept], numbers)
-        if pod.uid in self.grants:
+        if pod.uid in self.gates:
+            message = "no rule refuses it; it waits at its gate for its turn"
+        elif pod.uid in self.grants:
             message = "admitted; waiting for the scheduler to bind it"
         elif pod.unschedulable is not None and pod.uid not in self.refused:
             message = f"no rule refuses it; the scheduler says: {pod.unschedulable.message}"
@@ -569,7 +608,8 @@ class Cluster:
 
     def _upsert_pending(self, pod: Pod, before: Pod | None) -> None:
         if pod.uid in self.grants:
-            in_vain = self.grants.came_to_nothing(pod) and not self.gangs.is_awaited(pod.uid)
+            awaited = pod.uid in self.gates.out or self.gangs.is_awaited(pod.uid)
+            in_vain = self.grants.came_to_nothing(pod) and not awaited
             if in_vain and not _not_let_through(pod):
                 self.grants.release(pod.uid)
                 self.restore_pending(pod.uid)
@@ -593,6 +633,7 @@ class Cluster:
         if pod.uid in self.grants:
             self.gangs.has_landed()
         self.gangs.holds.take_back(pod.uid)
+        self.gates.discount(pod.uid)
         self.grants.forget(pod.uid)
         self.ledger.enter("assigned", pod)
 
@@ -625,7 +666,7 @@ class Cluster:
             self.unschedulable_since.setdefault(pod.uid, now)
         else:
             self.unschedulable_since.pop(pod.uid, None)
-        if pod.pending and pod.unschedulable is None:
+        if pod.pending and pod.unschedulable is None and pod.gate < 0:
             self.untried_since.setdefault(pod.namespace, {}).setdefault(pod.uid, now)
         else:
             self._tried(pod)
@@ -637,6 +678,10 @@ class Cluster:
             self._chances.doubt(pod, now)
         else:
             self._chances.trust(pod.uid)
+        if pod.at_gate:
+            self._chances.gate(pod)
+        else:
+            self._chances.ungate(pod.uid)
 
     def _tried(self, pod: Pod) -> None:
         untried = self.untried_since.get(pod.namespace)
@@ -680,6 +725,26 @@ class Cluster:
                 self.ledger.enter(entry.kind, granted or pod)
             elif pod.pending:
                 self.ledger.enter("pending", pod)
+            if uid in self.gates:
+                self._stand_at_gate(pod, self.gates.since(uid))
+
+    def _stand_at_gate(self, pod: Pod, now: float) -> None:
+        """Puts a pod into its place among those that wait at gates, or takes it out."""
+        if not pod.at_gate:
+            self.gates.leave(pod.uid)
+            return
+        group = self.gangs.gang_of(pod)
+        if group is not None:
+            job = Waiting(job_name(self.membership.groups, pod), group.key, group.created)
+        else:
+            kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints
+            job = Waiting(f"{ALONE}{pod.name}", kind)
+        self.gates.put(pod, self.queue_of(pod), job, now)
+
+    def _waits_in_vain(self, uid: str, now: float) -> bool:
+        """Whether the scheduler has found no place for a pod that was let out, for longer than is waited for it."""
+        since = self.unschedulable_since.get(uid)
+        return since is not None and now - since >= self._gate_patience
 
     def _judge_chances(self, now: float) -> None:
         """Takes claims from pods that have waited in vain for too long, and gives them back where something changed."""
@@ -689,7 +754,8 @@ class Cluster:
         def helps(pod: Pod) -> bool:
             return changed or any(fit.suitable_on(self.table, pod, node) for node in left)
 
-        self._assign_again(self._chances.judge(now, helps if changed or left else None))
+        judged = self._chances.judge(now, helps if changed or left else None)
+        self._assign_again([uid for uid in judged if uid in self.pods])
 
     def _forget_name(self, pod: Pod) -> None:
         names = self._uids.get(pod.namespace, {})
@@ -740,6 +806,7 @@ class Cluster:
         """The pod holds nothing any more and will not come back."""
         self._in_flight.discard(uid)
         self.gangs.holds.take_back(uid)
+        self.gates.discount(uid)
         if uid not in self.pods:
             self.table.remove(uid)
         self.grants.forget(uid)

@@ -74,6 +74,10 @@ class Holds:
         """UIDs of the members of a group that something is held for."""
         return self._members.get(key, ())
 
+    def uids(self) -> list[str]:
+        """UIDs of all members that something is held for."""
+        return list(self._of_member)
+
     def nodes(self) -> Collection[str]:
         """Names of the nodes that room is held on."""
         return self._on.keys()

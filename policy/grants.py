@@ -7,6 +7,7 @@ grants come to nothing again and again gets them for less and less time, so that
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from math import inf
 
 from policy.pod import Pod
 
@@ -58,7 +59,8 @@ class Grants:
     def keep(self, pod: Pod, now: float, deadline: float) -> None:
         """Grants a pod that has not asked, until it asks or the time is over; earlier failures do not matter."""
         self._grants[pod.uid] = Grant(pod, now, deadline)
-        heappush(self._deadlines, (deadline, pod.uid))
+        if deadline < inf:
+            heappush(self._deadlines, (deadline, pod.uid))
 
     def release(self, uid: str) -> None:
         """Takes a grant back, if there is one."""

@@ -15,11 +15,15 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """What a namespace says of queues: which is its own, and which others its pods may choose."""
+    """What a namespace says of queues: which is its own, and which others its pods may choose.
+
+    ``gated``: its pods wait outside of the scheduler's queue until they may run.
+    """
 
     name: str
     queue: str = ""
     allowed: frozenset[str] = frozenset()
+    gated: bool = False
 
 
 class Membership:

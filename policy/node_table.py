@@ -205,6 +205,16 @@ class NodeTable:
         """What each node has left; below zero where more is used than there is."""
         return self.allocatable - self.used
 
+    def room(self) -> dict[str, int]:
+        """What all nodes that take new pods have left together."""
+        known: dict[str, int] | None = self.memo.get("room")
+        if known is None:
+            left = np.maximum(self.free, 0)
+            left[self.mask_of(self._unusable)] = 0
+            sums = left.sum(axis=0).tolist()
+            known = self.memo["room"] = {resource: sums[column] for resource, column in self.columns.items()}
+        return known
+
     def mask_of(self, names: Iterable[str]) -> Mask:
         """The rows of these nodes; those that are not known are none."""
         mask = np.zeros(len(self.names), np.bool_)

@@ -57,7 +57,8 @@ class Pod:
     ``version`` orders what was seen of one pod: the API server's resourceVersion, 0 where there is none. ``owner`` is
     the kind of its controller (``Node``: a static pod's mirror). ``started`` is when the node took it up, 0 before.
     ``queue`` and ``group`` are what the pod itself names; ``gated`` by somebody else's scheduling gate. ``succeeded``:
-    it has finished, and not failed. ``scheduler`` is the name of the scheduler that has to place it.
+    it has finished, and not failed. ``scheduler`` is the name of the scheduler that has to place it. ``gate`` is where
+    our own scheduling gate stands among those of the pod, below zero if it has none.
     """
 
     uid: str
@@ -83,6 +84,7 @@ class Pod:
     gated: bool = False
     succeeded: bool = False
     scheduler: str = ""
+    gate: int = -1
 
     @property
     def assigned(self) -> bool:
@@ -93,6 +95,11 @@ class Pod:
     def pending(self) -> bool:
         """Whether the pod still waits for a node."""
         return not self.node and not self.finished
+
+    @property
+    def at_gate(self) -> bool:
+        """Whether the pod waits for us to open its scheduling gate, and for no other one."""
+        return self.gate >= 0 and self.pending and not (self.gated or self.terminating)
 
 
 def turn(pod: Pod) -> tuple[int, float, str, str]:

@@ -6,17 +6,21 @@ priority, quotas that are in the way on free nodes, victims on several nodes.
 
 from collections.abc import Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from policy import disruption, fit, victims
 from policy.cluster import Cluster
 from policy.constraints import Constraints
 from policy.gangs import Key
+from policy.gates import Waiting
 from policy.pod import Pod, turn
 from policy.reservation import RECLAIM, PodName, Reservation
 from policy.victims import NoPlan, Plan
 
 AHEAD = 100
 """For how many pods that the scheduler has not tried yet room is made at a time: as many as it binds in good time."""
+AHEAD_AT_GATES = 10
+"""For how many pods that wait at gates and ask the same, in one line, room is made at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +62,11 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
 
     Those that it has not come to in all that time are among them, where it found none for one that is alike: the more
     pods wait, the longer it takes until it has tried them all, and each victim that goes makes it try all of them anew.
-    Without those that room is kept for, that were admitted meanwhile, or that are on their way out; and without those
-    that no quota or queue says anything about, for whom the scheduler's own preemption does all there is to do, unless
-    they can start only together with others, or borrowers are to leave a node that is reserved for them. Of a gang no
-    more than it takes to start.
+    So are those that wait at gates for as long, and are the first there to ask for what they ask. Without those that
+    room is kept for, that were admitted meanwhile, or that are on their way out; and without those that no quota or
+    queue says anything about, for whom the scheduler's own preemption does all there is to do, unless they can start
+    only together with others, or borrowers are to leave a node that is reserved for them. Of a gang no more than it
+    takes to start.
     """
     reserved_for = {reservation.pod.uid for reservation in cluster.reservations.values()}
     tried = [cluster.pods[uid] for uid, since in cluster.unschedulable_since.items() if now - since >= delay]
@@ -73,7 +78,8 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
         if now - since >= delay and _kind(pod := cluster.pods[uid], cluster) in alike and uid not in reserved_for
     ]
     tried += sorted(untried, key=turn)[: max(0, AHEAD - len(reserved_for))]
-    pods = [pod for pod in tried if pod.uid not in reserved_for and pod.uid not in cluster.grants]
+    tried += (pod for pod in _first_at_gates(cluster, reserved_for) if now - cluster.gates.since(pod.uid) >= delay)
+    pods = [pod for pod in tried if pod.uid not in reserved_for and not cluster.is_expected(pod.uid)]
     in_turn = sorted(
         (pod for pod in pods if not pod.terminating and _may_have_victims(cluster, pod)),
         key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod)),
@@ -88,6 +94,20 @@ def _kind(pod: Pod, cluster: Cluster) -> tuple[str, Hashable]:
     """
     same = id(pod.request), id(pod.constraints), id(pod.labels)
     return pod.namespace, (pod.scheduler, cluster.queue_of(pod), pod.group, pod.priority, pod.preemptible, same)
+
+
+def _first_at_gates(cluster: Cluster, reserved_for: set[str]) -> Iterator[Pod]:
+    """Of each kind of jobs in each line at the gates the first few: somebody may have to go before they are opened."""
+    for (_, namespace), line in cluster.gates.lines.items():
+        turns = line.kinds().values() if cluster.is_gated(namespace) else ()
+        for jobs in turns:
+            waiting = (pod for at in jobs for pod in sorted(line.jobs[at[2]].members.values(), key=turn))
+            yield from islice((pod for pod in waiting if pod.uid not in reserved_for), _enough(line.jobs[jobs[0][2]]))
+
+
+def _enough(job: Waiting) -> int:
+    """How many pods of its kind are looked at together with a job: all that a gang has, as it takes many to start."""
+    return max(AHEAD_AT_GATES, len(job.members))
 
 
 def _may_have_victims(cluster: Cluster, pod: Pod) -> bool:
@@ -236,7 +256,8 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
     for reservation in cluster.reservations.values():
         if reservation.pod.uid == pod.uid and pod.pending:
             return _progress(cluster, reservation)
-    if pod.uid not in cluster.unschedulable_since or pod.uid in cluster.grants:
+    tried = pod.uid in cluster.unschedulable_since or pod.uid in cluster.gates
+    if not tried or cluster.is_expected(pod.uid):
         return ""
     if not cluster.is_governed(pod) and not cluster.node_to_empty_for(pod):
         return ""

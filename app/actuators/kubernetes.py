@@ -11,8 +11,9 @@ import aiohttp
 import structlog
 
 from app.actuators import resource_quotas
-from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked
+from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, Rejected
 from app.kube.client import KubeClient
+from app.kube.scheduling_gates import removal
 from app.observability.events import Event, Series
 from app.store.kinds import ELASTIC_QUOTAS, PODS, QUEUES, RESERVATIONS, RESOURCE_QUOTAS
 from policy.pod import Pod
@@ -31,6 +32,9 @@ LONGEST_MESSAGE = 1024
 ADMISSIBLE = "quotaward.dev/Admissible"
 GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 """What the API server answers for a pod that is gone, or a namesake of it with another UID."""
+
+OF_THE_OBJECT = (HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
+"""What the API server answers where it would not change this very object so."""
 
 
 class KubernetesActuator:
@@ -62,6 +66,17 @@ class KubernetesActuator:
             "lastTransitionTime": _time(time.time()),
         }
         await self._patch_status(pod, {"conditions": [condition]})
+
+    async def open_gate(self, pod: Pod) -> None:
+        """Removes the gate from where it was seen, if it still stands there. Raises Rejected, ActionFailed."""
+        try:
+            await self._send("PATCH", PODS.path_of(pod.namespace, pod.name), removal(pod.uid, pod.gate), JSON_PATCH)
+        except Refused as refused:
+            if refused.status == HTTPStatus.NOT_FOUND:
+                return
+            if refused.status in OF_THE_OBJECT:
+                raise Rejected(str(refused)) from refused
+            raise
 
     async def evict(self, victim: PodName) -> None:
         """Asks the Eviction API, which heeds disruption budgets. Raises Blocked, ActionFailed."""

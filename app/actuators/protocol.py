@@ -21,6 +21,10 @@ class AlreadyThere(ActionFailed):
     """There is one of that name already."""
 
 
+class Rejected(ActionFailed):
+    """It was not done because of the very object that it was to be done to: others may succeed."""
+
+
 class Actuator(Protocol):
     """The only way in which anything is written."""
 
@@ -29,6 +33,9 @@ class Actuator(Protocol):
 
     async def wake(self, pod: Pod) -> None:
         """Makes the scheduler try a refused pod again. Raises ActionFailed."""
+
+    async def open_gate(self, pod: Pod) -> None:
+        """Takes our scheduling gate off a pod, and no other; a pod that is gone is no error. Raises ActionFailed."""
 
     async def evict(self, victim: PodName) -> None:
         """Evicts a pod; one that is gone is no error. Raises Blocked, ActionFailed."""

@@ -35,6 +35,12 @@ class RecordingActuator:
     async def wake(self, pod: Pod) -> None:
         """Does nothing: no scheduler waits here."""
 
+    async def open_gate(self, pod: Pod) -> None:
+        """Takes the gate off the pod as it is now."""
+        cluster = self._store.cluster
+        if (known := cluster.pods.get(pod.uid)) is not None:
+            cluster.upsert_pod(replace(known, gate=-1, unschedulable=None), self._store.clock())
+
     async def evict(self, victim: PodName) -> None:
         """Removes the pod at once, as far as disruption budgets let it go. Raises Blocked."""
         cluster = self._store.cluster

@@ -79,6 +79,8 @@ def _refresh(store: Store) -> None:
         metrics.WATCH_LAG.labels(kind.label).set(store.staleness(kind.label, now))
     metrics.SYNCED.set(0 if store.unready() else 1)
     metrics.GRANTS.set(len(cluster.grants))
+    metrics.GATED.set(len(cluster.gates))
+    metrics.LET_OUT.set(len(cluster.gates.out))
     metrics.RESERVATIONS.labels(RECLAIM).set(len(cluster.reservations))
     metrics.RESERVATIONS.labels(STARVING).set(len(cluster.reserved))
     for gauge in (metrics.ALLOCATABLE, metrics.REQUESTED):

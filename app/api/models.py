@@ -128,11 +128,44 @@ class ProspectModel(Model):
     in_seconds: float | None
 
 
+class PlaceModel(Model):
+    """Where a job waits: in the line of its namespace in its queue. ``place`` counts from 1, ``of`` how many there."""
+
+    queue: str
+    namespace: str
+    place: int
+    of: int
+
+
+class GatedModel(Model):
+    """A job that waits at its gates.
+
+    ``place`` is the one in its queue in which it would be let out if nothing changed and all were admitted; ``rule``
+    and ``message`` say what refuses it now, and are empty if nothing does.
+    """
+
+    job: str
+    pods: int
+    queue: str
+    namespace: str
+    priority: int
+    place: int
+    rule: str
+    message: str
+
+
+class GatedList(Model):
+    """Jobs that wait at their gates, by queue and place. ``total``: how many there are, as ``items`` may have fewer."""
+
+    total: int
+    items: list[GatedModel]
+
+
 class ExplanationModel(Model):
     """Why a pod is or is not admitted, with the numbers now and what would help.
 
     ``outlook`` says what is being done for a pod that waits, or why nobody is evicted for it; ``next`` says it step by
-    step; ``summary`` says all in one paragraph.
+    step; ``summary`` says all in one paragraph. ``gate``: where in line, if it waits at one.
     """
 
     namespace: str
@@ -141,6 +174,7 @@ class ExplanationModel(Model):
     rule: str
     message: str
     outlook: str
+    gate: PlaceModel | None = None
     numbers: dict[str, Quantities]
     remedies: list[RemedyModel]
     holders: list[HolderModel]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from app.api import jobs, queues
+from app.api import gates, jobs, queues
 from app.api.explanations import explanation, holders_of
 from app.api.models import (
     ConditionModel,
@@ -19,6 +19,7 @@ from app.api.models import (
     ElasticQuotaModel,
     EvictionModel,
     ExplanationModel,
+    GatedList,
     NominationModel,
     PlanModel,
     PodGroupList,
@@ -34,7 +35,7 @@ from app.extender.decisions import MOST, Decision
 from app.problems import MEDIA_TYPE, Problem
 from app.settings import Settings
 from app.store.store import Store
-from policy import elastic_quota, reclaim, reserve, starving
+from policy import elastic_quota, places, reclaim, reserve, starving
 from policy.cluster import Cluster
 from policy.elastic_quota import ElasticQuota
 from policy.job import short
@@ -113,13 +114,22 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     expected = prospects(cluster, pod, settings.reserve.terms, times)
     waits = verdict.outcome == "refused" or pod.uid in cluster.unschedulable_since
     remedies = await trials.remedies(pod) if waits else []
-    return explanation((namespace, name), verdict, outlook, held, expected, remedies)
+    shown = explanation((namespace, name), verdict, outlook, held, expected, remedies)
+    return shown.model_copy(update={"gate": gates.place_of(cluster, pod)})
 
 
 @router.get("/decisions")
 async def list_decisions(request: Request, limit: Annotated[int, Query(ge=1, le=MOST)] = 100) -> DecisionList:
     """What kube-scheduler was told lately by filter, the latest first."""
     return DecisionList(items=[_decision(each) for each in islice(request.app.state.decisions, limit)])
+
+
+@router.get("/gates")
+async def list_gated(
+    store: SyncedStore, namespace: str | None = None, limit: Annotated[int, Query(ge=1, le=100_000)] = 1000
+) -> GatedList:
+    """Who waits at gates, and where in line; ``namespace`` shows those of one only, ``limit`` the first so many."""
+    return await gates.gated(store.cluster, namespace, limit)
 
 
 @router.get("/reservations")
@@ -198,6 +208,7 @@ def _decision(decision: Decision) -> DecisionModel:
 
 
 def _outlooks(request: Request, cluster: Cluster, pod: Pod) -> Iterator[str]:
+    yield places.outlook(cluster, pod)
     yield reclaim.outlook(cluster, pod)
     yield jobs.outlook(cluster, pod, request.app.state.settings.reserve.terms, time.time())
 

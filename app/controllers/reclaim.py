@@ -178,7 +178,7 @@ class Reclaim:
     def _may_be_planned_for(self, pod: Pod) -> bool:
         """Whether the pod still waits, and has not failed too often or too recently."""
         cluster, backoff = self._store.cluster, self._backoff.get(pod.uid)
-        if not pod.pending or pod.uid in cluster.grants:
+        if not pod.pending or cluster.is_expected(pod.uid):
             return False
         if backoff is None:
             return True

@@ -30,6 +30,7 @@ ALLOWED_QUEUES = "quotaward.dev/allowed-queues"
 VOLCANO_GROUP = "scheduling.k8s.io/group-name"
 GROUP = "scheduling.x-k8s.io/pod-group"
 GATE = "quotaward.dev/quota"
+GATED = "quotaward.dev/gated"
 GROUPS = "podgroups.scheduling.x-k8s.io"
 VOLCANO_GROUPS = "podgroups.scheduling.volcano.sh"
 NATIVE_GROUPS = "podgroups.scheduling.k8s.io"
@@ -396,7 +397,13 @@ def pod_of(obj: PodObject) -> Pod:
         scheduler=spec.scheduler_name or "",
         gated=any(gate.name != GATE for gate in spec.scheduling_gates or ()),
         succeeded=status.phase == "Succeeded",
+        gate=gate_of(spec),
     )
+
+
+def gate_of(spec: PodSpec) -> int:
+    """Where our gate stands among a pod's scheduling gates; below zero if it has none of ours."""
+    return next((at for at, gate in enumerate(spec.scheduling_gates or ()) if gate.name == GATE), -1)
 
 
 def node_of(obj: NodeObject) -> Node:
@@ -480,13 +487,14 @@ def group_of(obj: PodGroupObject, kind: str) -> Group:
 
 
 def namespace_of(obj: NamespaceObject) -> Namespace:
-    """What the namespace says of queues."""
+    """What the namespace says of queues, and whether its pods wait at gates."""
+    gated = (obj.metadata.labels or {}).get(GATED) == "true"
     annotations = obj.metadata.annotations
     if annotations is None:
-        return Namespace(obj.metadata.name)
+        return Namespace(obj.metadata.name, gated=gated)
     allowed = _text(annotations.allowed_queues).split(",")
     return Namespace(
-        obj.metadata.name, _text(annotations.queue), frozenset(name.strip() for name in allowed if name.strip())
+        obj.metadata.name, _text(annotations.queue), frozenset(name.strip() for name in allowed if name.strip()), gated
     )
 
 

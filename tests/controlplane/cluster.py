@@ -7,6 +7,7 @@ from tests.controlplane.objects import Object, condition, elastic_quota, node, p
 from tests.controlplane.processes import wait_until
 
 QUEUE = "scheduling.volcano.sh/queue-name"
+GATED = "quotaward.dev/gated"
 _numbers = itertools.count(1)
 
 
@@ -25,6 +26,10 @@ class Cluster:
         self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         self._namespaces.append(name)
         return name
+
+    def label(self, namespace: str, *, gated: bool) -> None:
+        """New pods of the namespace are to wait at gates, where the policy is in force; or no longer."""
+        self.api.patch("namespaces", namespace, {"metadata": {"labels": {GATED: "true" if gated else None}}})
 
     def node(self, name: str = "node", **size: str | int) -> str:
         """A new node that is ready to run pods."""
@@ -67,7 +72,9 @@ class Cluster:
             if not item["metadata"]["name"].startswith("system-"):
                 self.api.delete("priorityclasses", item["metadata"]["name"])
         for namespace in self._namespaces:
-            self.api.patch("namespaces", namespace, {"metadata": {"annotations": {QUEUE: None}}})
+            self.api.patch(
+                "namespaces", namespace, {"metadata": {"annotations": {QUEUE: None}, "labels": {GATED: None}}}
+            )
             self.api.delete_all("replicasets", namespace)
             self.api.delete_all("pods", namespace)
             for resource in ("resourcequotas", "poddisruptionbudgets"):

@@ -1,0 +1,57 @@
+"""Gives pods their gate when they are created: for API servers that cannot do so themselves, before 1.36.
+
+The conditions are those of the policy in ``manifests/gates``; which namespaces are gated, the webhook's configuration
+says. Whatever goes wrong here, the pod is created without a gate, and filter alone decides about it.
+"""
+
+import base64
+import json
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Request, Response
+from msgspec import Struct
+
+from app.problems import Problem
+from app.store.objects import GATE, PodObject, PodSpec
+
+router = APIRouter(prefix="/admission", include_in_schema=False)
+
+
+class AdmissionRequest(Struct, gc=False):
+    """What is read of the request of a review."""
+
+    uid: str
+    object: PodObject
+
+
+class AdmissionReview(Struct, gc=False):
+    """What the API server sends of a pod that is being created."""
+
+    request: AdmissionRequest
+
+
+@router.post("/gate")
+async def gate(request: Request) -> Response:
+    """The review of a new pod: it is let pass, and gets a gate if it is to wait. Raises Problem (422)."""
+    try:
+        review = msgspec.json.decode(await request.body(), type=AdmissionReview)
+    except msgspec.MsgspecError as error:
+        raise Problem(422, f"no review of a pod: {error}") from error
+    response: dict[str, Any] = {"uid": review.request.uid, "allowed": True}
+    if patch := patch_of(review.request.object):
+        response |= {"patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(patch).encode()).decode()}
+    answer = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+    return Response(json.dumps(answer), media_type="application/json")
+
+
+def patch_of(pod: PodObject) -> list[dict[str, Any]]:
+    """What gives a pod its gate; nothing for one that has it, that has a node, or is of a DaemonSet or a mirror."""
+    spec = pod.spec or PodSpec()
+    gates = spec.scheduling_gates or []
+    owners = {owner.kind for owner in pod.metadata.owner_references or () if owner.controller}
+    if spec.node_name or owners & {"DaemonSet", "Node"} or any(each.name == GATE for each in gates):
+        return []
+    if not gates:
+        return [{"op": "add", "path": "/spec/schedulingGates", "value": [{"name": GATE}]}]
+    return [{"op": "add", "path": "/spec/schedulingGates/-", "value": {"name": GATE}}]

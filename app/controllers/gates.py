@@ -1,0 +1,130 @@
+"""Opens the gates of waiting pods in the order that is fair. For the leader only.
+
+What is opened next is decided as late as there is a free hand to open it, so that it is decided on what is known then.
+"""
+
+import asyncio
+import time
+
+import structlog
+
+from app.actuators.protocol import ActionFailed, Actuator, Rejected
+from app.observability import metrics
+from app.settings import GateSettings
+from app.store.store import Store
+from policy import opening
+from policy.opening import Openings
+from policy.pod import Pod
+
+log = structlog.get_logger(__name__)
+
+INTERVAL = 0.02
+"""Seconds between looks."""
+SLICE = 0.002
+"""Seconds of work after which the scheduler is answered first."""
+PAUSE = 4
+"""How many times as long as a look took at work it rests, so that it never takes more than a fifth of the time."""
+AGAIN = 1.0
+"""Seconds until all is looked at again, also where nothing has changed."""
+SOON = (0.5, 4.0)
+"""Seconds until the next attempt after the API server did not do what was asked: at first, and at most (doubling)."""
+REJECTED = 5.0
+"""Seconds until the gate of a pod is tried again that the API server would not change."""
+
+
+class Gates:
+    """Looks who may be let out, after every change that may matter."""
+
+    def __init__(self, store: Store, actuator: Actuator, settings: GateSettings) -> None:
+        self._store = store
+        self._actuator = actuator
+        self._lookahead = settings.lookahead
+        self._hands = asyncio.Semaphore(settings.concurrency)
+        self._seen: tuple[int, ...] = ()
+        self._looked = float("-inf")
+        self._rejected: dict[str, float] = {}
+        self._not_before = float("-inf")
+        self._pause = SOON[0]
+        self._adopted = False
+
+    async def run(self) -> None:
+        """Goes on until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                worked = await self.look(group)
+                await asyncio.sleep(max(INTERVAL, PAUSE * worked))
+
+    async def look(self, group: asyncio.TaskGroup) -> float:
+        """Lets out whoever may be let out now, in the group; seconds of work that took."""
+        now = self._store.clock()
+        if not self._may_go_on():
+            return 0.0
+        cluster = self._store.cluster
+        if not self._adopted:
+            self._adopted = True
+            opening.adopt(cluster, now)
+        for uid in [uid for uid, until in self._rejected.items() if until <= now]:
+            del self._rejected[uid]
+            cluster.keep_in(uid, now)
+        state = cluster.eased, cluster.relevant, cluster.gates.changes
+        if state == self._seen and now - self._looked < AGAIN:
+            return 0.0
+        self._seen, self._looked = state, now
+        return await self._round(group, Openings(cluster, self._lookahead))
+
+    async def _round(self, group: asyncio.TaskGroup, openings: Openings) -> float:
+        """Opens one job after the other, each decided on once there is a hand for it; seconds of work that took."""
+        worked, steps = 0.0, openings.run(self._store.clock())
+        await self._hands.acquire()
+        try:
+            while self._may_go_on():
+                started = time.perf_counter()
+                pods: list[Pod] | None = []
+                while pods == [] and time.perf_counter() - started < SLICE:
+                    pods = next(steps, None)
+                worked += time.perf_counter() - started
+                if pods is None:
+                    break
+                for at, pod in enumerate(pods):
+                    group.create_task(self._open(pod))
+                    await self._take_hand(pods[at + 1 :])
+                await asyncio.sleep(0)
+        finally:
+            self._hands.release()
+        return worked
+
+    def _may_go_on(self) -> bool:
+        return not self._store.unready() and self._store.clock() >= self._not_before
+
+    async def _take_hand(self, pods: list[Pod]) -> None:
+        """Waits until there is one; told to end meanwhile, lets nobody count as admitted who stays behind a gate."""
+        try:
+            await self._hands.acquire()
+        except BaseException:
+            for pod in pods:
+                self._store.cluster.keep_in(pod.uid, self._store.clock())
+            raise
+
+    async def _open(self, pod: Pod) -> None:
+        cluster, clock = self._store.cluster, self._store.clock
+        try:
+            await self._actuator.open_gate(pod)
+        except ActionFailed as failure:
+            metrics.GATES_OPENED.labels("failed").inc()
+            log.warning("gate not opened", namespace=pod.namespace, pod=pod.name, error=str(failure))
+            if isinstance(failure, Rejected):
+                self._rejected[pod.uid] = clock() + REJECTED
+                cluster.withdraw(pod.uid)  # until then it stands aside, so that others go on
+            else:
+                self._not_before = clock() + self._pause
+                self._pause = min(2 * self._pause, SOON[1])
+                cluster.keep_in(pod.uid, clock())
+        except BaseException:
+            cluster.keep_in(pod.uid, clock())
+            raise
+        else:
+            self._pause = SOON[0]
+            metrics.GATES_OPENED.labels("opened").inc()
+            log.debug("gate opened", namespace=pod.namespace, pod=pod.name)
+        finally:
+            self._hands.release()

@@ -1,0 +1,94 @@
+"""Opens the gates of all pods, with the API server and nothing else: nobody is asked whether they may run."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from pathlib import Path
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+
+from app.actuators.kubernetes import KubernetesActuator
+from app.actuators.protocol import ActionFailed
+from app.kube.client import KubeClient
+from app.store.kinds import PODS
+from app.store.objects import PodObject, PodSpec, gate_of
+from policy.pod import Pod
+from policy.resources import NOTHING
+
+AT_ONCE = 32
+"""Gates that are being opened at a time."""
+PAGE = 500
+PASSES = 5
+"""How many times it is looked whether there are more: new ones may come as long as the policy is in force."""
+
+
+class CannotList(Exception):
+    """The pods could not be listed; the text says why."""
+
+
+class _ListMeta(Struct, gc=False):
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _PodList(Struct, gc=False):
+    metadata: _ListMeta
+    items: list[PodObject]
+
+
+async def release(kubeconfig: Path | None, namespace: str | None) -> tuple[int, list[str]]:
+    """Opens the gates in a namespace or in all; how many, and what went wrong with others.
+
+    Raises CannotConnect, CannotList.
+    """
+    client = await KubeClient.connect(kubeconfig)
+    try:
+        actuator, hands = KubernetesActuator(client), asyncio.Semaphore(AT_ONCE)
+        opened, failed = 0, dict[str, str]()
+        for _ in range(PASSES):
+            failed, tried = {}, 0
+            async with asyncio.TaskGroup() as group:
+                async for pod in _gated(client, namespace):
+                    tried += 1
+                    await hands.acquire()
+                    group.create_task(_open(actuator, pod, hands, failed))
+            opened += tried - len(failed)
+            if not tried:
+                break
+        return opened, list(failed.values())
+    finally:
+        await client.close()
+
+
+async def _open(actuator: KubernetesActuator, pod: Pod, hands: asyncio.Semaphore, failed: dict[str, str]) -> None:
+    try:
+        await actuator.open_gate(pod)
+    except ActionFailed as failure:
+        failed[pod.uid] = f"{pod.namespace}/{pod.name}: {failure}"
+    finally:
+        hands.release()
+
+
+async def _gated(client: KubeClient, namespace: str | None) -> AsyncIterator[Pod]:
+    """Pods without a node that have our gate, be they held up by others, too."""
+    path = f"/api/v1/namespaces/{namespace}/pods" if namespace else PODS.path
+    query = {"fieldSelector": "spec.nodeName=", "limit": str(PAGE)}
+    while True:
+        try:
+            async with client.get(path, query, read_timeout=30) as response:
+                body = await response.read()
+                if response.status != HTTPStatus.OK:
+                    raise CannotList(
+                        f"the API server answered {response.status}: {body[:300].decode(errors='replace')}"
+                    )
+            page = msgspec.json.decode(body, type=_PodList)
+        except (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError) as error:
+            raise CannotList(f"the pods cannot be listed: {error}") from error
+        for obj in page.items:
+            meta = obj.metadata
+            if (gate := gate_of(obj.spec or PodSpec())) >= 0:
+                yield Pod(meta.uid or "", meta.namespace or "", meta.name, NOTHING, gate=gate)
+        if not page.metadata.continue_:
+            return
+        query["continue"] = page.metadata.continue_

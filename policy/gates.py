@@ -1,0 +1,232 @@
+"""Gates: who waits outside of the scheduler's queue, in which order, and who was let out of it and is on the way.
+
+Pods that carry our scheduling gate stand in lines, one for each namespace of each queue, as jobs (see policy.job): by
+priority and then by creation. Jobs that ask the same stand together, so that one that is refused answers for all of its
+kind: to find who is next costs nothing that grows with how many wait. Seed: namespace fair share (Scheduling loop).
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush, merge
+
+from policy.pod import Pod, turn
+from policy.resources import Resources, add, subtract
+
+PATIENCE = 30.0
+LOOKAHEAD = 1.2
+
+Turn = tuple[int, float, str]
+"""When a job's turn is: by the highest priority of its members, then creation, then name."""
+Where = tuple[str, str]
+"""A line: the queue (empty for pods in none) and the namespace."""
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A job at its gate: its members there by UID. Those of one ``kind`` are refused or admitted for the same reasons.
+
+    ``created`` is when its group was, 0 where it is not known or there is none.
+    """
+
+    name: str
+    kind: Hashable
+    created: float = 0.0
+    members: dict[str, Pod] = field(default_factory=dict)
+
+    @property
+    def turn(self) -> Turn:
+        """When its turn is."""
+        pods = self.members.values()
+        return -max(pod.priority for pod in pods), self.created or min(pod.created for pod in pods), self.name
+
+    def first(self) -> Pod:
+        """The member whose turn it is."""
+        return min(self.members.values(), key=turn)
+
+
+class Line:
+    """The jobs of one namespace in one queue."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, Waiting] = {}
+        self._turns: dict[str, Turn] = {}
+        self._kinds: dict[Hashable, list[Turn]] = {}
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def put(self, job: Waiting, pod: Pod) -> None:
+        """A member joins, or has changed. ``job`` is as it would be if this were the first."""
+        known = self.jobs.get(job.name)
+        if known is not None:
+            self._strike(known)
+            known.kind, known.created = job.kind, job.created
+            job = known
+        job.members[pod.uid] = pod
+        self.jobs[job.name], self._turns[job.name] = job, job.turn
+        insort(self._kinds.setdefault(job.kind, []), job.turn)
+
+    def remove(self, name: str, uid: str) -> None:
+        """A member leaves."""
+        job = self.jobs[name]
+        self._strike(job)
+        del job.members[uid]
+        if job.members:
+            self._turns[name] = job.turn
+            insort(self._kinds.setdefault(job.kind, []), job.turn)
+        else:
+            del self.jobs[name]
+
+    def place(self, name: str) -> int:
+        """How many jobs of the line come before this one, and one more."""
+        return 1 + sum(bisect_left(turns, self._turns[name]) for turns in self._kinds.values())
+
+    def __iter__(self) -> Iterator[Waiting]:
+        return (self.jobs[each[2]] for each in merge(*self._kinds.values()))
+
+    def kinds(self) -> dict[Hashable, list[Turn]]:
+        """The turns of the jobs of each kind, in order."""
+        return self._kinds
+
+    def _strike(self, job: Waiting) -> None:
+        turns = self._kinds[job.kind]
+        del turns[bisect_left(turns, self._turns.pop(job.name))]
+        if not turns:
+            del self._kinds[job.kind]
+
+
+class Heads:
+    """The first of each kind in a line, to be looked at one after the other; kinds that are refused are left out."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._heads = [(turns[0], number, kind) for number, (kind, turns) in enumerate(line.kinds().items())]
+        self._numbers = {kind: number for _, number, kind in self._heads}
+        heapify(self._heads)
+
+    def first(self) -> Waiting | None:
+        """The job whose turn it is; None if none is left."""
+        while self._heads:
+            seen, _, kind = self._heads[0]
+            turns = self._line.kinds().get(kind)
+            if turns and turns[0] == seen:
+                return self._line.jobs[seen[2]]
+            self.leave_out()
+            if turns:
+                heappush(self._heads, (turns[0], self._numbers[kind], kind))
+        return None
+
+    def leave_out(self) -> None:
+        """The kind of the first job is not looked at any more."""
+        heappop(self._heads)
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """A pod that was let out and is not on a node yet.
+
+    ``where`` it stood and its ``request`` as they were then; ``beyond``: there was no room for it, or it has no chance.
+    ``placed``: room on a node is held for it, so that it needs none of what is free.
+    """
+
+    where: Where
+    request: Resources
+    beyond: bool = False
+    placed: bool = False
+
+
+class Gates:
+    """The lines, and those that were let out. ``changes`` counts what could make another opening possible."""
+
+    def __init__(self) -> None:
+        self.lines: dict[Where, Line] = {}
+        self.out: dict[str, Out] = {}
+        self.leaving: set[str] = set()
+        self.changes = 0
+        self._stands: dict[str, tuple[Where, str]] = {}
+        self._since: dict[str, float] = {}
+        self._on_their_way: dict[str, dict[str, int]] = {}
+        self._beyond: dict[Where, set[str]] = {}
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._stands
+
+    def __len__(self) -> int:
+        return len(self._stands)
+
+    def put(self, pod: Pod, queue: str, job: Waiting, now: float) -> None:
+        """A pod waits at its gate, or has changed; not if its gate is just being taken away."""
+        if pod.uid in self.leaving:
+            return
+        where = queue, pod.namespace
+        stands = self._stands.get(pod.uid)
+        if stands is not None and stands != (where, job.name):
+            self._leave_line(pod.uid)
+        self._stands[pod.uid] = where, job.name
+        self._since.setdefault(pod.uid, now)
+        self.lines.setdefault(where, Line()).put(job, pod)
+        self.changes += 1
+
+    def leave(self, uid: str) -> None:
+        """A pod waits at no gate any more; for one that does not it is no error."""
+        self.leaving.discard(uid)
+        self._since.pop(uid, None)
+        self._leave_line(uid)
+
+    def let_out(self, uid: str) -> None:
+        """The gate of a pod is being taken away: it leaves its line."""
+        self.leaving.add(uid)
+        self._leave_line(uid)
+
+    def count(self, uid: str, out: Out) -> None:
+        """A pod that was let out counts as being on its way to a node."""
+        self.discount(uid)
+        self.out[uid] = out
+        if out.beyond:
+            self._beyond.setdefault(out.where, set()).add(uid)
+        elif not out.placed:
+            add(self._on_their_way.setdefault(out.where[0], {}), out.request)
+
+    def discount(self, uid: str) -> bool:
+        """A pod is not on its way any more; whether it was."""
+        out = self.out.pop(uid, None)
+        if out is None:
+            return False
+        self.changes += 1
+        if out.beyond:
+            self._beyond[out.where].discard(uid)
+        elif not out.placed:
+            subtract(self._on_their_way[out.where[0]], out.request)
+        return True
+
+    def on_their_way(self, queue: str) -> Resources:
+        """What those of a queue request that were let out because there was room, and are not on a node yet."""
+        return self._on_their_way.get(queue, {})
+
+    def some_beyond(self, where: Where) -> bool:
+        """Whether one of a line was let out without room, and still waits for it."""
+        return bool(self._beyond.get(where))
+
+    def since(self, uid: str) -> float:
+        """Since when a pod is seen to wait at its gate, on the clock of whoever said so."""
+        return self._since[uid]
+
+    def line_of(self, uid: str) -> tuple[Where, Line, Waiting] | None:
+        """Where a pod stands: which line, and its job; None if it waits at no gate."""
+        stands = self._stands.get(uid)
+        if stands is None:
+            return None
+        line = self.lines[stands[0]]
+        return stands[0], line, line.jobs[stands[1]]
+
+    def _leave_line(self, uid: str) -> None:
+        stands = self._stands.pop(uid, None)
+        if stands is None:
+            return
+        where, name = stands
+        line = self.lines[where]
+        line.remove(name, uid)
+        self.changes += 1
+        if not line:
+            del self.lines[where]

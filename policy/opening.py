@@ -1,0 +1,201 @@
+"""Which gates are opened next: queue by share, namespace by share per weight, job by priority and creation.
+
+Seed: namespace fair share (Scheduling loop): choose the namespace first, then the job, then look again after each one.
+A gate is opened exactly when admission passes; to open it grants, as filter does. Where nodes have no room, no more is
+opened than a little beyond it, so that the scheduler's own queue stays short.
+"""
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from math import inf
+
+from policy import fair_share
+from policy.cluster import Cluster
+from policy.gates import Heads, Out, Waiting, Where
+from policy.pod import Pod, turn
+from policy.resources import NOTHING, Resources, total
+
+QueueKey = tuple[int, float, str]
+NamespaceKey = tuple[float, int, str]
+
+
+class Openings:
+    """One round: from the state at its start on, opens one job after the other. To be used up; it may pause anywhere.
+
+    ``lookahead``: up to how many times the free room of nodes is opened per queue.
+    """
+
+    def __init__(self, cluster: Cluster, lookahead: float) -> None:
+        self._cluster = cluster
+        self._lookahead = lookahead
+        self._weights = cluster.membership.weight_by_namespace()
+        self._heads: dict[Where, Heads] = {}
+
+    def run(self, now: float) -> Iterator[list[Pod]]:
+        """The pods of one job after the other, whose gates are to be opened; none where nobody could be let out."""
+        yield from self._ungoverned()
+        yield from self._awaited(now)
+        namespaces: dict[str, list[NamespaceKey]] = {}
+        for queue, namespace in self._cluster.gates.lines:
+            namespaces.setdefault(queue, []).append(self._namespace_key(queue, namespace))
+        queues = [self._queue_key(queue) for queue in namespaces]
+        heapify(queues)
+        for keys in namespaces.values():
+            heapify(keys)
+        while queues:
+            key = heappop(queues)
+            queue = key[2]
+            if (now_is := self._queue_key(queue)) != key:
+                heappush(queues, now_is)
+                continue
+            pods = self._open_one(queue, namespaces[queue], now)
+            if namespaces[queue]:
+                heappush(queues, self._queue_key(queue))
+            yield pods
+
+    def _open_one(self, queue: str, namespaces: list[NamespaceKey], now: float) -> list[Pod]:
+        """Opens one job of the queue's neediest namespace; if that has none left to look at, drops it."""
+        key = heappop(namespaces)
+        namespace = key[2]
+        if (now_is := self._namespace_key(queue, namespace)) != key:
+            heappush(namespaces, now_is)
+            return []
+        line = self._cluster.gates.lines.get((queue, namespace))
+        if line is None:
+            return []
+        heads = self._heads.get((queue, namespace))
+        if heads is None:
+            heads = self._heads[queue, namespace] = Heads(line)
+        job = heads.first()
+        if job is None:
+            return []
+        pods = self._open((queue, namespace), job, now)
+        if not pods:
+            heads.leave_out()
+        heappush(namespaces, self._namespace_key(queue, namespace))
+        return pods
+
+    def _open(self, where: Where, job: Waiting, now: float) -> list[Pod]:
+        """Lets a job out, or of a group that has started its next member; nobody, if it may not start now."""
+        cluster, pod = self._cluster, job.first()
+        if cluster.check(pod) is not None:
+            return []
+        group = cluster.gangs.gang_of(pod)
+        missing = max(1, group.minimum - len(cluster.gangs.ready(group) - {pod.uid})) if group else 1
+        if missing == 1:
+            beyond = not (cluster.has_chance(pod) and self._has_room(where[0], pod.request))
+            if beyond and cluster.gates.some_beyond(where):
+                return []
+            cluster.let_out(pod, Out(where, pod.request, beyond), now)
+            return [pod]
+        if group is not None and group.native:
+            return self._open_native(where, job, missing, now)
+        if cluster.gangs.refusal(pod, None, now) is not None:
+            return []
+        members = [cluster.pods[uid] for uid in cluster.gangs.holds.members((pod.namespace, pod.group))]
+        members = sorted((each for each in members if each.uid in cluster.gates), key=turn)
+        for each in members:
+            placed = bool(cluster.gangs.node_for(each.uid))
+            cluster.let_out(each, Out(where, each.request, placed=placed), now)
+        return members
+
+    def _open_native(self, where: Where, job: Waiting, missing: int, now: float) -> list[Pod]:
+        """As many members of a group as it takes, which the scheduler itself places together; or nobody."""
+        cluster, out = self._cluster, list[Pod]()
+        members = sorted(job.members.values(), key=turn)[:missing]
+        beyond = not self._has_room(where[0], total(each.request for each in members))
+        if len(members) < missing or (beyond and cluster.gates.some_beyond(where)):
+            return []
+        for each in members:
+            if cluster.check(each) is not None:
+                for known in out:
+                    cluster.keep_in(known.uid, now)
+                return []
+            cluster.let_out(each, Out(where, each.request, beyond), now)
+            out.append(each)
+        return out
+
+    def _ungoverned(self) -> Iterator[list[Pod]]:
+        """Pods of namespaces that are not gated any more: they need not wait, and filter alone decides."""
+        cluster = self._cluster
+        for queue, namespace in list(cluster.gates.lines):
+            if not cluster.is_gated(namespace):
+                for job in list(cluster.gates.lines[queue, namespace]):
+                    for pod in sorted(job.members.values(), key=turn):
+                        if pod.uid in cluster.gates:
+                            cluster.gates.let_out(pod.uid)
+                            yield [pod]
+
+    def _awaited(self, now: float) -> Iterator[list[Pod]]:
+        """Pods that room is held for already: what was evicted for them, or found for their gang, is theirs."""
+        cluster = self._cluster
+        held = [each.pod.uid for each in cluster.reservations.values()]
+        held += [uid for uid in cluster.gangs.holds.uids() if uid in cluster.grants]
+        for uid in held:
+            stands = cluster.gates.line_of(uid)
+            if stands is None or cluster.check(pod := cluster.pods[uid]) is not None:
+                continue
+            if uid in cluster.grants or not cluster.gangs.is_waiting(pod):
+                cluster.let_out(pod, Out(stands[0], pod.request, placed=True), now)
+                yield [pod]
+
+    def _has_room(self, queue: str, request: Resources) -> bool:
+        """Whether nodes have room, with some lookahead, for the request and for all that was let out of the queue."""
+        opened, free = self._cluster.gates.on_their_way(queue), self._cluster.table.room()
+        return all(
+            opened.get(resource, 0) + asked <= self._lookahead * free.get(resource, 0)
+            for resource, asked in request.items()
+            if asked
+        )
+
+    def _queue_key(self, queue: str) -> QueueKey:
+        declared = self._cluster.queues.get(queue)
+        return -(declared.priority if declared else 0), share_of_queue(self._cluster, queue), queue
+
+    def _namespace_key(self, queue: str, namespace: str) -> NamespaceKey:
+        weight = self._weights.get(namespace, 1)
+        return share_of_namespace(self._cluster, queue, namespace) / weight, -weight, namespace
+
+
+def adopt(cluster: Cluster, now: float) -> None:
+    """Takes pods of gated namespaces that stand before the scheduler for let out, as far as the rules admit them.
+
+    Whoever led before has opened them; it is to be asked once, at the start.
+    """
+    for pod in list(cluster.pods.values()):
+        waits = pod.pending and pod.gate < 0 and not (pod.gated or pod.terminating)
+        if waits and cluster.is_gated(pod.namespace) and pod.uid not in cluster.grants:
+            judged = pod.uid in cluster.unschedulable_since
+            if not judged and not cluster.gangs.is_waiting(pod) and cluster.check(pod) is None:
+                cluster.let_out(pod, Out((cluster.queue_of(pod), pod.namespace), pod.request), now)
+                cluster.gates.leave(pod.uid)
+
+
+def share_of_queue(cluster: Cluster, queue: str) -> float:
+    """How much of what a queue deserves it has taken: of the resource of which that is most."""
+    ledger = cluster.ledger.queues
+    account = ledger.accounts.get(queue) if queue else None
+    if account is None:
+        return fair_share.share(ledger.outside, cluster.table.capacity())
+    deserved = account.division.deserved
+    return max((amount / deserved[r] if deserved.get(r) else inf for r, amount in account.taken.items()), default=0.0)
+
+
+def share_of_namespace(cluster: Cluster, queue: str, namespace: str) -> float:
+    """The dominant share of what a namespace has taken."""
+    return fair_share.share(taken_by(cluster, queue, namespace), to_share(cluster, queue))
+
+
+def taken_by(cluster: Cluster, queue: str, namespace: str) -> Resources:
+    """What a namespace has taken of its queue; for pods in no queue, what it uses at all."""
+    if not queue:
+        of_namespace = cluster.ledger.accounts.get(namespace)
+        return of_namespace.used if of_namespace else NOTHING
+    account = cluster.ledger.queues.accounts.get(queue)
+    tenant = account.tenants.get(namespace) if account else None
+    return tenant.taken if tenant else NOTHING
+
+
+def to_share(cluster: Cluster, queue: str) -> Resources:
+    """What shares are shares of: what all queues have together, and for pods in no queue what all nodes have."""
+    return cluster.ledger.queues.available if queue else cluster.table.capacity()

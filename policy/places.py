@@ -1,0 +1,56 @@
+"""Who waits where at the gates, and for what: for people."""
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+
+from policy import fair_share
+from policy.cluster import Cluster
+from policy.gates import Waiting
+from policy.opening import share_of_namespace, taken_by, to_share
+from policy.pod import Pod
+from policy.resources import add
+
+
+def in_order(cluster: Cluster, queue: str) -> Iterator[Waiting]:
+    """The jobs at the gates of a queue, as they would be let out if nothing ended, nobody came and all were admitted.
+
+    Of the lines as they are when it begins: while it is used up others may change them.
+    """
+    whole, weights = dict(to_share(cluster, queue)), cluster.membership.weight_by_namespace()
+    lines = {where[1]: list(line) for where, line in cluster.gates.lines.items() if where[0] == queue}
+    taken = {namespace: dict(taken_by(cluster, queue, namespace)) for namespace in lines}
+    requests = {job.name: [pod.request for pod in job.members.values()] for line in lines.values() for job in line}
+    keys = []
+    for namespace, jobs in lines.items():
+        weight = weights.get(namespace, 1)
+        keys.append((share_of_namespace(cluster, queue, namespace) / weight, -weight, namespace))
+        jobs.reverse()
+    heapify(keys)
+    while keys:
+        _, minus_weight, namespace = heappop(keys)
+        job = lines[namespace].pop()
+        yield job
+        if lines[namespace]:
+            for request in requests[job.name]:
+                add(taken[namespace], request)
+            heappush(keys, (fair_share.share(taken[namespace], whole) / -minus_weight, minus_weight, namespace))
+
+
+def outlook(cluster: Cluster, pod: Pod) -> str:
+    """Where a pod stands at the gates and what it waits for; empty if it waits at none."""
+    stands = cluster.gates.line_of(pod.uid)
+    if stands is None:
+        return ""
+    (queue, namespace), line, job = stands
+    if not cluster.is_gated(namespace):
+        return f"namespace {namespace} is not gated any more: it is being let out"
+    where = f"of namespace {namespace}" + (f" in queue {queue}" if queue else "")
+    at = line.place(job.name)
+    text = f"it waits at its gate, {at} of {len(line)} in the line {where}"
+    if at == 1:
+        others = sum(each[0] == queue for each in cluster.gates.lines) - 1
+        return f"{text}, beside {others} other lines" if others and cluster.check(pod) is None else text
+    first = next(iter(line)).first()
+    refused = cluster.check(first)
+    why = f"waits for: {refused.message}" if refused else "may be let out, as soon as there is room for it"
+    return f"{text}; the first there, {first.name}, {why}"

@@ -1,0 +1,100 @@
+"""Ten thousand pods wait at gates, and cost nothing; next to the same without gates. Only with QUOTAWARD_LONG=1."""
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.gates import gated_namespace, is_gated, policy, right_to_open
+from tests.controlplane.objects import is_bound, pods
+from tests.controlplane.pod_watch import PodWatch
+from tests.controlplane.processes import wait_until
+from tests.controlplane.quotaward import Quotaward
+from tests.controlplane.scheduler import Scheduler, extender
+from tests.e2e.waiting import wait_for_quiet
+
+WAITING = int(os.environ.get("QUOTAWARD_WAITING", "10000"))
+ADMISSIBLE = 600
+FREED = 40
+QUOTA = 20
+PROGRAM = Path(sys.executable).parent / "quotaward"
+
+pytestmark = [
+    pytest.mark.skipif(not os.environ.get("QUOTAWARD_LONG"), reason="takes a quarter of an hour"),
+    pytest.mark.timeout(3600),
+]
+
+
+def test_ten_thousand_waiting_pods_cost_nothing_and_the_next_is_bound_at_once_and_all_are_released_within_a_minute(
+    cluster,
+):
+    cluster.nodes(20, cpu=64)
+    free = cluster.namespace("free")
+    with (
+        policy(cluster),
+        right_to_open(cluster),
+        Quotaward(cluster.control_plane) as quotaward,
+        PodWatch(cluster.api, free) as watch,
+    ):
+        with Scheduler(cluster.control_plane, extender(quotaward.url)):
+            alone = max(pods_per_second(cluster, watch) for _ in range(3))
+            namespace = gated_namespace(cluster)
+            cluster.quota(namespace, max={"cpu": QUOTA})
+            cluster.api.create_all(pods(WAITING, namespace))
+            with PodWatch(cluster.api, namespace) as waiting:
+                wait_until(lambda: waiting.bound == QUOTA, "those within the quota are bound", timeout=300)
+                wait_until(lambda: quotaward.metric("quotaward_gated_pods") == WAITING - QUOTA, "the others wait")
+                beside_gates = max(pods_per_second(cluster, watch) for _ in range(3))
+                took = sorted(seconds_until_next_is_bound(cluster, waiting) for _ in range(FREED))
+        since = time.monotonic()
+        command = [PROGRAM, "gates", "release", "--kubeconfig", str(cluster.control_plane.kubeconfig)]
+        said = subprocess.run([*command, "--namespace", namespace], capture_output=True, text=True, check=True)
+        released = time.monotonic() - since
+        assert not any(is_gated(item) for item in cluster.api.items("pods", namespace))
+        print(f"\nreleased: {said.stdout.strip()} in {released:.1f} s")
+        with Scheduler(cluster.control_plane, extender(quotaward.url)):
+            wait_for_quiet(quotaward)
+            beside_refused = max(pods_per_second(cluster, watch) for _ in range(2))
+        delete_pods(cluster, namespace)
+    p95 = took[int(0.95 * len(took))]
+    print(f"pods bound per second: {alone:.0f} alone, {beside_gates:.0f} beside {WAITING} gated pods,")
+    print(f"{beside_refused:.0f} beside {WAITING} refused ones; load of the machine {os.getloadavg()[0]:.1f}")
+    print(f"room freed to next bound: median {took[len(took) // 2]:.2f} s, p95 {p95:.2f} s, most {took[-1]:.2f} s")
+    assert beside_gates >= 0.95 * alone
+    assert p95 <= 1
+    assert released <= 60
+
+
+def pods_per_second(cluster, watch) -> float:
+    since = time.monotonic()
+    cluster.api.create_all(pods(ADMISSIBLE, watch.namespace))
+    wait_until(lambda: watch.bound == ADMISSIBLE, "all are bound", timeout=600)
+    took = time.monotonic() - since
+    delete_pods(cluster, watch.namespace)
+    wait_until(lambda: not watch.pods, "they are gone", timeout=120)
+    watch.events.clear()
+    return ADMISSIBLE / took
+
+
+def delete_pods(cluster, namespace) -> None:
+    """One by one: in one request so many take longer than a request may."""
+    names = [item["metadata"]["name"] for item in cluster.api.items("pods", namespace)]
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda name: cluster.api.delete("pods", name, namespace, grace=0), names))
+
+
+def seconds_until_next_is_bound(cluster, waiting) -> float:
+    there = [item["metadata"]["name"] for item in waiting.pods if is_bound(item)]
+    cluster.api.delete("pods", there[0], waiting.namespace, grace=0)
+    since = time.monotonic()
+    seen = len(waiting.events)
+
+    def someone_new() -> bool:
+        return any(is_bound(item) and item["metadata"]["name"] not in there for _, item in waiting.events[seen:])
+
+    wait_until(someone_new, "the next is bound", every=0.005)
+    return time.monotonic() - since

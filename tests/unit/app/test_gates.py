@@ -1,0 +1,219 @@
+"""The gate controller: opens in order, a few at a time, and loses nobody when the API server does not do its part."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from app.actuators.protocol import ActionFailed, Rejected
+from app.actuators.recording import RecordingActuator
+from app.api.admission import patch_of
+from app.controllers.gates import AGAIN, REJECTED, SOON, Gates
+from app.kube.scheduling_gates import removal
+from app.settings import GateSettings
+from app.store.kinds import PODS
+from tests.unit.app.given import Clock, client_of, node, pod, quota, see, store_with
+
+GATE = {"name": "quotaward.dev/quota"}
+MINE = {"metadata": {"name": "a", "labels": {"quotaward.dev/gated": "true"}}}
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace"} | MINE
+
+
+class Doors(RecordingActuator):
+    """Opens gates in the store itself; fails in the way, and as often, as it is told."""
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.opened, self.failures = [], []
+        self.under_way = self.most_under_way = 0
+
+    async def open_gate(self, pod):
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        self.under_way -= 1
+        if self.failures:
+            raise self.failures.pop(0)
+        self.opened.append(pod.name)
+        await super().open_gate(pod)
+
+
+class Opening:
+    """A gated namespace whose gates are looked after whenever the test says so."""
+
+    def __init__(self, *items, concurrency=4):
+        self.loop = asyncio.Runner()
+        self.clock = Clock()
+        big = node(cpu="100", memory="1Ti", pods="500")
+        self.store = store_with(NAMESPACE, big, *items, clock=self.clock)
+        self.doors = Doors(self.store)
+        self.gates = Gates(self.store, self.doors, GateSettings(concurrency=concurrency))
+
+    def look(self):
+        """Who is let out now."""
+        self.doors.opened.clear()
+
+        async def look():
+            async with asyncio.TaskGroup() as group:
+                await self.gates.look(group)
+
+        self.loop.run(look())
+        return self.doors.opened
+
+
+def gated(number, **spec):
+    time = f"2026-11-27T20:55:{number:02}Z"
+    return pod(f"p{number}", metadata={"creationTimestamp": time}, schedulingGates=[GATE], **spec)
+
+
+def most(cpu):
+    return quota("a", max={"cpu": cpu})
+
+
+def test_gates_are_opened_in_order_a_few_at_a_time_as_many_as_fit():
+    opening = Opening(*(gated(number) for number in range(30)), most(20))
+    assert opening.look() == [f"p{number}" for number in range(20)]
+    assert opening.doors.most_under_way == 4
+    assert opening.look() == []
+
+
+def test_nothing_is_opened_while_the_picture_is_not_fresh():
+    opening = Opening(gated(1))
+    opening.store.feeds["pods"].synced = False
+    assert opening.look() == []
+
+
+def test_room_that_becomes_free_is_given_to_the_next():
+    opening = Opening(pod("running", nodeName="n1"), gated(1), gated(2), most(1))
+    assert opening.look() == []
+    opening.store.delete(PODS, "a/running")
+    assert opening.look() == ["p1"]
+
+
+def test_where_the_server_does_not_do_it_nobody_counts_and_all_is_tried_again_after_a_pause_in_the_same_order():
+    opening = Opening(*(gated(number) for number in range(3)), most(3), concurrency=1)
+    opening.doors.failures = [ActionFailed("503")]
+    opening.look()
+    assert not opening.store.cluster.gates.out
+    assert opening.look() == []
+    opening.clock.now += SOON[0]
+    assert opening.look() == ["p0", "p1", "p2"]
+
+
+def test_a_pod_that_the_server_would_not_change_stands_aside_and_is_tried_again_later():
+    opening = Opening(gated(1), gated(2), gated(3), most(1), concurrency=1)
+    opening.doors.failures = [Rejected("422")]
+    assert opening.look() == ["p2"]
+    see(opening.store, most(2))
+    opening.clock.now += REJECTED
+    assert opening.look() == ["p1"]
+
+
+def test_told_to_end_while_gates_are_being_opened_it_leaves_nobody_counted_who_stays_behind_one():
+    opening = Opening(*(gated(number) for number in range(5)), most(5), concurrency=2)
+
+    async def never(_):
+        await asyncio.Event().wait()
+
+    opening.doors.open_gate = never
+
+    async def look():
+        async with asyncio.timeout(0.05), asyncio.TaskGroup() as group:
+            await opening.gates.look(group)
+
+    with pytest.raises(TimeoutError):
+        opening.loop.run(look())
+    assert not opening.store.cluster.gates.out
+    assert len(opening.store.cluster.gates) == 5
+    assert not opening.store.cluster.ledger.account("a").used
+
+
+def test_where_nothing_changes_it_is_looked_again_only_now_and_then():
+    opening = Opening(gated(1), most(0))
+    opening.look()
+    opening.look()
+    looked = opening.gates._looked
+    opening.clock.now += AGAIN / 2
+    opening.look()
+    assert opening.gates._looked == looked
+    opening.clock.now += AGAIN
+    opening.look()
+    assert opening.gates._looked > looked
+
+
+def test_a_pod_whose_namespace_is_not_gated_any_more_is_let_out_though_its_quota_is_full():
+    opening = Opening(gated(1), most(0))
+    assert opening.look() == []
+    see(opening.store, NAMESPACE | {"metadata": {"name": "a"}})
+    assert opening.look() == ["p1"]
+
+
+# What REST tells
+
+
+def test_the_explanation_of_a_gated_pod_says_where_in_line_it_stands_and_what_for():
+    opening = Opening(*(gated(number) for number in range(1, 4)), most(0))
+    told = client_of(opening.store).get("/api/v1/pods/a/p2").json()
+    assert (told["verdict"], told["rule"]) == ("refused", "elastic-quota-max")
+    assert told["gate"] == {"queue": "", "namespace": "a", "place": 2, "of": 3}
+    assert "2 of 3 in the line of namespace a; the first there, p1, waits for: ElasticQuota max" in told["outlook"]
+    assert client_of(opening.store).get("/api/v1/pods/a/p1").json()["gate"]["place"] == 1
+
+
+def test_a_gated_pod_that_no_rule_refuses_waits_for_its_turn():
+    told = client_of(Opening(gated(1), most(1)).store).get("/api/v1/pods/a/p1").json()
+    assert told["verdict"] == "admissible"
+    assert "waits at its gate" in told["message"]
+
+
+def test_the_list_of_gates_is_in_the_order_in_which_they_would_be_opened():
+    opening = Opening(*(gated(number, priority=number % 2) for number in range(4)), most(0))
+    client = client_of(opening.store)
+    told = client.get("/api/v1/gates").json()
+    assert [each["job"] for each in told["items"]] == ["a/p1", "a/p3", "a/p0", "a/p2"]
+    assert [each["place"] for each in told["items"]] == [1, 2, 3, 4]
+    assert {each["rule"] for each in told["items"]} == {"elastic-quota-max"}
+    assert told["total"] == 4
+    assert len(client.get("/api/v1/gates?limit=1").json()["items"]) == 1
+    assert client.get("/api/v1/gates?namespace=b").json() == {"total": 0, "items": []}
+
+
+# What is written, and what the webhook answers
+
+
+def test_the_patch_that_opens_a_gate_touches_no_other():
+    assert removal("uid", 1) == [
+        {"op": "test", "path": "/metadata/uid", "value": "uid"},
+        {"op": "test", "path": "/spec/schedulingGates/1/name", "value": "quotaward.dev/quota"},
+        {"op": "remove", "path": "/spec/schedulingGates/1"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("item", "gets"),
+    [
+        (pod("p"), [{"op": "add", "path": "/spec/schedulingGates", "value": [GATE]}]),
+        (
+            pod("p", schedulingGates=[{"name": "other"}]),
+            [{"op": "add", "path": "/spec/schedulingGates/-", "value": GATE}],
+        ),
+        (pod("p", schedulingGates=[GATE]), []),
+        (pod("p", nodeName="n1"), []),
+        (pod("p", metadata={"ownerReferences": [{"kind": "DaemonSet", "uid": "u", "controller": True}]}), []),
+        (pod("p", metadata={"ownerReferences": [{"kind": "Node", "uid": "u", "controller": True}]}), []),
+    ],
+    ids=["a pod", "with another gate", "with its gate", "with a node", "of a DaemonSet", "a mirror"],
+)
+def test_the_webhook_gives_a_gate_to(item, gets):
+    assert patch_of(PODS.decoder.decode(msgspec.json.encode(item))) == gets
+
+
+def test_the_webhook_answers_a_review_and_refuses_what_is_none():
+    client = client_of(store_with())
+    review = {"request": {"uid": "u", "object": pod("p")}}
+    response = client.request("POST", "/admission/gate", json=review).json()["response"]
+    assert response["uid"] == "u"
+    assert response["allowed"]
+    assert response["patchType"] == "JSONPatch"
+    assert client.request("POST", "/admission/gate", json={"request": {}}).status_code == 422
