@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, merge
 
+from policy.job import ALONE
 from policy.pod import Pod, turn
 from policy.resources import Resources, add, subtract
 
@@ -211,6 +212,13 @@ class Gates:
     def since(self, uid: str) -> float:
         """Since when a pod is seen to wait at its gate, on the clock of whoever said so."""
         return self._since[uid]
+
+    def in_groups(self) -> Iterator[str]:
+        """UIDs of those that wait together with others."""
+        for line in self.lines.values():
+            for job in line.jobs.values():
+                if not job.name.startswith(ALONE):
+                    yield from job.members
 
     def line_of(self, uid: str) -> tuple[Where, Line, Waiting] | None:
         """Where a pod stands: which line, and its job; None if it waits at no gate."""

@@ -50,7 +50,7 @@ def ranked(cluster: Cluster, terms: Terms, now: float) -> Iterator[tuple[Rank, J
     reserved = {(each.pod.namespace, each.job) for each in cluster.reserved}
     old = {
         (pod.namespace, job_name(groups, pod))
-        for uid in cluster.unschedulable_since
+        for uid in (*cluster.unschedulable_since, *cluster.gates.in_groups())
         if is_older(pod := cluster.pods[uid], terms.starving_after, now)
     }
     for namespace, name in reserved | old:
@@ -81,12 +81,12 @@ def is_starving(cluster: Cluster, job: Job, terms: Terms, now: float) -> bool:
 
 
 def starving_members(cluster: Cluster, job: Job, terms: Terms, now: float) -> list[Pod]:
-    """The members that the scheduler has found no place for, for long enough; in the order of their turn."""
-    return [
-        pod
-        for pod in job.waiting
-        if pod.uid in cluster.unschedulable_since and not pod.gated and is_older(pod, terms.starving_after, now)
-    ]
+    """The members that the scheduler has found no place for, for long enough; in the order of their turn.
+
+    And those at gates: a gang is let out only once there is room for all of it.
+    """
+    tried = (pod for pod in job.waiting if pod.uid in cluster.unschedulable_since or pod.uid in cluster.gates)
+    return [pod for pod in tried if not pod.gated and is_older(pod, terms.starving_after, now)]
 
 
 def since(job: Job) -> float:

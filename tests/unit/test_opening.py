@@ -4,8 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from policy import reclaim
 from policy.gates import PATIENCE
 from policy.opening import adopt
+from policy.reservation import Reservation
+from policy.starving import Terms, in_turn
 from tests.unit.given import cluster_of, pod, quota
 from tests.unit.given_gangs import group, members, seeing
 from tests.unit.given_gates import NO_ROOM, gate, gated, let_out, opened, waiting
@@ -255,3 +258,38 @@ def test_members_that_filter_has_held_room_for_are_let_out_at_once():
     cluster = gate(seeing(node(), group(), first, *gated(*others), quota(most={"cpu": 3})), "a")
     assert cluster.admit(first, now=0) is None
     assert let_out(cluster) == ["g1", "g2"]
+
+
+def test_a_gang_that_waits_at_its_gates_for_too_long_starves_like_one_that_is_tried():
+    some = gated(*members(created=1.0))
+    cluster = gate(seeing(node(size={"cpu": 2}), node("n2"), pod("x", "b", node="n2"), group(created=1.0), *some), "a")
+    terms = Terms(starving_after=10)
+    assert in_turn(cluster, terms, now=5) == []
+    assert [job.name for job in in_turn(cluster, terms, now=20)] == ["g"]
+
+
+# Taking back
+
+
+def test_the_first_of_each_kind_at_gates_are_those_that_somebody_goes_for_though_rules_refuse_them_now():
+    some = [*waiting("a", 30), *gated(pod("high", priority=1))]
+    cluster = gate(cluster_of(quota(most={"cpu": 0}), *some), "a")
+    found = [each.uid for each in reclaim.waiting(cluster, now=1, delay=1)]
+    assert found == ["high", *(f"a-{number}" for number in range(10))]
+    assert reclaim.waiting(cluster, now=0.5, delay=1) == []
+
+
+def test_for_all_that_a_gang_at_gates_takes_to_start_or_for_nobody():
+    lent = [pod(f"lent{number}", "b", node="n1") for number in range(4)]
+    quotas = quota(least={"cpu": 3}), quota("b", least={"cpu": 1}, most={"cpu": 4})
+    cluster = gate(seeing(node(), group(), *quotas, *lent, *gated(*members())), "a")
+    plans = [plan for _, plan in filter(None, reclaim.preview(cluster, reclaim.waiting(cluster, 1, 1)))]
+    assert len({victim.uid for plan in plans for victim in plan.victims}) == 3
+
+
+def test_somebody_for_whom_room_was_made_is_let_out_before_all_others():
+    cluster = gate(cluster_of(quota(most={"cpu": 1}), *waiting("a", 3)), "a")
+    cluster.upsert_node(node())
+    last = cluster.pods["a-2"]
+    cluster.upsert_reservation(Reservation("r", reclaim.name_of(last), "n1", (), 0.0))
+    assert let_out(cluster) == ["a-2"]
