@@ -379,6 +379,34 @@ def test_only_the_lease_of_quotaward_itself_may_be_changed():
     assert all(rule["verbs"] == ["create"] or rule.get("resourceNames") == ["quotaward"] for rule in rules)
 
 
+def test_opening_gates_is_a_right_of_its_own():
+    [rule] = the("ClusterRole", "gates/quotaward-gates.yaml")["rules"]
+    assert rule == {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}
+
+
+@pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=name)
+def test_nothing_takes_in_the_right_to_open_gates_unasked(file):
+    resources = yaml.safe_load(file.read_text()).get("resources", [])
+    takes_it_in = any("gates" in resource for resource in resources)
+    assert takes_it_in == (file.parent.name == "gates")
+
+
+def test_the_webhook_is_asked_for_the_pods_that_the_policy_is_for():
+    policy = the("MutatingAdmissionPolicy", "gates/quotaward-gate.yaml")["spec"]
+    [webhook] = the("MutatingWebhookConfiguration", "gates/webhook/quotaward-gate-webhook.yaml")["webhooks"]
+    assert webhook["namespaceSelector"] == policy["matchConstraints"]["namespaceSelector"]
+    [rule], [asked] = policy["matchConstraints"]["resourceRules"], webhook["rules"]
+    assert rule.items() <= asked.items()
+    assert (policy["failurePolicy"], webhook["failurePolicy"]) == ("Ignore", "Ignore")
+
+
+def test_neither_gates_pods_of_the_namespaces_that_the_cluster_lives_on():
+    policy = the("MutatingAdmissionPolicy", "gates/quotaward-gate.yaml")["spec"]
+    [without] = policy["matchConstraints"]["namespaceSelector"]["matchExpressions"]
+    assert without["operator"] == "NotIn"
+    assert {"kube-system", "quotaward-system"} <= set(without["values"])
+
+
 def test_binding_is_a_right_of_its_own():
     [rule] = the("ClusterRole", "bind/quotaward-bind.yaml")["rules"]
     assert rule == {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]}

@@ -125,6 +125,7 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
     shown = explanation(room, quota("a", max={"cpu": 2}), pod("r", nodeName="n1"), pod("p", requests={"cpu": "1500m"}))
     assert isinstance(shown.pop("outlook"), str)
     summary = shown.pop("summary")
+    assert shown.pop("gate") is None
     assert shown == {
         "namespace": "a",
         "name": "p",
@@ -181,7 +182,7 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
 )
 def test_every_verdict_has_the_same_shape(items, verdict, rule):
     shown = explanation(*items)
-    told = {"verdict", "rule", "message", "numbers", "remedies", "outlook", "holders", "next", "summary"}
+    told = {"verdict", "rule", "message", "numbers", "remedies", "outlook", "holders", "next", "summary", "gate"}
     assert set(shown) == {"namespace", "name"} | told
     assert (shown["verdict"], shown["rule"]) == (verdict, rule)
     assert shown["message"]
