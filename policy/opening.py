@@ -5,7 +5,7 @@ A gate is opened exactly when admission passes; to open it grants, as filter doe
 opened than a little beyond it, so that the scheduler's own queue stays short.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from heapq import heapify, heappop, heappush
 from math import inf
 
@@ -35,6 +35,15 @@ class Openings:
         """The pods of one job after the other, whose gates are to be opened; none where nobody could be let out."""
         yield from self._ungoverned()
         yield from self._awaited(now)
+        while (yield from self._until_claims_fall(now)):
+            self._heads.clear()
+
+    def _until_claims_fall(self, now: float) -> Generator[list[Pod], None, bool]:
+        """Opens one job after the other until nobody is left, or claims fall; whether they did.
+
+        A job that is let out takes no more than it had a claim to. Where claims fall by more than that, because what is
+        left is less than any pod needs, somebody who was refused before may be admitted now, and is looked at again.
+        """
         namespaces: dict[str, list[NamespaceKey]] = {}
         for queue, namespace in self._cluster.gates.lines:
             namespaces.setdefault(queue, []).append(self._namespace_key(queue, namespace))
@@ -48,10 +57,22 @@ class Openings:
             if (now_is := self._queue_key(queue)) != key:
                 heappush(queues, now_is)
                 continue
+            before = self._not_for_all(queue)
             pods = self._open_one(queue, namespaces[queue], now)
             if namespaces[queue]:
                 heappush(queues, self._queue_key(queue))
+            fell = bool(pods) and _fell(before, self._not_for_all(queue))
             yield pods
+            if fell:
+                return True
+        return False
+
+    def _not_for_all(self, queue: str) -> tuple[Resources, Resources]:
+        """What is taken or claimed, of all queues together and of this one by its namespaces."""
+        ledger = self._cluster.ledger.queues
+        account = ledger.accounts.get(queue)
+        own = total((account.taken, account.tenant_claims)) if account else NOTHING
+        return total((ledger.taken, ledger.claims)), own
 
     def _open_one(self, queue: str, namespaces: list[NamespaceKey], now: float) -> list[Pod]:
         """Opens one job of the queue's neediest namespace; if that has none left to look at, drops it."""
@@ -169,6 +190,10 @@ def adopt(cluster: Cluster, now: float) -> None:
             if not judged and not cluster.gangs.is_waiting(pod) and cluster.check(pod) is None:
                 cluster.let_out(pod, Out((cluster.queue_of(pod), pod.namespace), pod.request), now)
                 cluster.gates.leave(pod.uid)
+
+
+def _fell(before: tuple[Resources, Resources], after: tuple[Resources, Resources]) -> bool:
+    return any(now.get(r, 0) < was for old, now in zip(before, after, strict=True) for r, was in old.items())
 
 
 def share_of_queue(cluster: Cluster, queue: str) -> float:
