@@ -13,14 +13,14 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _META = {"age", "labels", "annotations", "uid"}
 _ALLOWED = {
     "nodes": {"taints", "unschedulable", "ready"},
-    "namespaces": {"queue", "weight"},
+    "namespaces": {"queue", "weight", "gated"},
     "elasticQuotas": {"min", "max"},
     "queues": {"weight", "capability", "guarantee", "reclaimable", "priority", "state"},
     "podGroups": {"min"},
     "pdbs": {"selector", "disruptionsAllowed"},
     "pods": {
         *("name", "ns", "node", "priority", "count", "phase", "nominated", "group", "terminating"),
-        *("preemptionPolicy", "unschedulable"),
+        *("preemptionPolicy", "unschedulable", "gated"),
     },
 }
 KINDS = tuple(_ALLOWED)
@@ -124,6 +124,8 @@ def _node(name: str, words: Words, now: datetime) -> Manifest:
 def _namespace(name: str, words: Words, now: datetime) -> Iterator[Manifest]:
     metadata = _metadata("Namespace", name, words, now)
     metadata["labels"] = {"kubernetes.io/metadata.name": name} | metadata.get("labels", {})
+    if words.get("gated"):
+        metadata["labels"]["quotaward.dev/gated"] = "true"
     if "queue" in words:
         metadata.setdefault("annotations", {})["scheduling.volcano.sh/queue-name"] = words["queue"]
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata, "status": {"phase": "Active"}}
@@ -226,6 +228,7 @@ def _pod(name: str, words: Words, now: datetime) -> Manifest:
             "terminationGracePeriodSeconds": 30,
             "schedulerName": "default-scheduler",
             **({"nodeName": words["node"]} if "node" in words else {}),
+            **({"schedulingGates": [{"name": "quotaward.dev/quota"}]} if words.get("gated") else {}),
             "priority": words.get("priority", 0),
             "preemptionPolicy": words.get("preemptionPolicy", "PreemptLowerPriority"),
         },

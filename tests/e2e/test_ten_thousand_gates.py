@@ -52,6 +52,7 @@ def test_ten_thousand_waiting_pods_cost_nothing_and_the_next_is_bound_at_once_an
                 wait_until(lambda: quotaward.metric("quotaward_gated_pods") == WAITING - QUOTA, "the others wait")
                 beside_gates = max(pods_per_second(cluster, watch) for _ in range(3))
                 took = sorted(seconds_until_next_is_bound(cluster, waiting) for _ in range(FREED))
+        print("room freed to next bound:", *(f"{each:.2f}" for each in took), flush=True)
         since = time.monotonic()
         command = [PROGRAM, "gates", "release", "--kubeconfig", str(cluster.control_plane.kubeconfig)]
         said = subprocess.run([*command, "--namespace", namespace], capture_output=True, text=True, check=True)
@@ -92,9 +93,9 @@ def delete_pods(cluster, namespace) -> None:
 
 def seconds_until_next_is_bound(cluster, waiting) -> float:
     there = [item["metadata"]["name"] for item in waiting.pods if is_bound(item)]
+    seen = len(waiting.events)
     cluster.api.delete("pods", there[0], waiting.namespace, grace=0)
     since = time.monotonic()
-    seen = len(waiting.events)
 
     def someone_new() -> bool:
         return any(is_bound(item) and item["metadata"]["name"] not in there for _, item in waiting.events[seen:])

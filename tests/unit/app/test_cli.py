@@ -96,6 +96,24 @@ def test_every_pod_is_explained(server, name, said):
     assert (status, text.splitlines()[0][: len(said)]) == (0, said)
 
 
+def test_who_waits_at_a_gate_has_a_row_with_its_place(stranger):
+    job = {"job": "a/p", "pods": 3, "queue": "q", "priority": 5, "place": 2, "message": ""}
+    items = [job, job | {"place": 3, "message": "Queue is closed"}]
+    _, text = run("gates", "--server", stranger(200, json.dumps({"total": 7, "items": items}).encode()))
+    assert rows(text) == [
+        ["QUEUE", "PLACE", "JOB", "PODS", "PRIORITY", "WAITS FOR"],
+        ["q", "2", "a/p", "3", "5", "its turn"],
+        ["q", "3", "a/p", "3", "5", "Queue is closed"],
+        ["and 5 more"],
+    ]
+
+
+def test_gates_can_be_released_only_where_there_is_a_cluster(tmp_path):
+    status, output = run("gates", "release", "--kubeconfig", str(tmp_path / "none"))
+    assert status == 2
+    assert "there is no such file" in output
+
+
 def test_where_nothing_is_done_that_is_said(server):
     assert run("reservations", "--server", server) == (0, "no reservations\n")
     assert run("plan", "--server", server) == (0, "nobody waits, and nobody is to be evicted\n")
