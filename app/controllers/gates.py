@@ -9,6 +9,7 @@ import time
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, Rejected
+from app.controllers.pause import SLICE
 from app.observability import metrics
 from app.settings import GateSettings
 from app.store.store import Store
@@ -20,8 +21,6 @@ log = structlog.get_logger(__name__)
 
 INTERVAL = 0.02
 """Seconds between looks."""
-SLICE = 0.002
-"""Seconds of work after which the scheduler is answered first."""
 PAUSE = 4
 """How many times as long as a look took at work it rests, so that it never takes more than a fifth of the time."""
 AGAIN = 1.0

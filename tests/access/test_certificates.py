@@ -64,6 +64,7 @@ def test_only_who_has_a_certificate_of_the_client_ca_may_ask_as_a_scheduler(serv
             "kube-scheduler's verbs take a client certificate",
         )
         assert asking.get("/healthz").status_code == asking.get("/readyz").status_code == 200
+        assert asking.post("/admission/gate").status_code == 422, "the API server shows nothing when it calls a webhook"
         for path in ("/metrics", "/docs", "/openapi.json", "/api/v1/elasticquotas", "/healthz/", "/extender", "/none"):
             refused = asking.get(path, headers={"Authorization": "Bearer abc"})
             assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer"), path
