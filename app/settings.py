@@ -150,7 +150,7 @@ class GateSettings(Section):
         gt=0,
         description="seconds after which an opened pod that the scheduler finds no place for counts only as pending",
     )
-    concurrency: int = Field(default=8, ge=1, le=100, description="how many gates are being opened at a time")
+    concurrency: int = Field(default=1, ge=1, le=100, description="how many gates are being opened at a time")
 
 
 class QuotaManagerSettings(Section):

@@ -16,7 +16,6 @@ from tests.controlplane.pod_watch import PodWatch
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward
 from tests.controlplane.scheduler import Scheduler, extender
-from tests.e2e.waiting import wait_for_quiet
 
 WAITING = int(os.environ.get("QUOTAWARD_WAITING", "10000"))
 ADMISSIBLE = 600
@@ -60,7 +59,13 @@ def test_ten_thousand_waiting_pods_cost_nothing_and_the_next_is_bound_at_once_an
         assert not any(is_gated(item) for item in cluster.api.items("pods", namespace))
         print(f"\nreleased: {said.stdout.strip()} in {released:.1f} s")
         with Scheduler(cluster.control_plane, extender(quotaward.url)):
-            wait_for_quiet(quotaward)
+            refused = {"rule": "elastic-quota-max"}
+            wait_until(
+                lambda: quotaward.metric("quotaward_pending_pods", **refused) >= WAITING - 2 * QUOTA - FREED,
+                "all are refused",
+                timeout=1200,
+                every=2,
+            )
             beside_refused = max(pods_per_second(cluster, watch) for _ in range(2))
         delete_pods(cluster, namespace)
     p95 = took[int(0.95 * len(took))]
