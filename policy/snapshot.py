@@ -5,7 +5,7 @@ showing these objects to a new cluster, so that there is one way only in which i
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from policy.admission import Rules
@@ -97,7 +97,7 @@ def copy(taken: Snapshot) -> Generator[None, None, Cluster]:
 
 
 def _grant(cluster: Cluster, granted: Granted, now: float) -> None:
-    pod, hold = granted.pod, granted.hold
+    pod, hold = replace(granted.pod, gate=-1), granted.hold  # it was let out of its gate, if it stood at one
     cluster.upsert_pod(pod, now)
     cluster.keep_all([pod], now, now + HOLD_TIME)
     if hold is not None:
