@@ -320,6 +320,12 @@ class Cluster:
         """Whether what queues deserve may have changed since it was computed."""
         return self.ledger.queues.stale
 
+    @property
+    def divided(self) -> bool:
+        """Whether what queues deserve and namespaces are entitled to is up to date, and not just being computed."""
+        accounts = self.ledger.queues.accounts.values()
+        return not self.to_be_divided and not any(each.stale for each in accounts if each.queue is not None)
+
     def queue_of(self, pod: Pod) -> str:
         """The name of the queue whose rules apply to a pod; empty if none do. Without any queue there are no rules."""
         return self.membership.queue_of(pod) if self.queues else ""

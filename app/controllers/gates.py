@@ -27,6 +27,8 @@ AGAIN = 1.0
 """Seconds until all is looked at again, also where nothing has changed."""
 SOON = (0.5, 4.0)
 """Seconds until the next attempt after the API server did not do what was asked: at first, and at most (doubling)."""
+UNDIVIDED = 5
+"""Looks that are left out at most until all parts are up to date: on half of them the wrong one would be let out."""
 REJECTED = 5.0
 """Seconds until the gate of a pod is tried again that the API server would not change."""
 
@@ -45,6 +47,7 @@ class Gates:
         self._not_before = float("-inf")
         self._pause = SOON[0]
         self._adopted = False
+        self._undivided = 0
 
     async def run(self) -> None:
         """Goes on until cancelled."""
@@ -65,6 +68,10 @@ class Gates:
         for uid in [uid for uid, until in self._rejected.items() if until <= now]:
             del self._rejected[uid]
             cluster.keep_in(uid, now)
+        if not cluster.divided and self._undivided < UNDIVIDED:
+            self._undivided += 1
+            return 0.0
+        self._undivided = 0
         state = cluster.eased, cluster.relevant, cluster.gates.changes
         if state == self._seen and now - self._looked < AGAIN:
             return 0.0
