@@ -53,6 +53,8 @@ class Opening:
     def look(self):
         """Who is let out now."""
         self.doors.opened.clear()
+        for _ in self.store.cluster.divide():
+            pass
 
         async def look():
             async with asyncio.TaskGroup() as group:
@@ -117,6 +119,8 @@ def test_told_to_end_while_gates_are_being_opened_it_leaves_nobody_counted_who_s
         await asyncio.Event().wait()
 
     opening.doors.open_gate = never
+    for _ in opening.store.cluster.divide():
+        pass
 
     async def look():
         async with asyncio.timeout(0.05), asyncio.TaskGroup() as group:
