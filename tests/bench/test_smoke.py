@@ -8,8 +8,13 @@ import sys
 import pytest
 
 
+BY_THEMSELVES = ["protocol", "planner"]
+WITH_A_CONTROL_PLANE = ["store", "interference", "scheduler"]
+"""Each starts one of its own, and several programs after it: minutes on a busy machine. Set QUOTAWARD_LONG=1."""
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", ["protocol", "planner", "store", "interference", "scheduler"])
+@pytest.mark.parametrize("name", BY_THEMSELVES + (WITH_A_CONTROL_PLANE if os.environ.get("QUOTAWARD_LONG") else []))
 def test_the_benchmark_runs(name):
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench", name],
