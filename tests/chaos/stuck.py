@@ -40,7 +40,7 @@ class _Cluster:
     def __init__(self, objects: Objects):
         self.nodes = objects["nodes"]
         in_force = [each["spec"] for each in objects["reservations"] if not each.get("status", {}).get("failedAt")]
-        self.reserved = {spec["nodeName"] for spec in in_force if spec["reason"] == "Starving"}
+        self._reserved = [(spec["nodeName"], spec["pod"]["uid"]) for spec in in_force if spec["reason"] == "Starving"]
         self._held = {spec["pod"]["uid"]: spec["nodeName"] for spec in in_force if spec["reason"] == "Reclaim"}
         quotas = sorted(objects["elasticquotas"], key=lambda q: (q["metadata"]["creationTimestamp"], _name(q)))
         self.quotas = {quota["metadata"]["namespace"]: bounds_of(quota) for quota in reversed(quotas)}
@@ -82,9 +82,10 @@ class _Cluster:
     def fitting(self, pod: Object) -> Iterator[str]:
         """The nodes that have room for a pod, and are not kept for others."""
         wanted = pod["spec"].get("nodeSelector", {}).items()
+        reserved = {node for node, uid in self._reserved if uid != pod["metadata"]["uid"]}
         for node in self.nodes:
             size, spec, name = node["status"]["allocatable"], node.get("spec", {}), _name(node)
-            kept = name in self.reserved or spec.get("unschedulable") or spec.get("taints")
+            kept = name in reserved or spec.get("unschedulable") or spec.get("taints")
             if kept or not wanted <= node["metadata"].get("labels", {}).items():
                 continue
             here, asked = self.on_node.get(name, {}), self._not_counted_yet(pod, name)
