@@ -76,7 +76,7 @@ class Play:
         """Everything is as it may stay for long."""
         self.burst = self.team(min={"cpu": 12}, max={"cpu": 10})
         self.raised = self.team(min={"cpu": 2}, max={"cpu": 1})
-        poor, _ = self.team(min={GPU: 1}), self.team(min={GPU: 1})
+        self.poor, _ = self.team(min={GPU: 1}), self.team(min={GPU: 1})
         full, out, critical = self.team(min={"cpu": 4}), self.team(min={"cpu": 2}), self.team(min={"cpu": 0})
         daemons, lent, free = self.team(min={"cpu": 0}), self.team(min={"cpu": 0}), self.team()
         opted_out, daemon = on("out", "stays", out, cpu=2), on("daemon", "stays", daemons)
@@ -101,21 +101,25 @@ class Play:
         self.api.create_all(stay)
         wait_until(lambda: sum(map(is_bound, self.recorder.objects()["pods"])) == len(stay), "all are on nodes")
         self.api.create(on("burst", "borrows", out, cpu=2))
-        self.api.create_all(on("gpu", f"gpu-{number}", poor, cpu=None, gpus=1) for number in range(4))
         self.free = free
 
     def act(self):
         """Owners come for what is theirs, many pods at once, and one that is too large for what is free."""
+        wait_until(lambda: self.since("elasticquotas") > LEEWAY.granted, "the quotas bind whatever was let through")
         self.api.create_all(on(part, "owner", team) for part, team in self.owners.items())
         self.api.create(on("reserved", "large", self.free, cpu=4))
+        self.api.create_all(on("gpu", f"gpu-{number}", self.poor, cpu=None, gpus=1) for number in range(2))
         self.api.create_all(on("burst", f"burst-{number}", self.burst) for number in range(30))
         self.api.create_all(on("raised", f"raised-{number}", self.raised) for number in range(2))
         wait_until(lambda: not self.on_nodes("goes"), "what was lent is taken back")
 
     def end(self):
-        """An ordinary pod comes to a node that was reserved for a while, and at rest a quota is raised."""
-        wait_until(lambda: self.reserved_for() > LEEWAY.granted, "what was let through before has arrived")
+        """One more comes to a reserved node, one more to a quota that others have lent all to; a quota is raised at rest."""
+        wait_until(
+            lambda: self.since("reservations", "reserved") > LEEWAY.granted, "what was let through before has arrived"
+        )
         self.api.create(on("reserved", "ordinary", self.free))
+        self.api.create(on("gpu", "gpu-too-many", self.poor, cpu=None, gpus=1))
         self.rest()
         self.cluster.change_quota(self.raised, min={"cpu": 2}, max={"cpu": 2})
         self.rest()
@@ -127,14 +131,12 @@ class Play:
         there = [each["metadata"]["name"] for each in self.recorder.objects()["pods"] if is_bound(each)]
         return set(names) & set(there)
 
-    def reserved_for(self):
-        """Seconds since when there is a reservation for the large pod."""
-        since = (
-            record.at
-            for record in self.recorder.records
-            if record.kind == "reservations" and record.object["spec"]["nodeName"] == "reserved"
-        )
-        return time.monotonic() - next(since, time.monotonic())
+    def since(self, kind, node=None):
+        """Seconds since the last of the objects of a kind came (for reservations: the first of a node's)."""
+        seen = [record for record in self.recorder.records if record.kind == kind and record.type != "MODIFIED"]
+        if node:
+            seen = [record for record in seen if record.object["spec"]["nodeName"] == node][:1]
+        return time.monotonic() - max((record.at for record in seen), default=time.monotonic())
 
     def found(self):
         return violations(History(list(self.recorder.records)), LEEWAY) + stuck(self.recorder.objects())
