@@ -5,6 +5,7 @@ seconds as the file says. It stands for libfaketime, which is not everywhere.
 """
 
 import datetime as dt
+import importlib
 import sys
 import time
 from pathlib import Path
@@ -35,18 +36,18 @@ class Datetime(dt.datetime):
         return dt.datetime.fromtimestamp(time.time(), tz)
 
 
-def _main() -> None:
-    time.time = Clock(Path(sys.argv.pop(1))).time  # before anything of the app takes it as a default
-    from app import main  # noqa: F401, PLC0415
-    from app.actuators import kubernetes  # noqa: F401, PLC0415
-    from app.cli import main as run  # noqa: PLC0415
-    from app.kube import lease  # noqa: F401, PLC0415
-
+def set_wrong(file: str) -> None:
+    """Gives the wrong clock to everything of Quotaward, which must not be imported yet."""
+    time.time = Clock(Path(file)).time
+    for name in ("app.main", "app.actuators.kubernetes", "app.kube.lease"):  # the last two are imported late
+        importlib.import_module(name)
     for name, module in list(sys.modules.items()):
         if name.startswith(("app.controllers.", "app.kube.")) and getattr(module, "datetime", None) is dt.datetime:
             module.datetime = Datetime
-    run()
 
 
 if __name__ == "__main__":
-    _main()
+    set_wrong(sys.argv.pop(1))
+    from app.cli import main
+
+    main()

@@ -22,7 +22,7 @@ class Faults:
         self._lasting = lasting
 
     def make(self, seconds: float) -> None:
-        """Goes on for so long, and until the last fault is over.
+        """Goes on for so long, and until there was one of each kind.
 
         In the main thread: what a thread has started ends with it.
         """
@@ -44,7 +44,7 @@ class Faults:
         while True:
             for kind in self._random.sample(kinds, len(kinds)):
                 time.sleep(self._lasting * self._random.uniform(0.3, 0.7))
-                if time.monotonic() > until:
+                if time.monotonic() > until and len(self.count) == len(kinds):
                     return
                 print(f"fault: {kind.__name__}", flush=True)
                 kind()

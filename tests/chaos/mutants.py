@@ -14,14 +14,18 @@ from app.controllers import status
 from app.controllers.wake import Wake
 from policy import elastic_quota, entitlement
 from policy.cluster import Cluster
+from policy.reservation import STARVING, Reservation
+
+_reserve = KubernetesActuator.reserve
 
 
 async def _forever(*_: object) -> None:
     await asyncio.Event().wait()
 
 
-async def _nothing(*_: object) -> None:
-    pass
+async def _record_only_starving(self: KubernetesActuator, reservation: Reservation) -> None:
+    if reservation.reason == STARVING:
+        await _reserve(self, reservation)
 
 
 def _none(*_: object, **__: object) -> list[str]:
@@ -36,7 +40,10 @@ MUTANTS: dict[str, tuple[Callable[[], object], str]] = {
     "opting-out-is-ignored": (lambda: patch.object(entitlement, "_may_opt_out", lambda *_: False), "has opted out"),
     "critical-pods-are-evicted": (lambda: patch.object(entitlement, "CRITICAL", 2**31), "is critical to the system"),
     "daemons-are-evicted": (lambda: patch.object(entitlement, "SYSTEM_OWNERS", ()), "is a pod of a DaemonSet"),
-    "plans-are-not-recorded": (lambda: patch.object(KubernetesActuator, "reserve", _nothing), "says for whom"),
+    "plans-are-not-recorded": (
+        lambda: patch.object(KubernetesActuator, "reserve", _record_only_starving),
+        "says for whom",
+    ),
     "reserved-nodes-are-open": (lambda: patch.object(Cluster, "nodes_reserved_from", lambda *_: set()), "reserved for"),
     "nobody-is-woken": (lambda: patch.object(Wake, "run", _forever), "waits although it may run"),
     "status-is-wrong": (

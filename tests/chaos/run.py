@@ -67,6 +67,8 @@ def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, sec
                 waiting = _come_to_rest(recorder)
             history = History(recorder.records)
     finally:
+        if not control_plane.api_server.alive:
+            control_plane.start_api_server()
         cluster.wipe()
     lives = history.lives.values()
     return Outcome(

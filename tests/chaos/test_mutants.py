@@ -114,7 +114,7 @@ class Play:
         wait_until(lambda: not self.on_nodes("goes"), "what was lent is taken back")
 
     def end(self):
-        """One more comes to a reserved node, one more to a quota that others have lent all to; a quota is raised at rest."""
+        """One comes to a reserved node, one to borrow what is all lent; at rest a quota is raised."""
         wait_until(
             lambda: self.since("reservations", "reserved") > LEEWAY.granted, "what was let through before has arrived"
         )

@@ -22,7 +22,7 @@ from tests.controlplane.pod_groups import members, pod_group
 
 PRIORITIES = {"low": -10, "high": 1000}
 CRITICAL = "system-cluster-critical"
-_CPU_OF_NODE = 8
+_CPU_OF_NODE = 4
 _GUARANTEED = {"guarantee": {"resource": {"cpu": "6", "memory": "8Gi", "pods": "20"}}}
 
 
@@ -130,7 +130,7 @@ class Workload:
         namespace = chance.choices([chance.choice(self._governed), chance.choice(self._free)], [8, 1])[0]
         if chance.random() < 0.25:
             namespace = chance.choice(self._queued)
-        spec: dict[str, Any] = {"cpu": chance.choice(["500m", 1, 1, 2, 3, 6]), "memory": chance.choice([None, "1Gi"])}
+        spec: dict[str, Any] = {"cpu": chance.choice(["500m", 1, 1, 2, 3, 4]), "memory": chance.choice([None, "1Gi"])}
         kind = chance.random()
         priority = chance.choice([None, None, None, "low", "high"])
         if kind < 0.03 and namespace in self._governed:
@@ -187,7 +187,7 @@ class Workload:
 
     def _node(self, name: str) -> Object:
         labels = {"kubernetes.io/hostname": name, "zone": "ab"[int(name.rpartition("-")[2]) % 2]}
-        return node(name, cpu=_CPU_OF_NODE, memory="16Gi", pods=30, labels=labels)
+        return node(name, cpu=_CPU_OF_NODE, memory="8Gi", pods=30, labels=labels)
 
     def _node_is_lost(self) -> None:
         """As when a machine dies: the node goes, and the pods that were on it."""
