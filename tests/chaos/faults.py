@@ -1,12 +1,14 @@
 """What goes wrong, by chance but in the same order for the same seed."""
 
+import os
 import random
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable
 
 from tests.chaos.gateway import FAIR, Gateway, Weather
-from tests.chaos.system import System
+from tests.chaos.system import LEASE, System
 
 HOUR = 3600
 
@@ -29,6 +31,7 @@ class Faults:
         kinds: list[Callable[[], None]] = [
             self.quotaward_is_killed,
             self.leader_is_killed,
+            self.leader_is_frozen,
             self.scheduler_asks_the_other,
             self.api_server_restarts,
             self.watches_are_cut,
@@ -60,12 +63,19 @@ class Faults:
 
     def leader_is_killed(self) -> None:
         """It stays away until another leads; if it was asked, the scheduler turns to the other at once."""
-        leader = next((replica for replica in self._system.replicas if replica.leads()), self._system.asked)
+        leader = self._system.leader
         if leader is self._system.asked:
             self._system.ask(self._system.other(leader))
         leader.process.kill()
         self._last()
         leader.start()
+
+    def leader_is_frozen(self) -> None:
+        """For longer than it holds the lead; when it goes on, it does not know yet that another leads."""
+        frozen = self._system.leader
+        os.kill(frozen.process.pid, signal.SIGSTOP)
+        time.sleep(max(LEASE + 2, self._lasting))
+        os.kill(frozen.process.pid, signal.SIGCONT)
 
     def scheduler_asks_the_other(self) -> None:
         self._system.ask(self._system.other(self._system.asked))

@@ -36,6 +36,8 @@ class Outcome:
     bindings: int
     evictions: int
     gaps: int
+    recovery: float
+    """Seconds after the last fault until nobody waited who may run, and nothing happened any more."""
     violations: list[str]
 
     def __str__(self) -> str:
@@ -43,7 +45,7 @@ class Outcome:
         return (
             f"{self.seconds:.0f} s, {self.steps} changes, {sum(self.faults.values())} faults ({faults}), "
             f"{self.answers} answers of Quotaward, {self.bindings} bindings and {self.evictions} evictions checked, "
-            f"{self.gaps} gaps, {len(self.violations)} violations"
+            f"{self.gaps} gaps, at rest {self.recovery:.0f} s after the last fault, {len(self.violations)} violations"
         )
 
 
@@ -62,9 +64,11 @@ def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, sec
                 faults = Faults(system, seed, lasting)
                 with workload:
                     faults.make(seconds)
+                over = time.monotonic()
                 system.mend()
                 workload.settle()
                 waiting = _come_to_rest(recorder)
+                recovery = time.monotonic() - over
             history = History(recorder.records)
     finally:
         if not control_plane.api_server.alive:
@@ -79,6 +83,7 @@ def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, sec
         bindings=sum(life.by_scheduler for life in lives),
         evictions=sum(life.evicted < inf for life in lives),
         gaps=recorder.gaps,
+        recovery=recovery,
         violations=violations(history, LEEWAY) + waiting,
     )
 

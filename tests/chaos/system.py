@@ -16,7 +16,8 @@ from tests.controlplane.quotaward import install_rights
 from tests.controlplane.scheduler import Scheduler, extender
 
 _ROOT = Path(__file__).parents[2]
-_FLAGS = ("--reserve.starving-after", "20", "--reserve.max-duration", "30", "--leader.lease-duration", "5")
+LEASE = 5  # seconds
+_FLAGS = ("--reserve.starving-after", "8", "--reserve.max-duration", "120", "--leader.lease-duration", str(LEASE))
 
 
 class Replica:
@@ -92,6 +93,11 @@ class System:
     def asked(self) -> Replica:
         """The one that the scheduler asks."""
         return next(replica for replica in self.replicas if replica.url == self.way_to_quotaward.target)
+
+    @property
+    def leader(self) -> Replica:
+        """The one that leads; where nobody does at the moment, the one that is asked."""
+        return next((replica for replica in self.replicas if replica.leads()), self.asked)
 
     def ask(self, replica: Replica) -> None:
         """Let the scheduler ask this one from now on."""

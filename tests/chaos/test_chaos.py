@@ -11,6 +11,6 @@ def test_nothing_unlawful_happens_and_all_recovers_whatever_fails(control_plane,
     outcome = run(control_plane, tmp_path, SMALL, seed=1, seconds=75, lasting=3)
     print(outcome)
     assert outcome.violations == [], outcome
-    assert len(outcome.faults) == 12
+    assert len(outcome.faults) == 13
     assert outcome.bindings > 50
     assert outcome.evictions > 0

@@ -38,7 +38,7 @@ class Size:
 
 
 SMALL = Size(nodes=30, quotas=10, queues=3, pods=110, pace=4)
-LARGE = Size(nodes=200, quotas=30, queues=8, pods=700, pace=8)
+LARGE = Size(nodes=200, quotas=30, queues=8, pods=500, pace=5)
 
 
 class Workload:
