@@ -101,7 +101,7 @@ class History:
         self.lives: dict[str, Life] = {}
         self.now: dict[str, dict[str, Object]] = {}
         self.reservations: dict[str, tuple[Object, Position, float]] = {}
-        """By name: the reservation, where it began and where it ended."""
+        """By UID (names are used again): the reservation, where it began and where it ended."""
         self.bounds: dict[str, Timeline[Bounds | None]] = {}
         """By namespace: the elastic quota in force."""
         self.used: dict[str, Timeline[Amounts]] = {}
@@ -178,11 +178,11 @@ class History:
         self.pool.set(position, (used, total(bounds.min for bounds in governed.values())))
 
     def _take_reservation(self, position: Position, reservation: Object, *, gone: bool) -> None:
-        name = reservation["metadata"]["name"]
-        _, began, ended = self.reservations.get(name, (reservation, position, inf))
+        uid = reservation["metadata"]["uid"]
+        _, began, ended = self.reservations.get(uid, (reservation, position, inf))
         if (gone or reservation.get("status", {}).get("failedAt")) and ended == inf:
             ended = position
-        self.reservations[name] = reservation, began, ended
+        self.reservations[uid] = reservation, began, ended
 
 
 def bounds_of(quota: Object) -> Bounds:

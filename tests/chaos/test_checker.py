@@ -38,7 +38,8 @@ class Story:
     def see(self, item, event="MODIFIED"):
         item = copy.deepcopy(item)
         meta = item["metadata"]
-        meta["uid"] = f"{item['kind']}/{meta.get('namespace', '')}/{meta['name']}"
+        uid = f"{item['kind']}/{meta.get('namespace', '')}/{meta['name']}"
+        meta.setdefault("uid", uid)
         meta.setdefault("creationTimestamp", f"2026-01-01T00:00:{len(self.records):02}Z")
         self.records.append(Record(self.at, len(self.records) + 1, event, KINDS[item["kind"]], item))
 
@@ -200,6 +201,15 @@ def test_a_node_is_free_again_when_its_reservation_was_given_up(story):
     story.see(reservation | {"status": {"failedAt": "2026-01-01T00:00:00Z"}})
     story.later(20).bind(pod("p", "b"))
     assert story.violations == []
+
+
+def test_a_reservation_that_is_made_anew_under_the_same_name_counts(story):
+    _, reservation = reserved_for_a_large_pod(story)
+    story.see(reservation, "DELETED")
+    reservation["metadata"]["uid"] = "another"
+    story.create(reservation)
+    story.later(20).bind(pod("p", "b"))
+    assert story.violations == ["20.0 s: b/p was bound to n1, reserved for a/large since 20.0 s"]
 
 
 # Evictions
