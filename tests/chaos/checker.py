@@ -205,7 +205,7 @@ def _is_protected(history: History, life: Life, start: Position, leeway: Leeway)
     """Whether the pod's quota was within its min, at each moment, in every resource that it names and the pod requests.
 
     What went before does not count, nor what was lent to a pod on its way to a node. Of those that went in the same
-    plan the smaller ones are taken to have gone first.
+    plan the smaller ones are taken to have gone first, and those of one gang all at once.
     """
     end = life.evicted
     soon = history.times[end] + leeway.seen
@@ -232,6 +232,8 @@ def _is_protected(history: History, life: Life, start: Position, leeway: Leeway)
 def _went_before(life: Life, other: Life, mates: set[str], resource: str) -> bool:
     if other.pod["metadata"]["uid"] not in mates:
         return other.evicted < life.evicted
+    if group_of(life.pod) and group_of(other.pod) == group_of(life.pod):
+        return False
     size, own = other.request.get(resource, 0), life.request[resource]
     return size < own or (size == own and other.evicted < life.evicted)
 

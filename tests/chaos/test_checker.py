@@ -255,6 +255,15 @@ def test_a_plan_may_take_a_small_one_and_then_a_large_one_in_whatever_order_they
     assert story.violations == []
 
 
+def test_a_gang_goes_as_a_whole_for_what_was_lent_to_one_of_it(story):
+    gang = members("g", "lent", 3)
+    wants = borrowing(story, *gang, least=2)
+    story.reserve("r", wants, *gang)
+    for member in gang:
+        story.evict(member, API)
+    assert story.violations == []
+
+
 def test_what_is_lent_to_a_pod_on_its_way_counts_as_borrowed(story):
     victim, coming = pod("victim", "lent"), pod("coming", "lent")
     wants = borrowing(story, victim)
