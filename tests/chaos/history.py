@@ -3,12 +3,14 @@
 Nothing of Quotaward's is used here, as it is what gets checked.
 """
 
+import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from decimal import Decimal
 from itertools import accumulate
 from math import inf
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from tests.controlplane.objects import Object, condition, is_bound, number, requested
@@ -183,6 +185,17 @@ class History:
         if (gone or reservation.get("status", {}).get("failedAt")) and ended == inf:
             ended = position
         self.reservations[uid] = reservation, began, ended
+
+
+def write(records: Iterable[Record], file: Path) -> None:
+    """Keeps records, one per line, to look at them again."""
+    with file.open("w") as out:
+        out.writelines(json.dumps(astuple(record)) + "\n" for record in records)
+
+
+def read(file: Path) -> list[Record]:
+    """The records that were kept."""
+    return [Record(*json.loads(line)) for line in file.read_text().splitlines()]
 
 
 def bounds_of(quota: Object) -> Bounds:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.chaos.checker import Leeway, violations
 from tests.chaos.faults import Faults
-from tests.chaos.history import History
+from tests.chaos.history import History, write
 from tests.chaos.recorder import Recorder
 from tests.chaos.stuck import stuck
 from tests.chaos.system import System
@@ -69,6 +69,7 @@ def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, sec
                 workload.settle()
                 waiting = _come_to_rest(recorder)
                 recovery = time.monotonic() - over
+            write(recorder.records, directory / "history.jsonl")
             history = History(recorder.records)
     finally:
         if not control_plane.api_server.alive:
