@@ -46,6 +46,7 @@ sbom: .venv-audit/installed
 	$(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/python -m pip install --quiet --require-hashes -r requirements-audit.lock
 	@touch $@
+
 # Another seed each time; it is printed, and --seed N does the same again.
 chaos: setup
 	$(BIN)/python -m tests.chaos --minutes 15
