@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup run test lint e2e bench lock audit sbom
+.PHONY: setup run test lint e2e bench chaos lock audit sbom
 .DEFAULT_GOAL := test
 
 setup: .venv/installed
@@ -46,6 +46,10 @@ sbom: .venv-audit/installed
 	$(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/python -m pip install --quiet --require-hashes -r requirements-audit.lock
 	@touch $@
+
+# Another seed each time; it is printed, and --seed N does the same again.
+chaos: setup
+	$(BIN)/python -m tests.chaos --minutes 15
 
 # Resolves every dependency anew, for all platforms and Python versions that pyproject.toml allows.
 lock:

@@ -125,10 +125,11 @@ def condition(item: Object, kind: str) -> Object:
 def requested(item: Object, resource: str) -> Decimal:
     """What the containers of a pod request together (of the few notations that tests use)."""
     sizes = (c.get("resources", {}).get("requests", {}).get(resource, "0") for c in item["spec"]["containers"])
-    return sum(map(_number, sizes), Decimal(0))
+    return sum(map(number, sizes), Decimal(0))
 
 
-def _number(quantity: str) -> Decimal:
+def number(quantity: str) -> Decimal:
+    """The value of a quantity, in one of the few notations that tests use."""
     units = {"m": Decimal("0.001"), "Ki": Decimal(2**10), "Mi": Decimal(2**20), "Gi": Decimal(2**30)}
     digits = quantity.rstrip("mKiMG")
     return Decimal(digits) * units.get(quantity[len(digits) :], Decimal(1))

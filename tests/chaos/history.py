@@ -1,0 +1,249 @@
+"""What happened in a cluster, in one order: of everything that was seen by watches, who was where when, and under what.
+
+Nothing of Quotaward's is used here, as it is what gets checked.
+"""
+
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, dataclass, field
+from decimal import Decimal
+from itertools import accumulate
+from math import inf
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from tests.controlplane.objects import Object, condition, is_bound, number, requested
+
+Amounts = dict[str, Decimal]
+Position = int
+"""Where something stands in the order of all that happened."""
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One event of a watch: seen at ``at`` (seconds), of the revision of etcd that all kinds of objects share."""
+
+    at: float
+    revision: int
+    type: str
+    kind: str
+    object: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What an elastic quota says; where min is above max, max counts."""
+
+    min: Amounts
+    max: Amounts
+
+
+class Timeline(Generic[_Value]):
+    """A value that changes, from its first one on."""
+
+    def __init__(self, first: _Value) -> None:
+        self._positions: list[Position] = [-1]
+        self._values: list[_Value] = [first]
+
+    def set(self, position: Position, value: _Value) -> None:
+        if value != self._values[-1]:
+            self._positions.append(position)
+            self._values.append(value)
+
+    def at(self, position: Position) -> _Value:
+        return self._values[bisect_right(self._positions, position) - 1]
+
+    def during(self, start: Position, end: Position) -> Iterator[_Value]:
+        """All values that held at some moment from one position to another (both count)."""
+        first, last = bisect_right(self._positions, start) - 1, bisect_right(self._positions, end)
+        yield from self._values[first:last]
+
+
+@dataclass(slots=True)
+class Life:
+    """A pod: as it was last seen, and where in the order it was created, bound, evicted, and off its node again."""
+
+    pod: Object
+    created: Position
+    bound: float = inf
+    by_scheduler: bool = False
+    evicted: float = inf
+    ended: float = inf
+    request: Amounts = field(default_factory=dict)
+
+    @property
+    def namespace(self) -> str:
+        return self.pod["metadata"]["namespace"]
+
+    @property
+    def name(self) -> str:
+        return f"{self.namespace}/{self.pod['metadata']['name']}"
+
+    @property
+    def node(self) -> str:
+        return self.pod["spec"].get("nodeName", "")
+
+    def is_on_node(self, position: Position) -> bool:
+        return self.bound <= position < self.ended
+
+    def waits(self, position: Position) -> bool:
+        return self.created <= position < min(self.bound, self.ended)
+
+
+class History:
+    """All that was recorded, and what follows from it."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self.records = sorted(records, key=lambda record: record.revision)
+        # What was seen late, on the watch of its kind, happened before what is newer and was seen earlier.
+        self.times = list(accumulate((record.at for record in reversed(self.records)), min))[::-1]
+        self.lives: dict[str, Life] = {}
+        self.now: dict[str, dict[str, Object]] = {}
+        self.reservations: dict[str, tuple[Object, Position, float]] = {}
+        """By UID (names are used again): the reservation, where it began and where it ended."""
+        self.bounds: dict[str, Timeline[Bounds | None]] = {}
+        """By namespace: the elastic quota in force."""
+        self.used: dict[str, Timeline[Amounts]] = {}
+        """By namespace: what its pods on nodes request together."""
+        self.pool: Timeline[tuple[Amounts, Amounts]] = Timeline(({}, {}))
+        """What pods under quotas use together, and what their quotas guarantee together."""
+        self.budgets: dict[tuple[str, str], Timeline[Object | None]] = {}
+        self.groups: dict[tuple[str, str], int] = {}
+        """By namespace and name: the minimum of a pod group."""
+        self._on_nodes: dict[str, dict[str, Amounts]] = {}
+        for position, record in enumerate(self.records):
+            self._take(position, record)
+
+    def window(self, position: Position, seconds: float) -> Position:
+        """Where the last ``seconds`` before a position begin."""
+        return max(0, bisect_left(self.times, self.times[position] - seconds) - 1)
+
+    def objects(self, kind: str) -> list[Object]:
+        """The objects of a kind that there are at the end."""
+        return list(self.now.get(kind, {}).values())
+
+    def pods_of(self, namespace: str) -> Iterator[Life]:
+        return (life for life in self.lives.values() if life.namespace == namespace)
+
+    def _take(self, position: Position, record: Record) -> None:
+        uid, there = record.object["metadata"]["uid"], self.now.setdefault(record.kind, {})
+        gone = record.type == "DELETED"
+        if gone:
+            there.pop(uid, None)
+        else:
+            there[uid] = record.object
+        namespace = record.object["metadata"].get("namespace", "")
+        if record.kind == "pods":
+            self._take_pod(position, record.object, gone=gone)
+        elif record.kind == "elasticquotas":
+            own = [quota for quota in there.values() if quota["metadata"]["namespace"] == namespace]
+            oldest = min(own, key=lambda q: (q["metadata"]["creationTimestamp"], q["metadata"]["name"]), default=None)
+            self.bounds.setdefault(namespace, Timeline(None)).set(position, bounds_of(oldest) if oldest else None)
+            self._sum_up(position)
+        elif record.kind == "reservations":
+            self._take_reservation(position, record.object, gone=gone)
+        elif record.kind == "poddisruptionbudgets":
+            key = namespace, record.object["metadata"]["name"]
+            self.budgets.setdefault(key, Timeline(None)).set(position, None if gone else record.object)
+        elif record.kind == "podgroups":
+            self.groups[namespace, record.object["metadata"]["name"]] = record.object["spec"]["minMember"]
+
+    def _take_pod(self, position: Position, pod: Object, *, gone: bool) -> None:
+        life = self.lives.get(pod["metadata"]["uid"])
+        if life is None:
+            life = self.lives[pod["metadata"]["uid"]] = Life(pod, position)
+        life.request = request_of(pod)
+        if is_bound(pod) and life.bound == inf:
+            life.bound, life.by_scheduler = position, life.created < position
+        if (gone or is_finished(pod)) and life.ended == inf:
+            life.ended = position
+        if is_evicted(pod) and life.evicted == inf:
+            life.evicted = position
+        life.pod = pod
+        self._count(position, life)
+
+    def _count(self, position: Position, life: Life) -> None:
+        uid, on_nodes = life.pod["metadata"]["uid"], self._on_nodes.setdefault(life.namespace, {})
+        before = on_nodes.pop(uid, None)
+        if life.is_on_node(position):
+            on_nodes[uid] = life.request
+        if on_nodes.get(uid) != before:
+            self.used.setdefault(life.namespace, Timeline({})).set(position, total(on_nodes.values()))
+            self._sum_up(position)
+
+    def _sum_up(self, position: Position) -> None:
+        governed = {name: bounds for name, line in self.bounds.items() if (bounds := line.at(position))}
+        used = total(self.used[name].at(position) for name in governed if name in self.used)
+        self.pool.set(position, (used, total(bounds.min for bounds in governed.values())))
+
+    def _take_reservation(self, position: Position, reservation: Object, *, gone: bool) -> None:
+        uid = reservation["metadata"]["uid"]
+        _, began, ended = self.reservations.get(uid, (reservation, position, inf))
+        if (gone or reservation.get("status", {}).get("failedAt")) and ended == inf:
+            ended = position
+        self.reservations[uid] = reservation, began, ended
+
+
+def write(records: Iterable[Record], file: Path) -> None:
+    """Keeps records, one per line, to look at them again."""
+    with file.open("w") as out:
+        out.writelines(json.dumps(astuple(record)) + "\n" for record in records)
+
+
+def read(file: Path) -> list[Record]:
+    """The records that were kept."""
+    return [Record(*json.loads(line)) for line in file.read_text().splitlines()]
+
+
+def bounds_of(quota: Object) -> Bounds:
+    spec = quota.get("spec", {})
+    least, most = (
+        {name: number(str(value)) for name, value in (spec.get(bound) or {}).items()} for bound in ("min", "max")
+    )
+    return Bounds({name: min(value, most.get(name, value)) for name, value in least.items()}, most)
+
+
+def request_of(pod: Object) -> Amounts:
+    """What a pod requests, itself included."""
+    containers = pod["spec"]["containers"]
+    names = {name for each in containers for name in each.get("resources", {}).get("requests", {})}
+    return {name: requested(pod, name) for name in sorted(names)} | {"pods": Decimal(1)}
+
+
+def total(many: Iterable[Amounts]) -> Amounts:
+    result: Amounts = {}
+    for amounts in many:
+        for name, value in amounts.items():
+            result[name] = result.get(name, Decimal(0)) + value
+    return result
+
+
+def is_finished(pod: Object) -> bool:
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def is_evicted(pod: Object) -> bool:
+    return eviction_of(pod) in ("EvictionByEvictionAPI", "PreemptionByScheduler")
+
+
+def eviction_of(pod: Object) -> str:
+    """Why the pod was evicted; empty if it was not."""
+    found = condition(pod, "DisruptionTarget")
+    return found.get("reason", "") if found.get("status") == "True" else ""
+
+
+def priority_of(pod: Object) -> int:
+    return pod["spec"].get("priority") or 0
+
+
+def group_of(pod: Object) -> str:
+    return pod["metadata"].get("labels", {}).get("scheduling.x-k8s.io/pod-group", "")
+
+
+def owner_of(pod: Object) -> str:
+    """The kind of who controls the pod."""
+    owners = pod["metadata"].get("ownerReferences", ())
+    return next((owner["kind"] for owner in owners if owner.get("controller")), "")

@@ -1,0 +1,59 @@
+"""Quotaward with one of its rules broken, to see that the checker finds it.
+
+``python -m tests.chaos.mutants MUTANT serve ...`` is ``quotaward serve ...`` with the mutant of that name.
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from unittest.mock import patch
+
+from app.actuators.kubernetes import KubernetesActuator
+from app.cli import main
+from app.controllers import status
+from app.controllers.wake import Wake
+from policy import elastic_quota, entitlement
+from policy.cluster import Cluster
+from policy.reservation import STARVING, Reservation
+
+_reserve = KubernetesActuator.reserve
+
+
+async def _forever(*_: object) -> None:
+    await asyncio.Event().wait()
+
+
+async def _record_only_starving(self: KubernetesActuator, reservation: Reservation) -> None:
+    if reservation.reason == STARVING:
+        await _reserve(self, reservation)
+
+
+def _none(*_: object, **__: object) -> list[str]:
+    return []
+
+
+MUTANTS: dict[str, tuple[Callable[[], object], str]] = {
+    "max-is-not-enforced": (lambda: patch.object(elastic_quota, "over_max", _none), "above its max"),
+    "borrowing-is-not-bounded": (lambda: patch.object(elastic_quota, "beyond_borrowing", _none), "nobody has left"),
+    "grants-do-not-count": (lambda: patch.object(Cluster, "grant", lambda *_: None), "above its max"),
+    "min-protects-nobody": (lambda: patch.object(entitlement, "over_min", lambda *_: True), "was within its min"),
+    "opting-out-is-ignored": (lambda: patch.object(entitlement, "_may_opt_out", lambda *_: False), "has opted out"),
+    "critical-pods-are-evicted": (lambda: patch.object(entitlement, "CRITICAL", 2**31), "is critical to the system"),
+    "daemons-are-evicted": (lambda: patch.object(entitlement, "SYSTEM_OWNERS", ()), "is a pod of a DaemonSet"),
+    "plans-are-not-recorded": (
+        lambda: patch.object(KubernetesActuator, "reserve", _record_only_starving),
+        "says for whom",
+    ),
+    "reserved-nodes-are-open": (lambda: patch.object(Cluster, "nodes_reserved_from", lambda *_: set()), "reserved for"),
+    "nobody-is-woken": (lambda: patch.object(Wake, "run", _forever), "waits although it may run"),
+    "status-is-wrong": (
+        lambda: patch.object(status, "used_of", lambda used, _: {name: 2 * each for name, each in used.items()}),
+        "the status of ElasticQuota",
+    ),
+}
+"""By name: how the rule is broken, and what the checker says of it."""
+
+
+if __name__ == "__main__":
+    MUTANTS[sys.argv.pop(1)][0]().start()
+    main()

@@ -1,0 +1,100 @@
+"""A while of chaos, and what the checker says of it."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+from tests.chaos.checker import Leeway, violations
+from tests.chaos.faults import Faults
+from tests.chaos.history import History, write
+from tests.chaos.recorder import Recorder
+from tests.chaos.stuck import stuck
+from tests.chaos.system import System
+from tests.chaos.workload import Size, Workload
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.pod_groups import install_pod_groups
+from tests.controlplane.quotaward import install_definitions
+
+LEEWAY = Leeway(granted=40, seen=20)
+"""Grants last 30 s; watches that were lost are tried again after up to 15 s."""
+_QUIET = 3.0
+_BOUNDED = 120.0
+"""Seconds until every pod that may run runs, once all faults are over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What happened, and what was not lawful of it."""
+
+    seconds: float
+    steps: int
+    faults: Mapping[str, int]
+    answers: int
+    bindings: int
+    evictions: int
+    gaps: int
+    recovery: float
+    """Seconds after the last fault until nobody waited who may run, and nothing happened any more."""
+    violations: list[str]
+
+    def __str__(self) -> str:
+        faults = ", ".join(f"{name} {count}" for name, count in sorted(self.faults.items()))
+        return (
+            f"{self.seconds:.0f} s, {self.steps} changes, {sum(self.faults.values())} faults ({faults}), "
+            f"{self.answers} answers of Quotaward, {self.bindings} bindings and {self.evictions} evictions checked, "
+            f"{self.gaps} gaps, at rest {self.recovery:.0f} s after the last fault, {len(self.violations)} violations"
+        )
+
+
+def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, seconds: float, lasting: float) -> Outcome:
+    """So many seconds of workload and faults, then none until all is quiet. A fault lasts about ``lasting`` seconds."""
+    cluster = Cluster(control_plane)
+    install_definitions(cluster.api)
+    install_pod_groups(cluster.api)
+    workload = Workload(cluster, size, seed)
+    system = System(control_plane, directory, seed)
+    began = time.monotonic()
+    try:
+        with Recorder(cluster.api) as recorder:
+            workload.prepare()
+            with system:
+                faults = Faults(system, seed, lasting)
+                with workload:
+                    faults.make(seconds)
+                over = time.monotonic()
+                system.mend()
+                workload.settle()
+                waiting = _come_to_rest(recorder)
+                recovery = time.monotonic() - over
+            write(recorder.records, directory / "history.jsonl")
+            history = History(recorder.records)
+    finally:
+        if not control_plane.api_server.alive:
+            control_plane.start_api_server()
+        cluster.wipe()
+    lives = history.lives.values()
+    return Outcome(
+        seconds=time.monotonic() - began,
+        steps=workload.steps,
+        faults=faults.count,
+        answers=system.way_to_quotaward.passed,
+        bindings=sum(life.by_scheduler for life in lives),
+        evictions=sum(life.evicted < inf for life in lives),
+        gaps=recorder.gaps,
+        recovery=recovery,
+        violations=violations(history, LEEWAY) + waiting,
+    )
+
+
+def _come_to_rest(recorder: Recorder) -> list[str]:
+    """Waits until nothing happens any more and nobody waits who may run; else, who does."""
+    until = time.monotonic() + _BOUNDED
+    while True:
+        waiting = stuck(recorder.objects())
+        quiet = time.monotonic() - recorder.records[-1].at > _QUIET
+        if (quiet and not waiting) or time.monotonic() > until:
+            return waiting
+        time.sleep(0.5)

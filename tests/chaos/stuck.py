@@ -1,0 +1,118 @@
+"""Who waits although nothing keeps it from running: told from the objects of a cluster that has come to rest.
+
+Only what is certain is told. Members of gangs are left out, and of queues all but those whose pods together want no
+more than what is guaranteed to them.
+"""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from tests.chaos.checker import PREEMPTIBLE
+from tests.chaos.history import Amounts, bounds_of, group_of, is_finished, request_of, total
+from tests.controlplane.cluster import QUEUE
+from tests.controlplane.objects import Object, condition, is_bound, number
+
+Objects = Mapping[str, list[Object]]
+_WITHOUT_LIMIT = Decimal("inf")
+
+
+def stuck(objects: Objects) -> list[str]:
+    """A sentence for each pod that its quota and queue allow, that fits on a node, and that is on none."""
+    there = _Cluster(objects)
+    found = []
+    for pod in objects["pods"]:
+        if waits(pod) and not group_of(pod) and there.is_within_quota(pod) and there.is_within_queue(pod):
+            node = next(there.fitting(pod), None)
+            if node is not None:
+                meta, said = pod["metadata"], condition(pod, "PodScheduled").get("message", "")
+                found.append(f"{meta['namespace']}/{meta['name']} waits although it may run on {node}: {said!r}")
+    return found
+
+
+def waits(pod: Object) -> bool:
+    gone = is_finished(pod) or "deletionTimestamp" in pod["metadata"]
+    return not (gone or is_bound(pod) or pod["spec"].get("schedulingGates"))
+
+
+class _Cluster:
+    """What is taken, be it by pods on nodes or by those for which room is kept, by namespace and by node."""
+
+    def __init__(self, objects: Objects):
+        self.nodes = objects["nodes"]
+        in_force = [each["spec"] for each in objects["reservations"] if not each.get("status", {}).get("failedAt")]
+        self._reserved = [(spec["nodeName"], spec["pod"]["uid"]) for spec in in_force if spec["reason"] == "Starving"]
+        self._held = {spec["pod"]["uid"]: spec["nodeName"] for spec in in_force if spec["reason"] == "Reclaim"}
+        quotas = sorted(objects["elasticquotas"], key=lambda q: (q["metadata"]["creationTimestamp"], _name(q)))
+        self.quotas = {quota["metadata"]["namespace"]: bounds_of(quota) for quota in reversed(quotas)}
+        self.queues = {_name(queue): queue for queue in objects["queues"]}
+        self._queue_of = {
+            _name(each): each["metadata"].get("annotations", {}).get(QUEUE, "default") for each in objects["namespaces"]
+        }
+        self.used: dict[str, Amounts] = {}
+        self.on_node: dict[str, Amounts] = {}
+        self.asked: dict[str, Amounts] = {}
+        for pod in objects["pods"]:
+            self._count(pod)
+
+    def is_within_quota(self, pod: Object) -> bool:
+        namespace, request = pod["metadata"]["namespace"], self._not_counted_yet(pod)
+        if namespace not in self.quotas:
+            return True
+        own, bounds = self.used.get(namespace, {}), self.quotas[namespace]
+        least = total(each.min for each in self.quotas.values())
+        pooled = total(used for name, used in self.used.items() if name in self.quotas)
+        may_borrow = pod["metadata"].get("annotations", {}).get(PREEMPTIBLE) != "false"
+        for resource, asked in request.items():
+            if own.get(resource, 0) + asked > bounds.max.get(resource, _WITHOUT_LIMIT):
+                return False
+            within_min = own.get(resource, 0) + asked <= bounds.min.get(resource, 0)
+            left_over = may_borrow and pooled.get(resource, 0) + asked <= least.get(resource, 0)
+            if resource in least and not within_min and not left_over:
+                return False
+        return True
+
+    def is_within_queue(self, pod: Object) -> bool:
+        """Whether all that the pod's queue asks for is guaranteed to it, or the pod is in none."""
+        name = self._queue_of.get(pod["metadata"]["namespace"], "default")
+        if name not in self.queues:
+            return True
+        guarantee = self.queues[name]["spec"].get("guarantee", {}).get("resource", {})
+        return all(value <= number(str(guarantee.get(resource, "0"))) for resource, value in self.asked[name].items())
+
+    def fitting(self, pod: Object) -> Iterator[str]:
+        """The nodes that have room for a pod, and are not kept for others."""
+        wanted = pod["spec"].get("nodeSelector", {}).items()
+        reserved = {node for node, uid in self._reserved if uid != pod["metadata"]["uid"]}
+        for node in self.nodes:
+            size, spec, name = node["status"]["allocatable"], node.get("spec", {}), _name(node)
+            kept = name in reserved or spec.get("unschedulable") or spec.get("taints")
+            if kept or not wanted <= node["metadata"].get("labels", {}).items():
+                continue
+            here, asked = self.on_node.get(name, {}), self._not_counted_yet(pod, name)
+            if all(here.get(each, 0) + value <= number(size.get(each, "0")) for each, value in asked.items()):
+                yield name
+
+    def _count(self, pod: Object) -> None:
+        request, namespace = request_of(pod), pod["metadata"]["namespace"]
+        if node := self._node_of(pod):
+            self.used[namespace] = total((self.used.get(namespace, {}), request))
+            self.on_node[node] = total((self.on_node.get(node, {}), request))
+        if is_bound(pod) or waits(pod):
+            queue = self._queue_of.get(namespace, "default")
+            self.asked[queue] = total((self.asked.get(queue, {}), request))
+
+    def _node_of(self, pod: Object) -> str:
+        """The node that a pod is on, or where room is kept for it; empty if there is none."""
+        if not waits(pod):
+            return pod["spec"]["nodeName"] if is_bound(pod) else ""
+        return pod.get("status", {}).get("nominatedNodeName") or self._held.get(pod["metadata"]["uid"], "")
+
+    def _not_counted_yet(self, pod: Object, node: str = "") -> Amounts:
+        """What a pod would take besides what is kept for it anyway (on the node, or on any)."""
+        kept = self._node_of(pod)
+        counted = kept == node if node else bool(kept)
+        return dict.fromkeys(request_of(pod), Decimal(0)) if counted else request_of(pod)
+
+
+def _name(item: Object) -> str:
+    return item["metadata"]["name"]

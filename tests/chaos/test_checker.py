@@ -1,0 +1,399 @@
+"""Small histories: each fault is found, and what is like it and lawful is not."""
+
+import copy
+
+import pytest
+
+from tests.chaos.checker import Leeway, violations
+from tests.chaos.history import History, Record
+from tests.chaos.stuck import stuck
+from tests.controlplane.objects import disruption_budget, elastic_quota, labelled, node, pod, queue
+from tests.controlplane.pod_groups import members, pod_group
+
+LEEWAY = Leeway(granted=10, seen=2)
+API, SCHEDULER = "EvictionByEvictionAPI", "PreemptionByScheduler"
+KINDS = {
+    "Pod": "pods",
+    "Node": "nodes",
+    "Namespace": "namespaces",
+    "ElasticQuota": "elasticquotas",
+    "Queue": "queues",
+    "PodGroup": "podgroups",
+    "Reservation": "reservations",
+    "PodDisruptionBudget": "poddisruptionbudgets",
+}
+
+
+class Story:
+    """A history as it is told: each thing happens at the time that was set last, or a moment after the one before."""
+
+    def __init__(self):
+        self.at = 0.0
+        self.records = []
+
+    def later(self, seconds):
+        self.at += seconds
+        return self
+
+    def see(self, item, event="MODIFIED"):
+        item = copy.deepcopy(item)
+        meta = item["metadata"]
+        uid = f"{item['kind']}/{meta.get('namespace', '')}/{meta['name']}"
+        meta.setdefault("uid", uid)
+        meta.setdefault("creationTimestamp", f"2026-01-01T00:00:{len(self.records):02}Z")
+        self.records.append(Record(self.at, len(self.records) + 1, event, KINDS[item["kind"]], item))
+
+    def create(self, *items):
+        for item in items:
+            self.see(item, "ADDED")
+
+    def bind(self, *items, to="n1"):
+        for item in items:
+            self.see(item, "ADDED")
+            self.see(bound(item, to))
+
+    def evict(self, item, how, node="n1"):
+        gone = bound(item, node)
+        gone["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "True", "reason": how}]
+        self.see(gone)
+        self.see(gone, "DELETED")
+
+    def reserve(self, name, whom, *victims, node="n1", reason="Reclaim", **spec):
+        reservation = {"kind": "Reservation", "metadata": {"name": name}}
+        names = [named(each) for each in victims]
+        reservation["spec"] = {"reason": reason, "pod": named(whom), "nodeName": node, "victims": names} | spec
+        self.create(reservation)
+        return reservation
+
+    @property
+    def violations(self):
+        history = History(self.records)
+        return [each for each in violations(history, LEEWAY) if "status of" not in each]
+
+
+def bound(item, to="n1"):
+    item = copy.deepcopy(item)
+    item["spec"]["nodeName"] = to
+    item.setdefault("status", {})["phase"] = "Running"
+    return item
+
+
+def named(item):
+    meta = item["metadata"]
+    return {"namespace": meta["namespace"], "name": meta["name"], "uid": f"Pod/{meta['namespace']}/{meta['name']}"}
+
+
+def priority(item, value):
+    item["spec"]["priority"] = value
+    return item
+
+
+def opted_out(item):
+    item["metadata"]["annotations"] = {"quotaward.dev/preemptible": "false"}
+    return item
+
+
+def owned(item, kind):
+    item["metadata"]["ownerReferences"] = [{"kind": kind, "controller": True}]
+    return item
+
+
+@pytest.fixture
+def story():
+    return Story()
+
+
+# Bindings
+
+
+def test_a_binding_up_to_max_is_lawful_and_one_above_it_is_found(story):
+    story.create(elastic_quota("a", max={"cpu": 2}))
+    story.later(60).bind(pod("p", "a"), pod("q", "a"))
+    assert story.violations == []
+    story.bind(pod("r", "a"))
+    (found,) = story.violations
+    assert found == "60.0 s: a/r was bound to n1, and its ElasticQuota used 3 of cpu then, above its max of 2"
+
+
+def test_what_ends_makes_room_for_others(story):
+    story.create(elastic_quota("a", max={"cpu": 1}))
+    story.later(60).bind(pod("p", "a"))
+    story.see(bound(pod("p", "a")), "DELETED")
+    story.bind(pod("q", "a"))
+    assert story.violations == []
+
+
+def test_what_was_let_through_before_max_was_lowered_may_arrive_and_nothing_after_that(story):
+    story.create(elastic_quota("a", max={"cpu": 5}))
+    story.later(60).bind(pod("p", "a"))
+    story.see(elastic_quota("a", max={"cpu": 1}))
+    story.later(5).bind(pod("q", "a"))
+    assert story.violations == []
+    story.later(30).bind(pod("r", "a"))
+    (found,) = story.violations
+    assert "a/r was bound" in found
+
+
+def test_a_pod_that_was_put_on_its_node_by_hand_has_asked_nobody(story):
+    story.create(elastic_quota("a", max={"cpu": 0}))
+    story.later(60).see(bound(pod("p", "a")), "ADDED")
+    assert story.violations == []
+
+
+def test_records_count_in_the_order_of_revisions_however_late_a_watch_is(story):
+    story.create(elastic_quota("a", max={"cpu": 1}))
+    story.later(60).see(elastic_quota("a", max={"cpu": 2}))
+    story.later(30).bind(pod("p", "a"), pod("q", "a"))
+    late = [record for record in story.records if record.kind == "elasticquotas"]
+    early = [record for record in story.records if record.kind == "pods"]
+    story.records = early + late
+    assert story.violations == []
+
+
+def test_who_borrows_what_nobody_has_left_is_found(story):
+    story.create(elastic_quota("a", min={"cpu": 1}), elastic_quota("b", min={"cpu": 2}))
+    story.later(60).bind(pod("own", "a"), pod("other", "b"), pod("lent", "a"))
+    assert story.violations == []
+    story.later(60).bind(pod("within-its-min", "b"))
+    assert story.violations == [], "who is within min is let in whatever others have borrowed"
+    story.later(60).bind(pod("one-too-many", "a"))
+    (found,) = story.violations
+    assert "a/one-too-many was bound to n1 and borrows cpu that nobody has left" in found
+
+
+def test_who_borrowed_while_there_was_something_left_may_arrive_later_than_its_owner(story):
+    story.create(elastic_quota("a", min={"cpu": 1}), elastic_quota("b", min={"cpu": 1}))
+    story.later(60).bind(pod("own", "a"))
+    story.later(60).bind(pod("owner", "b"), pod("lent", "a"))
+    assert story.violations == []
+
+
+# Reserved nodes
+
+
+def reserved_for_a_large_pod(story):
+    large = pod("large", "a", cpu=8)
+    story.create(large)
+    return large, story.reserve("r", large, reason="Starving", job="pods/large")
+
+
+def test_an_ordinary_pod_on_a_reserved_node_is_found(story):
+    reserved_for_a_large_pod(story)
+    story.later(5).bind(pod("let-through-before", "b"))
+    story.later(20).bind(pod("elsewhere", "b"), to="n2")
+    assert story.violations == []
+    story.bind(pod("p", "b"))
+    assert story.violations == ["25.0 s: b/p was bound to n1, reserved for a/large since 25.0 s"]
+
+
+def test_pods_that_may_enter_a_reserved_node_are_no_fault(story):
+    large, reservation = reserved_for_a_large_pod(story)
+    story.later(20).bind(pod("nothing", "b", cpu=None), owned(pod("daemon", "b"), "DaemonSet"))
+    story.see(bound(large))
+    story.bind(pod("after-it-has-come", "b"))
+    story.see(reservation, "DELETED")
+    story.later(20).bind(pod("after-that", "b"))
+    assert story.violations == []
+
+
+def test_a_node_is_free_again_when_its_reservation_was_given_up(story):
+    _, reservation = reserved_for_a_large_pod(story)
+    story.see(reservation | {"status": {"failedAt": "2026-01-01T00:00:00Z"}})
+    story.later(20).bind(pod("p", "b"))
+    assert story.violations == []
+
+
+def test_a_reservation_that_is_made_anew_under_the_same_name_counts(story):
+    _, reservation = reserved_for_a_large_pod(story)
+    story.see(reservation, "DELETED")
+    reservation["metadata"]["uid"] = "another"
+    story.create(reservation)
+    story.later(20).bind(pod("p", "b"))
+    assert story.violations == ["20.0 s: b/p was bound to n1, reserved for a/large since 20.0 s"]
+
+
+# Evictions
+
+
+def borrowing(story, *victims, least=1):
+    """A quota whose pods these are, and an owner that waits."""
+    story.create(elastic_quota("lent", min={"cpu": least}), elastic_quota("owner", min={"cpu": 9}))
+    story.bind(*victims)
+    story.later(30)
+    wants = pod("wants", "owner")
+    story.create(wants)
+    return wants
+
+
+def test_who_borrows_may_be_evicted_and_who_is_within_min_may_not(story):
+    first, second = pod("first", "lent"), pod("second", "lent")
+    wants = borrowing(story, first, second)
+    story.reserve("r", wants, first)
+    story.evict(first, API)
+    assert story.violations == []
+    story.later(30)
+    story.reserve("s", wants, second)
+    story.evict(second, API)
+    assert story.violations == ["60.0 s: lent/second was evicted, and its ElasticQuota was within its min"]
+
+
+def test_one_too_many_of_a_plan_is_found_at_once(story):
+    first, second = pod("first", "lent"), pod("second", "lent")
+    wants = borrowing(story, first, second)
+    story.reserve("r", wants, first, second)
+    story.evict(first, API)
+    story.evict(second, API)
+    assert story.violations == ["30.0 s: lent/second was evicted, and its ElasticQuota was within its min"]
+
+
+def test_a_plan_may_take_a_small_one_and_then_a_large_one_in_whatever_order_they_go(story):
+    small, large = pod("small", "lent"), pod("large", "lent", cpu=3)
+    wants = borrowing(story, small, large, least=2)
+    story.reserve("r", wants, large, small)
+    story.evict(large, API)
+    story.evict(small, API)
+    assert story.violations == []
+
+
+def test_a_gang_goes_as_a_whole_for_what_was_lent_to_one_of_it(story):
+    gang = members("g", "lent", 3)
+    wants = borrowing(story, *gang, least=2)
+    story.reserve("r", wants, *gang)
+    for member in gang:
+        story.evict(member, API)
+    assert story.violations == []
+
+
+def test_what_is_lent_to_a_pod_on_its_way_counts_as_borrowed(story):
+    victim, coming = pod("victim", "lent"), pod("coming", "lent")
+    wants = borrowing(story, victim)
+    story.create(coming)
+    story.reserve("r", wants, victim)
+    story.evict(victim, API)
+    story.see(bound(coming))
+    assert story.violations == []
+
+
+def test_a_pod_that_requests_nothing_of_what_min_names_is_not_protected_by_it(story):
+    story.create(elastic_quota("lent", min={"nvidia.com/gpu": 4}))
+    victim, wants = pod("victim", "lent"), pod("wants", "owner")
+    story.bind(victim)
+    story.create(wants)
+    story.reserve("r", wants, victim)
+    story.evict(victim, API)
+    assert story.violations == []
+
+
+@pytest.mark.parametrize(("of", "lawful"), [(10, True), (0, False)])
+def test_within_min_one_goes_for_a_more_important_pod_of_its_own_namespace_alone(story, of, lawful):
+    victim = pod("victim", "a")
+    story.create(elastic_quota("a", min={"cpu": 1}))
+    story.bind(victim)
+    story.create(priority(pod("wants", "a"), of), priority(pod("elsewhere", "b"), 100))
+    story.later(30).evict(victim, SCHEDULER)
+    assert (story.violations == []) == lawful
+
+
+@pytest.mark.parametrize(
+    ("victim", "text"),
+    [
+        (priority(pod("v", "lent", cpu=4), 2_000_000_000), "lent/v was evicted, which is critical to the system"),
+        (owned(pod("v", "lent", cpu=4), "DaemonSet"), "lent/v was evicted, which is a pod of a DaemonSet"),
+        (owned(pod("v", "lent", cpu=4), "Node"), "lent/v was evicted, which is a pod of a Node"),
+    ],
+)
+def test_whom_nobody_may_evict_is_found(story, victim, text):
+    wants = borrowing(story, victim)
+    story.reserve("r", wants, victim)
+    story.evict(victim, API)
+    assert story.violations == [f"30.0 s: {text}"]
+
+
+def test_opting_out_protects_within_min_and_not_beyond_it(story):
+    out, more = opted_out(pod("out", "lent")), pod("more", "lent")
+    wants = borrowing(story, out, more)
+    story.reserve("r", wants, out)
+    story.evict(out, API)
+    assert story.violations == ["30.0 s: lent/out was evicted, which has opted out of it"]
+
+    beyond, large = Story(), opted_out(pod("out", "lent", cpu=4))
+    wants = borrowing(beyond, large)
+    beyond.reserve("r", wants, large)
+    beyond.evict(large, API)
+    assert beyond.violations == []
+
+
+def test_an_eviction_that_no_reservation_explains_is_found_but_not_the_rest_of_a_broken_gang(story):
+    borrowing(story, pod("p", "lent"), pod("q", "lent"))
+    story.evict(pod("p", "lent"), API)
+    assert story.violations == ["30.0 s: lent/p was evicted, and no reservation says for whom"]
+
+    broken, rest = Story(), members("g", "lent", 1)
+    broken.create(pod_group("g", "lent", 2))
+    borrowing(broken, *rest)
+    broken.evict(rest[0], API)
+    assert broken.violations == []
+
+
+def test_an_eviction_beyond_a_budget_is_found(story):
+    pods = [labelled(pod(f"p{number}", "lent"), app="web") for number in range(3)]
+    wants = borrowing(story, *pods)
+    story.create(disruption_budget("budget", "lent", 2, app="web"))
+    story.later(30).reserve("r", wants, *pods)
+    story.evict(pods[0], API)
+    assert story.violations == []
+    story.evict(pods[1], API)
+    assert story.violations == ["60.0 s: lent/p1 was evicted, and PodDisruptionBudget budget wants 2 of 2 to stay"]
+
+
+# At the end
+
+
+def test_a_status_that_is_not_the_recount_is_found(story):
+    quota = elastic_quota("a", max={"cpu": 5, "memory": "1Gi"})
+    quota["status"] = {"used": {"cpu": "1500m", "memory": "0"}}
+    story.create(quota)
+    story.bind(pod("p", "a", cpu="1500m"))
+    assert violations(History(story.records), LEEWAY) == []
+    story.bind(pod("q", "a", cpu=1))
+    (found,) = violations(History(story.records), LEEWAY)
+    assert found == "at the end: the status of ElasticQuota a/quota says that 1500m of cpu is used; it is 2.500"
+
+
+def standing(**more):
+    """The objects of a cluster with two cores, and one pod that waits for one."""
+    objects = {kind: [] for kind in KINDS.values()}
+    items = [node("n1", cpu=2), pod("waits", "a"), *more.pop("also", ())]
+    for item in items:
+        item["metadata"] |= {"uid": item["metadata"]["name"], "creationTimestamp": "2026-01-01T00:00:00Z"}
+        objects[KINDS[item["kind"]]].append(item)
+    return objects
+
+
+def test_a_pod_that_may_run_and_fits_and_waits_is_found():
+    assert stuck(standing()) == ["a/waits waits although it may run on n1: ''"]
+    assert stuck(standing(also=[elastic_quota("a", max={"cpu": 1})])) != []
+    assert stuck(standing(also=[elastic_quota("a", min={"cpu": 1}), bound(pod("b", "b"))])) != []
+    assert stuck(standing(also=[queue("default", guarantee={"resource": {"cpu": "1", "pods": "1"}})])) != []
+
+
+@pytest.mark.parametrize(
+    "also",
+    [
+        [bound(pod("large", "b", cpu=2))],
+        [elastic_quota("a", max={"cpu": 0})],
+        [elastic_quota("a", min={"cpu": 0}), elastic_quota("b", min={"cpu": 1}), bound(pod("p", "b"))],
+        [queue("default")],
+        [pod("other", "b", cpu=2) | {"status": {"nominatedNodeName": "n1"}}, elastic_quota("b", max={"cpu": 0})],
+        [
+            {
+                "kind": "Reservation",
+                "metadata": {"name": "r"},
+                "spec": {"reason": "Starving", "nodeName": "n1", "pod": {"uid": "other"}},
+            }
+        ],
+    ],
+    ids=["no room", "max", "nothing to borrow", "a queue without guarantee", "room kept for another", "reserved"],
+)
+def test_a_pod_that_waits_for_a_reason_is_none(also):
+    assert not any("a/waits" in each for each in stuck(standing(also=also)))

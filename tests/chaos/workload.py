@@ -1,0 +1,219 @@
+"""What users do to a cluster, by chance but the same for the same seed: pods, gangs, quotas and nodes come and go."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import httpx
+
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.objects import (
+    Object,
+    disruption_budget,
+    elastic_quota,
+    labelled,
+    node,
+    pod,
+)
+from tests.controlplane.pod_groups import members, pod_group
+
+PRIORITIES = {"low": -10, "high": 1000}
+CRITICAL = "system-cluster-critical"
+_CPU_OF_NODE = 4
+_GUARANTEED = {"guarantee": {"resource": {"cpu": "6", "memory": "8Gi", "pods": "20"}}}
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much there is: ``pods`` about, at a time; ``pace``: changes a second."""
+
+    nodes: int
+    quotas: int
+    queues: int
+    pods: int
+    pace: float
+
+
+SMALL = Size(nodes=30, quotas=10, queues=3, pods=110, pace=4)
+LARGE = Size(nodes=200, quotas=30, queues=8, pods=500, pace=5)
+
+
+class Workload:
+    """Changes what there is while this is open; it goes on when the API server is away for a while."""
+
+    def __init__(self, cluster: Cluster, size: Size, seed: int):
+        self.cluster = cluster
+        self.api = cluster.api
+        self.size = size
+        self.random = random.Random(seed)
+        self.steps = 0
+        self._numbers = iter(range(10**9))
+        self._governed: list[str] = []
+        self._free: list[str] = []
+        self._queued: list[str] = []
+        self._pods: list[tuple[str, str]] = []
+        self._lost: list[str] = []
+        self._over = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="workload", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(90)
+        if self._failure:
+            raise AssertionError("the workload has failed") from self._failure
+
+    def _run(self) -> None:
+        try:
+            while not self._over.wait(1 / self.size.pace):
+                self.step()
+        except BaseException as failure:  # noqa: BLE001 (raised again in the main thread)
+            self._failure = failure
+
+    def prepare(self) -> None:
+        """Everything but pods."""
+        for name, value in PRIORITIES.items():
+            self.cluster.priority(name, value)
+        queues = [
+            self.cluster.queue(f"queue-{number}", weight=1 + number % 3, **(_GUARANTEED if number % 2 else {}))
+            for number in range(self.size.queues)
+        ]
+        for number in range(self.size.quotas):  # some of them are in a queue as well
+            of_queue = queues[number % len(queues)] if number % 5 == 4 else None
+            self._governed.append(self.cluster.namespace("team", queue=of_queue))
+        self._queued = [self.cluster.namespace("queued", queue=name) for name in queues for _ in range(2)]
+        self._free = [self.cluster.namespace("free") for _ in range(2)]
+        for name in self._governed:
+            self.api.create(self._quota(name))
+            self.api.create(disruption_budget("web", name, 2, app="web"))
+        self.api.create_all([self._node(name) for name in self._nodes()])
+        self.api.create_all([self._pod() for _ in range(self.size.pods // 2)])
+
+    def step(self) -> None:
+        """One change."""
+        self.steps += 1
+        crowded = len(self._pods) > self.size.pods * self.random.uniform(0.7, 1.3)
+        change = self._remove if crowded and self.random.random() < 0.8 else self._some_change()
+        change()
+
+    def settle(self) -> None:
+        """All nodes are back, and there is room: a part of the pods goes."""
+        while self._lost:
+            self._node_returns()
+        for _ in range(len(self._pods) * 2 // 5):
+            self._remove()
+
+    def _some_change(self) -> Callable[[], None]:
+        changes = {
+            self._come: 50,
+            self._remove: 22,
+            self._gang_comes: 6,
+            self._quota_changes: 12,
+            self._quota_goes_or_comes: 3,
+            self._node_is_lost: 3,
+            self._node_returns: 4,
+        }
+        return self.random.choices(list(changes), list(changes.values()))[0]
+
+    def _come(self) -> None:
+        self._try(self.api.create, self._pod())
+
+    def _pod(self) -> Object:
+        chance = self.random
+        namespace = chance.choices([chance.choice(self._governed), chance.choice(self._free)], [8, 1])[0]
+        if chance.random() < 0.25:
+            namespace = chance.choice(self._queued)
+        spec: dict[str, Any] = {"cpu": chance.choice(["500m", 1, 1, 2, 3, 4]), "memory": chance.choice([None, "1Gi"])}
+        kind = chance.random()
+        priority = chance.choice([None, None, None, "low", "high"])
+        if kind < 0.03 and namespace in self._governed:
+            priority = CRITICAL
+        elif kind < 0.06:
+            spec |= {"cpu": None, "memory": None}
+        if priority:
+            spec["priorityClassName"] = priority
+        if chance.random() < 0.1:
+            spec["nodeSelector"] = {"zone": chance.choice("ab")}
+        item = pod(f"pod-{next(self._numbers)}", namespace, **spec)
+        if 0.06 <= kind < 0.12 and namespace in self._governed:
+            item["metadata"]["annotations"] = {"quotaward.dev/preemptible": "false"}
+        elif 0.12 <= kind < 0.16:
+            owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}
+            item["metadata"]["ownerReferences"] = [owner]
+        elif 0.16 <= kind < 0.4:
+            labelled(item, app="web")
+        self._pods.append((namespace, item["metadata"]["name"]))
+        return item
+
+    def _gang_comes(self) -> None:
+        name, namespace = f"gang-{next(self._numbers)}", self.random.choice(self._governed + self._free + self._queued)
+        count = self.random.randint(2, 5)
+        self._try(self.api.create, pod_group(name, namespace, self.random.randint(2, count)))
+        for member in members(name, namespace, count, cpu=self.random.choice([1, 2])):
+            self._pods.append((namespace, member["metadata"]["name"]))
+            self._try(self.api.create, member)
+
+    def _remove(self) -> None:
+        if self._pods:
+            namespace, name = self._pods.pop(self.random.randrange(len(self._pods)))
+            self._try(self.api.delete, "pods", name, namespace)
+
+    def _quota(self, namespace: str) -> Object:
+        most = self.random.randint(4, 30)
+        bounds = {"min": {"cpu": self.random.randint(0, most)}, "max": {"cpu": most}}
+        if self.random.random() < 0.3:
+            bounds["min"]["memory"] = f"{self.random.randint(1, 12)}Gi"
+        return elastic_quota(namespace, **bounds)
+
+    def _quota_changes(self) -> None:
+        self._try(self.api.apply, self._quota(self.random.choice(self._governed)))
+
+    def _quota_goes_or_comes(self) -> None:
+        namespace = self.random.choice(self._governed)
+        if self.random.random() < 0.4:
+            self._try(self.api.delete, "elasticquotas", "quota", namespace)
+        else:
+            self._try(self.api.apply, self._quota(namespace))
+
+    def _nodes(self) -> list[str]:
+        return [f"node-{number}" for number in range(self.size.nodes)]
+
+    def _node(self, name: str) -> Object:
+        labels = {"kubernetes.io/hostname": name, "zone": "ab"[int(name.rpartition("-")[2]) % 2]}
+        return node(name, cpu=_CPU_OF_NODE, memory="8Gi", pods=30, labels=labels)
+
+    def _node_is_lost(self) -> None:
+        """As when a machine dies: the node goes, and the pods that were on it."""
+        name = self.random.choice(self._nodes())
+        if name in self._lost or len(self._lost) > self.size.nodes // 10:
+            return
+        self._lost.append(name)
+        self._try(self.api.delete, "nodes", name)
+        for item in self._try(self.api.items, "pods", fieldSelector=f"spec.nodeName={name}") or ():
+            self._try(self.api.delete, "pods", item["metadata"]["name"], item["metadata"]["namespace"])
+
+    def _node_returns(self) -> None:
+        if self._lost:
+            self._try(self.api.create, self._node(self._lost.pop(0)))
+
+    def _try(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Does it, as soon as the API server is there; what it refuses is left undone."""
+        until = time.monotonic() + 60
+        while True:
+            try:
+                return call(*arguments, **named)
+            except httpx.HTTPStatusError as error:
+                if error.response.status_code < httpx.codes.INTERNAL_SERVER_ERROR:
+                    return None
+            except httpx.TransportError:
+                pass
+            if time.monotonic() > until:
+                raise AssertionError("the API server has been away for a minute")
+            time.sleep(0.1)
