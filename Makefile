@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup run test lint e2e bench chaos lock audit sbom
+.PHONY: setup run test lint e2e bench chaos lock audit sbom docs
 .DEFAULT_GOAL := test
 
 setup: .venv/installed
@@ -33,6 +33,15 @@ e2e: setup
 bench: setup
 	$(BIN)/python -m tests.bench
 
+# The documentation as a site, in .site; fails at a link that leads nowhere.
+docs: .venv-docs/installed
+	.venv-docs/bin/mkdocs build --quiet --config-file .mkdocs.yml
+
+.venv-docs/installed: requirements-docs.lock
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --require-hashes -r requirements-docs.lock
+	@touch $@
+
 # Known vulnerabilities of what runs in the image; asks the package index about each of them.
 audit: .venv-audit/installed
 	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip --requirement requirements.lock
@@ -56,3 +65,4 @@ lock:
 	uv pip compile --quiet --universal --generate-hashes --no-header --output-file requirements.lock pyproject.toml
 	uv pip compile --quiet --universal --generate-hashes --no-header --group dev --output-file requirements-dev.lock pyproject.toml
 	uv pip compile --quiet --universal --generate-hashes --no-header --group pyproject.toml:audit --output-file requirements-audit.lock
+	uv pip compile --quiet --universal --generate-hashes --no-header --group pyproject.toml:docs --output-file requirements-docs.lock
