@@ -1,6 +1,5 @@
 """How long filter takes while pods change by the thousand and plans are searched for, against how long at rest."""
 
-import http.client
 import multiprocessing
 import tempfile
 import threading
@@ -15,6 +14,7 @@ import httpx
 from tests.bench import protocol, store, world
 from tests.bench.figures import Figure
 from tests.bench.filling import Etcd, filled
+from tests.bench.line import Line
 from tests.bench.sizes import NODES, PODS, QUEUES, QUOTAS, SCALE
 from tests.cases.serving import go_json
 from tests.controlplane.quotaward import Quotaward
@@ -69,13 +69,12 @@ def _searching() -> world.Object:
 
 def _ask(quotaward: Quotaward) -> list[float]:
     """Microseconds that each question took, for some seconds."""
-    connection = http.client.HTTPConnection("127.0.0.1", quotaward.port, timeout=30)
     body = go_json(protocol.filter_args(500)(0))
     times, until = [], time.monotonic() + SECONDS
-    while time.monotonic() < until:
-        times.append(protocol.ask(connection, "filter", body))
-        time.sleep(PACE)
-    connection.close()
+    with Line(quotaward.port) as line:
+        while time.monotonic() < until:
+            times.append(line.ask("filter", body))
+            time.sleep(PACE)
     return times
 
 

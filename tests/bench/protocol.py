@@ -4,10 +4,8 @@ One request in flight over a kept-alive connection, as kube-scheduler asks; both
 minute of the machine hits both.
 """
 
-import http.client
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,8 +13,9 @@ from typing import Any
 
 from tests.bench import peer, world
 from tests.bench.figures import Figure
+from tests.bench.line import Line
 from tests.bench.sizes import NODES, PODS, QUEUES, QUOTAS, SCALE
-from tests.cases.serving import GO_HEADERS, go_json, serving
+from tests.cases.serving import go_json, serving
 
 ROUNDS, EACH = 20, 40  # so many times in turn, so many requests each time
 
@@ -101,31 +100,19 @@ def _figures(
 ) -> list[Figure]:
     """The ratio of medians, and where there is a bar for it that of the 99th percentiles."""
     bodies = [go_json(arguments(number)) for number in range(EACH)]
-    connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=30) for port in ports]
     took: tuple[list[float], list[float]] = [], []
-    for turn in range(max(2, ROUNDS // SCALE) + 1):
-        for times, connection in zip(took, connections, strict=True):
-            asked = [ask(connection, verb, body) for body in bodies]
-            if turn:  # the first one only warms up
-                times.extend(asked)
-    for connection in connections:
-        connection.close()
+    with ExitStack() as stack:
+        lines = [stack.enter_context(Line(port)) for port in ports]
+        for turn in range(max(2, ROUNDS // SCALE) + 1):
+            for times, line in zip(took, lines, strict=True):
+                asked = [line.ask(verb, body) for body in bodies]
+                if turn:  # the first one only warms up
+                    times.extend(asked)
     mine, others = (quantiles(times) for times in took)
     return [
         Figure(f"{what}, {name}", own / other, "x", *bound, detail=f"{own:.0f} us against {other:.0f} us")
         for name, own, other, bound in zip(("p50", "p99"), mine, others, bounds, strict=False)
     ]
-
-
-def ask(connection: http.client.HTTPConnection, verb: str, body: bytes) -> float:
-    started = time.perf_counter()
-    connection.request("POST", f"/extender/{verb}", body, GO_HEADERS)
-    answer = connection.getresponse()
-    answer.read()
-    took = time.perf_counter() - started
-    if answer.status != 200:
-        raise RuntimeError(f"{verb}: {answer.status}")
-    return took * 1e6
 
 
 def quantiles(times: list[float]) -> tuple[float, float]:
