@@ -6,7 +6,7 @@ The work grows with queues and namespaces, so it is done between answers, in sli
 import asyncio
 import time
 
-from app.controllers.pause import Pause
+from app.pause import Pause
 from app.store.store import Store
 
 INTERVAL = 0.02

@@ -9,8 +9,8 @@ import time
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, Rejected
-from app.controllers.pause import SLICE
 from app.observability import metrics
+from app.pause import SLICE
 from app.settings import GateSettings
 from app.store.store import Store
 from policy import opening

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere
-from app.controllers.pause import Pause
 from app.observability import metrics
 from app.observability.events import Event, about_pod
+from app.pause import Pause
 from app.store.store import Store
 from policy import reserve, starving
 from policy.job import Job

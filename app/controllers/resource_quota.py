@@ -10,9 +10,9 @@ import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, Blocked
 from app.controllers.divide import Divide
-from app.controllers.pause import Pause
 from app.observability import metrics
 from app.observability.events import Event, about_pod
+from app.pause import Pause
 from app.store.store import Store
 from policy import quota_manager
 from policy.pod import Pod

@@ -15,14 +15,13 @@ from typing import Any
 
 from markupsafe import Markup
 
+from app.pause import Pause
 from app.web.parts import Part
 
 INTERVAL = 0.4
 """Seconds that the board stays as it is at least, however many look."""
 RESTRAINT = 4
 """How many times as long as it takes to bring the board up to date it is left alone afterwards."""
-SLICE = 0.002
-"""Seconds of work until the loop gets its turn."""
 REMEMBERED = 1000
 """How many removed parts are remembered, so that those who look on can be told."""
 LONGEST = 20
@@ -112,23 +111,18 @@ class Board:
 
     async def _look(self) -> float:
         """Looks at everything once; returns how many seconds of work that were."""
-        version, order, worked = self._version + 1, list[str](), 0.0
-        started = time.perf_counter()
+        version, order, pause = self._version + 1, list[str](), Pause()
         for part in self._parts():
             if part is not None:
                 order.append(self._take(part, version))
-            elapsed = time.perf_counter() - started
-            if elapsed >= SLICE:
-                worked += elapsed
-                await asyncio.sleep(0)
-                started = time.perf_counter()
+            await pause.if_due()
         for gone in self._fragments.keys() - order:
             del self._fragments[gone]
             if len(self._removed) == REMEMBERED:
                 self._forgotten = self._removed[0][0]
             self._removed.append((version, gone))
         self._order, self._version = order, version
-        return worked + time.perf_counter() - started
+        return pause.worked()
 
     def _take(self, part: Part, version: int) -> str:
         element = id_of(part.key)

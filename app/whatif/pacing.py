@@ -1,16 +1,14 @@
 """Long computations in one event loop with the scheduler's questions: a little at a time, and not for ever."""
 
-import asyncio
 import gc
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-T = TypeVar("T")
+from app.pause import Pause
 
-SLICE = 0.002
-"""Seconds of work between which others have their turn."""
+T = TypeVar("T")
 
 
 class TimeIsUp(Exception):
@@ -21,19 +19,15 @@ async def at_leisure(
     work: Generator[None, None, T], deadline: float, clock: Callable[[], float] = time.perf_counter
 ) -> T:
     """What a computation returns that pauses often, done in slices. Raises TimeIsUp after ``deadline`` on the clock."""
-    until = clock() + SLICE
+    pause = Pause(clock)
     while True:
         try:
             next(work)
         except StopIteration as end:
             result: T = end.value
             return result
-        now = clock()
-        if now > deadline:
+        if await pause.if_due() > deadline:
             raise TimeIsUp
-        if now > until:
-            await asyncio.sleep(0)
-            until = clock() + SLICE
 
 
 def at_once(work: Generator[None, None, T]) -> T:

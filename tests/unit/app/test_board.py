@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from app import pause as pause_module
 from app.web import board as board_module
 from app.web.board import Board, id_of
 from app.web.parts import Part
@@ -141,7 +142,7 @@ def test_a_look_that_is_broken_off_loses_no_change():
 
 
 def test_the_loop_gets_its_turn_during_a_long_look(monkeypatch):
-    monkeypatch.setattr(board_module, "SLICE", 0.0)
+    monkeypatch.setattr(pause_module, "SLICE", 0.0)
 
     async def story():
         world = World(**{f"row{number}": "1" for number in range(50)})
