@@ -12,6 +12,7 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 from msgspec import Struct
 
+from app import bodies
 from app.problems import Problem
 from app.store.objects import GATE, PodObject, PodSpec
 
@@ -33,10 +34,11 @@ class AdmissionReview(Struct, gc=False):
 
 @router.post("/gate")
 async def gate(request: Request) -> Response:
-    """The review of a new pod: it is let pass, and gets a gate if it is to wait. Raises Problem (422)."""
+    """The review of a new pod: it is let pass, and gets a gate if it is to wait. Raises Problem (413, 422)."""
+    body = await bodies.read(request.receive, request.app.state.settings.extender.body_limit)
     try:
-        review = msgspec.json.decode(await request.body(), type=AdmissionReview)
-    except msgspec.MsgspecError as error:
+        review = msgspec.json.decode(body, type=AdmissionReview)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Problem(422, f"no review of a pod: {error}") from error
     response: dict[str, Any] = {"uid": review.request.uid, "allowed": True}
     if patch := patch_of(review.request.object):

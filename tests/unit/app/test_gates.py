@@ -10,7 +10,7 @@ from app.actuators.recording import RecordingActuator
 from app.api.admission import patch_of
 from app.controllers.gates import AGAIN, REJECTED, SOON, Gates
 from app.kube.scheduling_gates import removal
-from app.settings import GateSettings
+from app.settings import GateSettings, Settings
 from app.store.kinds import PODS
 from tests.unit.app.given import Clock, client_of, node, pod, quota, see, store_with
 
@@ -221,3 +221,16 @@ def test_the_webhook_answers_a_review_and_refuses_what_is_none():
     assert response["allowed"]
     assert response["patchType"] == "JSONPatch"
     assert client.request("POST", "/admission/gate", json={"request": {}}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{" + b" " * Settings().extender.body_limit, 413),
+        (b'{"request": {"uid": "u", "object": {"spec": {"volumes": [' + b"[" * 100_000, 422),
+        (b'{"request": {"uid": "\xff", "object": {}}}', 422),
+    ],
+    ids=["too large", "nested too deeply", "no text"],
+)
+def test_the_webhook_refuses_a_body_that_is_too_much_for_it(body, status):
+    assert client_of(store_with()).request("POST", "/admission/gate", content=body).status_code == status
