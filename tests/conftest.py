@@ -7,7 +7,9 @@ from typing import NoReturn
 import pytest
 
 from tests.controlplane.build import CannotBuild, binaries, tools
+from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.quotaward import install_definitions
 
 _built = pytest.StashKey[CannotBuild | None]()
 _END_OF_LOG = 3000  # bytes of each log that a failure shows
@@ -56,6 +58,15 @@ def install_tools(request: pytest.FixtureRequest) -> dict[str, Path]:
 
 def _give_up(why: str) -> NoReturn:
     (pytest.fail if os.environ.get("CI") else pytest.skip)(why)
+
+
+@pytest.fixture
+def cluster(control_plane: ControlPlane):
+    """The real cluster, with the definition of quotas, empty before and after the test."""
+    install_definitions(control_plane.api)
+    cluster = Cluster(control_plane)
+    yield cluster
+    cluster.wipe()
 
 
 @pytest.hookimpl(wrapper=True)

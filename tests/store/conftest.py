@@ -1,18 +1,7 @@
 import pytest
 import yaml
 
-from tests.controlplane.cluster import Cluster
-from tests.controlplane.quotaward import install_definitions
 from tests.store.proxy import Proxy
-
-
-@pytest.fixture
-def cluster(control_plane):
-    """The real cluster, with the definition of quotas, empty before and after the test."""
-    install_definitions(control_plane.api)
-    cluster = Cluster(control_plane)
-    yield cluster
-    cluster.wipe()
 
 
 @pytest.fixture
