@@ -1,5 +1,7 @@
-"""A folder of manifests that a running server watches: one file per object, each changed in one step."""
+"""A folder of manifests that a running server watches: one file per object, and those put together seen together."""
 
+import shutil
+import tempfile
 import uuid
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -25,14 +27,18 @@ class Folder:
         self.objects: dict[Key, Manifest] = {}
         self.names_of_uids: dict[str, str] = {}
         self._gone: set[Key] = set()
+        self._files: dict[Key, Path] = {}
         path.mkdir(parents=True, exist_ok=True)
 
-    def create(self, words: Words) -> None:
-        """Adds the objects that ``words`` (as in ``given``) describe, or edits those that are there."""
+    def create(self, words: Words, *more: Manifest) -> None:
+        """Adds the objects that ``words`` (as in ``given``) describe and ``more``, or edits those that are there."""
         namespaces = [name for kind, _, name in self.objects if kind == "Namespace"]
-        self.put(translate(words, datetime.now(UTC), namespaces))
+        self.put([*translate(words, datetime.now(UTC), namespaces), *more])
 
     def put(self, manifests: Iterable[Manifest]) -> None:
+        """Adds objects, all at one moment, so that nobody decides on half of them; edits come one after the other."""
+        unseen = Path(tempfile.mkdtemp(prefix=".", dir=self.path))
+        together = self.path / unseen.name.removeprefix(".")
         for manifest in manifests:
             key, metadata = key_of(manifest), manifest["metadata"]
             if key in self.objects:  # an edit
@@ -41,14 +47,26 @@ class Folder:
                 metadata["uid"] = str(uuid.uuid4())
             self.objects[key] = manifest
             self.names_of_uids[metadata["uid"]] = "/".join(filter(None, key[1:]))
-            self._write(key, manifest)
+            if key in self._files:
+                self._edit(self._files[key], manifest)
+            else:
+                (unseen / _file_name(key)).write_text(_text(manifest))
+                self._files[key] = together / _file_name(key)
+        unseen.rename(together)
+
+    def clear(self) -> None:
+        """Removes everything that stands there, whoever put it there."""
+        for entry in self.path.iterdir():
+            unseen = entry.with_name(f".{entry.name}")
+            entry.rename(unseen)
+            shutil.rmtree(unseen)
 
     def delete(self, kind: str, name: str) -> None:
         namespace, _, name = name.rpartition("/")
         key = (kind, namespace, name)
         del self.objects[key]
         self._gone.add(key)
-        self._file(key).unlink()
+        self._files.pop(key).unlink()
 
     def of_kind(self, kind: str) -> list[Manifest]:
         return [manifest for key, manifest in self.objects.items() if key[0] == kind]
@@ -64,11 +82,15 @@ class Folder:
         there = self.objects.get(("Pod", namespace, short))
         return there["metadata"]["uid"] if there else found[-1]
 
-    def _file(self, key: Key) -> Path:
-        return self.path / ("_".join(filter(None, key)).lower().replace("/", "_") + ".yaml")
+    def _edit(self, file: Path, manifest: Manifest) -> None:
+        unfinished = file.with_suffix(".unfinished")
+        unfinished.write_text(_text(manifest))
+        unfinished.rename(file)  # the watch never sees half a file
 
-    def _write(self, key: Key, manifest: Manifest) -> None:
-        target = self._file(key)
-        unfinished = target.with_suffix(".unfinished")
-        unfinished.write_text(yaml.safe_dump(manifest, sort_keys=False))
-        unfinished.rename(target)  # the watch never sees half a file
+
+def _file_name(key: Key) -> str:
+    return "_".join(filter(None, key)).lower().replace("/", "_") + ".yaml"
+
+
+def _text(manifest: Manifest) -> str:
+    return str(yaml.safe_dump(manifest, sort_keys=False))

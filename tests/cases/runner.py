@@ -79,14 +79,12 @@ class Servers:
     def serving_anew(self, case: Mapping[str, Any], *, plans: bool) -> tuple[Server, Folder]:
         """A server of what this case is given and of nothing else."""
         server, path = self._server(plans=plans)
-        last = [file.stem for file in path.glob("pod_case_*")]
-        for file in path.iterdir():
-            file.unlink()
+        last = [file.stem for file in path.rglob("pod_case_*")]
+        folder = Folder(path)
+        folder.clear()
         for name in last:  # else an object of the same name would be an edit of the one before
             wait_for_verdict(server, name.removeprefix("pod_case_"), "unknown")
-        folder = Folder(path)
-        folder.create(case.get("given") or {})
-        folder.put([last_of(case["id"])])
+        folder.create(case.get("given") or {}, last_of(case["id"]))
         wait_for_verdict(server, case["id"], "bound")
         return server, folder
 
@@ -110,7 +108,7 @@ def wait_for_verdict(server: Server, name: str, verdict: str) -> None:
 
 
 def last_of(name: str) -> Manifest:
-    """A finished pod, which no rule counts: once it is known, so is all that was put into the folder before it."""
+    """A finished pod, which no rule counts: once it is known, so is all that was put into the folder with it."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",

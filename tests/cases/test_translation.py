@@ -175,10 +175,13 @@ def test_durations():
 def test_files_are_whole_manifests_and_go_with_their_objects(tmp_path):
     folder = Folder(tmp_path)
     folder.create({"pods": [{"name": "p", "ns": "a"}]})
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["namespace_a.yaml", "pod_a_p.yaml"]
-    assert yaml.safe_load((tmp_path / "pod_a_p.yaml").read_text()) == folder.pod("a/p")
+    namespace, of_pod = sorted(tmp_path.rglob("*.yaml"))
+    assert (namespace.name, of_pod.name) == ("namespace_a.yaml", "pod_a_p.yaml")
+    assert yaml.safe_load(of_pod.read_text()) == folder.pod("a/p")
     folder.delete("Pod", "a/p")
-    assert [file.name for file in tmp_path.iterdir()] == ["namespace_a.yaml"]
+    assert list(tmp_path.rglob("*.yaml")) == [namespace]
+    folder.clear()
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_edit_keeps_who_it_is_and_a_successor_is_somebody_else(tmp_path):
