@@ -56,7 +56,8 @@ def bound(watch: PodWatch) -> set[str]:
 
 
 def ensure_for(seconds: float, holds: Callable[[], object], what: str, every: float = 0.1) -> None:
-    """Watch that something holds for a while: the time is what is under test."""
+    """Watch that something holds for a while, once the watches have seen it: the time is what is under test."""
+    wait_until(holds, what, timeout=10)
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         assert holds(), what
