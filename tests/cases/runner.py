@@ -4,7 +4,7 @@ import contextlib
 import json
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
@@ -43,7 +43,7 @@ def run(case: Mapping[str, Any], directory: Path, servers: "Servers | None" = No
     steps = steps_of(case)
     plans = any("plan" in step for step in steps) or (len(steps) == 1 and "preempt" in steps[0])
     if servers is not None and not case.get("options"):
-        play(steps, *servers.serving_anew(case, plans=plans))
+        play(steps, *servers.serving_anew(case.get("given") or {}, plans=plans))
         return
     folder = Folder(directory / "manifests")
     folder.create(case.get("given") or {})
@@ -76,16 +76,19 @@ class Servers:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def serving_anew(self, case: Mapping[str, Any], *, plans: bool) -> tuple[Server, Folder]:
-        """A server of what this case is given and of nothing else."""
+    def serving_anew(
+        self, given: Words, manifests: Iterable[Manifest] = (), *, plans: bool = False
+    ) -> tuple[Server, Folder]:
+        """A server of ``given`` and these manifests, and of nothing else."""
         server, path = self._server(plans=plans)
         last = [file.stem for file in path.rglob("pod_case_*")]
         folder = Folder(path)
         folder.clear()
         for name in last:  # else an object of the same name would be an edit of the one before
             wait_for_verdict(server, name.removeprefix("pod_case_"), "unknown")
-        folder.create(case.get("given") or {}, last_of(case["id"]))
-        wait_for_verdict(server, case["id"], "bound")
+        name = str(uuid.uuid4())
+        folder.create(given, *manifests, last_of(name))
+        wait_for_verdict(server, name, "bound")
         return server, folder
 
     def _server(self, *, plans: bool) -> tuple[Server, Path]:

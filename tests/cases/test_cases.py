@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cases.runner import CaseFailed, Servers, run
+from tests.cases.runner import CaseFailed, run
 from tests.cases.serving import DidNotStart
 
 HERE = Path(__file__).parent
@@ -36,12 +36,6 @@ def _marks(name: str) -> list[pytest.MarkDecorator]:
 @pytest.mark.parametrize("case", all_cases())
 def test_case(case, tmp_path, servers):
     run(case, tmp_path, servers)
-
-
-@pytest.fixture(scope="session")
-def servers(tmp_path_factory):
-    with Servers(tmp_path_factory.mktemp("servers")) as running:
-        yield running
 
 
 def test_ids_are_unique():

@@ -1,16 +1,13 @@
 """What the words of a case cannot say of elastic quotas: whole manifests, and texts word for word."""
 
-import contextlib
 import time
 from datetime import UTC, datetime
 
 import pytest
 
 from tests.cases.expectations import difference
-from tests.cases.folder import Folder
 from tests.cases.manifests import translate
 from tests.cases.runner import ANSWER_SECONDS, POLL_SECONDS, extender_arguments
-from tests.cases.serving import serving
 
 NODES = {"n1": {"cpu": 64, "memory": "256Gi", "nvidia.com/gpu": 8}}
 
@@ -56,17 +53,11 @@ class Serving:
 
 
 @pytest.fixture
-def serve(tmp_path):
-    with contextlib.ExitStack() as stack:
+def serve(servers):
+    def anew(*manifests, **given):
+        return Serving(*servers.serving_anew({"nodes": NODES, "namespaces": {"a": {}}, **given}, manifests))
 
-        def start(*manifests, **given):
-            folder = Folder(tmp_path / "manifests")
-            folder.create({"nodes": NODES, "namespaces": {"a": {}}, **given})
-            folder.put(manifests)
-            flags = ("--manifests", str(folder.path))
-            return Serving(stack.enter_context(serving(*flags, log=tmp_path / "serve.log")), folder)
-
-        yield start
+    return anew
 
 
 def test_of_two_quotas_in_a_namespace_the_oldest_is_in_force(serve):
