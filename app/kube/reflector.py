@@ -23,13 +23,21 @@ log = structlog.get_logger(__name__)
 PAGE = 500
 SLICE = 25
 IDLE_TIMEOUT = 120.0
-"""Seconds without an event or a bookmark (one comes every minute) until a connection is taken for dead."""
-WATCH_SECONDS = 300
+"""Seconds without a word until a connection is taken for dead."""
+WATCH_SECONDS = 60
+"""How long a watch is asked for, at least; at most half as long again.
+
+That is less than IDLE_TIMEOUT, as of a kind in which nothing happens nothing is heard: the API server sends no bookmark
+while there is no newer version. By ending the watch it shows that it is there.
+"""
 NOT_INSTALLED_RETRY = 3.0
 LONGEST_WAIT = 15.0
 ENDED_RETRY = 0.1
 PATIENCE = 5
-"""Failures in a row after which the version itself is suspect, as after an API server that lost its history."""
+"""Watches in a row that failed or brought nothing after which the version itself is suspect.
+
+An API server that has lost its history brings nothing until it has come as far again.
+"""
 
 
 class Expired(Exception):
@@ -83,6 +91,7 @@ class Reflector:
         self._store = store
         self._version = ""
         self._failures = 0
+        self._silences = 0
         self._events = metrics.WATCH_EVENTS.labels(kind.label)
 
     async def run(self) -> None:
@@ -100,16 +109,23 @@ class Reflector:
             return self._again("expired", relist=True)
         except NotInstalled:
             return self._wait_until_installed()
-        except (aiohttp.ClientError, TimeoutError, OSError, Unanswered) as error:
+        except TimeoutError as error:
+            return self._again("silent", relist=False, error=str(error))
+        except (aiohttp.ClientError, OSError, Unanswered) as error:
             return self._again("error", relist=False, error=str(error) or type(error).__name__)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return self._again("undecodable", relist=True, error=str(error))
+        self._store.contact(self._kind)
         self._failures = 0
+        self._silences += 1
+        if self._silences >= PATIENCE:
+            self._version = ""
         metrics.WATCH_RESTARTS.labels(self._kind.label, "ended").inc()
         return ENDED_RETRY
 
     async def _list(self) -> None:
         """Takes in all objects, page by page, and removes what is not among them."""
+        self._silences = 0
         keys: set[Key] = set()
         query = {"limit": str(PAGE)}
         while True:
@@ -133,7 +149,7 @@ class Reflector:
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
-            "timeoutSeconds": str(int(WATCH_SECONDS * random.uniform(1, 2))),  # noqa: S311 - not all at once
+            "timeoutSeconds": str(int(WATCH_SECONDS * random.uniform(1, 1.5))),  # noqa: S311 - not all at once
         }
         async with self._client.get(self._kind.path, query, read_timeout=IDLE_TIMEOUT) as response:
             await _check(response)
@@ -152,7 +168,7 @@ class Reflector:
             if status.code == 410:  # noqa: PLR2004 - HTTP Gone
                 raise Expired
             raise Unanswered(f"{status.code} {status.message}")
-        self._failures = 0
+        self._failures = self._silences = 0
         if event.type == "BOOKMARK":
             self._version = _object_decoder.decode(event.object).metadata.resource_version or self._version
             return
@@ -178,7 +194,7 @@ class Reflector:
 
     def _again(self, reason: str, *, relist: bool, error: str = "") -> float:
         """The connection is lost: how long to wait before the next, doubling up to a bound, with jitter."""
-        self._store.lost(self._kind)
+        self._store.lost(self._kind, silent=reason == "silent")
         metrics.WATCH_RESTARTS.labels(self._kind.label, reason).inc()
         if relist or self._failures >= PATIENCE:
             self._version = ""

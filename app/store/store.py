@@ -87,9 +87,12 @@ class Store:
         if feed.connected_at is None:
             feed.connected_at = feed.contact_at
 
-    def lost(self, kind: Kind) -> None:
-        """The connection to the source of a kind was lost."""
-        self.feeds[kind.label].connected_at = None
+    def lost(self, kind: Kind, *, silent: bool = False) -> None:
+        """The connection to the source of a kind was lost: just now, unless it had been silent before that."""
+        feed = self.feeds[kind.label]
+        if feed.connected_at is not None and not silent:
+            feed.contact_at = self.clock()
+        feed.connected_at = None
 
     def complete(self, kind: Kind) -> None:
         """The list of a kind is complete."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from app.kube import reflector
 from app.observability import metrics
 from app.sources import kubernetes
-from app.store.kinds import NODES, PODS
+from app.store.kinds import NODES, PODS, RESERVATIONS
 from app.store.store import Store
 from policy.cluster import Cluster
 from tests.controlplane.objects import pod, pods
@@ -131,6 +131,41 @@ def test_bookmarks_move_the_version_on_where_nothing_happens(cluster, namespace,
             assert int(found.client.watches[-1]["resourceVersion"]) > last_event
             assert len(found.client.lists) == 1
             assert found.names == {"p"}
+
+    asyncio.run(scenario())
+
+
+def test_a_kind_in_which_nothing_happens_stays_connected_and_is_listed_again_now_and_then(
+    cluster, kubeconfig, monkeypatch
+):
+    monkeypatch.setattr(reflector, "WATCH_SECONDS", 1)
+    monkeypatch.setattr(reflector, "IDLE_TIMEOUT", 8.0)
+    before = [metrics.WATCH_RESTARTS.labels("reservations", reason)._value.get() for reason in ("silent", "error")]
+
+    async def scenario():
+        async with following(kubeconfig, RESERVATIONS) as found:
+            await found.until_connected(watches=1)
+            lost = False
+
+            def listed_again():
+                nonlocal lost
+                lost = lost or found.store.feeds["reservations"].connected_at is None
+                return len(found.client.lists) == 2
+
+            await found.until(listed_again, "a second list")
+            assert not lost
+            assert len(found.client.watches) >= reflector.PATIENCE
+
+    asyncio.run(scenario())
+    after = [metrics.WATCH_RESTARTS.labels("reservations", reason)._value.get() for reason in ("silent", "error")]
+    assert after == before
+
+
+def test_a_watch_is_asked_for_less_time_than_it_may_be_silent(cluster, namespace, kubeconfig):
+    async def scenario():
+        async with following(kubeconfig) as found:
+            await found.until_connected(watches=1)
+            assert int(found.client.watches[0]["timeoutSeconds"]) < reflector.IDLE_TIMEOUT - 10
 
     asyncio.run(scenario())
 

@@ -66,6 +66,21 @@ def test_staleness_counts_from_the_last_contact(clock):
     assert store.unready() == ""
 
 
+def test_a_connection_was_a_contact_until_it_broke_but_not_while_it_was_silent(clock):
+    store = store_with(clock=clock, max_staleness=STALE_AFTER)
+    clock.now += 2 * STALE_AFTER
+    lose(store)
+    lose(store)
+    assert store.staleness("pods", clock()) == 0
+    clock.now += 1
+    lose(store)
+    assert store.staleness("pods", clock()) == 1
+    store.contact(PODS)
+    clock.now += 2 * STALE_AFTER
+    store.lost(PODS, silent=True)
+    assert store.unready() == "stale: no contact to the API server for pods"
+
+
 def test_a_new_connection_makes_it_ready_again(clock):
     store = lose(store_with(clock=clock, max_staleness=STALE_AFTER))
     clock.now += STALE_AFTER + 1
