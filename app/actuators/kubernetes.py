@@ -30,7 +30,7 @@ COMPONENT = "quotaward"
 LONGEST_MESSAGE = 1024
 """Characters that the API server takes as the message of an Event."""
 ADMISSIBLE = "quotaward.dev/Admissible"
-GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
 """What the API server answers for a pod that is gone, or a namesake of it with another UID."""
 
 OF_THE_OBJECT = (HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
@@ -87,12 +87,12 @@ class KubernetesActuator:
             "deleteOptions": {"preconditions": {"uid": victim.uid}},
         }
         try:
-            await self._send("POST", PODS.path_of(victim.namespace, victim.name, "eviction"), eviction)
+            path = PODS.path_of(victim.namespace, victim.name, "eviction")
+            await self._unless_gone(self._send("POST", path, eviction))
         except Refused as refused:
             if refused.status == HTTPStatus.TOO_MANY_REQUESTS:
                 raise Blocked(str(refused)) from refused
-            if refused.status not in GONE:
-                raise
+            raise
 
     async def nominate(self, pod: Pod, node: str) -> None:
         """Writes the nominated node into the pod's status. Raises ActionFailed."""
@@ -202,13 +202,13 @@ class KubernetesActuator:
         )
 
     async def _patch_status(self, pod: Pod, status: dict[str, Any]) -> None:
-        """Changes a pod's status. Its UID goes with it, so that a namesake is not touched. Raises ActionFailed."""
-        await self._send(
-            "PATCH",
-            PODS.path_of(pod.namespace, pod.name, "status"),
-            {"metadata": {"uid": pod.uid}, "status": status},
-            STRATEGIC_MERGE_PATCH,
-        )
+        """Changes a pod's status, if it is there. Its UID goes with it, so that a namesake is not touched.
+
+        Raises ActionFailed.
+        """
+        path = PODS.path_of(pod.namespace, pod.name, "status")
+        body = {"metadata": {"uid": pod.uid}, "status": status}
+        await self._unless_gone(self._send("PATCH", path, body, STRATEGIC_MERGE_PATCH))
 
     async def _send(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> None:
         """Raises Refused where the API server does not do it, ActionFailed where it cannot be reached."""
@@ -218,6 +218,14 @@ class KubernetesActuator:
             raise ActionFailed(f"the API server cannot be reached: {type(error).__name__}") from error
         if status >= HTTPStatus.MULTIPLE_CHOICES:
             raise Refused(status, answer[:300].decode(errors="replace"))
+
+    async def _unless_gone(self, request: Awaitable[None]) -> None:
+        """There is nothing to do for a pod that is gone."""
+        try:
+            await request
+        except Refused as refused:
+            if refused.status not in GONE:
+                raise
 
     async def _unless(self, harmless: HTTPStatus, request: Awaitable[None]) -> None:
         try:
