@@ -13,10 +13,10 @@ from app.settings import Settings
 from app.sources.manifests import documents_of, files_below
 from app.whatif import changes, charts, scenario
 from app.whatif.difference import difference, numbers
-from app.whatif.pacing import at_once
 from app.whatif.scenario import Scenario
 from app.whatif.trial import Scene, run
 from policy.snapshot import snapshot
+from policy.stepwise import at_once
 from policy.timeline import START, Story
 
 

@@ -1,6 +1,6 @@
 """What will happen next to a pod that waits, and when: what is under way for it, what is planned, what it waits for."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,37 +37,38 @@ class Times:
     delay: float
 
 
-def prospects(cluster: Cluster, pod: Pod, terms: Terms, times: Times) -> list[Prospect]:
-    """What is to be expected, the next first; nothing for a pod that does not wait."""
+def prospects(cluster: Cluster, pod: Pod, terms: Terms, times: Times) -> Generator[None, None, list[Prospect]]:
+    """What is to be expected, the next first; nothing for a pod that does not wait. To be used up; it may pause."""
     if not pod.pending or pod.terminating:
         return []
     if pod.gated:
         return [Prospect("gated", "a scheduling gate keeps the scheduler from looking at it")]
+    of_reclaim = yield from _of_reclaim(cluster, pod, times)
     return [
-        *_of_reclaim(cluster, pod, times),
+        *of_reclaim,
         *_of_gang(cluster.gangs, pod, times),
         *_of_kept_nodes(cluster, pod),
         *_of_reserving(cluster, pod, terms, times),
     ] or [_to_be_tried(cluster, pod)]
 
 
-def _of_reclaim(cluster: Cluster, pod: Pod, times: Times) -> Iterator[Prospect]:
+def _of_reclaim(cluster: Cluster, pod: Pod, times: Times) -> Generator[None, None, list[Prospect]]:
     for reservation in cluster.reservations.values():
         if reservation.pod.uid == pod.uid:
-            yield _progress(cluster, reservation)
-            return
+            return [_progress(cluster, reservation)]
     since = cluster.unschedulable_since.get(pod.uid)
     if pod.uid in cluster.grants or since is None or not cluster.is_governed(pod) or cluster.gangs.is_waiting(pod):
-        return
-    result = victims.plan(cluster, pod)
+        return []
+    result = yield from victims.search(cluster, pod)
     if not isinstance(result, NoPlan):
         text = f"{names_of(result.victims)} on node {result.node} will be evicted for it"
-        yield Prospect("reclaim-planned", text, max(0.0, since + times.delay - times.now))
-    elif result.reason == "waiting":
-        yield Prospect("room-coming", f"node {result.node} will have room for it when pods that are going are gone")
-    elif result.reason != "room":
-        step = "undecidable" if result.reason == "undecidable" else "nobody-to-evict"
-        yield Prospect(step, f"nobody is evicted for it: {result.text}")
+        return [Prospect("reclaim-planned", text, max(0.0, since + times.delay - times.now))]
+    if result.reason == "waiting":
+        return [Prospect("room-coming", f"node {result.node} will have room for it when pods that are going are gone")]
+    if result.reason == "room":
+        return []
+    step = "undecidable" if result.reason == "undecidable" else "nobody-to-evict"
+    return [Prospect(step, f"nobody is evicted for it: {result.text}")]
 
 
 def _progress(cluster: Cluster, reservation: Reservation) -> Prospect:

@@ -5,6 +5,7 @@ priority, quotas that are in the way on free nodes, victims on several nodes.
 """
 
 from collections.abc import Generator, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
@@ -19,6 +20,8 @@ from policy.victims import NoPlan, Plan
 
 AHEAD = 100
 """For how many pods that the scheduler has not tried yet room is made at a time: as many as it binds in good time."""
+FEW = 20
+"""Plans that are assumed for the next one as quickly as a node is searched."""
 AHEAD_AT_GATES = 10
 """For how many pods that wait at gates and ask the same, in one line, room is made at a time."""
 
@@ -153,7 +156,7 @@ def plans_for_all(
     """
     assumed, plans = list(planned), list[Plan]()
     for pod in members:
-        result = _plan_after(cluster, pod, assumed)
+        result = yield from _search_after(cluster, pod, assumed)
         if isinstance(result, NoPlan) and result.node:
             result = Plan(pod, result.node, (), 0)
         if isinstance(result, NoPlan):
@@ -172,7 +175,7 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
     """What would be done about each of these pods, one after the other. Between two of them nothing is changed.
 
     Each plan counts for the next: its victims are going, and their room is kept. None stands for a pause within one
-    answer.
+    answer, in which the cluster may change.
     """
     planned: list[Reservation] = []
     hopeless: dict[Shape, NoPlan] = {}
@@ -185,7 +188,7 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
             uids = [member.uid for member in members or [pod]]
             known.update(zip(uids, answer, strict=True) if isinstance(answer, list) else dict.fromkeys(uids, answer))
         shape = shape_of(pod, cluster)
-        result = known.get(pod.uid) or hopeless.get(shape) or _plan_after(cluster, pod, planned)
+        result = known.get(pod.uid) or hopeless.get(shape) or (yield from _search_after(cluster, pod, planned))
         if isinstance(result, Plan):
             planned.append(reservation_of(result, 0.0))
         elif pod.uid not in known:
@@ -193,15 +196,31 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
         yield pod, result
 
 
-def _plan_after(cluster: Cluster, pod: Pod, planned: Iterable[Reservation]) -> Plan | NoPlan:
-    assumed = [reservation for reservation in planned if reservation.name not in cluster.reservations]
+def _search_after(cluster: Cluster, pod: Pod, planned: Iterable[Reservation]) -> Generator[None, None, Plan | NoPlan]:
+    """The best plan for a pod once these are carried out; where it pauses they are not there."""
+    planned, work = list(planned), victims.search(cluster, pod)
+    at_a_time = 1 + len(planned) // FEW
+    while True:
+        with _assumed(cluster, planned):
+            try:
+                for _ in range(at_a_time):
+                    next(work)
+            except StopIteration as end:
+                result: Plan | NoPlan = end.value
+                return result
+        yield
+
+
+@contextmanager
+def _assumed(cluster: Cluster, planned: Iterable[Reservation]) -> Iterator[None]:
+    there = [reservation for reservation in planned if reservation.name not in cluster.reservations]
     eased = cluster.ledger.eased
-    for reservation in assumed:
+    for reservation in there:
         cluster.upsert_reservation(reservation)
     try:
-        return victims.plan(cluster, pod)
+        yield
     finally:
-        for reservation in assumed:
+        for reservation in there:
             cluster.delete_reservation(reservation.name)
         cluster.ledger.eased = eased  # only looked at
 
@@ -211,18 +230,35 @@ def has_room(cluster: Cluster, pod: Pod) -> bool:
     return cluster.check(pod) is None and bool(fit.fits(cluster.table, pod).any())
 
 
-def still_planned(cluster: Cluster, reservation: Reservation, staying: Iterable[Pod]) -> bool:
-    """Whether a plan made anew would take the same pods from the same node: those of the victims that have not gone."""
-    pod, eased = cluster.pods[reservation.pod.uid], cluster.ledger.eased
-    cluster.delete_reservation(reservation.name)
-    try:
-        plan = victims.plan(cluster, pod)
-    finally:
-        cluster.upsert_reservation(reservation)
-        cluster.ledger.eased = eased  # only looked at
+def still_planned(cluster: Cluster, reservation: Reservation, staying: Iterable[Pod]) -> Generator[None, None, bool]:
+    """Whether a plan made anew would take the same pods from the same node: those of the victims that have not gone.
+
+    To be used up; where it pauses, and the cluster may change, the reservation is there.
+    """
+    work = victims.search(cluster, cluster.pods[reservation.pod.uid])
+    while True:
+        with _lifted(cluster, reservation):
+            try:
+                next(work)
+            except StopIteration as end:
+                plan: Plan | NoPlan = end.value
+                break
+        yield
     if isinstance(plan, NoPlan) or plan.node != reservation.node:
         return False
     return {victim.uid for victim in staying} <= {victim.uid for victim in plan.victims}
+
+
+@contextmanager
+def _lifted(cluster: Cluster, reservation: Reservation) -> Iterator[None]:
+    there, eased = cluster.reservations.get(reservation.name), cluster.ledger.eased
+    cluster.delete_reservation(reservation.name)
+    try:
+        yield
+    finally:
+        if there is not None:
+            cluster.upsert_reservation(there)
+        cluster.ledger.eased = eased  # only looked at
 
 
 def still_has_to_go(cluster: Cluster, reservation: Reservation, victim: Pod, evicted: Iterable[Pod]) -> bool:
@@ -251,8 +287,11 @@ def waits_for_others(cluster: Cluster, reservation: Reservation) -> bool:
     return False
 
 
-def outlook(cluster: Cluster, pod: Pod) -> str:
-    """What is being done for a waiting pod, or will be, or why nobody is evicted for it; empty if it does not wait."""
+def outlook(cluster: Cluster, pod: Pod) -> Generator[None, None, str]:
+    """What is being done for a waiting pod, or will be, or why nobody is evicted for it; empty if it does not wait.
+
+    To be used up; in between it may pause.
+    """
     for reservation in cluster.reservations.values():
         if reservation.pod.uid == pod.uid and pod.pending:
             return _progress(cluster, reservation)
@@ -263,7 +302,7 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
         return ""
     if cluster.gangs.is_waiting(pod):
         return "somebody is evicted for all that its group takes to start, or nobody: see the plan"
-    result = victims.plan(cluster, pod)
+    result = yield from victims.search(cluster, pod)
     if isinstance(result, NoPlan):
         return f"nobody is evicted for it: {result.text}"
     return f"to be evicted for it on node {result.node}: {_names(result.victims)}"

@@ -23,6 +23,7 @@ from policy.reclaim import Shape, name_of, shape_of
 from policy.reservation import STARVING, Reservation
 from policy.resources import Resources, subtract
 from policy.starving import Terms, goes_first, refused_together, starving_members
+from policy.stepwise import at_once
 
 TOO_LARGE = "TooLarge"
 """The job can never run: some member, or all of them together, would not even fit empty nodes."""
@@ -61,13 +62,7 @@ def decide(cluster: Cluster, job: Job, terms: Terms, now: float) -> Decision:
 
     ``now`` is in seconds since the epoch.
     """
-    work = deciding(cluster, job, terms, now)
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            decision: Decision = end.value
-            return decision
+    return at_once(deciding(cluster, job, terms, now))
 
 
 def deciding(cluster: Cluster, job: Job, terms: Terms, now: float) -> Generator[None, None, Decision]:
@@ -134,23 +129,40 @@ def _refused(cluster: Cluster, job: Job, pods: list[Pod]) -> Decision | None:
     return Decision(job, (), REFUSED, f"it would be refused: {refused.message}") if refused else None
 
 
-def preview(cluster: Cluster, jobs: list[Job], terms: Terms, now: float) -> Iterator[Decision]:
-    """What would be reserved for each of these jobs, one after the other. Between two of them nothing is changed."""
+def preview(cluster: Cluster, jobs: list[Job], terms: Terms, now: float) -> Iterator[Decision | None]:
+    """What would be reserved for each of these jobs, one after the other. Between two of them nothing is changed.
+
+    None stands for a pause within one answer, in which nothing is changed either.
+    """
     planned: list[Reservation] = []
     for job in jobs:
-        known = {*cluster.given_up, *(each.name for each in cluster.reserved)}
-        assumed = [each for each in planned if each.name not in known]
-        eased = cluster.ledger.eased
-        for each in assumed:
-            cluster.upsert_reservation(each)
-        try:
-            decision = decide(cluster, job, terms, now)
-        finally:
-            for each in assumed:
-                cluster.delete_reservation(each.name)
-            cluster.ledger.eased = eased  # only looked at
+        work, decision = deciding(cluster, job, terms, now), None
+        while decision is None:
+            with _assumed(cluster, planned):
+                try:
+                    next(work)
+                except StopIteration as end:
+                    decision = end.value
+            if decision is None:
+                yield None
         planned += [reservation_of(job, place, now) for place in decision.places]
         yield decision
+
+
+@contextmanager
+def _assumed(cluster: Cluster, planned: list[Reservation]) -> Iterator[None]:
+    """These nodes are reserved, too, for no longer than one step of the work takes."""
+    known = {*cluster.given_up, *(each.name for each in cluster.reserved)}
+    assumed = [each for each in planned if each.name not in known]
+    eased = cluster.ledger.eased
+    for each in assumed:
+        cluster.upsert_reservation(each)
+    try:
+        yield
+    finally:
+        for each in assumed:
+            cluster.delete_reservation(each.name)
+        cluster.ledger.eased = eased  # only looked at
 
 
 def reservation_of(job: Job, place: Place, since: float) -> Reservation:

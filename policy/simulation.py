@@ -207,7 +207,7 @@ class Simulation:
             if len(members) > 1:
                 result = yield from reclaim.plans_for_all(cluster, members)
             else:
-                result = victims.plan(cluster, pod)
+                result = yield from victims.search(cluster, pod)
             if isinstance(result, NoPlan):
                 hopeless.add(shape)
             else:

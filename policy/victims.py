@@ -6,7 +6,7 @@ without a quota only from lower-priority pods without a quota. Nobody is taken f
 gang that cannot do without a member all go, or none, and only if nobody else will do.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -19,15 +19,17 @@ from policy.cluster import Cluster
 from policy.entitlement import Entitlement, as_if_guaranteed, entitlement, share_lent, shortfall, untouchable
 from policy.gangs import Key
 from policy.ledger import Entry
-from policy.node_table import Mask
 from policy.pod import Pod
 from policy.resources import NOTHING, Resources, add, total
+from policy.stepwise import at_once
 from policy.verdict import Refusal
 
 ENOUGH_NODES = 100
 """How many nodes with victims are compared; as many candidates as kube-scheduler's own preemption looks at."""
 IN_VAIN = 300
 """How many promising nodes are tried without success before it is given up: the time that a search takes is bounded."""
+LOOKED_AT = 20
+"""How many nodes are looked at without success before it may pause."""
 MOST_FOR_A_RULE = 100
 """How many may go for a rule's sake: a quota that is exceeded by more than that is not cleared for one pod."""
 LOWEST = 2**31
@@ -87,9 +89,14 @@ def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:
     Victims may stand on several nodes where the quota is in the way and not only the room on a node. For a pod that a
     node is reserved for, first that node alone is looked at, if borrowers are to go for it.
     """
+    return at_once(search(cluster, pod))
+
+
+def search(cluster: Cluster, pod: Pod) -> Generator[None, None, Plan | NoPlan]:
+    """The same. To be used up; in between it may pause, and the cluster may change: the answer is true at its end."""
     node = cluster.node_to_empty_for(pod)
     on_reserved = _plan_on(cluster, pod, node) if node and pod.may_preempt and not fit.undecidable(pod) else None
-    return on_reserved or _plan_anywhere(cluster, pod)
+    return on_reserved or (yield from _search_anywhere(cluster, pod))
 
 
 def _plan_on(cluster: Cluster, pod: Pod, node: str) -> Plan | None:
@@ -103,26 +110,48 @@ def _plan_on(cluster: Cluster, pod: Pod, node: str) -> Plan | None:
     return found.plan if found is not None and found.plan.victims else None
 
 
-def _plan_anywhere(cluster: Cluster, pod: Pod) -> Plan | NoPlan:  # noqa: PLR0911 - one answer each
+def _search_anywhere(cluster: Cluster, pod: Pod) -> Generator[None, None, Plan | NoPlan]:
+    if (nobody := _without_victims(cluster, pod)) is not None:
+        return nobody
+    with _trial(cluster, pod) as trial:
+        found = yield from _candidates(trial)
+    for each in sorted(found, key=lambda each: each.cost):
+        if (nobody := _without_victims(cluster, pod)) is not None:
+            return nobody
+        with _trial(cluster, pod) as trial:
+            again = trial.search(each.plan.node, elsewhere=True)  # it may have been found before something changed
+        if again is not None:
+            return again.plan
+        yield
+    return NoPlan("protected", "nobody may be evicted whose going would let it run")
+
+
+def _without_victims(cluster: Cluster, pod: Pod) -> NoPlan | None:
+    """Why nobody has to be looked for who would go, or may; None if somebody has."""
     if reason := fit.undecidable(pod):
         return NoPlan("undecidable", reason)
     if not pod.may_preempt:
         return NoPlan("never", "its preemptionPolicy is Never")
-    suitable = fit.suitable(cluster.table, pod)
-    if not suitable.any():
+    table = cluster.table
+    if not fit.suitable(table, pod).any():
         return NoPlan("never", "no node could take it, however empty")
-    table, reserved = cluster.table, cluster.nodes_reserved_from(pod)
-    roomy = np.flatnonzero(fit.fits(table, pod) & ~table.mask_of(reserved))
+    roomy = np.flatnonzero(fit.fits(table, pod) & ~table.mask_of(cluster.nodes_reserved_from(pod)))
     if len(roomy) and cluster.check(pod) is None:
         return NoPlan("room", "a node has room for it", min(table.names[row] for row in roomy))
     with _trial(cluster, pod) as trial:
         node = trial.roomy_node()
         if node and trial.admitted():
             return NoPlan("waiting", "there will be room when pods that are going are gone", node)
-        nodes = [node] if node else trial.promising_nodes(suitable)
-        found: list[_Found] = []
-        in_vain = 0
-        for node in nodes:
+    return None
+
+
+def _candidates(trial: "_Trial") -> Generator[None, None, list["_Found"]]:
+    """Plans on nodes that need little for it, or on one that only the rules keep the pod from."""
+    roomy = trial.roomy_node()
+    found: list[_Found] = []
+    in_vain = 0
+    for node in [roomy] if roomy else trial.promising_nodes():
+        if node:
             best = trial.search(node, elsewhere=True)
             if best is not None:
                 found.append(best)
@@ -130,9 +159,8 @@ def _plan_anywhere(cluster: Cluster, pod: Pod) -> Plan | NoPlan:  # noqa: PLR091
                 in_vain += 1
             if len(found) >= ENOUGH_NODES or in_vain >= IN_VAIN:
                 break
-    if not found:
-        return NoPlan("protected", "nobody may be evicted whose going would let it run")
-    return min(found, key=lambda each: each.cost).plan
+        yield from trial.pause()
+    return found
 
 
 def importance(pod: Pod) -> tuple[int, float, str]:
@@ -154,42 +182,54 @@ class _Found:
 @contextmanager
 def _trial(cluster: Cluster, pod: Pod) -> Iterator["_Trial"]:
     """The cluster as it would be without the pod, and without pods that are going anyway; afterwards as it was."""
-    going = cluster.going
-    aside = [(uid, cluster.ledger.set_aside(uid)) for uid in (pod.uid, *going)]
-    trial = _Trial(cluster, pod, going)
+    trial = _Trial(cluster, pod)
     try:
         yield trial
     finally:
-        trial.give_back_all()
-        for uid, entry in aside:
-            if entry is not None:
-                cluster.ledger.put_back(uid, entry)
+        trial.close()
 
 
 class _Trial:
     """Tries out who would have to go. Victims are taken out of the ledger itself, so that its own rules decide."""
 
-    def __init__(self, cluster: Cluster, pod: Pod, going: frozenset[str]) -> None:
+    def __init__(self, cluster: Cluster, pod: Pod) -> None:
         self._cluster = cluster
         self._ledger = cluster.ledger
         self._table = cluster.table
         self._pod = pod
-        self._reserved = cluster.nodes_reserved_from(pod)
-        self._going = going
-        self.entitle(entitlement(cluster.ledger, pod, by_share=cluster.rules.fair_share_preemption))
         self._governed = cluster.is_governed(pod)
+        self._reach: str | None = None
+        self._givers: frozenset[str] | None = None
+        self._beyond_cure = False
+        self._in_turn: dict[tuple[frozenset[str], _Order | None], list[Pod]] = {}
+        self._open()
+
+    def _open(self) -> None:
+        """Takes the pod out of the ledger, and those that are going; nothing is known yet of who else might go."""
+        going = self._going = self._cluster.going
+        self._aside = self._ledger.set_aside_all((self._pod.uid, *going))
+        self._reserved = self._cluster.nodes_reserved_from(self._pod)
+        self.entitle(entitlement(self._ledger, self._pod, by_share=self._cluster.rules.fair_share_preemption))
         self._victims: dict[str, tuple[Pod, Entry | None]] = {}
         self._together: dict[str, frozenset[str]] = {}
         self._ready: dict[Key, set[str]] = {}
         self._taken_of: dict[Key, int] = {}
-        self._reach: str | None = None
         self._gone = set(going)
         self._borrowed_before: dict[tuple[str, str], float] = {}
         self._lent_before: dict[frozenset[str], dict[tuple[str, str], tuple[Resources, bool]]] = {}
-        self._givers: frozenset[str] | None = None
         self._others: dict[str, list[Pod]] = {}
-        self._beyond_cure = False
-        self._in_turn: dict[tuple[frozenset[str], _Order | None], list[Pod]] = {}
+
+    def close(self) -> None:
+        """Puts everything back."""
+        self.give_back_all()
+        self._ledger.put_back_all(self._aside)
+        self._aside = {}
+
+    def pause(self) -> Iterator[None]:
+        """Lets others do their work while everything is as it was. What was known of who might go is known no more."""
+        self.close()
+        yield
+        self._open()
 
     def admitted(self) -> bool:
         """Whether the rules would let the pod in."""
@@ -207,13 +247,20 @@ class _Trial:
         sites = {placed.site.name for uid in self._going if (placed := self._table.placed(uid))}
         return next((name for name in sorted(sites - self._reserved) if self._fits(name)), "")
 
-    def promising_nodes(self, suitable: Mask) -> Iterator[str]:
-        """Nodes that would have room if all went who might, the least short of it first."""
-        names = self._table.names
-        shortage = scoring.shortage(self._table, self._pod)
-        for row in sorted(np.flatnonzero(suitable), key=lambda row: (shortage[row], names[row])):
-            if self.is_promising(names[row]):
-                yield names[row]
+    def promising_nodes(self) -> Iterator[str]:
+        """Nodes that would have room if all went who might, the least short of it first; in between nothing, to pause.
+
+        In what they lack they stand as they did at first.
+        """
+        table = self._table
+        rows = np.flatnonzero(fit.suitable(table, self._pod))
+        shortage = scoring.shortage(table, self._pod)[rows]
+        rows = rows[np.lexsort((table.ranks()[rows], shortage))]
+        for number, node in enumerate([table.names[row] for row in rows.tolist()]):
+            if self.is_promising(node):
+                yield node
+            elif number % LOOKED_AT == 0:
+                yield ""
 
     def entitle(self, entitlement: Entitlement) -> None:
         """Says what the pod may take back, and from whom; before anything is asked."""
@@ -358,6 +405,8 @@ class _Trial:
             if len(self._victims) >= MOST_FOR_A_RULE:
                 self._beyond_cure = node is None
                 return
+            if self._cluster.pods.get(pod.uid) is not pod:
+                continue  # it has gone or changed in a pause
             if self._is_peer(pod) or (self._is_other(pod) and self._may_take(pod, wanted)):
                 self._take(pod)
 

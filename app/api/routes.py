@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Annotated, Any
@@ -32,6 +32,7 @@ from app.api.models import (
     used_of,
 )
 from app.extender.decisions import MOST, Decision
+from app.pause import Pause, at_leisure
 from app.problems import MEDIA_TYPE, Problem
 from app.settings import Settings
 from app.store.store import Store
@@ -44,6 +45,7 @@ from policy.pod import Pod
 from policy.prospects import Times, prospects
 from policy.reservation import PodName, Reservation
 from policy.starving import Terms
+from policy.stepwise import at_once
 from policy.victims import NoPlan
 
 _PROBLEM = {"content": {MEDIA_TYPE: {"schema": ProblemModel.model_json_schema()}}, "description": "A problem document"}
@@ -109,9 +111,9 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     settings: Settings = request.app.state.settings
     now = store.clock()
     times = Times(now, time.time() - now, settings.reclaim.delay)
-    outlook = "; ".join(filter(None, _outlooks(request, cluster, pod)))
+    outlook = "; ".join(filter(None, [each async for each in _outlooks(request, cluster, pod)]))
     held = holders_of(cluster, pod, verdict)
-    expected = prospects(cluster, pod, settings.reserve.terms, times)
+    expected = await at_leisure(prospects(cluster, pod, settings.reserve.terms, times))
     waits = verdict.outcome == "refused" or pod.uid in cluster.unschedulable_since
     remedies = await trials.remedies(pod) if waits else []
     shown = explanation((namespace, name), verdict, outlook, held, expected, remedies)
@@ -161,11 +163,12 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
         _add(plan, reservation, [victim for victim in reservation.victims if victim.uid in cluster.pods])
         if reclaim.protected_victims(cluster, reservation):
             pod = cluster.pods[reservation.pod.uid]
-            message = reclaim.outlook(cluster, pod)
+            message = at_once(reclaim.outlook(cluster, pod))
             plan.waiting.append(WaitingModel(pod=f"{pod.namespace}/{pod.name}", reason="budget", message=message))
     pods = reclaim.waiting(cluster, store.clock(), settings.reclaim.delay)[:PREVIEWED]
+    pause = Pause()
     for answer in reclaim.preview(cluster, pods):
-        await asyncio.sleep(0)  # a plan may take a while; between two of them the scheduler is answered
+        await pause.if_due()
         if answer is None:
             continue
         pod, result = answer
@@ -183,8 +186,11 @@ async def _add_reserved(plan: PlanModel, cluster: Cluster, terms: Terms) -> None
     """Adds the nodes that are reserved, and those that would be."""
     now = time.time()
     starve = starving.in_turn(cluster, terms, now)[:PREVIEWED]
+    pause = Pause()
     for decision in reserve.preview(cluster, starve, terms, now):
-        await asyncio.sleep(0)
+        await pause.if_due()
+        if decision is None:
+            continue
         for place in decision.places:
             known = cluster.reserved.of_pod(place.pod.uid)
             plan.reservations.append(jobs.reservation_model(known or reserve.reservation_of(decision.job, place, now)))
@@ -207,9 +213,9 @@ def _decision(decision: Decision) -> DecisionModel:
     )
 
 
-def _outlooks(request: Request, cluster: Cluster, pod: Pod) -> Iterator[str]:
+async def _outlooks(request: Request, cluster: Cluster, pod: Pod) -> AsyncIterator[str]:
     yield places.outlook(cluster, pod)
-    yield reclaim.outlook(cluster, pod)
+    yield await at_leisure(reclaim.outlook(cluster, pod))
     yield jobs.outlook(cluster, pod, request.app.state.settings.reserve.terms, time.time())
 
 

@@ -15,6 +15,7 @@ from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere, Blocked
 from app.controllers.broken_gangs import BrokenGangs
 from app.observability import metrics
 from app.observability.events import Event, about_pod
+from app.pause import at_leisure
 from app.settings import ReclaimSettings
 from app.store.store import Store
 from policy import fit, reclaim, victims
@@ -164,16 +165,9 @@ class Reclaim:
     async def _look_for_plans(self, pods: list[Pod]) -> list[Plan] | NoPlan:
         cluster = self._store.cluster
         if len(pods) == 1:
-            result = victims.plan(cluster, pods[0])
+            result = await at_leisure(victims.search(cluster, pods[0]))
             return [result] if isinstance(result, Plan) else result
-        search = reclaim.plans_for_all(cluster, pods)
-        while True:
-            try:
-                next(search)
-            except StopIteration as end:
-                answer: list[Plan] | NoPlan = end.value
-                return answer
-            await asyncio.sleep(0)
+        return await at_leisure(reclaim.plans_for_all(cluster, pods))
 
     def _may_be_planned_for(self, pod: Pod) -> bool:
         """Whether the pod still waits, and has not failed too often or too recently."""
@@ -217,7 +211,7 @@ class Reclaim:
         progress, staying = self._progress_of(reservation), self._staying(reservation)
         there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
         if staying and now >= progress.next_attempt:
-            if not reclaim.still_planned(cluster, reservation, staying):
+            if not await at_leisure(reclaim.still_planned(cluster, reservation, staying)):
                 await self._end(reservation, "not-needed")
                 return
             await self._evict(reservation, progress, staying)

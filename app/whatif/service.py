@@ -1,18 +1,19 @@
 """Trials for who asks, in the process that answers the scheduler: one at a time, in slices, and for a limited time."""
 
 import asyncio
+import gc
 import time
-from collections.abc import AsyncIterator, Generator, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TypeVar
 
+from app.pause import TimeIsUp, at_leisure
 from app.problems import Problem
 from app.settings import Settings
 from app.store.store import Store
 from app.whatif.changes import Change
 from app.whatif.difference import difference, numbers
 from app.whatif.models import WhatIfModel
-from app.whatif.pacing import TimeIsUp, at_leisure, undisturbed
 from app.whatif.remedies import Remedy, Search
 from app.whatif.trial import Scene, Trial, run, run_on
 from policy.cluster import Cluster
@@ -53,7 +54,7 @@ class Trials:
                 raise Problem(503, f"the answer takes longer than {limit:g} s", retry_after=60) from None
             finally:
                 for each in copies:
-                    await at_leisure(discard(each), float("inf"))
+                    await at_leisure(discard(each))
 
     async def remedies(self, pod: Pod) -> list[Remedy]:
         """What would let a waiting pod in, as far as it can be found within ``whatif.remedyTime``. Never raises."""
@@ -85,7 +86,7 @@ class Trials:
         except TimeoutError:
             raise Problem(503, BUSY, retry_after=10) from None
         try:
-            with undisturbed():
+            with _undisturbed():
                 yield deadline
         finally:
             self._turn.release()
@@ -95,3 +96,16 @@ class Trials:
             return await at_leisure(work, deadline)
         except TimeIsUp:
             return None
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """While many objects come into being that stay for a moment, nobody looks for garbage among them.
+
+    That would take a tenth of a second at a time, with which the scheduler's questions would have to wait.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

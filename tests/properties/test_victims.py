@@ -17,7 +17,7 @@ from policy.node import Node
 from policy.pod import Pod, Unschedulable
 from policy.reservation import PodName, Reservation
 from policy.resources import total
-from policy.victims import NoPlan, Plan, plan, victims_on
+from policy.victims import NoPlan, Plan, plan, search, victims_on
 from tests.properties.world import one_of_each
 from tests.unit.given_nodes import labelled
 
@@ -358,6 +358,31 @@ def test_what_is_found_on_a_node_keeps_to_the_rules_and_is_found_where_there_is_
             check(by_hand, result)
 
 
+@given(worlds(), st.lists(st.tuples(st.sampled_from(("go", "come")), standing_pods), max_size=4))
+def test_a_search_changes_nothing_where_it_pauses_and_what_changes_there_is_heeded(world, changes):
+    cluster, pods = world.cluster(), list(world.pods)
+    pending = [(what, replace(pod, uid=f"c{number}", name=f"c{number}")) for number, (what, pod) in enumerate(changes)]
+    before, work = state_of(cluster), search(cluster, world.preemptor)
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result = end.value
+            break
+        assert state_of(cluster) == before
+        if pending:
+            what, pod = pending.pop()
+            if what == "come":
+                pods.append(pod)
+                cluster.upsert_pod(pod, now=0)
+            elif pods:
+                cluster.delete_pod(pods.pop().uid)
+            before = state_of(cluster)
+    assert state_of(cluster) == before
+    if isinstance(result, Plan):
+        check(ByHand(replace(world, pods=tuple(pods))), result)
+
+
 @given(worlds())
 def test_the_answer_does_not_depend_on_the_order_in_which_things_were_seen(world):
     forwards, backwards = world.cluster(), world.cluster(backwards=True)
@@ -374,7 +399,10 @@ def test_a_preview_changes_nothing(world, others):
         cluster.upsert_pod(pod, now=0)
     before = state_of(cluster)
     seen = [
-        victim.uid for _, each in reclaim.preview(cluster, pods) if isinstance(each, Plan) for victim in each.victims
+        victim.uid
+        for _, each in filter(None, reclaim.preview(cluster, pods))
+        if isinstance(each, Plan)
+        for victim in each.victims
     ]
     assert len(seen) == len(set(seen))
     assert state_of(cluster) == before

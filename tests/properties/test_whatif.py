@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from app.store.kinds import BUDGETS, ELASTIC_QUOTAS, NODES, PODS, QUEUES
 from app.store.objects import budget_of, elastic_quota_of, node_of, pod_of, queue_of
 from app.whatif import changes
-from app.whatif.pacing import at_once
 from app.whatif.remedies import Search
 from app.whatif.rendering import budget_manifest, node_manifest, pod_manifest, queue_manifest, quota_manifest
 from app.whatif.trial import Scene, run
@@ -20,6 +19,7 @@ from policy.pod import Pod, Unschedulable
 from policy.queues import Queue
 from policy.snapshot import copy, snapshot
 from policy.starving import Terms
+from policy.stepwise import at_once
 from tests.properties import by_chance
 from tests.properties.walk import by_dice
 from tests.properties.world import a_cluster, limits, seeds

@@ -1,5 +1,6 @@
 """Whom somebody has to go for, in which order, and what a plan leaves for the next."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from policy.disruption import Budget
 from policy.gangs import Group
 from policy.pod import Pod, Unschedulable
 from policy.reservation import Reservation
+from policy.stepwise import at_once
 from policy.victims import NoPlan, Plan
 from tests.unit.given import pod, quota
 from tests.unit.given_nodes import labelled, node, term
@@ -31,6 +33,15 @@ NOBODY = Cluster()
 
 def waiting(uid: str, **rest) -> Pod:
     return pod(uid, rest.pop("namespace", "a"), unschedulable=NO_ROOM, **({"created": 0.0} | rest))
+
+
+def preview(cluster: Cluster, pods) -> Iterator[tuple[Pod, Plan | NoPlan]]:
+    """The answers, without the pauses."""
+    return filter(None, reclaim.preview(cluster, pods))
+
+
+def outlook(cluster: Cluster, uid: str) -> str:
+    return at_once(reclaim.outlook(cluster, cluster.pods[uid]))
 
 
 def outcome(results) -> dict[str, set[str] | str]:
@@ -137,12 +148,12 @@ def test_they_wait_by_priority_and_then_creation():
 def test_each_plan_counts_for_the_next_and_nobody_goes_twice():
     pods = [waiting(f"p{number}") for number in range(3)]
     cluster = world(*BORROWED, *pods)
-    assert outcome(reclaim.preview(cluster, pods)) == {"p0": {"b3"}, "p1": {"b2"}, "p2": "protected"}
+    assert outcome(preview(cluster, pods)) == {"p0": {"b3"}, "p1": {"b2"}, "p2": "protected"}
 
 
 def test_an_earlier_pod_that_cannot_be_helped_blocks_nobody():
     pods = [waiting("p0", request={"cpu": 3}), waiting("p1")]
-    assert outcome(reclaim.preview(world(*BORROWED, *pods), pods)) == {"p0": "protected", "p1": {"b3"}}
+    assert outcome(preview(world(*BORROWED, *pods), pods)) == {"p0": "protected", "p1": {"b3"}}
 
 
 def test_after_a_preview_everything_is_as_before():
@@ -166,7 +177,7 @@ def test_a_preview_that_is_not_looked_at_to_its_end_leaves_nothing_behind():
 
 def test_the_same_question_is_asked_once():
     pods = [waiting(f"p{number}", request={"cpu": 3}) for number in range(2)]
-    results = [result for _, result in reclaim.preview(world(*BORROWED, *pods), pods)]
+    results = [result for _, result in preview(world(*BORROWED, *pods), pods)]
     assert isinstance(results[0], NoPlan)
     assert results[0] is results[1]
 
@@ -175,7 +186,7 @@ def test_pods_that_are_kept_away_by_others_are_told_apart_by_their_labels():
     hostile = Constraints(anti_affinity=(term("kubernetes.io/hostname", app="web"),))
     fixed = run("a1", "a", cpu=0, owner="DaemonSet", constraints=hostile)
     pods = [waiting("p0", labels={"app": "web"}), waiting("p1", labels={"app": "db"})]
-    assert outcome(reclaim.preview(world(*BORROWED, fixed, *pods), pods)) == {"p0": "protected", "p1": {"b3"}}
+    assert outcome(preview(world(*BORROWED, fixed, *pods), pods)) == {"p0": "protected", "p1": {"b3"}}
 
 
 # Shapes
@@ -213,7 +224,7 @@ def test_labels_tell_shapes_apart_where_pods_are_kept_apart():
 
 def test_a_plan_is_recorded_under_the_name_of_its_pod():
     cluster = world(*BORROWED, waiting("p"))
-    plan = next(reclaim.preview(cluster, [cluster.pods["p"]]))[1]
+    plan = next(preview(cluster, [cluster.pods["p"]]))[1]
     recorded = reclaim.reservation_of(plan, since=7.0)
     assert (recorded.name, recorded.node, recorded.since, recorded.reason) == ("reclaim-p", "n1", 7.0, "Reclaim")
     assert [victim.uid for victim in recorded.victims] == ["b3"]
@@ -221,28 +232,28 @@ def test_a_plan_is_recorded_under_the_name_of_its_pod():
 
 def test_the_outlook_says_who_goes_or_why_nobody_does():
     cluster = world(*BORROWED, waiting("p"), waiting("q", request={"cpu": 3}))
-    assert reclaim.outlook(cluster, cluster.pods["p"]) == "to be evicted for it on node n1: b/b3"
-    assert reclaim.outlook(cluster, cluster.pods["q"]).startswith("nobody is evicted for it: ")
-    assert reclaim.outlook(cluster, cluster.pods["b1"]) == ""
+    assert outlook(cluster, "p") == "to be evicted for it on node n1: b/b3"
+    assert outlook(cluster, "q").startswith("nobody is evicted for it: ")
+    assert outlook(cluster, "b1") == ""
 
 
 def test_the_outlook_follows_what_is_being_done():
     safe = run("b9", labels={"app": "x"})
     cluster = world(*BORROWED[:3], safe, waiting("p"), Budget("b", "budget", labelled(app="x"), 0))
     cluster.upsert_reservation(reclaim.reservation_of(Plan(cluster.pods["p"], "n1", (safe,), 1), since=0))
-    assert "a disruption budget does not let go now: b/b9" in reclaim.outlook(cluster, cluster.pods["p"])
+    assert "a disruption budget does not let go now: b/b9" in outlook(cluster, "p")
     cluster.upsert_pod(replace(safe, terminating=True), now=1)
-    assert "on their way out: b/b9" in reclaim.outlook(cluster, cluster.pods["p"])
+    assert "on their way out: b/b9" in outlook(cluster, "p")
     cluster.delete_pod("b9")
-    assert "room was made on node n1" in reclaim.outlook(cluster, cluster.pods["p"])
+    assert "room was made on node n1" in outlook(cluster, "p")
 
 
 def test_one_that_is_given_room_on_a_node_needs_no_second_plan():
     cluster = world(*BORROWED, waiting("p"))
-    plan = next(reclaim.preview(cluster, [cluster.pods["p"]]))[1]
+    plan = next(preview(cluster, [cluster.pods["p"]]))[1]
     cluster.upsert_reservation(reclaim.reservation_of(plan, since=0))
     again = me(1, unschedulable=NO_ROOM)
-    assert outcome(reclaim.preview(cluster, [again])) == {"me": {"b2"}}
+    assert outcome(preview(cluster, [again])) == {"me": {"b2"}}
 
 
 # Gangs
@@ -257,7 +268,7 @@ def gang_waits(*others, minimum: int = 2, count: int = 2, **rest) -> Cluster:
 
 def previewed(cluster: Cluster) -> dict[str, set[str] | str]:
     pods = reclaim.waiting(cluster, now=1, delay=0)
-    return outcome(answer for answer in reclaim.preview(cluster, pods) if answer is not None)
+    return outcome(preview(cluster, pods))
 
 
 def test_for_a_gang_there_is_a_plan_for_each_that_it_takes_to_start():

@@ -97,7 +97,7 @@ def test_where_there_is_no_time_to_try_remedies_the_numbers_suggest_some(monkeyp
 
 
 async def _takes_too_long(work, deadline):
-    from app.whatif.pacing import TimeIsUp  # noqa: PLC0415
+    from app.pause import TimeIsUp  # noqa: PLC0415
 
     work.close()
     raise TimeIsUp

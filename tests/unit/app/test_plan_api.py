@@ -6,7 +6,8 @@ from collections import Counter
 import httpx
 import pytest
 
-from policy import victims
+from app import pause
+from policy import fit
 from tests.unit.app.given import Clock, client_of, node, pod, quota, refused, see, store_with
 
 
@@ -63,17 +64,18 @@ def test_the_explanation_says_who_is_to_go(store):
     assert client_of(store).get("/api/v1/pods/b/p").json()["outlook"] == "to be evicted for it on node n1: a/r5"
 
 
-def test_filter_is_answered_between_the_pods_of_a_preview(store, monkeypatch):
-    """Counted in turns of the loop: where there are many nodes, one pod alone takes long."""
-    pods = 50
-    for number in range(pods):  # no two alike, so that each is looked at
-        see(store, refused(pod(f"w{number}", "b", requests={"cpu": f"{1000 + number}m"}), "0/1 nodes are available."))
-    store.clock.now += 60
-    turns, planned_in_turn, plan = 0, Counter(), victims.plan
+def test_filter_is_answered_between_the_nodes_that_a_preview_looks_at(store, monkeypatch):
+    """Counted in turns of the loop, where each slice is as short as it can be."""
+    monkeypatch.setattr(pause, "SLICE", 0.0)
+    nodes, turns, looked_at = 50, 0, Counter()
+    see(store, *(node(f"full{number}", cpu="1", memory="8Gi", pods="110") for number in range(nodes)))
+    for number in range(nodes):
+        see(store, pod(f"b{number}", nodeName=f"full{number}"))
+    fits_on = fit.fits_on
 
     def counted(*arguments):
-        planned_in_turn[turns] += 1
-        return plan(*arguments)
+        looked_at[turns, arguments[2]] += 1
+        return fits_on(*arguments)
 
     async def neighbour():
         nonlocal turns
@@ -88,7 +90,7 @@ def test_filter_is_answered_between_the_pods_of_a_preview(store, monkeypatch):
             await client.get("/api/v1/plan")
         task.cancel()
 
-    monkeypatch.setattr(victims, "plan", counted)
+    monkeypatch.setattr(fit, "fits_on", counted)
     asyncio.run(scenario())
-    assert planned_in_turn.total() >= pods
-    assert max(planned_in_turn.values()) <= 5
+    assert len({name for _, name in looked_at}) == nodes + 1
+    assert max(Counter(turn for turn, _ in looked_at).values()) <= 2  # two of them where one ends and the next begins

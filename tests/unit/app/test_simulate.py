@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from app.cli import app
 from app.settings import Settings
 from app.whatif import scenario
-from app.whatif.pacing import at_once
 from app.whatif.scenario import InvalidDuration, duration
+from policy.stepwise import at_once
 from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import client_of, node, pod, quota, store_with
 from tests.unit.app.manifest_folder import Folder

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from app.whatif.pacing import TimeIsUp, at_leisure
+from app.pause import TimeIsUp, at_leisure
 from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, store_with
 from tests.unit.app.situations import QUEUE, cpus, running
 
@@ -129,7 +129,7 @@ def test_asking_touches_nothing_that_is_there(store, client):
 
 
 def test_an_answer_that_takes_too_long_is_given_up(client, monkeypatch):
-    async def never(work, deadline):
+    async def never(work, deadline=float("inf")):
         if deadline < float("inf"):
             raise TimeIsUp
 
