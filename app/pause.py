@@ -7,7 +7,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-SLICE = 0.001
+SLICE = 0.0003
 """Seconds of work after which the scheduler is answered first."""
 TURNS = 3
 """Turns of the loop in which a question is answered: it is seen in one, read in the next, and answered in the third.

@@ -14,6 +14,7 @@ import structlog
 
 from app.kube.client import KubeClient
 from app.observability import metrics
+from app.pause import Pause
 from app.store.kinds import Key, Kind
 from app.store.objects import Metadata
 from app.store.store import Store
@@ -21,7 +22,6 @@ from app.store.store import Store
 log = structlog.get_logger(__name__)
 
 PAGE = 500
-SLICE = 25
 IDLE_TIMEOUT = 120.0
 """Seconds without a word until a connection is taken for dead."""
 WATCH_SECONDS = 60
@@ -127,15 +127,15 @@ class Reflector:
         """Takes in all objects, page by page, and removes what is not among them."""
         self._silences = 0
         keys: set[Key] = set()
+        pause = Pause()
         query = {"limit": str(PAGE)}
         while True:
             async with self._client.get(self._kind.path, query, read_timeout=IDLE_TIMEOUT) as response:
                 await _check(response)
                 page = _page_decoder.decode(await response.read())
-            for index, raw in enumerate(page.items or ()):
+            for raw in page.items or ():
                 keys.add(self._kind.key(self._upsert(raw)))
-                if index % SLICE == SLICE - 1:
-                    await asyncio.sleep(0)
+                await pause.if_due()
             if not page.metadata.continue_:
                 break
             query["continue"] = page.metadata.continue_
@@ -154,12 +154,10 @@ class Reflector:
         async with self._client.get(self._kind.path, query, read_timeout=IDLE_TIMEOUT) as response:
             await _check(response)
             self._store.contact(self._kind)
-            taken = 0
+            pause = Pause()
             async for line in _lines(response.content):
                 self._take(_event_decoder.decode(line))
-                taken += 1
-                if taken % SLICE == 0:
-                    await asyncio.sleep(0)
+                await pause.if_due()
 
     def _take(self, event: _Event) -> None:
         self._store.contact(self._kind)

@@ -127,15 +127,16 @@ async def httpx_msgspec(kubeconfig: str) -> list[Any]:
 
 
 async def _keep(body: bytes, kept: list[Any]) -> str:
-    from app.kube.reflector import SLICE, _page_decoder
+    from app.kube.reflector import _page_decoder
+    from app.pause import Pause
     from app.store.kinds import PODS as KIND
     from app.store.objects import pod_of
 
     page = _page_decoder.decode(body)
-    for index, raw in enumerate(page.items or ()):
+    pause = Pause()
+    for raw in page.items or ():
         kept.append(pod_of(KIND.decoder.decode(raw)))
-        if index % SLICE == SLICE - 1:
-            await asyncio.sleep(0)
+        await pause.if_due()
     return page.metadata.continue_
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from dataclasses import replace
 
+from app import pause
 from app.kube import reflector
 from app.observability import metrics
 from app.sources import kubernetes
@@ -240,7 +241,8 @@ def test_nothing_is_lost_while_the_api_server_is_killed_and_comes_back(cluster, 
     assert missed == []
 
 
-def test_decoding_is_cut_into_slices_between_which_the_loop_answers(cluster, namespace, kubeconfig, proxy):
+def test_decoding_is_cut_into_slices_between_which_the_loop_answers(cluster, namespace, kubeconfig, proxy, monkeypatch):
+    monkeypatch.setattr(pause, "SLICE", 0.0)
     cluster.api.create_all(pods(200, namespace))
     turns, taken_in_turn = 0, Counter()
 
@@ -267,4 +269,4 @@ def test_decoding_is_cut_into_slices_between_which_the_loop_answers(cluster, nam
         task.cancel()
 
     asyncio.run(scenario())
-    assert max(taken_in_turn.values()) <= reflector.SLICE
+    assert max(taken_in_turn.values()) <= 2
