@@ -14,7 +14,9 @@ from pathlib import Path
 import httpx
 
 from tests.bench.world import Object
+from tests.controlplane.api import Api, path
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import install_definitions
 
 AT_ONCE = 100
@@ -33,12 +35,18 @@ class Etcd:
 
     def __init__(self, url: str) -> None:
         self._http = httpx.Client(base_url=url, trust_env=False, timeout=60)
+        self._last: dict[str, str] = {}
 
     def put(self, items: Iterable[Object]) -> None:
         """Stores objects, in place of those of the same name."""
         for batch in _batches(map(_stored, items)):
             operations = [{"requestPut": {"key": _coded(key), "value": _coded(value)}} for key, value in batch]
             self._http.post("/v3/kv/txn", json={"success": operations}).raise_for_status()
+            self._last |= {key.split("/")[2]: key for key, _ in batch}
+
+    def is_served(self, api: Api) -> bool:
+        """Whether the API server's caches have the pod and the node that were put last: they get them in order."""
+        return all(_is_cached(api, url) for url in map(_url, self._last.values()) if url)
 
     def delete_pods(self, namespace: str) -> None:
         """Removes all pods of a namespace at once."""
@@ -53,12 +61,14 @@ class Etcd:
 
 @contextmanager
 def filled(directory: Path, items: Iterable[Object]) -> Iterator[tuple[ControlPlane, Etcd]]:
-    """A control plane with Quotaward's definitions and these objects; its fake kubelets run."""
+    """A control plane with Quotaward's definitions and these objects, once it serves them; without fake kubelets."""
     with ControlPlane(directory) as control_plane:
+        control_plane.kwok.kill()  # it would look at every object as it comes
         install_definitions(control_plane.api)
         etcd = Etcd(control_plane.etcd_url)
         try:
             etcd.put(items)
+            wait_until(lambda: etcd.is_served(control_plane.api), "the API server serves all that was put", 300)
             yield control_plane, etcd
         finally:
             etcd.close()
@@ -78,6 +88,24 @@ def _stored(item: Object) -> tuple[str, str]:
     } | item["metadata"]
     parts = ["/registry", _PREFIXES[item["kind"]], metadata.get("namespace"), metadata["name"]]
     return "/".join(filter(None, parts)), json.dumps(item | {"metadata": metadata})
+
+
+def _is_cached(api: Api, url: str) -> bool:
+    try:
+        api.request("GET", url, params={"resourceVersion": "0"})
+    except httpx.HTTPStatusError:
+        return False
+    return True
+
+
+def _url(key: str) -> str:
+    """Where the API server serves what is stored there; empty but for pods and nodes."""
+    match key.split("/")[2:]:
+        case "minions", name:
+            return path("nodes", name=name)
+        case "pods", namespace, name:
+            return path("pods", namespace, name)
+    return ""
 
 
 def _coded(text: str) -> str:

@@ -32,7 +32,6 @@ def run() -> list[Figure]:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         items = [*world.objects(NODES, PODS, QUOTAS, QUEUES), _searching()]
         control_plane, _ = stack.enter_context(filled(directory, items))
-        control_plane.kwok.kill()
         # nobody is evicted: that would end the search; the page asks for the same one
         quotaward = stack.enter_context(Quotaward(control_plane, "--controllers", "none", ready_within=300))
         times: dict[str, list[float]] = {"rest": [], "storm": []}

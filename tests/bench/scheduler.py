@@ -48,6 +48,7 @@ def run() -> list[Figure]:
     for nodes, times in SIZES:
         with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
             control_plane, etcd = stack.enter_context(filled(Path(name), _cluster(nodes)))
+            control_plane.kwok.start()
             _wait_for_nodes(control_plane.api, nodes)
             rates = _rates(control_plane, etcd, times, with_waiting=nodes == SIZES[0][0])
             figures += _figures(nodes, rates)
