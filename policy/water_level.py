@@ -5,11 +5,13 @@ breakpoints, not by iterating to a fixed point: the result sums to what there is
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Bid:
+class Bid(NamedTuple):
     """One who takes part: gets ``low`` in any case, never more than ``high``, and between them by ``weight``.
 
     ``weight`` is at least 1, and ``low`` at most ``high``.
@@ -31,10 +33,40 @@ def divide(amount: int, bids: Sequence[Bid]) -> list[int]:
         return lowest
     if sum(highest) <= amount:
         return highest
-    parts = _below_level(amount, bids, _roughly_sorted(bids))
-    if any(not low <= part <= high for low, part, high in zip(lowest, parts, highest, strict=True)):
-        parts = _below_level(amount, bids, _exactly_sorted(bids))  # two levels were too near for a float to tell
-    return parts
+    parts = _between(amount, bids, *_roughly(amount, bids))
+    return _below_level(amount, bids, _exactly_sorted(bids)) if parts is None else parts
+
+
+def _roughly(amount: int, bids: Sequence[Bid]) -> tuple[list[bool], list[bool]]:
+    """Who has started to rise at the level, and who is satisfied there, as far as floats can tell."""
+    weight, low, high = np.array(bids, np.float64).T
+    level = np.concatenate((low / weight, high / weight))
+    order = np.argsort(level, kind="stable")
+    slope = np.cumsum(np.concatenate((weight, -weight))[order])
+    settled = low.sum() + np.cumsum(np.concatenate((-low, high))[order])
+    reached = settled + slope * level[order]
+    before: NDArray[np.bool_] = np.empty(len(order), np.bool_)
+    before[order] = np.arange(len(order)) < np.argmax(reached >= amount)
+    before[: len(bids)] |= low == high
+    before[len(bids) :] |= low == high
+    return before[: len(bids)].tolist(), before[len(bids) :].tolist()
+
+
+def _between(amount: int, bids: Sequence[Bid], started: list[bool], satisfied: list[bool]) -> list[int] | None:
+    """What each gets if it is so, exactly; None if it is not."""
+    result = [bid.high if full else bid.low for bid, full in zip(bids, satisfied, strict=True)]
+    risen = zip(bids, started, satisfied, strict=True)
+    rising = {at: bid.weight for at, (bid, begun, full) in enumerate(risen) if begun and not full}
+    slope, left = sum(rising.values()), amount - sum(result) + sum(bids[at].low for at in rising)
+    for at, (weight, low, high) in enumerate(bids):
+        reached = left * weight
+        if at in rising:
+            holds = low * slope <= reached <= high * slope
+        else:
+            holds = low == high or (high * slope <= reached if satisfied[at] else reached <= low * slope)
+        if not (slope and holds):
+            return None
+    return _share_out(result, left, slope, rising)
 
 
 def _below_level(amount: int, bids: Sequence[Bid], points: Sequence[tuple[int, bool]]) -> list[int]:
@@ -60,19 +92,11 @@ def _below_level(amount: int, bids: Sequence[Bid], points: Sequence[tuple[int, b
     return _share_out(result, amount - settled, slope, rising)
 
 
-def _roughly_sorted(bids: Sequence[Bid]) -> list[tuple[int, bool]]:
-    """The points by level, as far as floats can tell: for each, whose it is, and whether that one starts to rise."""
-    points = []
-    for index, bid in enumerate(bids):
-        if bid.low < bid.high:
-            points.append((bid.low / bid.weight, 0, index))
-            points.append((bid.high / bid.weight, 1, index))
-    points.sort()
-    return [(index, not end) for _, end, index in points]
-
-
 def _exactly_sorted(bids: Sequence[Bid]) -> list[tuple[int, bool]]:
-    """The same by integers that are precise enough to tell any two fractions with such denominators apart."""
+    """The points by level: for each, whose it is, and whether that one starts to rise.
+
+    By integers that are precise enough to tell any two fractions with such denominators apart.
+    """
     precision = 2 * max(bid.weight for bid in bids).bit_length() + 1
     points = []
     for index, bid in enumerate(bids):
