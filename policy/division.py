@@ -32,7 +32,10 @@ def divide(cluster: Cluster) -> Iterator[None]:
         cluster.ledger.eased += 1
         for account in ledger.accounts.values():
             account.stale = account.stale or account.contended  # shares of what there is matter only where some lack it
-    divisions = yield from queues.divisions(available, cluster.queues, _requests(cluster))
+    known = ledger.columns = dict(ledger.columns)
+    divisions = yield from queues.divisions(available, cluster.queues, _requests(cluster), known)
+    if ledger.columns is not known:
+        return  # in a pause a queue has changed, and all is to be done anew, or it was
     for name, division in divisions.items():
         cluster.ledger.eased += ledger.set_division(ledger.account(name), division)
     yield

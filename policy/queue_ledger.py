@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from policy.queues import Division
+from policy.queues import Columns, Division
 from policy.resources import Resources, add, largest, subtract
 from policy.sizes import Waiting
 
@@ -87,7 +87,8 @@ class QueueLedger:
     """Accounts by name of queue, and the sums over all queues that exist.
 
     ``available`` is what all queues share, ``outside`` what pods use that are in no queue. ``over_deserved`` are the
-    names of queues that have taken more than they deserve. ``stale``: what queues deserve is to be computed anew.
+    names of queues that have taken more than they deserve. ``stale``: what queues deserve is to be computed anew;
+    ``columns``: how it was computed last.
     """
 
     def __init__(self) -> None:
@@ -99,6 +100,7 @@ class QueueLedger:
         self.in_flight: dict[str, int] = {}
         self.over_deserved: set[str] = set()
         self.stale = False
+        self.columns: Columns = {}
 
     def account(self, name: str) -> QueueAccount:
         """The queue's account, opened where there is none yet."""
@@ -122,6 +124,7 @@ class QueueLedger:
         self.over_deserved.discard(name)
         self._compare(account)
         self._drop_if_unused(name, account)
+        self.columns = {}
         self.stale = account.stale = True
 
     def set_division(self, account: QueueAccount, division: Division) -> bool:

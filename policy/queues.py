@@ -72,54 +72,80 @@ class Division:
     deserved: Resources = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One resource, divided: how much is there, and by queue what its pods request, what it is given, and its part.
+
+    Queues stand in the order of their names. ``kept`` is what of its guarantee can be kept, ``most`` its bound.
+    """
+
+    there: int
+    asked: list[int]
+    kept: list[int]
+    most: list[int]
+    part: list[int]
+
+
+Columns = dict[str, Column]
+"""All resources by name, for the same queues."""
+
+
 def divisions(
-    available: Resources, queues: Mapping[str, Queue], requests: Mapping[str, Resources]
+    available: Resources, queues: Mapping[str, Queue], requests: Mapping[str, Resources], known: Columns
 ) -> Generator[None, None, dict[str, Division]]:
     """Each queue's part of what is available, by weighted max-min fairness, for each resource on its own.
 
     ``requests`` has what each queue's pods request, running and waiting. The parts sum to no more than there is. It
-    pauses after each resource, and returns the parts.
+    pauses after each resource. ``known`` is what was found last time, and then what was found now: only what has
+    changed is computed, and returned are the parts that are others than before.
     """
     names = sorted(queues)
-    in_order, asked = [queues[name] for name in names], [requests.get(name, NOTHING) for name in names]
+    in_order, requested = [queues[name] for name in names], [requests.get(name, NOTHING) for name in names]
     guaranteed: set[str] = {resource for queue in in_order for resource in queue.guarantee}
-    resources = sorted({*available, *guaranteed, *(resource for request in asked for resource in request)})
-    columns = []
+    resources = sorted({*available, *guaranteed, *set[str]().union(*requested)})
+    columns: Columns = {}
     for resource in resources:
-        columns.append(
-            _divide(available.get(resource, 0), resource, in_order, asked, is_guaranteed=resource in guaranteed)
-        )
+        there, asked = available.get(resource, 0), [request.get(resource, 0) for request in requested]
+        before = known.get(resource)
+        if before is not None and (before.there, before.asked) == (there, asked):
+            columns[resource] = before
+        else:
+            columns[resource] = _divide(there, resource, in_order, asked, is_guaranteed=resource in guaranteed)
         yield
+    changed = sorted(_changed(known, columns)) if known else range(len(names))
+    known.clear()
+    known.update(columns)
     return {
-        name: Division(
-            guarantee={r: kept[at] for r, (kept, _, _) in zip(resources, columns, strict=True) if kept and kept[at]},
-            real_capability={r: most[at] for r, (_, most, _) in zip(resources, columns, strict=True)},
-            deserved={r: part[at] for r, (_, _, part) in zip(resources, columns, strict=True) if part[at]},
+        names[at]: Division(
+            guarantee={r: kept for r, column in columns.items() if (kept := column.kept[at])},
+            real_capability={r: column.most[at] for r, column in columns.items()},
+            deserved={r: part for r, column in columns.items() if (part := column.part[at])},
         )
-        for at, name in enumerate(names)
+        for at in changed
     }
 
 
-def _divide(
-    there: int, resource: str, queues: list[Queue], requests: list[Resources], *, is_guaranteed: bool
-) -> tuple[list[int], list[int], list[int]]:
-    """One resource: by queue what of its guarantee can be kept (none where none is given), its most, and its part."""
-    asked = [request.get(resource, 0) for request in requests]
-    if is_guaranteed:
-        kept = _guarantees_kept(there, queues, resource)
-        left = there - sum(kept)
-        most = [min(queue.capability.get(resource, there), left + own) for queue, own in zip(queues, kept, strict=True)]
-    else:
-        kept = []
-        most = [queue.capability.get(resource, there) for queue in queues]
-        if max(most, default=0) > there:
-            most = [min(each, there) for each in most]
+def _changed(before: Columns, after: Columns) -> set[int]:
+    """The places of queues for which something is different."""
+    if before.keys() != after.keys():
+        return set(range(len(next(iter((before | after).values())).asked)))
+    found = set[int]()
+    for resource, column in after.items():
+        old = before[resource]
+        if old is not column:
+            for one, other in ((old.kept, column.kept), (old.most, column.most), (old.part, column.part)):
+                if one != other:
+                    found.update(at for at, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1])
+    return found
+
+
+def _divide(there: int, resource: str, queues: list[Queue], asked: list[int], *, is_guaranteed: bool) -> Column:
+    lows = _guarantees_kept(there, queues, resource) if is_guaranteed else [0] * len(queues)
+    left = there - sum(lows)
+    most = [min(queue.capability.get(resource, there), left + own) for queue, own in zip(queues, lows, strict=True)]
     wanted = [min(each, bound) for each, bound in zip(asked, most, strict=True)]
-    if not is_guaranteed and sum(wanted) <= there:
-        return kept, most, wanted
-    lows = kept or [0] * len(queues)
     bids = [Bid(queue.weight, low, max(low, high)) for queue, low, high in zip(queues, lows, wanted, strict=True)]
-    return kept, most, divide(there, bids)
+    return Column(there, asked, lows, most, divide(there, bids))
 
 
 def _guarantees_kept(there: int, queues: list[Queue], resource: str) -> list[int]:

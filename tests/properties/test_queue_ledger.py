@@ -36,7 +36,7 @@ class QueueWalker:
         self.trace: list[str] = []
         self.now = 0.0
         self.cluster = Cluster(settle_time=0, patience=PATIENCE)
-        self.hopeless: set[str] = set()
+        self.dividing = False
         for name in QUEUES[: pick(range(4))]:
             self.put(self.a_queue(pick, name))
         for namespace in "abc":
@@ -49,6 +49,7 @@ class QueueWalker:
             *[self.pod_is_asked_for] * 4,
             *(self.pod_is_deleted, self.queue_changes, self.node_changes, self.namespace_changes, self.is_held),
             *(self.weight_changes, self.group_changes, self.time_passes, self.divided, self.divided),
+            self.divided_with_pauses,
         ]
 
     def a_queue(self, pick, name):
@@ -90,7 +91,7 @@ class QueueWalker:
             return
         pod = self.cluster.pods[pick(pending)]
         self.trace.append(f"ask for {pod.uid}")
-        in_order = not self.cluster.to_be_divided and not self.anybody_is_over()
+        in_order = not (self.dividing or self.cluster.to_be_divided or self.anybody_is_over())
         refused = self.cluster.admit(pod, self.now)
         if refused is None and in_order:
             assert not self.unkept()
@@ -176,6 +177,17 @@ class QueueWalker:
         self.trace.append("divide")
         for _ in self.cluster.divide():
             pass
+
+    def divided_with_pauses(self, pick):
+        """Something happens in some of the pauses."""
+        others = [step for step in self.steps() if step not in (self.divided, self.divided_with_pauses)]
+        self.trace.append("divide {")
+        self.dividing = True
+        for _ in self.cluster.divide():
+            if pick((True, False)):
+                pick(others)(pick)
+        self.dividing = False
+        self.trace.append("}")
 
     # What has to hold
 

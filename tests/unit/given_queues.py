@@ -6,6 +6,7 @@ from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Pod
 from policy.queues import Division, Queue
+from policy.stepwise import at_once
 from tests.unit.given import amounts, pod
 from tests.unit.given_nodes import node
 
@@ -48,12 +49,7 @@ def divided(cluster: Cluster) -> Cluster:
 
 def divisions(available: dict, queues: dict[str, Queue], requests: dict[str, dict]) -> dict[str, Division]:
     """Each queue's part, without pauses."""
-    steps = queues_module.divisions(available, queues, requests)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
+    return at_once(queues_module.divisions(available, queues, requests, {}))
 
 
 def deserved(cluster: Cluster, name: str, resource: str = "cpu") -> float:
