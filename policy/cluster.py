@@ -721,6 +721,7 @@ class Cluster:
         for account in self.ledger.queues.accounts.values():
             if namespace in account.tenants:
                 account.stale = self.ledger.queues.stale = True
+                account.unread.add(namespace)
 
     def _assign_again(self, uids: Iterable[str]) -> None:
         """Which queue these pods are in, or whether they have a claim, may have changed."""

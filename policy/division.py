@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policy import fair_share, queues, quota_manager
-from policy.fair_share import Demand
+from policy import queues, quota_manager, shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policy.cluster import Cluster
-    from policy.queue_ledger import QueueAccount
     from policy.resources import Resources
 
 BATCH = 100
@@ -42,7 +40,7 @@ def divide(cluster: Cluster) -> Iterator[None]:
     weights = cluster.membership.weight_by_namespace()
     stale = [account for account in ledger.accounts.values() if account.queue is not None and account.stale]
     for start in range(0, len(stale), BATCH):
-        _entitle(cluster, stale[start : start + BATCH], weights)
+        cluster.ledger.eased += shares.entitle(ledger, stale[start : start + BATCH], weights)
         yield
 
 
@@ -54,18 +52,3 @@ def _requests(cluster: Cluster) -> dict[str, Resources]:
             ledger.account(name).unbounded = asked is not requests[name]
             requests[name] = asked
     return requests
-
-
-def _entitle(cluster: Cluster, accounts: list[QueueAccount], weights: dict[str, int]) -> None:
-    ledger = cluster.ledger.queues
-    demands = []
-    for account in accounts:
-        account.stale = False
-        deserved, wanted = account.division.deserved, {name: each.request for name, each in account.tenants.items()}
-        demands.append(Demand(deserved, wanted, weights))
-    for account, parts in zip(accounts, fair_share.entitlements(ledger.available, demands), strict=True):
-        account.contended = any(entitled is not account.tenants[name].request for name, entitled in parts.items())
-        for name, entitled in parts.items():
-            tenant = account.tenants[name]
-            tenant.weight = weights.get(name, 1)
-            cluster.ledger.eased += ledger.set_entitled(account, tenant, entitled)

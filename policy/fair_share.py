@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policy.quantity import LARGEST
 from policy.resources import Resources
 from policy.verdict import Refusal, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from policy.pod import Pod
     from policy.queue_ledger import QueueAccount, QueueLedger, Tenant
 
@@ -31,56 +28,13 @@ Amounts = NDArray[np.int64]
 Reals = NDArray[np.longdouble]
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """A queue to be divided: what it deserves, and by namespace what that requests and weighs."""
+def divided(wanted: Amounts, deserved: Amounts, there: Reals, weight: Reals, queue: NDArray[np.intp]) -> Amounts:
+    """What each row, which stands for a namespace, gets of each column, which stands for a resource.
 
-    deserved: Resources
-    requests: Mapping[str, Resources]
-    weights: Mapping[str, int]
-
-
-def entitlements(available: Resources, demands: Sequence[Demand]) -> list[dict[str, Resources]]:
-    """For each of many queues, what each namespace is entitled to of what its queue deserves.
-
-    Nobody is entitled to more than it requests, and together they are to all that is deserved and requested. Who gets
-    all that it requests gets that very request.
-    ``available`` is what shares are shares of. Many queues at once, as a row of numbers for each of their namespaces.
+    None gets more than it wants, and those of a queue together get all that it deserves and they want. ``there`` is
+    what shares are shares of, ``deserved`` has a row for each queue, and ``queue`` says whose row each is: it never
+    falls from one row to the next. Rows of one queue stand in the order of names.
     """
-    rows = [(at, name) for at, demand in enumerate(demands) for name in sorted(demand.requests)]
-    requests = [demands[at].requests[name] for at, name in rows]
-    columns = sorted(set[str]().union(*requests))
-    if not columns:
-        return [dict(demand.requests) for demand in demands]
-    wanted = np.empty((len(rows), len(columns)), np.int64, order="F")
-    for number, resource in enumerate(columns):
-        wanted[:, number] = _clipped([request.get(resource, 0) for request in requests])
-    deserved = np.array([[d.deserved.get(resource, 0) for resource in columns] for d in demands], np.int64)
-    there = np.array([max(1, available.get(resource, 0)) for resource in columns], np.longdouble)
-    weight = np.array([demands[at].weights.get(name, 1) for at, name in rows], np.longdouble)
-    parts = _divided(wanted, deserved, there, weight, np.array([at for at, _ in rows]))
-    found: list[dict[str, Resources]] = [{} for _ in demands]
-    short = (parts != wanted).any(axis=1).tolist()
-    for (at, name), request, amounts, lacks in zip(rows, requests, parts.tolist(), short, strict=True):
-        found[at][name] = _named(columns, amounts) if lacks else request
-    return found
-
-
-def _named(columns: list[str], amounts: list[int]) -> Resources:
-    """A row of numbers by name, without what is zero."""
-    named = dict(zip(columns, amounts, strict=True))
-    return {r: amount for r, amount in named.items() if amount} if 0 in amounts else named
-
-
-def _clipped(amounts: list[int]) -> Amounts:
-    try:
-        return np.array(amounts, np.int64)
-    except OverflowError:
-        return np.array([min(amount, LARGEST) for amount in amounts], np.int64)
-
-
-def _divided(wanted: Amounts, deserved: Amounts, there: Reals, weight: Reals, queue: NDArray[np.intp]) -> Amounts:
-    """What each row gets of each column. ``queue`` says whose row it is, and never falls from one row to the next."""
     satisfied_at = np.maximum((wanted / there).max(axis=1), 1e-30) / weight  # the level at which it has all it wants
     order = np.lexsort((satisfied_at, queue))
     starts = np.flatnonzero(np.diff(queue, prepend=-1))

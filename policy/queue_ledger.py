@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from policy.ledger import Entry
     from policy.queues import Queue
+    from policy.shares import Rows
 
 TAKING = frozenset({"assigned", "granted", "held"})
 """How a pod stands that takes something of its queue; a pod that stands otherwise waits."""
@@ -36,9 +37,27 @@ class Tenant:
     pending: dict[str, int] = field(default_factory=dict)
     request: dict[str, int] = field(default_factory=dict)
     waiting: Waiting = field(default_factory=Waiting)
-    entitled: Resources = field(default_factory=dict)
     weight: int = 1
     claim: dict[str, int] = field(default_factory=dict)
+    _entitled: Resources | None = field(default_factory=dict)
+    _rows: Rows | None = None
+    _at: int = 0
+
+    @property
+    def entitled(self) -> Resources:
+        """What it is entitled to."""
+        if self._entitled is None:
+            assert self._rows is not None, "whoever was told something stands somewhere"  # noqa: S101
+            self._entitled = self._rows.entitled(self._at)
+        return self._entitled
+
+    def stands_in(self, rows: Rows, at: int, weight: int) -> None:
+        """What it will be entitled to by this weight will stand there."""
+        self._rows, self._at, self.weight = rows, at, weight
+
+    def told(self) -> None:
+        """What it is entitled to has changed."""
+        self._entitled = None
 
     def claims(self) -> dict[str, int]:
         """What the claim has to be."""
@@ -57,7 +76,8 @@ class QueueAccount:
     ``held`` is the part of ``taken`` by pods that room is held for, and ``running`` the part by pods on nodes.
     ``waiting`` are those of ``pending``. ``in_flight`` is what may have been admitted before this process started.
     ``unbounded``: what it asks for is not seen, and taken to be all there is. ``stale``: the tenants' parts are to be
-    computed anew; ``contended``: some of them got less than they request.
+    computed anew; ``contended``: some of them got less than they request. ``rows`` are the tenants as they were then;
+    ``unread`` names those that have changed since.
     """
 
     queue: Queue | None = None
@@ -75,6 +95,8 @@ class QueueAccount:
     unbounded: bool = False
     stale: bool = True
     contended: bool = True
+    rows: Rows | None = None
+    unread: set[str] = field(default_factory=set)
 
     def claims(self) -> dict[str, int]:
         """What the claim has to be: what it deserves and has pods waiting for, and its guarantee in any case."""
@@ -88,7 +110,7 @@ class QueueLedger:
 
     ``available`` is what all queues share, ``outside`` what pods use that are in no queue. ``over_deserved`` are the
     names of queues that have taken more than they deserve. ``stale``: what queues deserve is to be computed anew;
-    ``columns``: how it was computed last.
+    ``columns``: how it was computed last. ``resources`` are all that was ever asked for, in the order of rows.
     """
 
     def __init__(self) -> None:
@@ -101,6 +123,7 @@ class QueueLedger:
         self.over_deserved: set[str] = set()
         self.stale = False
         self.columns: Columns = {}
+        self.resources: dict[str, None] = {}
 
     def account(self, name: str) -> QueueAccount:
         """The queue's account, opened where there is none yet."""
@@ -137,14 +160,6 @@ class QueueLedger:
         self._claim(account)
         return True
 
-    def set_entitled(self, account: QueueAccount, tenant: Tenant, entitled: Resources) -> bool:
-        """What the namespace is entitled to in the queue from now on; whether that is something else than before."""
-        if entitled == tenant.entitled:
-            return False
-        tenant.entitled = dict(entitled)
-        self._claim_of_tenant(account, tenant)
-        return True
-
     def apply(self, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
         """Adds what a pod stands for, or takes it out."""
         if not entry.queue:
@@ -170,7 +185,7 @@ class QueueLedger:
         else:
             _await(account, tenant, entry, change)
         self._claim(account)
-        self._claim_of_tenant(account, tenant)
+        self.claim_anew(account, tenant)
 
     def _take(
         self,
@@ -204,6 +219,9 @@ class QueueLedger:
             for entry in (before, after):
                 if entry is not None and (account := self.accounts.get(entry.queue)) is not None:
                     account.stale = True
+        for entry in (before, after):
+            if entry is not None and (account := self.accounts.get(entry.queue)) is not None:
+                account.unread.add(entry.namespace)
         if before is not None and (account := self.accounts.get(before.queue)) is not None:
             self._drop_if_empty(before, account)
         return before is not None and bool(before.queue) and _weight(after) < _weight(before)
@@ -211,7 +229,7 @@ class QueueLedger:
     def _drop_if_empty(self, entry: Entry, account: QueueAccount) -> None:
         tenant = account.tenants.get(entry.namespace)
         if tenant is not None and tenant.empty:
-            self._claim_of_tenant(account, tenant)
+            self.claim_anew(account, tenant)
             del account.tenants[entry.namespace]
         self._drop_if_unused(entry.queue, account)
 
@@ -227,7 +245,8 @@ class QueueLedger:
                 _shift(self.claims, resource, difference)
         account.claim = claims
 
-    def _claim_of_tenant(self, account: QueueAccount, tenant: Tenant) -> None:
+    def claim_anew(self, account: QueueAccount, tenant: Tenant) -> None:
+        """Puts the claim of a tenant right."""
         claims = tenant.claims()
         for resource, difference in _differences(tenant.claim, claims):
             _shift(account.tenant_claims, resource, difference)

@@ -64,6 +64,15 @@ class Waiting:
         sizes = self._sizes.get(resource)
         return sizes.smallest() if sizes else 0
 
+    @property
+    def alike(self) -> bool:
+        """Whether all of them request the same."""
+        return len(self._counts) <= 1
+
+    def smallest_of_all(self) -> dict[str, int]:
+        """The smallest amount of each resource that is requested."""
+        return {resource: self.smallest(resource) for resource, asking in self._asking.items() if asking}
+
     def any_fits(self, room: Mapping[str, int]) -> bool:
         """Whether one of them fits into this room in all that it requests. Most often that is seen at once.
 

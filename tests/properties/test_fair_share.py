@@ -3,10 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy.fair_share import Demand, entitlements
 from policy.queues import Queue
 from policy.water_level import Bid, divide
-from tests.unit.given_queues import divisions
+from tests.unit.given_queues import Demand, divisions, entitlements
 
 RESOURCES = ("cpu", "memory", "gpu")
 NAMES = ("a", "b", "c", "d")

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from policy.admission import refusal, refusal_of_all
 from policy.cluster import Cluster
-from policy.fair_share import Demand, entitlements
 from policy.gangs import Group
 from policy.membership import Namespace
 from policy.node import Node
@@ -17,7 +16,7 @@ from policy.queues import Queue, is_over
 from policy.reservation import PodName, Reservation
 from policy.resources import largest, total
 from tests.properties.walk import Pick, by_dice, by_hypothesis, walk
-from tests.unit.given_queues import divisions
+from tests.unit.given_queues import Demand, divisions, entitlements
 
 NO_ROOM = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
 REFUSED = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Queue deserved exceeded: cpu.")

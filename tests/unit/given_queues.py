@@ -1,10 +1,14 @@
 """Queues and pods in them, in the words of the tables."""
 
+from dataclasses import dataclass
+
 from policy import queues as queues_module
+from policy import shares
 from policy.cluster import Cluster
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Pod
+from policy.queue_ledger import QueueAccount, QueueLedger, Tenant
 from policy.queues import Division, Queue
 from policy.stepwise import at_once
 from tests.unit.given import amounts, pod
@@ -50,6 +54,31 @@ def divided(cluster: Cluster) -> Cluster:
 def divisions(available: dict, queues: dict[str, Queue], requests: dict[str, dict]) -> dict[str, Division]:
     """Each queue's part, without pauses."""
     return at_once(queues_module.divisions(available, queues, requests, {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A queue to be divided: what it deserves, and by namespace what that requests and weighs."""
+
+    deserved: dict[str, int]
+    requests: dict[str, dict[str, int]]
+    weights: dict[str, int]
+
+
+def entitlements(available: dict, demands: list[Demand]) -> list[dict[str, dict[str, int]]]:
+    """For each of many queues, what each namespace is entitled to of what its queue deserves: all from scratch."""
+    ledger, weights = QueueLedger(), {}
+    ledger.available = available
+    accounts = [QueueAccount(division=Division(deserved=each.deserved)) for each in demands]
+    for at, (account, demand) in enumerate(zip(accounts, demands, strict=True)):
+        account.tenants = {f"{at}/{name}": Tenant(request=request) for name, request in demand.requests.items()}
+        account.unread = set(account.tenants)
+        weights |= {f"{at}/{name}": weight for name, weight in demand.weights.items()}
+    shares.entitle(ledger, accounts, weights)
+    return [
+        {name: account.rows.entitled(at) if account.rows else {} for at, name in enumerate(sorted(demand.requests))}
+        for account, demand in zip(accounts, demands, strict=True)
+    ]
 
 
 def deserved(cluster: Cluster, name: str, resource: str = "cpu") -> float:

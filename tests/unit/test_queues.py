@@ -61,6 +61,16 @@ def test_what_is_left_of_one_resource_is_not_kept_for_pods_that_lack_another():
     assert len(admitted(cluster, *theirs, *pods("c", 20), *few)) == 24
 
 
+def test_what_one_of_different_pods_could_use_is_kept_once_there_is_room_for_it():
+    waiting = pod("both", "a", request={"cpu": 2, "gpu": 1}), pod("only", "a", request={"cpu": 3})
+    cluster = world(queue("q1"), queue("q2"), *TWO, *waiting, cpu=1)
+    tenant = cluster.ledger.queues.accounts["q1"].tenants["a"]
+    assert tenant.claim == {}
+    cluster.upsert_node(node(size={"cpu": 8, "pods": 500}))
+    divided(cluster)
+    assert tenant.claim["cpu"] == 5000
+
+
 def test_no_place_for_a_pod_is_kept_for_one_that_does_not_fit():
     small, large = pods("a", 20, request={"cpu": 0.1}), pods("b", 5, request={"cpu": 2})
     cluster = world(queue("q1"), queue("q2"), *TWO, node(size={"cpu": 10, "pods": 10}), *small, *large)
