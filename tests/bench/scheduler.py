@@ -148,10 +148,10 @@ def _entry(url: str) -> dict[str, Any]:
 
 
 def _burst(control_plane: ControlPlane, etcd: Etcd) -> float:
-    """Pods by the second, from the moment when they are there until the last one is bound."""
+    """Pods by the second, from the moment when the first one is there until the last one is bound."""
     with _Bindings(control_plane.api) as bindings:
-        etcd.put(_pods(CROWD, BURST))
         began = time.monotonic()
+        etcd.put(_pods(CROWD, BURST))
         wait_until(lambda: len(bindings.bound) >= BURST, f"{BURST} pods are bound", 300, every=0.02)
         return BURST / (time.monotonic() - began)
 
