@@ -23,6 +23,8 @@ class TimeIsUp(Exception):
 class Pause:
     """Measures the work of whoever made it, and lets others go first when it is time."""
 
+    _somebody_rests = False
+
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._before = 0.0
@@ -37,10 +39,20 @@ class Pause:
         now = self._clock()
         if now - self._since > SLICE:
             self._before += now - self._since
-            for _ in range(TURNS):
-                await asyncio.sleep(0)
+            await self._let_others_go_first()
             now = self._since = self._clock()
         return now
+
+    @classmethod
+    async def _let_others_go_first(cls) -> None:
+        while cls._somebody_rests:  # else the next slice would be somebody else's
+            await asyncio.sleep(0)
+        cls._somebody_rests = True
+        try:
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+        finally:
+            cls._somebody_rests = False
 
 
 async def at_leisure(

@@ -113,6 +113,7 @@ def _plan_on(cluster: Cluster, pod: Pod, node: str) -> Plan | None:
 def _search_anywhere(cluster: Cluster, pod: Pod) -> Generator[None, None, Plan | NoPlan]:
     if (nobody := _without_victims(cluster, pod)) is not None:
         return nobody
+    yield
     with _trial(cluster, pod) as trial:
         found = yield from _candidates(trial)
     for each in sorted(found, key=lambda each: each.cost):
@@ -132,17 +133,23 @@ def _without_victims(cluster: Cluster, pod: Pod) -> NoPlan | None:
         return NoPlan("undecidable", reason)
     if not pod.may_preempt:
         return NoPlan("never", "its preemptionPolicy is Never")
-    table = cluster.table
-    if not fit.suitable(table, pod).any():
+    roomy = _roomy_node(cluster, pod)
+    if not (roomy or fit.suitable(cluster.table, pod).any()):
         return NoPlan("never", "no node could take it, however empty")
-    roomy = np.flatnonzero(fit.fits(table, pod) & ~table.mask_of(cluster.nodes_reserved_from(pod)))
-    if len(roomy) and cluster.check(pod) is None:
-        return NoPlan("room", "a node has room for it", min(table.names[row] for row in roomy))
+    if roomy and cluster.check(pod) is None:
+        return NoPlan("room", "a node has room for it", roomy)
     with _trial(cluster, pod) as trial:
-        node = trial.roomy_node()
+        node = roomy or trial.node_where_room_is_coming()
         if node and trial.admitted():
             return NoPlan("waiting", "there will be room when pods that are going are gone", node)
     return None
+
+
+def _roomy_node(cluster: Cluster, pod: Pod) -> str:
+    """A node with room for the pod now; empty if there is none."""
+    table = cluster.table
+    rows = np.flatnonzero(fit.fits(table, pod) & ~table.mask_of(cluster.nodes_reserved_from(pod)))
+    return min((table.names[row] for row in rows.tolist()), default="")
 
 
 def _candidates(trial: "_Trial") -> Generator[None, None, list["_Found"]]:
@@ -157,9 +164,9 @@ def _candidates(trial: "_Trial") -> Generator[None, None, list["_Found"]]:
                 found.append(best)
             else:
                 in_vain += 1
-            if len(found) >= ENOUGH_NODES or in_vain >= IN_VAIN:
-                break
         yield from trial.pause()
+        if len(found) >= ENOUGH_NODES or in_vain >= IN_VAIN:
+            break
     return found
 
 
@@ -237,10 +244,7 @@ class _Trial:
 
     def roomy_node(self) -> str:
         """A node with room for the pod once pods that are going are gone; empty if there is none."""
-        now = np.flatnonzero(fit.fits(self._table, self._pod) & ~self._table.mask_of(self._reserved))
-        if len(now):
-            return min(self._table.names[row] for row in now)
-        return self.node_where_room_is_coming()
+        return _roomy_node(self._cluster, self._pod) or self.node_where_room_is_coming()
 
     def node_where_room_is_coming(self) -> str:
         """A node that has pods which are going, and room for the pod without them; empty if there is none."""
@@ -256,7 +260,11 @@ class _Trial:
         rows = np.flatnonzero(fit.suitable(table, self._pod))
         shortage = scoring.shortage(table, self._pod)[rows]
         rows = rows[np.lexsort((table.ranks()[rows], shortage))]
-        for number, node in enumerate([table.names[row] for row in rows.tolist()]):
+        nodes = [table.names[row] for row in rows.tolist()]
+        yield ""
+        self._may_give()
+        yield ""
+        for number, node in enumerate(nodes):
             if self.is_promising(node):
                 yield node
             elif number % LOOKED_AT == 0:
