@@ -20,6 +20,7 @@ from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import install_definitions
 
 AT_ONCE = 100
+"""Objects in a transaction. They get one version together: a watch that is cut between them never sees the others."""
 _PREFIXES = {
     "Pod": "pods",
     "Node": "minions",
@@ -37,9 +38,9 @@ class Etcd:
         self._http = httpx.Client(base_url=url, trust_env=False, timeout=60)
         self._last: dict[str, str] = {}
 
-    def put(self, items: Iterable[Object]) -> None:
+    def put(self, items: Iterable[Object], at_once: int = AT_ONCE) -> None:
         """Stores objects, in place of those of the same name."""
-        for batch in _batches(map(_stored, items)):
+        for batch in _batches(map(_stored, items), at_once):
             operations = [{"requestPut": {"key": _coded(key), "value": _coded(value)}} for key, value in batch]
             self._http.post("/v3/kv/txn", json={"success": operations}).raise_for_status()
             self._last |= {key.split("/")[2]: key for key, _ in batch}
@@ -74,8 +75,8 @@ def filled(directory: Path, items: Iterable[Object]) -> Iterator[tuple[ControlPl
             etcd.close()
 
 
-def _batches(stored: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    while batch := list(itertools.islice(stored, AT_ONCE)):
+def _batches(stored: Iterator[tuple[str, str]], size: int) -> Iterator[list[tuple[str, str]]]:
+    while batch := list(itertools.islice(stored, size)):
         yield batch
 
 
