@@ -318,7 +318,7 @@ class _Trial:
 
     def search(self, node: str, *, elsewhere: bool) -> "_Found | None":
         """The cheapest victims found for a node; with ``elsewhere`` also on others, where the quota is in the way."""
-        if self._beyond_cure or not fit.suitable_on(self._table, self._pod, node):
+        if self._beyond_cure or node in self._reserved or not fit.suitable_on(self._table, self._pod, node):
             return None
         found: list[_Found] = []
         tried: set[frozenset[str]] = set()
