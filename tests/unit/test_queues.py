@@ -5,6 +5,7 @@ Seeds: Queue API (Proportion Policy), queue guarantee.
 
 import pytest
 
+from policy import queues, shares
 from policy.membership import Namespace
 from policy.queues import conditions
 from tests.unit.given import pod
@@ -218,3 +219,21 @@ def _remedy(cluster, one) -> str:
 
 def _types(cluster, name) -> list[str]:
     return [each.type for each in conditions(cluster.queues[name], cluster.ledger.queues.accounts[name].division)]
+
+
+def test_only_what_has_changed_is_looked_at_again(monkeypatch):
+    """Counted, where seconds would vary: to a pod that comes, ten thousand namespaces are as good as these."""
+    homes = [f"ns{number}:q{number % 3}" for number in range(12)]
+    waiting = [pods(f"ns{number}", 1)[0] for number in range(12)]
+    cluster = world(*(queue(f"q{number}") for number in range(3)), *homes, *waiting, cpu=6)
+    read, computed = [], []
+    read_row, divide = shares.Rows.read, queues._divide
+    monkeypatch.setattr(shares.Rows, "read", lambda *each: (read.append(each[1]), read_row(*each)))
+    monkeypatch.setattr(queues, "_divide", lambda *each, **rest: (computed.append(each[1]), divide(*each, **rest))[1])
+    cluster.upsert_pod(pod("more", "ns4", request={"cpu": 1}), now=0)
+    divided(cluster)
+    assert (len(read), computed) == (1, ["cpu", "pods"])
+    cluster.upsert_node(node("n2", size={"cpu": 3, "pods": 0}))
+    divided(cluster)
+    assert (len(read), computed) == (1, ["cpu", "pods", "cpu"])
+    assert sum(entitled(cluster, f"q{number % 3}", f"ns{number}") for number in range(12)) == 9

@@ -1,0 +1,49 @@
+"""Long work gives way: after each slice there are turns of the loop in which nobody works for long."""
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+
+from app import pause
+from app.pause import TURNS, Pause
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_between_two_slices_of_whomever_a_question_can_be_answered(monkeypatch, workers):
+    monkeypatch.setattr(pause, "SLICE", 0.0)
+    turns, worked = 0, list[int]()
+
+    async def neighbour():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def work():
+        breather = Pause()
+        for _ in range(10):
+            worked.append(turns)
+            await breather.if_due()
+
+    async def scenario():
+        task = asyncio.create_task(neighbour())
+        await asyncio.gather(*(work() for _ in range(workers)))
+        task.cancel()
+
+    asyncio.run(scenario())
+    later = worked[workers:]  # all begin at once
+    assert len(worked) == 10 * workers
+    assert all(after - before >= TURNS for before, after in pairwise(later))
+
+
+def test_who_is_stopped_while_it_rests_keeps_nobody_else_from_going_on(monkeypatch):
+    monkeypatch.setattr(pause, "SLICE", 0.0)
+
+    async def scenario():
+        resting = asyncio.create_task(Pause().if_due())
+        await asyncio.sleep(0)
+        resting.cancel()
+        await asyncio.wait_for(Pause().if_due(), 1)
+
+    asyncio.run(scenario())
