@@ -1,10 +1,9 @@
 """How many pods a real kube-scheduler binds by the second, and how soon it binds one whose quota was raised.
 
 The same burst for each contender in turn, several times: without an extender, with one in Go that does nothing, with
-Quotaward, and, where it can be built, with scheduler-plugins' CapacityScheduling inside the scheduler.
+Quotaward, and with scheduler-plugins' CapacityScheduling inside the scheduler.
 """
 
-import os
 import statistics
 import tempfile
 import threading
@@ -21,6 +20,7 @@ from tests.bench.figures import Figure, middle
 from tests.bench.filling import Etcd, filled
 from tests.bench.sizes import QUEUES, QUOTAS, SCALE
 from tests.controlplane.api import Api
+from tests.controlplane.build import scheduler_with_plugins
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import elastic_quota, pod
 from tests.controlplane.processes import wait_until
@@ -83,8 +83,7 @@ def _rates(control_plane: ControlPlane, etcd: Etcd, times: int, *, with_waiting:
     }
     if with_waiting:
         contenders[WAITING] = lambda: _with_waiting(control_plane, etcd)
-    if os.environ.get(PLUGINS):
-        contenders[PLUGIN] = lambda: _with_plugin(control_plane)
+    contenders[PLUGIN] = lambda: _with_plugin(control_plane)
     rates: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(times):
         for name, contender in contenders.items():  # in turn, so that a slow minute of the machine hits all
@@ -92,10 +91,6 @@ def _rates(control_plane: ControlPlane, etcd: Etcd, times: int, *, with_waiting:
                 rates[name].append(_burst(control_plane, etcd))
             _empty(control_plane, etcd, CROWD, REFUSED)
     return rates
-
-
-PLUGINS = "QUOTAWARD_BENCH_PLUGINS"
-"""Names the environment variable with the path of scheduler-plugins' kube-scheduler; docs/performance.md builds it."""
 
 
 @contextmanager
@@ -135,7 +130,7 @@ def _with_plugin(control_plane: ControlPlane) -> Iterator[None]:
         "reserve": {"enabled": enabled},
     }
     stock = control_plane.binaries["kube-scheduler"]
-    control_plane.binaries["kube-scheduler"] = Path(os.environ[PLUGINS])
+    control_plane.binaries["kube-scheduler"] = scheduler_with_plugins()
     try:
         with Scheduler(control_plane, profile={"plugins": plugins}):
             yield
@@ -208,8 +203,7 @@ def _figures(nodes: int, rates: dict[str, list[float]]) -> Iterator[Figure]:
     rate = {name: statistics.median(values) for name, values in rates.items()}
     size = f"throughput, {nodes} nodes: Quotaward"
     yield Figure(f"{size} against the Go no-op", rate[OURS] / rate[NOOP], "x", 1.15, 1.3, at_least=True)
-    if PLUGIN in rate:
-        yield Figure(f"{size} against CapacityScheduling", rate[OURS] / rate[PLUGIN], "x", 0.75, 0.95, at_least=True)
+    yield Figure(f"{size} against CapacityScheduling", rate[OURS] / rate[PLUGIN], "x", 0.75, 0.95, at_least=True)
     if WAITING in rate:
         what = f"throughput, {nodes} nodes: {BURST} refused pods waiting, against none"
         yield Figure(what, rate[WAITING] / rate[OURS], "x", None, 0.5, at_least=True)

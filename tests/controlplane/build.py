@@ -90,6 +90,16 @@ def _scheduler(version: str) -> Path:
     return directory / "kube-scheduler"
 
 
+def scheduler_with_plugins() -> Path:
+    """The path of a kube-scheduler with scheduler-plugins, built first where there is none yet. Raises CannotBuild."""
+    directory = _root() / f"scheduler-plugins-{schedulers.PLUGINS_VERSION}"
+    if not (directory / "kube-scheduler").exists():
+        module = directory / "module"
+        schedulers.write_module_with_plugins(go_toolchain(), module)
+        _build({"kube-scheduler": (str(module), f"{schedulers.PLUGINS}/cmd/scheduler")}, directory, modules="mod")
+    return directory / "kube-scheduler"
+
+
 def _build(packages: Mapping[str, tuple[str, str]], directory: Path, modules: str = "readonly") -> None:
     """Builds what is not there yet; ``modules`` is Go's -mod."""
     directory.mkdir(parents=True, exist_ok=True)
