@@ -31,6 +31,8 @@ TEXTS = {
     CLOSED: "Queue is closed",
 }
 LARGEST_WEIGHT = 2**31 - 1
+AT_ONCE = 100
+"""Queues whose parts are written down before it pauses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def divisions(
     """Each queue's part of what is available, by weighted max-min fairness, for each resource on its own.
 
     ``requests`` has what each queue's pods request, running and waiting. The parts sum to no more than there is. It
-    pauses after each resource. ``known`` is what was found last time, and then what was found now: only what has
+    pauses in between. ``known`` is what was found last time, and then what was found now: only what has
     changed is computed, and returned are the parts that are others than before.
     """
     names = sorted(queues)
@@ -113,16 +115,18 @@ def divisions(
             columns[resource] = _divide(there, resource, in_order, asked, is_guaranteed=resource in guaranteed)
         yield
     changed = sorted(_changed(known, columns)) if known else range(len(names))
-    known.clear()
-    known.update(columns)
-    return {
-        names[at]: Division(
+    found = {}
+    for number, at in enumerate(changed):
+        found[names[at]] = Division(
             guarantee={r: kept for r, column in columns.items() if (kept := column.kept[at])},
             real_capability={r: column.most[at] for r, column in columns.items()},
             deserved={r: part for r, column in columns.items() if (part := column.part[at])},
         )
-        for at in changed
-    }
+        if number % AT_ONCE == AT_ONCE - 1:
+            yield
+    known.clear()
+    known.update(columns)
+    return found
 
 
 def _changed(before: Columns, after: Columns) -> set[int]:
