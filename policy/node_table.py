@@ -123,7 +123,9 @@ class NodeTable:
         """
         name, stands = pod.node or node_name or "", bool(pod.node)
         known = self._placed.get(pod.uid)
-        if known is not None and known.site.name == name and known.stands == stands and _counts_as(pod, known.pod):
+        if known is not None and known.site.name == name and known.stands == stands and _takes_as(pod, known.pod):
+            if not _counts_as(pod, known.pod):
+                self._forget()
             known.pod = known.site.pods[pod.uid] = pod
             return
         self.remove(pod.uid)
@@ -364,13 +366,11 @@ def _may_stand(node: Node) -> tuple[object, ...]:
     return node.labels, node.taints, node.unschedulable, node.ready
 
 
+def _takes_as(new: Pod, old: Pod) -> bool:
+    """Whether a pod takes of its node what it took before, and keeps away whom it kept away."""
+    return not new.finished and (new.request, new.constraints) == (old.request, old.constraints)
+
+
 def _counts_as(new: Pod, old: Pod) -> bool:
-    """Whether nothing has changed of a pod that could matter to anybody's place."""
-    return (new.request, new.constraints, new.labels, new.priority, new.terminating, new.finished) == (
-        old.request,
-        old.constraints,
-        old.labels,
-        old.priority,
-        old.terminating,
-        old.finished,
-    )
+    """Whether nothing else has changed of a pod that could matter to anybody's place."""
+    return (new.labels, new.priority, new.terminating) == (old.labels, old.priority, old.terminating)

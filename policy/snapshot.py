@@ -22,8 +22,8 @@ from policy.queues import Queue
 from policy.quota_manager import Limit
 from policy.reservation import Reservation
 
-SLICE = 20
-"""Pods that are copied before it pauses: about a millisecond."""
+SLICE = 5
+"""Pods that are copied before it pauses: about a quarter of a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
