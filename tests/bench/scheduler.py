@@ -5,6 +5,7 @@ Quotaward, and with scheduler-plugins' CapacityScheduling inside the scheduler.
 """
 
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -60,9 +61,10 @@ def run() -> list[Figure]:
 def _cluster(nodes: int) -> Iterator[world.Object]:
     """Nodes, and quotas and queues of which those of the burst are a few."""
     yield from world.objects(nodes, 0, QUOTAS, QUEUES)
-    for name, most in ((CROWD, "100000"), (REFUSED, "0"), (WOKEN, "0")):
+    plenty = {"cpu": "100000", "memory": "100000Gi"}  # both: for CapacityScheduling no min is a min of nothing
+    for name, most in ((CROWD, plenty), (REFUSED, {"cpu": "0"}), (WOKEN, {"cpu": "0"})):
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        yield elastic_quota(name, min={"cpu": most}, max={"cpu": most})
+        yield elastic_quota(name, min=most, max=most)
 
 
 def _wait_for_nodes(api: Api, count: int) -> None:
@@ -89,6 +91,7 @@ def _rates(control_plane: ControlPlane, etcd: Etcd, times: int, *, with_waiting:
         for name, contender in contenders.items():  # in turn, so that a slow minute of the machine hits all
             with contender():
                 rates[name].append(_burst(control_plane, etcd))
+            print(f"{name}: {rates[name][-1]:.0f} pods/s", file=sys.stderr, flush=True)
             _empty(control_plane, etcd, CROWD, REFUSED)
     return rates
 
