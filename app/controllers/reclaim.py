@@ -155,7 +155,8 @@ class Reclaim:
         result = await self._look_for_plans(pods)
         if isinstance(result, list):
             self._questions.pop(shape, None)
-            return result
+            now_there = [cluster.pods.get(pod.uid) for pod in pods]  # the search took its time
+            return result if all(pod is not None and self._may_be_planned_for(pod) for pod in now_there) else []
         question = self._questions.setdefault(shape, Question())
         question.again_at = now + question.wait
         question.wait = min(question.wait * 2, AGAIN[1])

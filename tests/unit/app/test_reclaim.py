@@ -9,7 +9,9 @@ from app.actuators.protocol import ActionFailed, Blocked
 from app.actuators.recording import RecordingActuator
 from app.controllers.reclaim import Reclaim
 from app.settings import ReclaimSettings
+from policy import victims
 from policy.reservation import PodName, Reservation
+from policy.stepwise import at_once
 from tests.unit.app.given import Clock, node, pod, quota, refused, see, store_with
 
 SETTINGS = ReclaimSettings(delay=1, bind_timeout=60, backoff=10)
@@ -21,7 +23,7 @@ class ApiServer(RecordingActuator):
 
     def __init__(self, store):
         super().__init__(store)
-        self.evicted = []
+        self.evicted, self.reserved = [], []
         self.blocked = self.lingering = self.failing = False
 
     async def evict(self, victim):
@@ -32,6 +34,10 @@ class ApiServer(RecordingActuator):
             await super().evict(victim)
         elif victim.uid in self._store.cluster.pods:
             self._store.cluster.upsert_pod(replace(self._store.cluster.pods[victim.uid], terminating=True), 0)
+
+    async def reserve(self, reservation):
+        self.reserved.append(reservation.name)
+        await super().reserve(reservation)
 
     async def note_progress(self, reservation):
         if self.failing:
@@ -99,6 +105,21 @@ def failed(world):
 
 
 either = pytest.mark.parametrize("another_leads", [False, True], ids=["the same leads", "another leads"])
+
+
+def test_nothing_is_begun_for_a_pod_that_was_bound_while_a_plan_was_looked_for(world, monkeypatch):
+    search = victims.search
+
+    def is_overtaken(cluster, waiting):
+        found = at_once(search(cluster, waiting))
+        see(world.store, pod("owner", "b", nodeName="n1"))
+        yield
+        return found
+
+    monkeypatch.setattr(victims, "search", is_overtaken)
+    world.passes(1)
+    assert (world.api.evicted, world.held, world.remembered) == ([], [], [])
+    assert world.api.reserved == []
 
 
 def test_somebody_goes_and_the_room_is_held_until_the_pod_is_bound(world):
