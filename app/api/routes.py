@@ -90,7 +90,7 @@ async def list_queues(store: SyncedStore) -> QueueList:
     return QueueList(items=[queues.model(store.cluster, name) for name in sorted(store.cluster.queues)])
 
 
-@router.get("/queues/{name}")
+@router.get("/queues/{name}", responses=problems(404))
 async def show_queue(name: str, store: SyncedStore) -> QueueModel:
     """One queue. Raises Problem (404) for one that does not exist."""
     if name not in store.cluster.queues:
