@@ -67,7 +67,7 @@ def test_the_api_server_accepts(api, system, file):
         assert accepted["metadata"]["name"] == item["metadata"]["name"]
 
 
-@pytest.mark.parametrize("values", ["admission=true,bind=true", "run=standalone", "run=none"])
+@pytest.mark.parametrize("values", ["admission=true,bind=true,gates=true", "run=standalone", "run=none"])
 def test_the_api_server_accepts_what_the_chart_renders(api, system, install_tools, values):
     flags = ("--namespace", system, "--include-crds", "--set", values)
     command = [str(install_tools["helm"]), "template", "quotaward", str(MANIFESTS / "chart"), *flags]
@@ -197,7 +197,7 @@ def test_a_listing_shows_what_is_reserved_for_whom_and_what_holds_it_up(cluster)
 # Rights
 
 
-def may(api: Api, account: str, verb: str, resource: str, **attributes: str) -> bool:
+def may(api: Api, account: str, verb: str, resource: str, system: str = SYSTEM, **attributes: str) -> bool:
     """Whether the service account may do that, in every namespace unless one is named."""
     group, _, resource = resource.rpartition(":")
     resource, _, subresource = resource.partition("/")
@@ -205,7 +205,7 @@ def may(api: Api, account: str, verb: str, resource: str, **attributes: str) -> 
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
-        "spec": {"user": f"system:serviceaccount:{SYSTEM}:{account}", "resourceAttributes": attributes},
+        "spec": {"user": f"system:serviceaccount:{system}:{account}", "resourceAttributes": attributes},
     }
     return api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", json=review)["status"]["allowed"]
 
