@@ -98,12 +98,15 @@ class Cluster:
 
     def upsert_pod(self, pod: Pod, now: float) -> None:
         """Adds a pod, or changes what is known of it. Seen twice, it changes nothing."""
-        if self.pods.get(pod.uid) == pod:
+        before = self.pods.get(pod.uid)
+        if before == pod:
             return
+        if before is not None and (before.namespace, before.name) != (pod.namespace, pod.name):
+            self.delete_pod(pod.uid)  # no API server renames a pod, but who writes manifests may
+            before = None
         namesake = self._uids.get(pod.namespace, {}).get(pod.name)
         if namesake is not None and namesake != pod.uid:
             self.delete_pod(namesake)  # a name is free again only when its pod is gone
-        before = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
         self._heed_scheduler(pod, now)
         if before is not None and before.assigned and not pod.assigned:
