@@ -126,9 +126,10 @@ class World:
             if pod.assigned:
                 on_nodes.setdefault(pod.namespace, []).append(pod.request)
         for granted in cluster.grants.pods():
-            seen = cluster.pods.get(granted.uid, granted)
-            pod = granted if cluster.grants.is_older(seen) else seen
-            admitted.setdefault(pod.namespace, []).append(pod.request)
+            entry, seen = ledger.entries[granted.uid], cluster.pods.get(granted.uid, granted)
+            if (entry.namespace, entry.request) not in [(pod.namespace, pod.request) for pod in (granted, seen)]:
+                raise Fault(f"{granted.uid} is counted as {entry}, which it never was")
+            admitted.setdefault(entry.namespace, []).append(entry.request)
         for namespace in {*on_nodes, *admitted, *ledger.accounts}:
             account, there = ledger.account(namespace), on_nodes.get(namespace, [])
             _ensure_sum(account.assigned, there, f"assigned in {namespace}")
