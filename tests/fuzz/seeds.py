@@ -132,12 +132,19 @@ def requests() -> list[bytes]:
 
 
 def events() -> list[bytes]:
-    """Lines of watches: each object changed, and gone; bookmarks and ends of watches."""
+    """Lines of watches: each object changed, and gone; bookmarks, ends of watches, and lists where one is missing."""
     lines = []
     for item in ITEMS:
         label = _label(item)
         event = {"type": "MODIFIED", "object": item | {"metadata": item["metadata"] | {"resourceVersion": "9"}}}
         lines += [_line(label, event), _line(label, event | {"type": "DELETED"}) + b"\n" + _line(label, event)]
+    for kind in KINDS:
+        items = [item for item in ITEMS if _label(item) == kind.label]
+        page = {"metadata": {"resourceVersion": "8"}, "items": items[1:]}
+        lines += [
+            _line(f"list/{kind.label}", page),
+            _line(f"list/{kind.label}", page | {"metadata": {"continue": "x"}}),
+        ]
     lines.append(_line("pods", {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "12"}}}))
     lines.append(_line("pods", {"type": "ERROR", "object": {"code": 410, "message": "too old"}}))
     return lines

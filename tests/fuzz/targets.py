@@ -28,7 +28,8 @@ LOOKS = (
     *("elasticquotas", "queues", "podgroups", "reservations", "plan", "decisions", "gates"),
     *("elasticquotas/a", "queues/q"),
 )
-KINDS_BY_LABEL = {kind.label.encode(): kind for kind in KINDS}
+LABELS = {kind.label.encode() for kind in KINDS}
+LIST = b"list/"
 VERBS = (b"filter", b"prioritize", b"preempt", b"bind")
 
 
@@ -54,15 +55,17 @@ def world() -> World:
 
 
 def requests_and_events(data: bytes) -> None:
-    """Lines: a verb and its body, or a kind and a line of its watch; then all look at what came of it."""
+    """Lines: a verb and its body, a kind and a line of its watch, or a page of it; then all look at what came of it."""
     at = world()
     at.reset()
     for line in data.split(b"\n"):
         word, _, body = line.partition(b" ")
         if word in VERBS:
             _refused_without_a_trace(at, f"/extender/{word.decode()}", body)
-        elif word in KINDS_BY_LABEL:
+        elif word in LABELS:
             loop().run_until_complete(at.deliver(word.decode(), body))
+        elif word.removeprefix(LIST) in LABELS:
+            loop().run_until_complete(at.list_anew(word.removeprefix(LIST).decode(), body))
         else:
             continue
         at.recount()

@@ -28,6 +28,7 @@ from policy.resources import Resources, total
 from tests.unit.app.given import Clock, Json, complete, see
 
 EPOCH = 1_800_000_000.0
+_BY_LABEL = {kind.label: kind for kind in KINDS}
 _LISTED = b'{"metadata":{"resourceVersion":"1"},"items":[%b]}'
 
 
@@ -45,6 +46,7 @@ class World:
         self._actuator = RecordingActuator(self.store)
         self._settings = Settings()
         self._app = application(Standing(self.store), Extender(self.store, self._actuator), self._settings)
+        self._reflectors: dict[str, Reflector] = {}
         self.reset()
 
     def reset(self) -> None:
@@ -54,7 +56,8 @@ class World:
         see(self.store, *self._items)
         complete(self.store)
         self._api = _Api({kind.path: [item for item in self._items if _is_of(item, kind)] for kind in KINDS})
-        self._reflectors = {kind.label: Reflector(self._api, kind, self.store) for kind in KINDS}
+        for kind in KINDS:
+            self._follow_from_the_start(kind.label)
 
     async def ask(self, method: str, path: str, body: bytes = b"", query: bytes = b"") -> tuple[int, bytes]:
         """The application's answer. Raises Fault for an error of our own, and for a refusal that gives no reason."""
@@ -95,6 +98,15 @@ class World:
         """A watch of this kind of objects brings this line, and ends."""
         self._api.line = line
         await self._reflectors[label].follow()
+
+    async def list_anew(self, label: str, page: bytes) -> None:
+        """The objects of this kind are listed again, and the first page of them is this."""
+        self._api.page = page
+        self._follow_from_the_start(label)
+        await self.deliver(label, b"")
+
+    def _follow_from_the_start(self, label: str) -> None:
+        self._reflectors[label] = Reflector(self._api, _BY_LABEL[label], self.store)
 
     async def control(self) -> None:
         """Every controller looks once at what is to be done. What it raised would end the process."""
@@ -159,12 +171,16 @@ class _Api:
 
     def __init__(self, lists: dict[str, list[Json]]) -> None:
         self._lists = lists
-        self.line = b""
+        self.line = self.page = b""
 
     @asynccontextmanager
     async def get(self, path: str, query: Json, *, read_timeout: float) -> AsyncIterator["_Answer"]:
+        if "watch" in query:
+            yield _Answer(self.line + b"\n")
+            return
         listed = b",".join(json.dumps(item).encode() for item in self._lists[path])
-        yield _Answer(self.line + b"\n" if "watch" in query else _LISTED % listed)
+        page, self.page = self.page or _LISTED % listed, b""
+        yield _Answer(page)
 
 
 class _Answer:
