@@ -98,15 +98,10 @@ class Cluster:
 
     def upsert_pod(self, pod: Pod, now: float) -> None:
         """Adds a pod, or changes what is known of it. Seen twice, it changes nothing."""
-        before = self.pods.get(pod.uid)
-        if before == pod:
+        if self.pods.get(pod.uid) == pod:
             return
-        if before is not None and (before.namespace, before.name) != (pod.namespace, pod.name):
-            self.delete_pod(pod.uid)  # no API server renames a pod, but who writes manifests may
-            before = None
-        namesake = self._uids.get(pod.namespace, {}).get(pod.name)
-        if namesake is not None and namesake != pod.uid:
-            self.delete_pod(namesake)  # a name is free again only when its pod is gone
+        self._take_the_place_of_others(pod)
+        before = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
         self._heed_scheduler(pod, now)
         if before is not None and before.assigned and not pod.assigned:
@@ -614,6 +609,15 @@ class Cluster:
         return RESERVED if fitting & reserved else HELD
 
     # How it is kept consistent
+
+    def _take_the_place_of_others(self, pod: Pod) -> None:
+        """Who had this name is gone, or it would not be free again; no API server renames a pod, but manifests may."""
+        namesake = self._uids.get(pod.namespace, {}).get(pod.name)
+        if namesake is not None and namesake != pod.uid:
+            self.delete_pod(namesake)
+        renamed = self.pods.get(pod.uid)
+        if renamed is not None and (renamed.namespace, renamed.name) != (pod.namespace, pod.name):
+            self.delete_pod(pod.uid)
 
     def _upsert_pending(self, pod: Pod, before: Pod | None) -> None:
         if pod.uid in self.grants:

@@ -55,7 +55,7 @@ def entitlements(available: Resources, demands: Sequence[Demand]) -> list[dict[s
     wanted = np.empty((len(rows), len(columns)), np.int64, order="F")
     for number, resource in enumerate(columns):
         wanted[:, number] = _clipped([request.get(resource, 0) for request in requests])
-    deserved = np.array([[d.deserved.get(resource, 0) for resource in columns] for d in demands], np.int64)
+    deserved = np.array([_clipped([d.deserved.get(resource, 0) for resource in columns]) for d in demands])
     there = np.array([max(1, available.get(resource, 0)) for resource in columns], np.longdouble)
     weight = np.array([demands[at].weights.get(name, 1) for at, name in rows], np.longdouble)
     parts = _divided(wanted, deserved, there, weight, np.array([at for at, _ in rows]))

@@ -12,7 +12,7 @@ from app.store.placement import NULL, LabelSelector, Volume, constraints_of, sel
 from policy.constraints import Constraints, HostPort, Taint
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota, elastic_quota
-from policy.gangs import Group
+from policy.gangs import LARGEST_MINIMUM, Group
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Container, Pod, PodRequests, Unschedulable, effective_request
@@ -472,14 +472,14 @@ def queue_of(obj: QueueObject) -> Queue:
 
 
 def group_of(obj: PodGroupObject, kind: str) -> Group:
-    """The pod group as the rules see it; a minimum below 1 is 1."""
+    """The pod group as the rules see it; a minimum below 1 is 1, and one beyond 32 bits the largest of these."""
     meta, spec = obj.metadata, obj.spec or PodGroupSpec()
     gang = spec.scheduling_policy.gang if spec.scheduling_policy else None
     minimum = gang.min_count if kind == NATIVE_GROUPS and gang else spec.min_member
     return Group(
         meta.namespace or "",
         f"{kind}/{meta.name}",
-        max(1, minimum or 1),
+        max(1, min(minimum or 1, LARGEST_MINIMUM)),
         spec.queue or "" if kind == VOLCANO_GROUPS else "",
         seconds(meta.creation_timestamp),
         native=kind == NATIVE_GROUPS,

@@ -94,6 +94,10 @@ class World:
                 raise Fault(f"{method} {path} was refused without a reason: {problem}")
         return status, bytes(content)
 
+    async def ask_json(self, path: str, document: Json) -> int:
+        """The status of the application's answer to a document."""
+        return (await self.ask("POST", path, json.dumps(document).encode()))[0]
+
     async def deliver(self, label: str, line: bytes) -> None:
         """A watch of this kind of objects brings this line, and ends."""
         self._api.line = line
