@@ -133,7 +133,9 @@ def _nested(change: Change, document: Json) -> Json:
     for path, value in change.fields:
         inner: dict[str, Any] = document
         for part in path[:-1]:
-            inner = inner.setdefault(part, {})
+            if inner.get(part) is None:  # also what was to be removed: this is what stands there instead
+                inner[part] = {}
+            inner = inner[part]
         inner[path[-1]] = value
     return document
 

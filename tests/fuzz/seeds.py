@@ -84,6 +84,11 @@ def _choosy(name: str) -> Json:
     return chosen | {"status": {"phase": "Pending", "nominatedNodeName": "n2", "containerStatuses": [status]}}
 
 
+def _unbounded(name: str) -> Json:
+    """A member of a gang that no rule refuses, so that places are looked for."""
+    return pod(name, "d", {"cpu": 2}, {"labels": {"scheduling.x-k8s.io/pod-group": "g"}})
+
+
 def _node(name: str, zone: str) -> Json:
     there = node(name, **cpus(8))
     there["metadata"] |= {"labels": {"zone": zone, "kubernetes.io/hostname": name}}
@@ -104,6 +109,7 @@ ITEMS: list[Json] = [
         quota("b", min={"cpu": 2}),
         quota("c", max={"cpu": 9}),
     ),
+    *(group("d", 2), _unbounded("d0"), _unbounded("d1")),
     *(group("b", 3), _volcano_group("b"), _native_group("a"), _weight("b", "3")),
     budget("a", {"app": "x"}),
     *(*running("a", 5), *running("b", 3), *running("c", 2)),

@@ -1,9 +1,9 @@
-"""What tenants write may call for any number of objects; no remedy that adds so many is even thought of."""
+"""What tenants write may call for any number of objects, or be nonsense: remedies are looked for all the same."""
 
 import pytest
 
-from tests.unit.app.given import client_of, node, refused, store_with
-from tests.unit.app.situations import cpus, group, member
+from tests.unit.app.given import client_of, node, pod, quota, refused, store_with
+from tests.unit.app.situations import NO_ROOM, cpus, group, member, running
 
 
 def remedies(*items, of):
@@ -24,3 +24,12 @@ def test_of_nodes_that_the_other_members_take(absurd):
     mate = member("mate")
     mate["spec"]["containers"][0]["resources"]["requests"]["cpu"] = absurd
     assert not any("add" in text for text in remedies(node("n1", **cpus(9)), group("b", 2), waiting, mate, of="b/p"))
+
+
+def test_of_a_quota_that_has_to_be_corrected_first_and_is_too_small_then():
+    nonsense = quota("b", min=[{"cpu": 2}])
+    lender = quota("a", min={"cpu": 1})
+    texts = remedies(
+        node("n1", **cpus(9)), lender, nonsense, *running("a", 1), refused(pod("p", "b"), NO_ROOM), of="b/p"
+    )
+    assert any("correct ElasticQuota b/quota" in text and "raise min of cpu" in text for text in texts)
