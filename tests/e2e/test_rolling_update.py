@@ -21,8 +21,8 @@ LONG = bool(os.environ.get("QUOTAWARD_LONG"))
 TEAMS = 10 if LONG else 3
 MAX, CREATED = (300, 360) if LONG else (80, 100)
 """Pods that each team may have on nodes, and that it creates."""
-SHARES = (0.05, 0.25, 0.45, 0.65) if LONG else (0.05, 0.4)
-"""Parts of the pods that are bound when the next replica is replaced."""
+REPLACED = 4 if LONG else 2
+"""How many times whoever leads is replaced, each time among as many new pods."""
 QPS = 5000 if LONG else 40  # requests a second of the scheduler: else a few pods were bound too soon
 PROBED = 0.1  # seconds: as the kubelet does, only more often, so that a short run has several hand-overs
 
@@ -93,20 +93,24 @@ def test_nothing_is_lost_or_counted_twice_while_replicas_are_replaced(cluster, w
         asked = extender(service.url, httpTimeout="2s")
         stack.enter_context(Scheduler(cluster.control_plane, asked, clientConnection=connection))
         background = stack.enter_context(ThreadPoolExecutor(1))
-        creating = background.submit(lambda: [api.create_all(pods(CREATED, team)) for team in teams])
 
         def bound() -> int:
             return sum(len(each.ever(is_bound)) for each in watches)
 
-        for share in SHARES:
-            wait_until(lambda share=share: bound() >= share * TEAMS * MAX, f"{share:.0%} are bound", 300, every=0.1)
-            [leader] = service.ready()
+        amid = 0
+        for number in range(1, REPLACED + 1):
             start()
-            assert bound() < TEAMS * MAX, "all were bound before the replica could be replaced"
+            before = bound()
+            some = [each for team in teams for each in pods(CREATED // REPLACED, team, prefix=f"pod-{number}")]
+            creating = background.submit(api.create_all, some)
+            wait_until(lambda before=before: bound() >= before + 5, "some more are bound", 120)
+            amid += bound() < TEAMS * min(MAX, number * CREATED // REPLACED)
+            [leader] = service.ready()
             leader.process.send_signal(signal.SIGTERM)
             assert leader.process.wait(30) == 0
-            wait_until(lambda: len(service.ready()) == 1, "another replica leads", 30, every=0.02)
-        creating.result()
+            wait_until(lambda: len(service.ready()) == 1, "another replica leads", 30)
+            creating.result()
+        assert amid, "all were bound already whenever a replica was replaced"
         wait_until(
             lambda: all(each.bound == MAX and refused(each) == CREATED - MAX for each in watches),
             f"of each team {MAX} pods are bound, and the others refused",

@@ -11,7 +11,7 @@ from tests.fuzz.world import World
 from tests.unit.app.given import namespace, node, pod, queue, refused
 from tests.unit.app.situations import QUEUE, cpus, created, group, member, reservation
 
-ABSURD = ("9223372036854775807", "1e30", "9223372036854775")
+ABSURD = ("9223372036854775807", "9223372036854775")
 NO_ROOM = "0/2 nodes are available: 2 Insufficient cpu."
 
 
