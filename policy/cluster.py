@@ -26,6 +26,7 @@ from policy.pod import Pod, turn
 from policy.queues import Queue
 from policy.quota_manager import Limit
 from policy.reservation import HELD, RESERVED, STARVING, TEXTS, Reservation, Reserved, kept_from
+from policy.touched import Touched
 from policy.verdict import Refusal, Verdict
 
 GRANT_LIFETIME = 30.0
@@ -103,6 +104,7 @@ class Cluster:
         self._take_the_place_of_others(pod)
         before = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
+        self.touched.note(pod.namespace, self.queue_of(pod))
         self._heed_scheduler(pod, now)
         if before is not None and before.assigned and not pod.assigned:
             self._left.add(before.node)
@@ -131,6 +133,7 @@ class Cluster:
         pod = self.pods.pop(uid, None)
         self.pending.pop(uid, None)
         if pod is not None:
+            self.touched.note(pod.namespace, self.queue_of(pod))
             self._forget_name(pod)
             self._tried(pod)
             self._chances.trust(uid)
@@ -147,12 +150,14 @@ class Cluster:
     def upsert_node(self, node: Node) -> None:
         """Adds or changes a node."""
         if self.table.node(node.name) != node:
+            self.touched.note()
             self._relevant += 1
             self.table.upsert_node(node)
             self.ledger.queues.stale = True
 
     def delete_node(self, name: str) -> None:
         """Removes a node; one that is not known is no error."""
+        self.touched.note()
         self._relevant += 1
         self.table.delete_node(name)
         self.ledger.queues.stale = True
@@ -173,6 +178,7 @@ class Cluster:
         known = self.reservations.get(reservation.name) or self.reserved.get(reservation.name)
         if reservation.name in self.given_up or known == reservation:
             return
+        self.touched.note()
         self.delete_reservation(reservation.name)
         if reservation.failed_at:
             self.given_up[reservation.name] = reservation
@@ -187,6 +193,7 @@ class Cluster:
 
     def delete_reservation(self, name: str) -> None:
         """Keeps that room no longer; a reservation that is not known is no error."""
+        self.touched.note()
         self.given_up.pop(name, None)
         if (lifted := self.reserved.remove(name)) is not None:
             self.ledger.eased += 1
@@ -384,6 +391,11 @@ class Cluster:
                 held.add(node)
         return held | self.gangs.nodes_held_from(pod)
 
+    def pending_in(self, namespace: str) -> Iterator[Pod]:
+        """The pods of a namespace that wait for a node."""
+        uids = self._uids.get(namespace, {}).values()
+        return (self.pending[uid] for uid in uids if uid in self.pending)
+
     def members(self, group: Key) -> list[Pod]:
         """The pods of a group that are there."""
         return [self.pods[uid] for uid in self._members.get(group, ())]
@@ -457,6 +469,11 @@ class Cluster:
         """Whether pods of a namespace are to wait at gates; those that do elsewhere are let out at once."""
         known = self.membership.namespaces.get(namespace)
         return known is not None and known.gated
+
+    @property
+    def touched(self) -> Touched:
+        """Of which namespaces and queues something has changed."""
+        return self.ledger.touched
 
     @property
     def relevant(self) -> int:
@@ -715,6 +732,7 @@ class Cluster:
                 pass
 
     def _queue_changed(self, name: str, queue: Queue | None) -> None:
+        self.touched.note(queue=name)
         self._relevant += 1
         self.ledger.eased += 1
         had_default, self.membership.has_default = self.membership.has_default, DEFAULT in self.queues
@@ -827,6 +845,7 @@ class Cluster:
 
     def _put_in_force(self, namespace: str) -> None:
         """The oldest of a namespace's quotas counts, by creation and then name."""
+        self.touched.note(namespace)
         self._relevant += 1
         self.ledger.set_quota(namespace, elastic_quota.in_force(self.quotas.get(namespace, {}).values()))
 

@@ -61,6 +61,7 @@ def _entitle(cluster: Cluster, accounts: list[QueueAccount], weights: dict[str, 
         deserved, wanted = account.division.deserved, {name: each.request for name, each in account.tenants.items()}
         demands.append(Demand(deserved, wanted, weights))
     for account, parts in zip(accounts, fair_share.entitlements(ledger.available, demands), strict=True):
+        ledger.touch(account)
         account.contended = any(entitled is not account.tenants[name].request for name, entitled in parts.items())
         for name, entitled in parts.items():
             tenant = account.tenants[name]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from policy.queue_ledger import TAKING, QueueLedger
 from policy.resources import NOTHING, Resources, add, subtract, total
+from policy.touched import Touched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -117,7 +118,8 @@ class Ledger:
 
     ``eased`` counts the changes after which some pod might be admitted that was not before. ``over_min`` are the
     namespaces whose quota exceeds its min. ``queues`` is the part of the ledger that is kept by queue; ``queue_of``
-    says which queue a pod is in, ``has_claim`` whether what a waiting one waits for is to be kept for it.
+    says which queue a pod is in, ``has_claim`` whether what a waiting one waits for is to be kept for it. ``touched``
+    has the names of namespaces and queues of which something has changed.
     """
 
     def __init__(
@@ -127,7 +129,8 @@ class Ledger:
         self.accounts: dict[str, Account] = {}
         self.pool = Pool()
         self.entries: dict[str, Entry] = {}
-        self.queues = QueueLedger()
+        self.touched = Touched()
+        self.queues = QueueLedger(self.touched)
         self.over_min: set[str] = set()
         self.queue_of = queue_of
         self._has_claim = has_claim

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from policy.queues import Division
 from policy.resources import Resources, add, largest, subtract
 from policy.sizes import Waiting
+from policy.touched import Touched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +91,9 @@ class QueueLedger:
     names of queues that have taken more than they deserve. ``stale``: what queues deserve is to be computed anew.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, touched: Touched) -> None:
+        """Nobody uses anything. What changes is noted in ``touched``."""
+        self._touched = touched
         self.accounts: dict[str, QueueAccount] = {}
         self.available: Resources = {}
         self.outside: dict[str, int] = {}
@@ -130,6 +133,7 @@ class QueueLedger:
             return False
         account.stale = account.stale or division.deserved != account.division.deserved
         account.division = division
+        self.touch(account)
         self._compare(account)
         self._claim(account)
         return True
@@ -196,6 +200,9 @@ class QueueLedger:
 
         Whether some other pod may be admitted after it that was not before.
         """
+        for entry in (before, after):
+            if entry is not None:
+                self._touched.note(entry.namespace, entry.queue)
         if _asks(before) != _asks(after):
             self.stale = True
             for entry in (before, after):
@@ -204,6 +211,11 @@ class QueueLedger:
         if before is not None and (account := self.accounts.get(before.queue)) is not None:
             self._drop_if_empty(before, account)
         return before is not None and bool(before.queue) and _weight(after) < _weight(before)
+
+    def touch(self, account: QueueAccount) -> None:
+        """Notes that something about a queue, if there is one, is different."""
+        if account.queue is not None:
+            self._touched.note(queue=account.queue.name)
 
     def _drop_if_empty(self, entry: Entry, account: QueueAccount) -> None:
         tenant = account.tenants.get(entry.namespace)

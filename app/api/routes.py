@@ -113,7 +113,7 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     held = holders_of(cluster, pod, verdict)
     expected = prospects(cluster, pod, settings.reserve.terms, times)
     waits = verdict.outcome == "refused" or pod.uid in cluster.unschedulable_since
-    remedies = await trials.remedies(pod) if waits else []
+    remedies = await trials.remedies(pod, (repr(verdict), outlook)) if waits else []
     shown = explanation((namespace, name), verdict, outlook, held, expected, remedies)
     return shown.model_copy(update={"gate": gates.place_of(cluster, pod)})
 

@@ -119,7 +119,7 @@ def test_of_many_who_wait_the_first_in_turn_are_shown_and_all_are_counted(monkey
 
 
 def test_of_very_many_quotas_and_queues_the_first_are_shown_and_all_are_counted(monkeypatch):
-    monkeypatch.setattr("app.web.parts.ROWS", 2)
+    monkeypatch.setattr("app.web.overview.ROWS", 2)
     shown = page(*(quota(name) for name in "abcd"), *(queue(name) for name in "uvwx"))
     assert [card["data-name"] for card in cards(shown)] == ["a quota", "b quota", "u", "v"]
     assert "Quotas 4 The first 2 namespaces are shown" in shown.words
