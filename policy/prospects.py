@@ -65,9 +65,11 @@ def _of_reclaim(cluster: Cluster, pod: Pod, times: Times) -> Iterator[Prospect]:
         yield Prospect("reclaim-planned", text, max(0.0, since + times.delay - times.now))
     elif result.reason == "waiting":
         yield Prospect("room-coming", f"node {result.node} will have room for it when pods that are going are gone")
+    elif result.reason == "undecidable":
+        if not fit.fits(cluster.table, pod).any():  # else a node has room, as far as can be seen
+            yield Prospect("undecidable", f"nobody is evicted for it: {result.text}")
     elif result.reason != "room":
-        step = "undecidable" if result.reason == "undecidable" else "nobody-to-evict"
-        yield Prospect(step, f"nobody is evicted for it: {result.text}")
+        yield Prospect("nobody-to-evict", f"nobody is evicted for it: {result.text}")
 
 
 def _progress(cluster: Cluster, reservation: Reservation) -> Prospect:

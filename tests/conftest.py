@@ -50,9 +50,9 @@ def control_plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
 @pytest.fixture(scope="session")
 def install_tools(request: pytest.FixtureRequest) -> dict[str, Path]:
-    """Paths of helm and kustomize. Without them tests are skipped; in CI they fail."""
+    """Paths of helm, kustomize and kubectl. Without them tests are skipped; in CI they fail."""
     if reason := request.config.stash[_built]:
-        _give_up(f"there is no helm or kustomize: {reason}")
+        _give_up(f"there is no helm, kustomize or kubectl: {reason}")
     return tools()
 
 

@@ -17,7 +17,7 @@ class World:
     def __init__(self, **rows):
         self.rows = rows
         self.rendered, self.bell = [], Bell()
-        self.board = Board(lambda: self.parts(), self.render, self.bell)
+        self.board = Board(self.parts, self.render, self.bell)
 
     def parts(self):
         yield None

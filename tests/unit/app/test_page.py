@@ -188,7 +188,10 @@ def test_the_explanation_says_who_holds_what_is_lacking_what_comes_next_and_what
             SimpleNamespace(text="a node is reserved for it", in_seconds=7200.0),
             SimpleNamespace(text="x", in_seconds=None),
         ],
-        remedies=[SimpleNamespace(text="raise max", verified=True), SimpleNamespace(text="wait", verified=False)],
+        remedies=[
+            SimpleNamespace(text="raise max", verified=True, commands=[]),
+            SimpleNamespace(text="wait", verified=False, commands=[]),
+        ],
         holders=[
             SimpleNamespace(
                 kind="Queue", name="q", resource="cpu", used="4", bound="2", over="2", pods=["b/v"], number=3
