@@ -4,7 +4,7 @@ Every method is synchronous and leaves everything consistent, so that whoever ow
 seconds on a clock of the caller's that never goes back.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import replace
 from math import inf
 
@@ -35,6 +35,10 @@ UNANSWERED = "failed filter with extender"
 """What kube-scheduler writes into a pod's condition when filter did not answer with 200."""
 UNSCHEDULABLE = "Unschedulable"
 """The reason of a pod's condition when the scheduler tried, and found no node; other reasons are errors or gates."""
+
+
+TOGETHER = 50
+"""Pods that are taken in before it pauses: about half a millisecond."""
 
 
 class Unsettled(Exception):
@@ -127,6 +131,28 @@ class Cluster:
         else:
             self._terminating.discard(pod.uid)
         self._place(pod)
+
+    def take_in(self, pods: Iterable[tuple[Pod, float]]) -> Iterator[None]:
+        """Adds pods that are new, each as ``upsert_pod`` does at its time. To be used up; in between it may pause.
+
+        Those that only stand on a node, as most do, are counted together with those that are alike.
+        """
+        alike: dict[Hashable, list[Pod]] = {}
+        for number, (pod, now) in enumerate(pods):
+            if pod.assigned and not (pod.terminating or pod.group or pod.uid in self._held):
+                self.pods[pod.uid] = pod
+                self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
+                self.table.add(pod, pod.node)
+                kind = pod.namespace, pod.queue, id(pod.request), pod.priority, pod.preemptible
+                alike.setdefault(kind, []).append(pod)
+            else:
+                self.upsert_pod(pod, now)
+            if number % TOGETHER == 0:
+                yield
+        for number, each in enumerate(alike.values()):
+            self.ledger.enter_alike("assigned", each)
+            if number % TOGETHER == 0:
+                yield
 
     def delete_pod(self, uid: str) -> None:
         """Removes a pod; one that is not known is no error."""

@@ -16,7 +16,7 @@ from policy.resources import NOTHING, Resources, add, subtract, total
 from policy.touched import Touched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from policy.elastic_quota import ElasticQuota
@@ -155,6 +155,13 @@ class Ledger:
         self.put_back(pod.uid, entry)
         self.eased += self.queues.note(before, entry)
         self.eased += _is_lighter(self.account(pod.namespace).nominated_in_pool, lent)
+
+    def enter_alike(self, kind: Kind, pods: Sequence[Pod]) -> None:
+        """Enters pods that are new and stand alike: of one namespace and queue, with the same request and priority."""
+        entry = self.entry(kind, pods[0])
+        self.entries.update(dict.fromkeys((pod.uid for pod in pods), entry))
+        self._apply(entry.times(len(pods)), add)
+        self.queues.note(None, entry)
 
     def entry(self, kind: Kind, pod: Pod) -> Entry:
         """How a pod would stand."""
