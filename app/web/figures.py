@@ -16,6 +16,30 @@ NAMED = 8
 """How many lenders and borrowers of one resource are named."""
 TENANTS = 50
 """How many namespaces of a queue are shown."""
+MEANINGS = {
+    "request": "asked for by the pod",
+    "used": "used under its quota",
+    "max": "most that its quota allows",
+    "min": "guaranteed by its quota",
+    "poolUsed": "used under all quotas",
+    "poolMin": "guaranteed by all quotas: as much can be lent and used in all",
+    "poolAhead": "kept for pods that go first, of all quotas",
+    "ahead": "kept for pods that go first, of its own quota",
+    "allocated": "used in its queue",
+    "deserved": "deserved by its queue",
+    "realCapability": "most that its queue can have",
+    "guarantee": "guaranteed to its queue",
+    "total": "shared by all queues",
+    "allocatedInAllQueues": "used in all queues",
+    "claimedByOtherQueues": "deserved by other queues, and waited for",
+    "allocatedInNamespace": "used by its namespace in the queue",
+    "entitled": "its namespace's share of the queue",
+    "claimedByOtherNamespaces": "other namespaces' shares of the queue, and waited for",
+    "minimum": "members that its group starts with",
+    "ready": "members that run or may start",
+    "pending": "members that wait",
+}
+"""What the figures of an explanation are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from app.settings import Settings
 from app.standing import Standing
 from app.web.bell import Bell
 from app.web.board import Board, Fragment
+from app.web.figures import MEANINGS
 from app.web.live import Live
 from app.web.overview import Overview
 from app.web.rendering import DOCS_HEADERS, HEADERS, environment
@@ -159,7 +160,7 @@ async def show_pod(namespace: str, name: str, request: Request) -> Response:
         now=time.time(),
         live_of=f"/pods/{quote(namespace, safe='')}/{quote(name, safe='')}",
         pod=explanation,
-        figures=figures,
+        figures={figure: MEANINGS[figure] for figure in figures},
     )
     return HTMLResponse(text, 404 if explanation.verdict == "unknown" else 200, HEADERS)
 
