@@ -21,7 +21,7 @@ class Rows:
     def __init__(self) -> None:
         """None yet."""
         self.shown: set[str] = set()
-        self._keys: dict[str, list[tuple[str, ...]]] = {}
+        self._keys: dict[str, set[tuple[str, ...]]] = {}
 
     def heed(self, names: Collection[str], touched: set[str]) -> None:
         """Of these names there are rows from now on; adds those to ``touched`` that come or go by that."""
@@ -33,13 +33,15 @@ class Rows:
 
     def of(self, name: str, rows: Iterable[Part]) -> Iterator[Part | Gone]:
         """The rows of a name as they are now, as far as they are shown, and those that are gone."""
-        before, now = self._keys.pop(name, []), list[tuple[str, ...]]()
+        keys, now = self._keys.setdefault(name, set()), set[tuple[str, ...]]()
         for row in rows if name in self.shown else ():
-            now.append(row.key)
+            now.add(row.key)
+            keys.add(row.key)  # at once: this may be broken off
             yield row
-        yield from (Gone(key) for key in before if key not in now)
-        if now:
-            self._keys[name] = now
+        yield from map(Gone, keys - now)
+        keys &= now
+        if not keys:
+            del self._keys[name]
 
 
 class Overview:
