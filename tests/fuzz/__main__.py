@@ -9,7 +9,6 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from random import Random
 
@@ -55,10 +54,10 @@ def _fuzz(name: str, minutes: float) -> None:
     """Does not return: libFuzzer ends the process."""
     target = TARGETS[name]
     seeds = target.seeds()
-    kept, good = _directory() / name, Path(tempfile.mkdtemp(prefix="quotaward-seeds-"))
+    kept = _directory() / name
     kept.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds):
-        (good / str(number)).write_bytes(seed)
+        (kept / f"seed-{number}").write_bytes(seed)
 
     def mutate(data: bytes, max_size: int, seed: int) -> bytes:
         chance = Random(seed)
@@ -74,7 +73,7 @@ def _fuzz(name: str, minutes: float) -> None:
         "-rss_limit_mb=2048",
         "-reduce_inputs=0",
     ]
-    options += ["-print_final_stats=1", f"-artifact_prefix={_directory()}/{name}-", str(kept), str(good)]
+    options += ["-print_final_stats=1", f"-artifact_prefix={_directory()}/{name}-", str(kept)]
     atheris.Setup([name, *options], lambda data: run(name, data), custom_mutator=mutate)
     atheris.Fuzz()
 
