@@ -1,18 +1,13 @@
-"""The four verbs that kube-scheduler calls, as raw ASGI applications: FastAPI's request machinery is not in the way.
+"""The four verbs that kube-scheduler calls: a body, and the reply to it.
 
 No verb waits for anything but its own body, save bind, whose task is a write. What filter does
 grows with neither pods nor quotas. Nothing is decided on a picture that is not complete and fresh.
 """
 
-import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import structlog
-from prometheus_client import Counter
-from starlette.types import Receive, Scope, Send
 
-from app import bodies
 from app.actuators.protocol import ActionFailed, Actuator
 from app.extender import wire
 from app.extender.decisions import Decisions
@@ -29,9 +24,6 @@ log = structlog.get_logger(__name__)
 Answer = tuple[str, bytes]
 """How a request was answered (a metric's label), and the reply."""
 
-Answering = Callable[[bytes], Answer | Awaitable[Answer]]
-
-JSON = (b"content-type", b"application/json")
 NOT_SYNCED_RETRY = 1
 
 
@@ -176,50 +168,3 @@ class Extender:
         reason = self.store.unready()
         if reason:
             raise Problem(503, reason, retry_after=NOT_SYNCED_RETRY)
-
-
-class Verb:
-    """One verb as an ASGI application: reads a bounded body, answers, measures."""
-
-    def __init__(self, name: str, answer: Answering, body_limit: int) -> None:
-        self._name = name
-        self._answer = answer
-        self._limit = body_limit
-        self._duration = metrics.DURATION.labels(name)
-        self._last_request = metrics.LAST_REQUEST.labels(name)
-        self._requests: dict[str, Counter] = {}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
-        raw = [JSON]
-        started = time.perf_counter()
-        try:
-            if scope["method"] != "POST":
-                raise Problem(405, "kube-scheduler's verbs are called by POST")
-            body = await bodies.read(receive, self._limit)
-            started = time.perf_counter()
-            answer = self._answer(body)
-            result, reply = answer if isinstance(answer, tuple) else await answer
-            status = 200
-        except Problem as problem:
-            result, reply, status, raw = "error", problem.body(), problem.status, _raw(problem.headers())
-            if status != 503:  # noqa: PLR2004 - while the picture is incomplete that is no news
-                log.warning("bad request", verb=self._name, status=status, field=problem.field, problem=problem.detail)
-        except Exception:
-            log.exception("request failed", verb=self._name)
-            own = Problem(500, "an error of Quotaward's own; its log has the details")
-            result, reply, status, raw = "error", own.body(), own.status, _raw(own.headers())
-        if (requests := self._requests.get(result)) is None:
-            requests = self._requests[result] = metrics.REQUESTS.labels(self._name, result)
-        requests.inc()
-        self._duration.observe(time.perf_counter() - started)
-        self._last_request.set_to_current_time()
-        if status == 405:  # noqa: PLR2004
-            raw.append((b"allow", b"POST"))
-        raw.append((b"content-length", str(len(reply)).encode()))
-        await send({"type": "http.response.start", "status": status, "headers": raw})
-        await send({"type": "http.response.body", "body": reply})
-
-
-def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode(), value.encode()) for name, value in headers.items()]

@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY
 
 from app.actuators.protocol import ActionFailed
 from app.actuators.recording import RecordingActuator
-from app.extender.endpoints import Verb
+from app.extender.verbs import Verb
 from tests.unit.app.given import client_of, node, pod, quota, refused, see, store_with
 
 MAX = "ElasticQuota max exceeded: cpu"
@@ -272,18 +272,18 @@ def part(body, *, more=False):
 
 
 def test_a_body_comes_in_pieces():
-    verb = Verb("filter", lambda body: ("admitted", body), body_limit=4)
+    verb = Verb("filter", lambda body: ("admitted", body), limit=4)
     assert send(verb, part(b"ab", more=True), part(b"", more=True), part(b"cd")) == (200, b"abcd")
 
 
 def test_a_body_beyond_the_limit_is_refused_however_it_comes():
-    verb = Verb("filter", lambda body: ("admitted", body), body_limit=4)
+    verb = Verb("filter", lambda body: ("admitted", body), limit=4)
     assert send(verb, part(b"abcde"))[0] == 413
     assert send(verb, part(b"ab", more=True), part(b"cd", more=True), part(b"e"))[0] == 413
 
 
 def test_a_client_that_goes_away_is_no_error_of_ours():
-    verb = Verb("filter", lambda body: ("admitted", body), body_limit=4)
+    verb = Verb("filter", lambda body: ("admitted", body), limit=4)
     assert send(verb, part(b"ab", more=True), {"type": "http.disconnect"})[0] == 400
 
 
