@@ -538,6 +538,11 @@ class Cluster:
         refused = admission.refusal(self.ledger, pod, self.rules)
         certain = refused is not None or not self.unsettled
         in_worst_case = refused if certain else admission.refusal(self.ledger, pod, self.rules, with_in_flight=True)
+        if in_worst_case is None and self.gangs.gated(pod) is None:
+            self.gangs.let_through(pod.uid)
+            self._give_grant(pod, now)
+            self.ledger.enter_from_aside("granted", pod, before)
+            return None
         if before is not None:
             self.ledger.put_back(pod.uid, before)
         if in_worst_case is None:
@@ -556,10 +561,7 @@ class Cluster:
 
     def grant(self, pod: Pod, now: float) -> None:
         """Counts a pod as admitted, whatever the rules say of it."""
-        if pod.uid in self.gates.out:
-            self.grants.keep(pod, now, inf)
-        else:
-            self.grants.give(pod, now, self._grant_lifetime)
+        self._give_grant(pod, now)
         self.ledger.enter("granted", pod)
 
     def keep_all(self, pods: list[Pod], now: float, deadline: float) -> None:
@@ -661,6 +663,12 @@ class Cluster:
         renamed = self.pods.get(pod.uid)
         if renamed is not None and (renamed.namespace, renamed.name) != (pod.namespace, pod.name):
             self.delete_pod(pod.uid)
+
+    def _give_grant(self, pod: Pod, now: float) -> None:
+        if pod.uid in self.gates.out:
+            self.grants.keep(pod, now, inf)
+        else:
+            self.grants.give(pod, now, self._grant_lifetime)
 
     def _upsert_pending(self, pod: Pod, before: Pod | None) -> None:
         if pod.uid in self.grants:

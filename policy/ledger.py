@@ -51,7 +51,10 @@ class Account:
         if self.quota is None:
             return False
         used = self.used
-        return any(used.get(resource, 0) > least for resource, least in self.quota.min.items())
+        for resource, least in self.quota.min.items():  # noqa: SIM110 - asked at every change; a generator takes longer
+            if used.get(resource, 0) > least:
+                return True
+        return False
 
 
 @dataclass(slots=True)
@@ -151,10 +154,15 @@ class Ledger:
         lent = self.account(pod.namespace).nominated_in_pool
         if before is not None:
             self._take_out(pod.uid)
-            self.eased += _eases(before, entry)
-        self.put_back(pod.uid, entry)
-        self.eased += self.queues.note(before, entry)
-        self.eased += _is_lighter(self.account(pod.namespace).nominated_in_pool, lent)
+        self._enter(pod.uid, entry, before, lent)
+
+    def enter_from_aside(self, kind: Kind, pod: Pod, before: Entry | None) -> None:
+        """Notes how a pod stands that was set aside; it stood as ``before``. Not for one that is pending."""
+        entry = self.entry(kind, pod)
+        if before == entry:
+            self.put_back(pod.uid, entry)
+        else:
+            self._enter(pod.uid, entry, before, self.account(pod.namespace).nominated_in_pool)
 
     def enter_alike(self, kind: Kind, pods: Sequence[Pod]) -> None:
         """Enters pods that are new and stand alike: of one namespace and queue, with the same request and priority."""
@@ -288,6 +296,15 @@ class Ledger:
         if account is None:
             account = self.accounts[namespace] = Account()
         return account
+
+    def _enter(self, uid: str, entry: Entry, before: Entry | None, lent: Resources) -> None:
+        """Enters a pod that was taken out. ``lent``: what its account's nominated pods had in the pool."""
+        if before is not None:
+            self.eased += _eases(before, entry)
+        self.put_back(uid, entry)
+        self.eased += self.queues.note(before, entry)
+        if lent:
+            self.eased += _is_lighter(self.account(entry.namespace).nominated_in_pool, lent)
 
     def _take_out(self, uid: str) -> Entry | None:
         entry = self.entries.pop(uid, None)

@@ -43,7 +43,7 @@ class Tenant:
 
     def claims(self) -> dict[str, int]:
         """What the claim has to be."""
-        return _wanted(_unfilled(self.entitled, self.taken), self.pending, self.waiting)
+        return _wanted(_unfilled(self.entitled, self.taken), self.pending, self.waiting) if self.pending else {}
 
     @property
     def empty(self) -> bool:
@@ -79,9 +79,12 @@ class QueueAccount:
 
     def claims(self) -> dict[str, int]:
         """What the claim has to be: what it deserves and has pods waiting for, and its guarantee in any case."""
+        kept = _unfilled(self.division.guarantee, self.taken) if self.division.guarantee else {}
+        if not self.pending and not self.unbounded:
+            return kept
         unfilled = _unfilled(self.division.deserved, self.taken)
         wanted = unfilled if self.unbounded else _wanted(unfilled, self.pending, self.waiting)
-        return largest(wanted, _unfilled(self.division.guarantee, self.taken))
+        return largest(wanted, kept) if kept else wanted
 
 
 class QueueLedger:
@@ -183,17 +186,21 @@ class QueueLedger:
         change(account.taken, entry.request)
         change(tenant.taken, entry.request)
         change(self.outside if account.queue is None else self.taken, entry.request)
-        part = {"held": account.held, "assigned": account.running}.get(entry.kind)
-        if part is not None:
-            change(part, entry.request)
+        if entry.kind == "assigned":
+            change(account.running, entry.request)
+        elif entry.kind == "held":
+            change(account.held, entry.request)
         self._compare(account)
 
     def _compare(self, account: QueueAccount) -> None:
         """Notes whether a queue has more than it deserves of something."""
         if account.queue is not None:
             deserved = account.division.deserved
-            over = any(amount > deserved.get(resource, 0) for resource, amount in account.taken.items())
-            (self.over_deserved.add if over else self.over_deserved.discard)(account.queue.name)
+            for resource, amount in account.taken.items():
+                if amount > deserved.get(resource, 0):
+                    self.over_deserved.add(account.queue.name)
+                    return
+            self.over_deserved.discard(account.queue.name)
 
     def note(self, before: Entry | None, after: Entry | None) -> bool:
         """A pod stands differently from now on (not only to look at the rest): notes what is stale by that.
