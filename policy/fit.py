@@ -153,7 +153,7 @@ def _has_room(site: Site, question: _Question, gone: Collection[str]) -> bool:
 
 def _room(site: Site, question: _Question, gone: Collection[str]) -> Iterator[tuple[str, int, int]]:
     """Each resource that the pod requests: what is left of it without the pods that are gone, and the request."""
-    freed = [pod.request for uid, pod in site.pods.items() if uid in gone] if gone else ()
+    freed = [site.pods[uid].request for uid in site.pods.keys() & gone] if gone else ()
     allocatable = site.node.allocatable if site.node else NOTHING
     for resource, amount in question.need:
         left = min(allocatable.get(resource, 0), LARGEST) - site.used.get(resource, 0)

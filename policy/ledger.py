@@ -33,6 +33,7 @@ class Account:
     of used that may not be evicted. ``nominated`` has, by priority, what waits for its nominated node, ``held`` the
     part of it for which room is kept. ``in_flight`` is what may have been admitted before this process started,
     ``pinned_in_flight`` the part of it that may not be evicted. ``quota`` is the elastic quota in force, if any.
+    ``lent`` is how much of it is lent, None if that was not asked for since it changed (see policy.entitlement).
     """
 
     quota: ElasticQuota | None = None
@@ -44,6 +45,7 @@ class Account:
     in_flight: dict[str, int] = field(default_factory=dict)
     pinned_in_flight: dict[str, int] = field(default_factory=dict)
     nominated_in_pool: Resources = field(default_factory=dict)
+    lent: float | None = field(default=None, compare=False)
 
     @property
     def over_min(self) -> bool:
@@ -355,6 +357,7 @@ class Ledger:
 
     def _settle(self, namespace: str, account: Account) -> None:
         """Notes what follows from a change of an account: whether its quota borrows, and what is lent by the pool."""
+        account.lent = None
         (self.over_min.add if account.over_min else self.over_min.discard)(namespace)
         self._lend_nominated(account)
 

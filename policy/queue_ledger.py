@@ -58,7 +58,8 @@ class QueueAccount:
     ``held`` is the part of ``taken`` by pods that room is held for, and ``running`` the part by pods on nodes.
     ``waiting`` are those of ``pending``. ``in_flight`` is what may have been admitted before this process started.
     ``unbounded``: what it asks for is not seen, and taken to be all there is. ``stale``: the tenants' parts are to be
-    computed anew; ``contended``: some of them got less than they request.
+    computed anew; ``contended``: some of them got less than they request. ``lent`` is how much of it is lent, None if
+    that was not asked for since it changed (see policy.entitlement).
     """
 
     queue: Queue | None = None
@@ -76,6 +77,7 @@ class QueueAccount:
     unbounded: bool = False
     stale: bool = True
     contended: bool = True
+    lent: float | None = field(default=None, compare=False)
 
     def claims(self) -> dict[str, int]:
         """What the claim has to be: what it deserves and has pods waiting for, and its guarantee in any case."""
@@ -194,6 +196,7 @@ class QueueLedger:
 
     def _compare(self, account: QueueAccount) -> None:
         """Notes whether a queue has more than it deserves of something."""
+        account.lent = None
         if account.queue is not None:
             deserved = account.division.deserved
             for resource, amount in account.taken.items():
