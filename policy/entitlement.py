@@ -57,8 +57,16 @@ class Entitlement:
                     return True
         return False
 
-    def is_protected_by(self, ledger: Ledger, queue: str) -> bool:
-        """Whether another queue has no more than it deserves of whatever might be taken back."""
+    def is_quota_untouched(self, ledger: Ledger, namespace: str) -> bool:
+        """Whether the quota of another namespace has lent out what might be taken back: nobody goes from there."""
+        account = ledger.accounts.get(namespace)
+        quota = account.quota if account is not None else None
+        if account is None or quota is None:
+            return False
+        return not quota.readable or all(r in quota.min and not over_min(account, quota, r) for r in self.resources)
+
+    def is_queue_untouched(self, ledger: Ledger, queue: str) -> bool:
+        """Whether another queue has no more than it deserves of what might be taken back: nobody goes from there."""
         account = ledger.queues.accounts.get(queue) if queue else None
         if account is None or account.queue is None or queue == self.queue:
             return False
@@ -162,7 +170,14 @@ def over_min(account: Account, quota: ElasticQuota, resource: str) -> bool:
 def share_lent(ledger: Ledger, namespace: str, queue: str) -> float:
     """How much is lent to a quota or queue, as the largest share of its min, or of what it deserves."""
     account = ledger.accounts.get(namespace)
-    by_quota = _lent_to_quota(account) if account is not None else 0.0
+    if account is None or account.quota is None:
+        by_quota = 0.0
+    elif account.lent is not None:
+        by_quota = account.lent
+    else:
+        used = account.used
+        shares = [(used.get(resource, 0) - least) / max(least, 1) for resource, least in account.quota.min.items()]
+        by_quota = account.lent = max(shares, default=inf)  # without a min, all is borrowed
     return max(by_quota, _lent_to_queue(ledger, queue)) if queue else by_quota
 
 
@@ -213,16 +228,6 @@ def _share_with(ledger: Ledger, tenant: Tenant, pod: Pod) -> float:
 def _share_without(ledger: Ledger, tenant: Tenant, victim: Pod) -> float:
     taken = {r: amount - victim.request.get(r, 0) for r, amount in tenant.taken.items()}
     return fair_share.share(taken, ledger.queues.available) / tenant.weight
-
-
-def _lent_to_quota(account: Account) -> float:
-    if account.quota is None:
-        return 0.0
-    if account.lent is None:
-        used = account.used
-        shares = [(used.get(resource, 0) - least) / max(least, 1) for resource, least in account.quota.min.items()]
-        account.lent = max(shares, default=inf)  # without a min, all is borrowed
-    return account.lent
 
 
 def _lent_to_queue(ledger: Ledger, name: str) -> float:

@@ -96,15 +96,18 @@ def would_be_met_on(table: NodeTable, pod: Pod, node_name: str, staying: Collect
 
 def lacking_on(
     table: NodeTable, pod: Pod, node_name: str, without: Collection[str], taken: Resources = NOTHING
-) -> list[str]:
-    """The resources that a node would be short of for the pod if these pods were gone, and so much more were taken."""
+) -> dict[str, int]:
+    """What a node would be short of for the pod, and by how much, if these pods were gone, and so much more taken."""
     site = table.site(node_name)
     if site is None or site.node is None:
-        return list(pod.request)
+        return dict(pod.request)
     question = _question(table, pod)
-    gone = frozenset(without) | question.overlooked
-    room = _room(site, question, gone)
-    return [resource for resource, left, amount in room if left - taken.get(resource, 0) < amount]
+    lacking = {}
+    for resource, left, amount in _room(site, question, frozenset(without) | question.overlooked):
+        short = amount - left + taken.get(resource, 0)
+        if short > 0:
+            lacking[resource] = short
+    return lacking
 
 
 @dataclass(frozen=True, slots=True)

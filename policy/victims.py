@@ -164,6 +164,18 @@ def _trial(cluster: Cluster, pod: Pod) -> Iterator["_Trial"]:
                 cluster.ledger.put_back(uid, entry)
 
 
+class _Known(dict[str, bool]):
+    """Answers to a question about names, each worked out once."""
+
+    def __init__(self, answer: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def __missing__(self, name: str) -> bool:
+        answer = self[name] = self._answer(name)
+        return answer
+
+
 class _Trial:
     """Tries out who would have to go. Victims are taken out of the ledger itself, so that its own rules decide."""
 
@@ -185,8 +197,9 @@ class _Trial:
         self._borrowed_before: dict[tuple[str, str], float] = {}
         self._lent_before: dict[frozenset[str], dict[tuple[str, str], tuple[Resources, bool]]] = {}
         self._givers: frozenset[str] | None = None
-        self._unprotected: dict[str, list[Pod]] = {}
-        self._protects: dict[str, bool] = {}
+        self._unprotected: dict[str, list[tuple[Pod, str]]] = {}
+        self._protected = _Known(lambda namespace: self._entitlement.is_quota_untouched(self._ledger, namespace))
+        self._protected_queues = _Known(lambda queue: self._entitlement.is_queue_untouched(self._ledger, queue))
         self._beyond_cure = False
         self._in_turn: dict[tuple[frozenset[str], _Order | None], list[Pod]] = {}
 
@@ -229,23 +242,26 @@ class _Trial:
         own = self._pod.namespace if self._governed else None
         pods = (pod for pod in self._pods_on(node) if own is None or pod.namespace == own)
         going = {pod.uid for pod in pods if self._is_peer(pod)}
-        going.update(pod.uid for pod in self._unprotected_on(node) if self._is_other(pod))
+        others, wanted = self._unprotected_on(node), self._entitled
+        going.update([pod.uid for pod, _ in others if self._may_take(pod, wanted) and not self._is_out(pod)])
         return bool(going) and self._could_be(node, self._going | going)
 
-    def _unprotected_on(self, node: str) -> list[Pod]:
-        """The pods on a node of other namespaces that their queue does not protect: mostly a look at that is enough."""
+    def _unprotected_on(self, node: str) -> list[tuple[Pod, str]]:
+        """The pods on a node of other namespaces that neither quota nor queue protects as a whole, and their queues.
+
+        A look is enough for most.
+        """
         known = self._unprotected.get(node)
         if known is None:
-            own, entries, protects = self._pod.namespace, self._ledger.entries, self._protects
+            own, over_min, entries = self._pod.namespace, self._ledger.over_min, self._ledger.entries
             known = self._unprotected[node] = []
             for pod in self._pods_on(node) if self._entitled else ():
-                if pod.namespace != own:
-                    entry = entries.get(pod.uid)
-                    queue = self._ledger.queue_of(pod) if entry is None else entry.queue
-                    if queue not in protects:
-                        protects[queue] = self._entitlement.is_protected_by(self._ledger, queue)
-                    if not protects[queue]:
-                        known.append(pod)
+                if pod.namespace == own or (pod.namespace not in over_min and self._protected[pod.namespace]):
+                    continue
+                entry = entries.get(pod.uid)
+                queue = self._ledger.queue_of(pod) if entry is None else entry.queue
+                if not self._protected_queues[queue]:
+                    known.append((pod, queue))
         return known
 
     def _pods_on(self, node: str) -> Collection[Pod]:
@@ -324,19 +340,22 @@ class _Trial:
 
     def _are_alike(self, node: str) -> bool:
         """Whether the pods of a node differ in nothing that would order them by size."""
-        sizes = [pod.request for pod in self._table.pods_on(node).values()]
-        first = sizes[0] if sizes else NOTHING
-        return bool(sizes) and all(
-            size is first or all(size.get(r, 0) == first.get(r, 0) for r in self._entitled) for size in sizes
-        )
+        sizes = {
+            id(pod.request): pod.request for pod in self._table.pods_on(node).values()
+        }  # few, as equal ones are one
+        first = next(iter(sizes.values()), NOTHING)
+        return bool(sizes) and all(size.get(r, 0) == first.get(r, 0) for size in sizes.values() for r in self._entitled)
 
     def _take_one_that_suffices(self, node: str) -> bool:
         """Takes the one borrower on a node of pods of one size whose going is enough, if one is: mostly that is found.
 
         It is the one that would be left if all were taken and all but one put back, as long as no budget is in its way.
         """
-        wanted = self._lacking(node) & self._entitled
-        last = self._last_to_stay(node, wanted) if wanted else None
+        lacking, size = self._lacking(node), next(iter(self._table.pods_on(node).values())).request
+        wanted = lacking.keys() & self._entitled
+        if not wanted or any(size.get(resource, 0) < lacking[resource] for resource in wanted):
+            return False
+        last = self._last_to_stay(node, frozenset(wanted))
         if last is None or disruption.violating([last], self._cluster.budgets.values()):
             return False
         self._take(last)
@@ -350,9 +369,10 @@ class _Trial:
 
         For pods of one size. Whether they may be taken is asked of the last ones only.
         """
+        ledger = self._ledger
         ranks = [
-            (-pod.priority, self._borrowed(pod), pod.started or pod.created, pod.uid, pod)
-            for pod in self._unprotected_on(node)
+            (-pod.priority, share_lent(ledger, pod.namespace, queue), pod.started or pod.created, pod.uid, pod)
+            for pod, queue in self._unprotected_on(node)
         ]
         ranks.sort(reverse=True)
         for *_, pod in ranks:
@@ -371,7 +391,7 @@ class _Trial:
         """Takes all who may be taken on the node: first from borrowers, and then, if need be, from the pod's peers."""
         if self._fits(node):
             return
-        wanted = self._lacking(node) & self._entitled
+        wanted = frozenset(self._lacking(node).keys() & self._entitled)
         if wanted:
             others = [pod for pod in self._table.pods_on(node).values() if self._is_other(pod)]
             if frugally:
@@ -516,9 +536,9 @@ class _Trial:
     def _fits(self, node: str) -> bool:
         return fit.fits_on(self._table, self._pod, node, self._gone)
 
-    def _lacking(self, node: str) -> frozenset[str]:
-        """The resources that the node is short of for the pod, once pods that are going are gone."""
-        return frozenset(fit.lacking_on(self._table, self._pod, node, self._going))
+    def _lacking(self, node: str) -> dict[str, int]:
+        """What the node is short of for the pod, and by how much, once pods that are going are gone."""
+        return fit.lacking_on(self._table, self._pod, node, self._going)
 
     def _pods_of(self, namespaces: Iterable[str]) -> Iterator[Pod]:
         return (each.pod for each in self._table.in_namespaces(namespaces))
@@ -544,7 +564,8 @@ class _Trial:
 
     def _may_take(self, victim: Pod, wanted: frozenset[str]) -> bool:
         """Whether the pod was lent what is wanted. While nobody is taken, the same for all of its size beside it."""
-        queue = self._queue_of(victim)
+        entry = self._ledger.entries.get(victim.uid)
+        queue = self._ledger.queue_of(victim) if entry is None else entry.queue
         if self._victims:
             return self._entitlement.may_take(self._ledger, victim, queue, wanted)
         whose = victim.namespace, queue
