@@ -13,6 +13,7 @@ from app.extender import wire
 from app.extender.decisions import Decisions
 from app.observability import metrics
 from app.problems import Problem
+from app.store.objects import PodObject, version_of
 from app.store.store import Store
 from policy import reservation, scoring, victims
 from policy.cluster import Unsettled
@@ -46,7 +47,7 @@ class Extender:
     def filter(self, body: bytes) -> Answer:
         """Which of the candidate nodes the pod may go to: all of them, or none. An admitted pod holds a grant."""
         args = wire.read_args(body)
-        pod = wire.read_pod(args.pod)
+        pod = self._pod_of(args.pod)
         if self.observe and self.store.unready():
             return "unready", wire.all_pass(args)
         self._ensure_ready()
@@ -80,7 +81,7 @@ class Extender:
         cluster = self.store.cluster
         if not len(cluster.reserved) and not (self.apart and cluster.ledger.borrowing):
             return "neutral", wire.NO_SCORES
-        pod = wire.read_pod(args.pod)
+        pod = self._pod_of(args.pod)
         if len(cluster.reserved) and (preferred := scoring.preferred(cluster, pod, wire.candidates(args))):
             return "scored", wire.scores(preferred, scoring.HIGHEST)
         if self.apart and (preferred := scoring.apart(cluster, pod, wire.candidates(args))):
@@ -94,7 +95,7 @@ class Extender:
         not looked at: it knows priorities, and no quotas.
         """
         args = wire.read_preemption(body)
-        pod = wire.read_pod(args.pod)
+        pod = self._pod_of(args.pod)
         if self.observe:
             return "proposed", wire.proposed(args)
         self._ensure_ready()
@@ -122,6 +123,13 @@ class Extender:
             log.warning("binding failed", namespace=pod.namespace, pod=pod.name, node=args.Node, error=str(failure))
             return "failed", wire.binding_failed(str(failure))
         return "bound", wire.BOUND
+
+    def _pod_of(self, obj: PodObject) -> Pod:
+        """The pod of a request: as the store has it, if that has it in the same version. Raises Problem (400)."""
+        known = self.store.cluster.pods.get(obj.metadata.uid or "")
+        if known is not None and known.version and known.version == version_of(obj.metadata):
+            return known
+        return wire.read_pod(obj)
 
     def _admitted(self, args: wire.ExtenderArgs, pod: Pod) -> Answer:
         """Every node passes, but for those that are kept for somebody else, or whose room is."""

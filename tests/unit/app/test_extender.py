@@ -317,3 +317,10 @@ def test_a_refusal_names_every_node_however_the_names_are_written(names):
 def test_what_is_no_list_of_names_is_no_list_of_refused_nodes_either(names):
     with pytest.raises(Problem):
         turned_down(names)
+
+
+@pytest.mark.parametrize(("seen", "asked", "passes"), [("5", "5", True), ("5", "6", False), (None, None, False)])
+def test_a_pod_that_is_known_in_the_version_of_the_request_is_not_read_again(store, client, seen, asked, passes):
+    see(store, pod("p", metadata={"resourceVersion": seen}))
+    reply = client.ask("filter", filtering(pod("p", requests={"cpu": "2"}, metadata={"resourceVersion": asked})))
+    assert bool(reply["NodeNames"]) == passes
