@@ -56,6 +56,7 @@ class Connection(HttpToolsProtocol):
         self._who_replies = at_once
         self._asked: AtOnce | None = None
         self._body: list[bytes] = []  # of a request to it
+        self._replied = False  # at once to a request in the data at hand; to one, so that others get their turn
         self._head = 0  # bytes of it in pieces of data that it did not end in
         self._in_head = False
         self._partial = False
@@ -85,6 +86,7 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Reads on. A request that is not complete gets a limit of time and size."""
+        self._replied = False
         self._partial = True  # until a message is complete; blank lines between two are no request, but no rest either
         super().data_received(data)
         if not self._partial:
@@ -180,14 +182,16 @@ class Connection(HttpToolsProtocol):
         parser = self.parser
         if parser.get_method() != b"POST" or parser.get_http_version() != "1.1" or not parser.should_keep_alive():
             return False
-        if self.expect_100_continue or parser.should_upgrade() or self._ending or self.flow.write_paused:
+        if self.expect_100_continue or parser.should_upgrade():
             return False
-        if self.cycle is not None and not self.cycle.response_complete:
+        under_way = self.cycle is not None and not self.cycle.response_complete
+        if under_way or self._replied or self._ending or self.flow.write_paused:
             return False
         length = next((value for name, value in self.headers if name == b"content-length"), b"")
         return len(length) <= LONGEST_LENGTH and length.isdigit() and int(length) <= limit
 
     def _reply(self, asked: AtOnce) -> None:
+        self._replied = True
         body, self._body = self._body, []
         reply = asked.reply(body[0] if len(body) == 1 else b"".join(body))
         headers = [*self.server_state.default_headers, *reply.headers]
