@@ -58,7 +58,7 @@ class Entitlement:
         return False
 
     def is_quota_untouched(self, ledger: Ledger, namespace: str) -> bool:
-        """Whether the quota of another namespace has lent out what might be taken back: nobody goes from there."""
+        """Whether another quota uses no more than its min of what might be taken back: nobody goes from there."""
         account = ledger.accounts.get(namespace)
         quota = account.quota if account is not None else None
         if account is None or quota is None:

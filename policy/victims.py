@@ -9,6 +9,7 @@ gang that cannot do without a member all go, or none, and only if nobody else wi
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from math import fsum
 
@@ -197,9 +198,6 @@ class _Trial:
         self._borrowed_before: dict[tuple[str, str], float] = {}
         self._lent_before: dict[frozenset[str], dict[tuple[str, str], tuple[Resources, bool]]] = {}
         self._givers: frozenset[str] | None = None
-        self._unprotected: dict[str, list[tuple[Pod, str]]] = {}
-        self._protected = _Known(lambda namespace: self._entitlement.is_quota_untouched(self._ledger, namespace))
-        self._protected_queues = _Known(lambda queue: self._entitlement.is_queue_untouched(self._ledger, queue))
         self._beyond_cure = False
         self._in_turn: dict[tuple[frozenset[str], _Order | None], list[Pod]] = {}
 
@@ -231,6 +229,9 @@ class _Trial:
         """Says what the pod may take back, and from whom; before anything is asked."""
         self._entitlement = entitlement
         self._entitled = entitlement.resources
+        self._unprotected: dict[str, list[tuple[Pod, str]]] = {}
+        self._protected = _Known(partial(entitlement.is_quota_untouched, self._ledger))
+        self._protected_queues = _Known(partial(entitlement.is_queue_untouched, self._ledger))
 
     def is_promising(self, node: str) -> bool:
         """Whether there would be room on a node if all went who might. To be asked while nobody has been taken.
@@ -340,9 +341,8 @@ class _Trial:
 
     def _are_alike(self, node: str) -> bool:
         """Whether the pods of a node differ in nothing that would order them by size."""
-        sizes = {
-            id(pod.request): pod.request for pod in self._table.pods_on(node).values()
-        }  # few, as equal ones are one
+        # Equal requests are one object (app.store.objects), so there are few.
+        sizes = {id(pod.request): pod.request for pod in self._table.pods_on(node).values()}
         first = next(iter(sizes.values()), NOTHING)
         return bool(sizes) and all(size.get(r, 0) == first.get(r, 0) for size in sizes.values() for r in self._entitled)
 
