@@ -5,15 +5,21 @@ exceptions) takes as long as the answer itself. The verbs need none of it.
 """
 
 from fastapi import FastAPI
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.extender.endpoints import Verb
+from app.extender.verbs import Verb
+from app.serving.reply import AtOnce
 
 
 class Application(FastAPI):
     """FastAPI for all but the verbs: ``verbs`` are asked by their paths, before anything else is done."""
 
-    verbs: dict[str, Verb]
+    verbs: dict[str, ASGIApp]
+
+    def at_once(self, path: bytes, _client_valid_until: float) -> AtOnce | None:
+        """Who replies at once to requests for a path."""
+        verb = self.verbs.get(path.decode("latin-1"))
+        return verb if isinstance(verb, Verb) else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""

@@ -29,7 +29,8 @@ from app.controllers.reserve import Reserve
 from app.controllers.resource_quota import ResourceQuotas
 from app.controllers.status import Status
 from app.controllers.wake import Wake
-from app.extender.endpoints import Answering, Extender, Verb
+from app.extender.endpoints import Extender
+from app.extender.verbs import Answering, Verb, WaitedFor, WaitingVerb
 from app.front import Application
 from app.observability import metrics
 from app.problems import Problem
@@ -48,7 +49,7 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 Lead = Callable[[Work], Coroutine[Any, Any, None]]
 
 
-def application(standing: Standing, extender: Extender, settings: Settings) -> FastAPI:
+def application(standing: Standing, extender: Extender, settings: Settings) -> Application:
     """The HTTP application: kube-scheduler's verbs, REST, health and metrics."""
     app = Application(
         title="Quotaward",
@@ -62,16 +63,18 @@ def application(standing: Standing, extender: Extender, settings: Settings) -> F
     app.state.settings = settings
     app.state.decisions = extender.decisions
     app.state.trials = Trials(standing.store, settings)
-    verbs: dict[str, Answering] = {
+    at_once: dict[str, Answering] = {
         "filter": extender.filter,
         "prioritize": extender.prioritize,
         "preempt": extender.preempt,
-        "bind": extender.bind,
     }
+    bind: WaitedFor = extender.bind
     if settings.leader.only_leader_answers:
-        verbs = {name: standing.for_leader(answer) for name, answer in verbs.items()}
+        at_once = {name: standing.for_leader(answer) for name, answer in at_once.items()}
+        bind = standing.for_leader(bind)
     limit = settings.extender.body_limit
-    app.verbs = {f"/extender/{name}": Verb(name, answer, limit) for name, answer in verbs.items()}
+    app.verbs = {f"/extender/{name}": Verb(name, answer, limit) for name, answer in at_once.items()}
+    app.verbs["/extender/bind"] = WaitingVerb("bind", bind, limit)
     app.include_router(routes.router)
     app.include_router(whatif.router)
     app.include_router(admission.router)
@@ -150,10 +153,11 @@ async def serve(settings: Settings) -> None:
         app = application(standing, extender, settings)
         servers = []
         if plain is not None:
-            servers.append(Server(app, plain))
+            servers.append(Server(app, plain, app.at_once))
         if tls is not None and certificates is not None:
             background.append(certificates.follow())
-            servers.append(Server(Gate(app, reviews), tls, certificates))
+            gate = Gate(app, reviews)
+            servers.append(Server(gate, tls, gate.at_once, certificates))
         if probed is not None:
             servers.append(Server(probe_application(standing), probed))
         await _run(servers, background, standing)

@@ -16,6 +16,8 @@ Path = tuple[str, ...]
 
 FEW = 5
 """Pods that are named in a sentence."""
+MOST_ADDED = 1000
+"""Objects that an approach may add: what tenants write may call for any number of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from policy import elastic_quota, fair_share, queues, quota_approaches, starving
-from policy.approach import Approach, Change
+from policy.approach import MOST_ADDED, Approach, Change
 from policy.cluster import Cluster
 from policy.pod import Pod, turn
 from policy.queue_approaches import for_capability, for_deserved, for_share, opened
@@ -93,7 +93,7 @@ def _for_gang(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
     there = ready + 1 + len(_mates(cluster, pod))
     lacking = group.minimum - there
     least = there if lacking > 0 else ready + 1
-    if lacking > 0:
+    if 0 < lacking <= MOST_ADDED:
         names = [f"{pod.name}-more-{number + 1}" for number in range(lacking)]
         text = f"create {lacking} more {'member' if lacking == 1 else 'members'} of {target}"
         yield Approach("members", text, tuple(Change("Pod", pod.namespace, name, like=pod) for name in names))

@@ -4,7 +4,7 @@ Every method is synchronous and leaves everything consistent, so that whoever ow
 seconds on a clock of the caller's that never goes back.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import replace
 from math import inf
 
@@ -26,6 +26,7 @@ from policy.pod import Pod, turn
 from policy.queues import Queue
 from policy.quota_manager import Limit
 from policy.reservation import HELD, RESERVED, STARVING, TEXTS, Reservation, Reserved, kept_from
+from policy.touched import Touched
 from policy.verdict import Refusal, Verdict
 
 GRANT_LIFETIME = 30.0
@@ -34,6 +35,10 @@ UNANSWERED = "failed filter with extender"
 """What kube-scheduler writes into a pod's condition when filter did not answer with 200."""
 UNSCHEDULABLE = "Unschedulable"
 """The reason of a pod's condition when the scheduler tried, and found no node; other reasons are errors or gates."""
+
+
+TOGETHER = 50
+"""Pods that are taken in before it pauses: about half a millisecond."""
 
 
 class Unsettled(Exception):
@@ -100,11 +105,10 @@ class Cluster:
         """Adds a pod, or changes what is known of it. Seen twice, it changes nothing."""
         if self.pods.get(pod.uid) == pod:
             return
-        namesake = self._uids.get(pod.namespace, {}).get(pod.name)
-        if namesake is not None and namesake != pod.uid:
-            self.delete_pod(namesake)  # a name is free again only when its pod is gone
+        self._take_the_place_of_others(pod)
         before = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
+        self.touched.note(pod.namespace, self.queue_of(pod))
         self._heed_scheduler(pod, now)
         if before is not None and before.assigned and not pod.assigned:
             self._left.add(before.node)
@@ -128,11 +132,34 @@ class Cluster:
             self._terminating.discard(pod.uid)
         self._place(pod)
 
+    def take_in(self, pods: Iterable[tuple[Pod, float]]) -> Iterator[None]:
+        """Adds pods that are new, each as ``upsert_pod`` does at its time. To be used up; in between it may pause.
+
+        Those that only stand on a node, as most do, are counted together with those that are alike.
+        """
+        alike: dict[Hashable, list[Pod]] = {}
+        for number, (pod, now) in enumerate(pods):
+            if pod.assigned and not (pod.terminating or pod.group or pod.uid in self._held):
+                self.pods[pod.uid] = pod
+                self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
+                self.table.add(pod, pod.node)
+                kind = pod.namespace, pod.queue, id(pod.request), pod.priority, pod.preemptible
+                alike.setdefault(kind, []).append(pod)
+            else:
+                self.upsert_pod(pod, now)
+            if number % TOGETHER == 0:
+                yield
+        for number, each in enumerate(alike.values()):
+            self.ledger.enter_alike("assigned", each)
+            if number % TOGETHER == 0:
+                yield
+
     def delete_pod(self, uid: str) -> None:
         """Removes a pod; one that is not known is no error."""
         pod = self.pods.pop(uid, None)
         self.pending.pop(uid, None)
         if pod is not None:
+            self.touched.note(pod.namespace, self.queue_of(pod))
             self._forget_name(pod)
             self._tried(pod)
             self._chances.trust(uid)
@@ -149,12 +176,14 @@ class Cluster:
     def upsert_node(self, node: Node) -> None:
         """Adds or changes a node."""
         if self.table.node(node.name) != node:
+            self.touched.note()
             self._relevant += 1
             self.table.upsert_node(node)
             self.ledger.queues.stale = True
 
     def delete_node(self, name: str) -> None:
         """Removes a node; one that is not known is no error."""
+        self.touched.note()
         self._relevant += 1
         self.table.delete_node(name)
         self.ledger.queues.stale = True
@@ -175,6 +204,7 @@ class Cluster:
         known = self.reservations.get(reservation.name) or self.reserved.get(reservation.name)
         if reservation.name in self.given_up or known == reservation:
             return
+        self.touched.note()
         self.delete_reservation(reservation.name)
         if reservation.failed_at:
             self.given_up[reservation.name] = reservation
@@ -189,6 +219,7 @@ class Cluster:
 
     def delete_reservation(self, name: str) -> None:
         """Keeps that room no longer; a reservation that is not known is no error."""
+        self.touched.note()
         self.given_up.pop(name, None)
         if (lifted := self.reserved.remove(name)) is not None:
             self.ledger.eased += 1
@@ -386,6 +417,11 @@ class Cluster:
                 held.add(node)
         return held | self.gangs.nodes_held_from(pod)
 
+    def pending_in(self, namespace: str) -> Iterator[Pod]:
+        """The pods of a namespace that wait for a node."""
+        uids = self._uids.get(namespace, {}).values()
+        return (self.pending[uid] for uid in uids if uid in self.pending)
+
     def members(self, group: Key) -> list[Pod]:
         """The pods of a group that are there."""
         return [self.pods[uid] for uid in self._members.get(group, ())]
@@ -461,6 +497,11 @@ class Cluster:
         return known is not None and known.gated
 
     @property
+    def touched(self) -> Touched:
+        """Of which namespaces and queues something has changed."""
+        return self.ledger.touched
+
+    @property
     def relevant(self) -> int:
         """Counts changes of quotas, nodes and budgets: what could make a plan possible that failed before."""
         return self._relevant
@@ -497,6 +538,11 @@ class Cluster:
         refused = admission.refusal(self.ledger, pod, self.rules)
         certain = refused is not None or not self.unsettled
         in_worst_case = refused if certain else admission.refusal(self.ledger, pod, self.rules, with_in_flight=True)
+        if in_worst_case is None and self.gangs.gated(pod) is None:
+            self.gangs.let_through(pod.uid)
+            self._give_grant(pod, now)
+            self.ledger.enter_from_aside("granted", pod, before)
+            return None
         if before is not None:
             self.ledger.put_back(pod.uid, before)
         if in_worst_case is None:
@@ -515,10 +561,7 @@ class Cluster:
 
     def grant(self, pod: Pod, now: float) -> None:
         """Counts a pod as admitted, whatever the rules say of it."""
-        if pod.uid in self.gates.out:
-            self.grants.keep(pod, now, inf)
-        else:
-            self.grants.give(pod, now, self._grant_lifetime)
+        self._give_grant(pod, now)
         self.ledger.enter("granted", pod)
 
     def keep_all(self, pods: list[Pod], now: float, deadline: float) -> None:
@@ -611,6 +654,21 @@ class Cluster:
         return RESERVED if fitting & reserved else HELD
 
     # How it is kept consistent
+
+    def _take_the_place_of_others(self, pod: Pod) -> None:
+        """Who had this name is gone, or it would not be free again; no API server renames a pod, but manifests may."""
+        namesake = self._uids.get(pod.namespace, {}).get(pod.name)
+        if namesake is not None and namesake != pod.uid:
+            self.delete_pod(namesake)
+        renamed = self.pods.get(pod.uid)
+        if renamed is not None and (renamed.namespace, renamed.name) != (pod.namespace, pod.name):
+            self.delete_pod(pod.uid)
+
+    def _give_grant(self, pod: Pod, now: float) -> None:
+        if pod.uid in self.gates.out:
+            self.grants.keep(pod, now, inf)
+        else:
+            self.grants.give(pod, now, self._grant_lifetime)
 
     def _upsert_pending(self, pod: Pod, before: Pod | None) -> None:
         if pod.uid in self.grants:
@@ -708,6 +766,7 @@ class Cluster:
                 pass
 
     def _queue_changed(self, name: str, queue: Queue | None) -> None:
+        self.touched.note(queue=name)
         self._relevant += 1
         self.ledger.eased += 1
         had_default, self.membership.has_default = self.membership.has_default, DEFAULT in self.queues
@@ -821,6 +880,7 @@ class Cluster:
 
     def _put_in_force(self, namespace: str) -> None:
         """The oldest of a namespace's quotas counts, by creation and then name."""
+        self.touched.note(namespace)
         self._relevant += 1
         self.ledger.set_quota(namespace, elastic_quota.in_force(self.quotas.get(namespace, {}).values()))
 

@@ -42,18 +42,35 @@ class Entitlement:
         """All that it may take back."""
         return self.by_quota | self.by_queue | self.by_share
 
-    def may_take(self, ledger: Ledger, victim: Pod, wanted: frozenset[str]) -> bool:
-        """Whether a pod of another namespace holds some wanted resource that was lent to it, beyond all its bounds."""
-        queue = ledger.queue_of(victim)
+    def may_take(self, ledger: Ledger, victim: Pod, queue: str, wanted: frozenset[str]) -> bool:
+        """Whether a pod of another namespace holds some wanted resource that was lent to it, beyond all its bounds.
+
+        ``queue`` is the victim's.
+        """
         for resource in wanted:
             if victim.request.get(resource, 0):
-                verdicts = (
-                    self._lent_by_quota(ledger, victim, resource),
-                    self._lent_by_queue(ledger, victim, queue, resource),
-                )
-                if False not in verdicts and True in verdicts:
+                by_queue = self._lent_by_queue(ledger, victim, queue, resource) if queue else None
+                if by_queue is False:
+                    continue
+                by_quota = self._lent_by_quota(ledger, victim, resource)
+                if by_quota or (by_queue and by_quota is None):
                     return True
         return False
+
+    def is_quota_untouched(self, ledger: Ledger, namespace: str) -> bool:
+        """Whether another quota uses no more than its min of what might be taken back: nobody goes from there."""
+        account = ledger.accounts.get(namespace)
+        quota = account.quota if account is not None else None
+        if account is None or quota is None:
+            return False
+        return not quota.readable or all(r in quota.min and not over_min(account, quota, r) for r in self.resources)
+
+    def is_queue_untouched(self, ledger: Ledger, queue: str) -> bool:
+        """Whether another queue has no more than it deserves of what might be taken back: nobody goes from there."""
+        account = ledger.queues.accounts.get(queue) if queue else None
+        if account is None or account.queue is None or queue == self.queue:
+            return False
+        return not any(queues.is_over(account, resource) for resource in self.resources)
 
     def givers(self, ledger: Ledger) -> Iterator[str]:
         """Namespaces that pods might be taken from, for what is lent to them: most are lent nothing."""
@@ -150,9 +167,18 @@ def over_min(account: Account, quota: ElasticQuota, resource: str) -> bool:
     return account.used.get(resource, 0) > quota.min[resource]
 
 
-def share_lent(ledger: Ledger, pod: Pod) -> float:
-    """How much is lent to a pod's quota or queue, as the largest share of its min, or of what it deserves."""
-    return max(_lent_to_quota(ledger.accounts.get(pod.namespace)), _lent_to_queue(ledger, ledger.queue_of(pod)))
+def share_lent(ledger: Ledger, namespace: str, queue: str) -> float:
+    """How much is lent to a quota or queue, as the largest share of its min, or of what it deserves."""
+    account = ledger.accounts.get(namespace)
+    if account is None or account.quota is None:
+        by_quota = 0.0
+    elif account.lent is not None:
+        by_quota = account.lent
+    else:
+        used = account.used
+        shares = [(used.get(resource, 0) - least) / max(least, 1) for resource, least in account.quota.min.items()]
+        by_quota = account.lent = max(shares, default=inf)  # without a min, all is borrowed
+    return max(by_quota, _lent_to_queue(ledger, queue)) if queue else by_quota
 
 
 def shortfall(bound: Resources, used: Resources) -> list[float]:
@@ -204,17 +230,12 @@ def _share_without(ledger: Ledger, tenant: Tenant, victim: Pod) -> float:
     return fair_share.share(taken, ledger.queues.available) / tenant.weight
 
 
-def _lent_to_quota(account: Account | None) -> float:
-    if account is None or account.quota is None:
-        return 0.0
-    shares = [(account.used.get(resource, 0) - least) / max(least, 1) for resource, least in account.quota.min.items()]
-    return max(shares, default=inf)  # without a min, all is borrowed
-
-
 def _lent_to_queue(ledger: Ledger, name: str) -> float:
-    account: QueueAccount | None = ledger.queues.accounts.get(name) if name else None
+    account: QueueAccount | None = ledger.queues.accounts.get(name)
     if account is None or account.queue is None:
         return 0.0
-    deserved = account.division.deserved
-    shares = [(taken - deserved.get(r, 0)) / max(deserved.get(r, 0), 1) for r, taken in account.taken.items()]
-    return max(shares, default=0.0)
+    if account.lent is None:
+        deserved = account.division.deserved
+        shares = [(taken - deserved.get(r, 0)) / max(deserved.get(r, 0), 1) for r, taken in account.taken.items()]
+        account.lent = max(shares, default=0.0)
+    return account.lent

@@ -96,15 +96,18 @@ def would_be_met_on(table: NodeTable, pod: Pod, node_name: str, staying: Collect
 
 def lacking_on(
     table: NodeTable, pod: Pod, node_name: str, without: Collection[str], taken: Resources = NOTHING
-) -> list[str]:
-    """The resources that a node would be short of for the pod if these pods were gone, and so much more were taken."""
+) -> dict[str, int]:
+    """What a node would be short of for the pod, and by how much, if these pods were gone, and so much more taken."""
     site = table.site(node_name)
     if site is None or site.node is None:
-        return list(pod.request)
+        return dict(pod.request)
     question = _question(table, pod)
-    gone = frozenset(without) | question.overlooked
-    room = _room(site, question, gone)
-    return [resource for resource, left, amount in room if left - taken.get(resource, 0) < amount]
+    lacking = {}
+    for resource, left, amount in _room(site, question, frozenset(without) | question.overlooked):
+        short = amount - left + taken.get(resource, 0)
+        if short > 0:
+            lacking[resource] = short
+    return lacking
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,7 @@ def _has_room(site: Site, question: _Question, gone: Collection[str]) -> bool:
 
 def _room(site: Site, question: _Question, gone: Collection[str]) -> Iterator[tuple[str, int, int]]:
     """Each resource that the pod requests: what is left of it without the pods that are gone, and the request."""
-    freed = [pod.request for uid, pod in site.pods.items() if uid in gone] if gone else ()
+    freed = [site.pods[uid].request for uid in site.pods.keys() & gone] if gone else ()
     allocatable = site.node.allocatable if site.node else NOTHING
     for resource, amount in question.need:
         left = min(allocatable.get(resource, 0), LARGEST) - site.used.get(resource, 0)

@@ -135,7 +135,7 @@ class Places:
         times = np.full(len(rows), len(self._members))
         for resource, amount in request.items():
             if amount > 0:
-                times = np.minimum(times, self._free[rows, self._table.columns[resource]] // amount)
+                times = np.minimum(times, self._free[rows, self._table.columns[resource]] // min(amount, LARGEST))
         return times
 
     def _kind(self, member: Pod) -> Hashable:

@@ -16,6 +16,8 @@ HOLD_TIME = 30.0
 BACKOFF = 5.0
 """Seconds for which others go first after a gang was not complete in time; doubled by each further time."""
 MOST_DOUBLED = 6
+LARGEST_MINIMUM = 2**31 - 1
+"""What fits into the field of the definitions that have one."""
 
 Key = tuple[str, str]
 """Namespace and name of a group."""

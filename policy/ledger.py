@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Literal
 
 from policy.queue_ledger import TAKING, QueueLedger
 from policy.resources import NOTHING, Resources, add, subtract, total
+from policy.touched import Touched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from policy.elastic_quota import ElasticQuota
@@ -32,6 +33,7 @@ class Account:
     of used that may not be evicted. ``nominated`` has, by priority, what waits for its nominated node, ``held`` the
     part of it for which room is kept. ``in_flight`` is what may have been admitted before this process started,
     ``pinned_in_flight`` the part of it that may not be evicted. ``quota`` is the elastic quota in force, if any.
+    ``lent`` is how much of it is lent, None if that was not asked for since it changed (see policy.entitlement).
     """
 
     quota: ElasticQuota | None = None
@@ -43,6 +45,7 @@ class Account:
     in_flight: dict[str, int] = field(default_factory=dict)
     pinned_in_flight: dict[str, int] = field(default_factory=dict)
     nominated_in_pool: Resources = field(default_factory=dict)
+    lent: float | None = field(default=None, compare=False)
 
     @property
     def over_min(self) -> bool:
@@ -50,7 +53,10 @@ class Account:
         if self.quota is None:
             return False
         used = self.used
-        return any(used.get(resource, 0) > least for resource, least in self.quota.min.items())
+        for resource, least in self.quota.min.items():  # noqa: SIM110 - asked at every change; a generator takes longer
+            if used.get(resource, 0) > least:
+                return True
+        return False
 
 
 @dataclass(slots=True)
@@ -117,7 +123,8 @@ class Ledger:
 
     ``eased`` counts the changes after which some pod might be admitted that was not before. ``over_min`` are the
     namespaces whose quota exceeds its min. ``queues`` is the part of the ledger that is kept by queue; ``queue_of``
-    says which queue a pod is in, ``has_claim`` whether what a waiting one waits for is to be kept for it.
+    says which queue a pod is in, ``has_claim`` whether what a waiting one waits for is to be kept for it. ``touched``
+    has the names of namespaces and queues of which something has changed.
     """
 
     def __init__(
@@ -127,7 +134,8 @@ class Ledger:
         self.accounts: dict[str, Account] = {}
         self.pool = Pool()
         self.entries: dict[str, Entry] = {}
-        self.queues = QueueLedger()
+        self.touched = Touched()
+        self.queues = QueueLedger(self.touched)
         self.over_min: set[str] = set()
         self.queue_of = queue_of
         self._has_claim = has_claim
@@ -148,10 +156,22 @@ class Ledger:
         lent = self.account(pod.namespace).nominated_in_pool
         if before is not None:
             self._take_out(pod.uid)
-            self.eased += _eases(before, entry)
-        self.put_back(pod.uid, entry)
-        self.eased += self.queues.note(before, entry)
-        self.eased += _is_lighter(self.account(pod.namespace).nominated_in_pool, lent)
+        self._enter(pod.uid, entry, before, lent)
+
+    def enter_from_aside(self, kind: Kind, pod: Pod, before: Entry | None) -> None:
+        """Notes how a pod stands that was set aside; it stood as ``before``. Not for one that is pending."""
+        entry = self.entry(kind, pod)
+        if before == entry:
+            self.put_back(pod.uid, entry)
+        else:
+            self._enter(pod.uid, entry, before, self.account(pod.namespace).nominated_in_pool)
+
+    def enter_alike(self, kind: Kind, pods: Sequence[Pod]) -> None:
+        """Enters pods that are new and stand alike: of one namespace and queue, with the same request and priority."""
+        entry = self.entry(kind, pods[0])
+        self.entries.update(dict.fromkeys((pod.uid for pod in pods), entry))
+        self._apply(entry.times(len(pods)), add)
+        self.queues.note(None, entry)
 
     def entry(self, kind: Kind, pod: Pod) -> Entry:
         """How a pod would stand."""
@@ -279,6 +299,15 @@ class Ledger:
             account = self.accounts[namespace] = Account()
         return account
 
+    def _enter(self, uid: str, entry: Entry, before: Entry | None, lent: Resources) -> None:
+        """Enters a pod that was taken out. ``lent``: what its account's nominated pods had in the pool."""
+        if before is not None:
+            self.eased += _eases(before, entry)
+        self.put_back(uid, entry)
+        self.eased += self.queues.note(before, entry)
+        if lent:
+            self.eased += _is_lighter(self.account(entry.namespace).nominated_in_pool, lent)
+
     def _take_out(self, uid: str) -> Entry | None:
         entry = self.entries.pop(uid, None)
         if entry is not None:
@@ -328,6 +357,7 @@ class Ledger:
 
     def _settle(self, namespace: str, account: Account) -> None:
         """Notes what follows from a change of an account: whether its quota borrows, and what is lent by the pool."""
+        account.lent = None
         (self.over_min.add if account.over_min else self.over_min.discard)(namespace)
         self._lend_nominated(account)
 

@@ -65,8 +65,8 @@ def _of_reclaim(cluster: Cluster, pod: Pod, times: Times) -> Generator[None, Non
         return [Prospect("reclaim-planned", text, max(0.0, since + times.delay - times.now))]
     if result.reason == "waiting":
         return [Prospect("room-coming", f"node {result.node} will have room for it when pods that are going are gone")]
-    if result.reason == "room":
-        return []
+    if result.reason == "room" or (result.reason == "undecidable" and fit.fits(cluster.table, pod).any()):
+        return []  # a node has room, as far as can be seen
     step = "undecidable" if result.reason == "undecidable" else "nobody-to-evict"
     return [Prospect(step, f"nobody is evicted for it: {result.text}")]
 

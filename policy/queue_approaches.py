@@ -18,6 +18,8 @@ from policy.verdict import Refusal
 HEAVIEST = 2**12
 """How many times as heavy as it is a queue or a namespace may have to be made."""
 WEIGHT = "volcano.sh/namespace.weight"
+OPENED = "open"
+"""The sort of what makes a queue admit; the queue may have to be created."""
 
 
 def for_capability(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) -> Iterator[Approach]:
@@ -98,11 +100,11 @@ def opened(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
     name = cluster.queue_of(pod)
     queue = cluster.queues.get(name)
     if queue is None:
-        yield _changed("open", name, f"create Queue {name}", ((("spec", "weight"), 1),))
+        yield _changed(OPENED, name, f"create Queue {name}", ((("spec", "weight"), 1),))
     elif queue.readable:
-        yield _changed("open", name, f"open Queue {name}: it is {queue.state}", ((("status", "state"), "Open"),))
+        yield _changed(OPENED, name, f"open Queue {name}: it is {queue.state}", ((("status", "state"), "Open"),))
     else:
-        yield _changed("open", name, f"correct Queue {name}: {'; '.join(queue.errors)}", corrected(queue.errors))
+        yield _changed(OPENED, name, f"correct Queue {name}: {'; '.join(queue.errors)}", corrected(queue.errors))
 
 
 def _changed(sort: str, queue: str, text: str, fields: tuple[tuple[tuple[str, ...], object], ...]) -> Approach:

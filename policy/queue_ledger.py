@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from policy.queues import Columns, Division
 from policy.resources import Resources, add, largest, subtract
 from policy.sizes import Waiting
+from policy.touched import Touched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +62,7 @@ class Tenant:
 
     def claims(self) -> dict[str, int]:
         """What the claim has to be."""
-        return _wanted(_unfilled(self.entitled, self.taken), self.pending, self.waiting)
+        return _wanted(_unfilled(self.entitled, self.taken), self.pending, self.waiting) if self.pending else {}
 
     @property
     def empty(self) -> bool:
@@ -77,7 +78,8 @@ class QueueAccount:
     ``waiting`` are those of ``pending``. ``in_flight`` is what may have been admitted before this process started.
     ``unbounded``: what it asks for is not seen, and taken to be all there is. ``stale``: the tenants' parts are to be
     computed anew; ``contended``: some of them got less than they request. ``rows`` are the tenants as they were then;
-    ``unread`` names those that have changed since.
+    ``unread`` names those that have changed since. ``lent`` is how much of it is lent, None if that was not asked for
+    since it changed (see policy.entitlement).
     """
 
     queue: Queue | None = None
@@ -97,12 +99,16 @@ class QueueAccount:
     contended: bool = True
     rows: Rows | None = None
     unread: set[str] = field(default_factory=set)
+    lent: float | None = field(default=None, compare=False)
 
     def claims(self) -> dict[str, int]:
         """What the claim has to be: what it deserves and has pods waiting for, and its guarantee in any case."""
+        kept = _unfilled(self.division.guarantee, self.taken) if self.division.guarantee else {}
+        if not self.pending and not self.unbounded:
+            return kept
         unfilled = _unfilled(self.division.deserved, self.taken)
         wanted = unfilled if self.unbounded else _wanted(unfilled, self.pending, self.waiting)
-        return largest(wanted, _unfilled(self.division.guarantee, self.taken))
+        return largest(wanted, kept) if kept else wanted
 
 
 class QueueLedger:
@@ -113,7 +119,9 @@ class QueueLedger:
     ``columns``: how it was computed last. ``resources`` are all that was ever asked for, in the order of rows.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, touched: Touched) -> None:
+        """Nobody uses anything. What changes is noted in ``touched``."""
+        self._touched = touched
         self.accounts: dict[str, QueueAccount] = {}
         self.available: Resources = {}
         self.outside: dict[str, int] = {}
@@ -156,6 +164,7 @@ class QueueLedger:
             return False
         account.stale = account.stale or division.deserved != account.division.deserved
         account.division = division
+        self.touch(account)
         self._compare(account)
         self._claim(account)
         return True
@@ -197,23 +206,31 @@ class QueueLedger:
         change(account.taken, entry.request)
         change(tenant.taken, entry.request)
         change(self.outside if account.queue is None else self.taken, entry.request)
-        part = {"held": account.held, "assigned": account.running}.get(entry.kind)
-        if part is not None:
-            change(part, entry.request)
+        if entry.kind == "assigned":
+            change(account.running, entry.request)
+        elif entry.kind == "held":
+            change(account.held, entry.request)
         self._compare(account)
 
     def _compare(self, account: QueueAccount) -> None:
         """Notes whether a queue has more than it deserves of something."""
+        account.lent = None
         if account.queue is not None:
             deserved = account.division.deserved
-            over = any(amount > deserved.get(resource, 0) for resource, amount in account.taken.items())
-            (self.over_deserved.add if over else self.over_deserved.discard)(account.queue.name)
+            for resource, amount in account.taken.items():
+                if amount > deserved.get(resource, 0):
+                    self.over_deserved.add(account.queue.name)
+                    return
+            self.over_deserved.discard(account.queue.name)
 
     def note(self, before: Entry | None, after: Entry | None) -> bool:
         """A pod stands differently from now on (not only to look at the rest): notes what is stale by that.
 
         Whether some other pod may be admitted after it that was not before.
         """
+        for entry in (before, after):
+            if entry is not None:
+                self._touched.note(entry.namespace, entry.queue)
         if _asks(before) != _asks(after):
             self.stale = True
             for entry in (before, after):
@@ -225,6 +242,11 @@ class QueueLedger:
         if before is not None and (account := self.accounts.get(before.queue)) is not None:
             self._drop_if_empty(before, account)
         return before is not None and bool(before.queue) and _weight(after) < _weight(before)
+
+    def touch(self, account: QueueAccount) -> None:
+        """Notes that something about a queue, if there is one, is different."""
+        if account.queue is not None:
+            self._touched.note(queue=account.queue.name)
 
     def _drop_if_empty(self, entry: Entry, account: QueueAccount) -> None:
         tenant = account.tenants.get(entry.namespace)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from policy import disruption, fit, reclaim
-from policy.approach import Approach, Change, listed, names_of, removed
+from policy.approach import MOST_ADDED, Approach, Change, listed, names_of, removed
 from policy.cluster import Cluster
 from policy.entitlement import SYSTEM_OWNERS
 from policy.node import Node
@@ -38,7 +38,7 @@ def for_room(cluster: Cluster, pod: Pod, members: Sequence[Pod], first: Sequence
 def add_nodes(cluster: Cluster, members: Sequence[Pod], first: Sequence[Pod]) -> Iterator[Approach]:
     """As many nodes as these pods need, like the largest one that they may go to; larger, if it is too small.
 
-    ``first`` are others who go there before them.
+    ``first`` are others who go there before them. None, if it takes too many.
     """
     pod, table = members[0], cluster.table
     models = [node for node in table.nodes() if node.usable and not node.taints and _suits(cluster, pod, node)]
@@ -49,6 +49,8 @@ def add_nodes(cluster: Cluster, members: Sequence[Pod], first: Sequence[Pod]) ->
     uids = {member.uid for member in members}
     asked = total(each.request for each in (*members, *(each for each in first if each.uid not in uids)))
     number = max(-(-amount // size[resource]) for resource, amount in asked.items() if size.get(resource))
+    if number > MOST_ADDED:
+        return
     taken = sum(name.startswith(ADDED) for name in table.names)
     names = [f"{ADDED}-{taken + count + 1}" for count in range(number)]
     of = ", ".join(f"{render(resource, amount)} {resource}" for resource, amount in sorted(size.items()))

@@ -67,7 +67,7 @@ def shortage(table: NodeTable, pod: Pod) -> NDArray[np.float64]:
     for resource, amount in pod.request.items():
         column = table.columns.get(resource)
         if amount and column is not None:
-            lacking += np.clip(amount - free[:, column], 0, None) / amount
+            lacking += np.clip(float(amount) - free[:, column], 0, None) / amount
     return np.round(lacking, _EVEN)
 
 

@@ -62,6 +62,7 @@ def entitle(ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Mapp
     """Computes anew what the namespaces of these queues are entitled to; for how many that is something else now."""
     for account in accounts:
         account.stale = False
+        ledger.touch(account)
     accounts = [account for account in accounts if account.tenants]
     for account in accounts:
         for name in account.unread & account.tenants.keys():
@@ -73,7 +74,7 @@ def entitle(ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Mapp
     sizes = [len(rows.tenants) for rows in found]
     numbers = np.concatenate([rows.numbers for rows in found], axis=1)
     whose = np.repeat(np.arange(len(found)), sizes)
-    deserved = np.array([[a.division.deserved.get(r, 0) for r in resources] for a in accounts], np.int64)
+    deserved = np.array([[min(a.division.deserved.get(r, 0), LARGEST) for r in resources] for a in accounts], np.int64)
     there = np.array([max(1, ledger.available.get(r, 0)) for r in resources], np.longdouble)
     parts = fair_share.divided(
         numbers[WANTED], deserved, there, np.concatenate([rows.weights for rows in found]), whose

@@ -9,6 +9,7 @@ gang that cannot do without a member all go, or none, and only if nobody else wi
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from math import fsum
 
@@ -76,10 +77,9 @@ def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budg
         if trial.node_where_room_is_coming() and trial.admitted():
             return []
         for node in nodes:
-            trial.confine_to(node)
-            found = trial.search(node, elsewhere=False) if trial.is_promising(node) else None
-            if found is not None and found.plan.victims and not (respect_budgets and found.plan.violations):
-                plans.append(found.plan)
+            found = trial.search_alone(node)
+            if found is not None and found.victims and not (respect_budgets and found.violations):
+                plans.append(found)
     return plans
 
 
@@ -105,9 +105,8 @@ def _plan_on(cluster: Cluster, pod: Pod, node: str) -> Plan | None:
         return None
     with _trial(cluster, pod) as trial:
         trial.entitle(as_if_guaranteed(pod, cluster.ledger))
-        trial.confine_to(node)
-        found = trial.search(node, elsewhere=False) if trial.is_promising(node) else None
-    return found.plan if found is not None and found.plan.victims else None
+        found = trial.search_alone(node)
+    return found if found is not None and found.victims else None
 
 
 def _search_anywhere(cluster: Cluster, pod: Pod) -> Generator[None, None, Plan | NoPlan]:
@@ -196,6 +195,18 @@ def _trial(cluster: Cluster, pod: Pod) -> Iterator["_Trial"]:
         trial.close()
 
 
+class _Known(dict[str, bool]):
+    """Answers to a question about names, each worked out once."""
+
+    def __init__(self, answer: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def __missing__(self, name: str) -> bool:
+        answer = self[name] = self._answer(name)
+        return answer
+
+
 class _Trial:
     """Tries out who would have to go. Victims are taken out of the ledger itself, so that its own rules decide."""
 
@@ -224,7 +235,6 @@ class _Trial:
         self._gone = set(going)
         self._borrowed_before: dict[tuple[str, str], float] = {}
         self._lent_before: dict[frozenset[str], dict[tuple[str, str], tuple[Resources, bool]]] = {}
-        self._others: dict[str, list[Pod]] = {}
 
     def close(self) -> None:
         """Puts everything back."""
@@ -274,10 +284,9 @@ class _Trial:
         """Says what the pod may take back, and from whom; before anything is asked."""
         self._entitlement = entitlement
         self._entitled = entitlement.resources
-
-    def confine_to(self, node: str) -> None:
-        """From now on only pods on this node may be taken, so of a gang all have to stand there."""
-        self._reach = node
+        self._unprotected: dict[str, list[tuple[Pod, str]]] = {}
+        self._protected = _Known(partial(entitlement.is_quota_untouched, self._ledger))
+        self._protected_queues = _Known(partial(entitlement.is_queue_untouched, self._ledger))
 
     def is_promising(self, node: str) -> bool:
         """Whether there would be room on a node if all went who might. To be asked while nobody has been taken.
@@ -286,14 +295,30 @@ class _Trial:
         """
         if node in self._reserved:
             return False
-        pods = self._pods_on(node)
-        own, entitled = self._pod.namespace, self._entitled
-        others = self._others[node] = [
-            pod for pod in pods if pod.namespace != own and self._may_take(pod, entitled) and not self._is_out(pod)
-        ]
-        peers = [pod.uid for pod in pods if pod.priority < self._pod.priority and self._is_peer(pod)]
-        going = {pod.uid for pod in others}.union(peers)
+        own = self._pod.namespace if self._governed else None
+        pods = (pod for pod in self._pods_on(node) if own is None or pod.namespace == own)
+        going = {pod.uid for pod in pods if self._is_peer(pod)}
+        others, wanted = self._unprotected_on(node), self._entitled
+        going.update([pod.uid for pod, _ in others if self._may_take(pod, wanted) and not self._is_out(pod)])
         return bool(going) and self._could_be(node, self._going | going)
+
+    def _unprotected_on(self, node: str) -> list[tuple[Pod, str]]:
+        """The pods on a node of other namespaces that neither quota nor queue protects as a whole, and their queues.
+
+        A look is enough for most.
+        """
+        known = self._unprotected.get(node)
+        if known is None:
+            own, over_min, entries = self._pod.namespace, self._ledger.over_min, self._ledger.entries
+            known = self._unprotected[node] = []
+            for pod in self._pods_on(node) if self._entitled else ():
+                if pod.namespace == own or (pod.namespace not in over_min and self._protected[pod.namespace]):
+                    continue
+                entry = entries.get(pod.uid)
+                queue = self._ledger.queue_of(pod) if entry is None else entry.queue
+                if not self._protected_queues[queue]:
+                    known.append((pod, queue))
+        return known
 
     def _pods_on(self, node: str) -> Collection[Pod]:
         """The pods on a node; of one node among all, only those of namespaces that could give any."""
@@ -317,14 +342,40 @@ class _Trial:
         return self._givers
 
     def search(self, node: str, *, elsewhere: bool) -> "_Found | None":
-        """The cheapest victims found for a node; with ``elsewhere`` also on others, where the quota is in the way."""
+        """The cheapest victims found for a node; with ``elsewhere`` also on others, where the quota is in the way.
+
+        For a node that is promising, or was.
+        """
         if self._beyond_cure or node in self._reserved or not fit.suitable_on(self._table, self._pod, node):
             return None
+        alike = self._are_alike(node)
+        if alike and self._take_one_that_suffices(node):
+            one = self._found(node)
+            self.give_back_all()
+            return one
+        return self._search_all_ways(node, alike=alike, elsewhere=elsewhere)
+
+    def search_alone(self, node: str) -> Plan | None:
+        """The cheapest victims found on a node, where from now on only pods on it may be taken.
+
+        So of a gang all have to stand there. Whether the node is promising is looked at only where more than one go.
+        """
+        self._reach = node
+        if node in self._reserved:
+            return None
+        alike = self._are_alike(node)
+        if alike and self._take_one_that_suffices(node):
+            one = self._plan(node)
+            self.give_back_all()
+            return one
+        if not self.is_promising(node) or not fit.suitable_on(self._table, self._pod, node):
+            return None
+        found = self._search_all_ways(node, alike=alike, elsewhere=False)
+        return found.plan if found is not None else None
+
+    def _search_all_ways(self, node: str, *, alike: bool, elsewhere: bool) -> "_Found | None":
         found: list[_Found] = []
         tried: set[frozenset[str]] = set()
-        alike = self._are_alike(node)
-        if alike and (one := self._one_that_suffices(node)):
-            return one
         for order, frugally in _ATTEMPTS:
             if frugally and found:
                 break
@@ -345,33 +396,44 @@ class _Trial:
 
     def _are_alike(self, node: str) -> bool:
         """Whether the pods of a node differ in nothing that would order them by size."""
-        sizes = [pod.request for pod in self._table.pods_on(node).values()]
-        first = sizes[0] if sizes else NOTHING
-        return bool(sizes) and all(
-            size == first or all(size.get(r, 0) == first.get(r, 0) for r in self._entitled) for size in sizes
-        )
+        # Equal requests are one object (app.store.objects), so there are few.
+        sizes = {id(pod.request): pod.request for pod in self._table.pods_on(node).values()}
+        first = next(iter(sizes.values()), NOTHING)
+        return bool(sizes) and all(size.get(r, 0) == first.get(r, 0) for size in sizes.values() for r in self._entitled)
 
-    def _one_that_suffices(self, node: str) -> "_Found | None":
-        """The one borrower on a node of pods of one size whose going is enough, if one is: what is found most often.
+    def _take_one_that_suffices(self, node: str) -> bool:
+        """Takes the one borrower on a node of pods of one size whose going is enough, if one is: mostly that is found.
 
         It is the one that would be left if all were taken and all but one put back, as long as no budget is in its way.
         """
-        wanted = frozenset() if self._fits(node) else self._lacking(node) & self._entitled
-        if not wanted:
-            return None
-        others = self._others.get(node)
-        if others is None:
-            others = [pod for pod in self._table.pods_on(node).values() if self._is_other(pod)]
-        if wanted != self._entitled:
-            others = [pod for pod in others if self._may_take(pod, wanted)]
-        alone = (pod for pod in others if not pod.group or not self._is_needed(pod))
-        last = max(alone, key=self._worth, default=None)
+        lacking, size = self._lacking(node), next(iter(self._table.pods_on(node).values())).request
+        wanted = lacking.keys() & self._entitled
+        if not wanted or any(size.get(resource, 0) < lacking[resource] for resource in wanted):
+            return False
+        last = self._last_to_stay(node, frozenset(wanted))
         if last is None or disruption.violating([last], self._cluster.budgets.values()):
-            return None
+            return False
         self._take(last)
-        found = self._found(node) if self._fits(node) and self.admitted() else None
+        if self._fits(node) and self.admitted():
+            return True
         self.give_back_all()
-        return found
+        return False
+
+    def _last_to_stay(self, node: str, wanted: frozenset[str]) -> Pod | None:
+        """Of those who may be taken alone from other quotas the one that would be put back last, if there is one.
+
+        For pods of one size. Whether they may be taken is asked of the last ones only.
+        """
+        ledger = self._ledger
+        ranks = [
+            (-pod.priority, share_lent(ledger, pod.namespace, queue), pod.started or pod.created, pod.uid, pod)
+            for pod, queue in self._unprotected_on(node)
+        ]
+        ranks.sort(reverse=True)
+        for *_, pod in ranks:
+            if self._may_take(pod, wanted) and not self._is_out(pod) and not (pod.group and self._is_needed(pod)):
+                return pod
+        return None
 
     def give_back_all(self) -> None:
         """Puts every victim back."""
@@ -384,7 +446,7 @@ class _Trial:
         """Takes all who may be taken on the node: first from borrowers, and then, if need be, from the pod's peers."""
         if self._fits(node):
             return
-        wanted = self._lacking(node) & self._entitled
+        wanted = frozenset(self._lacking(node).keys() & self._entitled)
         if wanted:
             others = [pod for pod in self._table.pods_on(node).values() if self._is_other(pod)]
             if frugally:
@@ -495,17 +557,20 @@ class _Trial:
         return -pod.priority, self._borrowed(pod), pod.started or pod.created, -size, pod.uid
 
     def _found(self, node: str) -> _Found:
-        victims = tuple(sorted((pod for pod, _ in self._victims.values()), key=importance))
-        violations = len(disruption.violating(victims, self._cluster.budgets.values()))
+        plan = self._plan(node)
         cost = (
-            violations,
+            plan.violations,
             self._shortfall(),
-            max((pod.priority for pod in victims), default=-LOWEST),
-            sum(pod.priority + LOWEST for pod in victims),
-            -min((importance(pod)[1] for pod in victims), default=0.0),
+            max((pod.priority for pod in plan.victims), default=-LOWEST),
+            sum(pod.priority + LOWEST for pod in plan.victims),
+            -min((importance(pod)[1] for pod in plan.victims), default=0.0),
             node,
         )
-        return _Found(Plan(self._pod, node, victims, violations), cost)
+        return _Found(plan, cost)
+
+    def _plan(self, node: str) -> Plan:
+        victims = tuple(sorted((pod for pod, _ in self._victims.values()), key=importance))
+        return Plan(self._pod, node, victims, len(disruption.violating(victims, self._cluster.budgets.values())))
 
     def _shortfall(self) -> float:
         """How far the victims' quotas fall below their min by it, and queues below what they deserve, as shares."""
@@ -528,9 +593,9 @@ class _Trial:
     def _fits(self, node: str) -> bool:
         return fit.fits_on(self._table, self._pod, node, self._gone)
 
-    def _lacking(self, node: str) -> frozenset[str]:
-        """The resources that the node is short of for the pod, once pods that are going are gone."""
-        return frozenset(fit.lacking_on(self._table, self._pod, node, self._going))
+    def _lacking(self, node: str) -> dict[str, int]:
+        """What the node is short of for the pod, and by how much, once pods that are going are gone."""
+        return fit.lacking_on(self._table, self._pod, node, self._going)
 
     def _pods_of(self, namespaces: Iterable[str]) -> Iterator[Pod]:
         return (each.pod for each in self._table.in_namespaces(namespaces))
@@ -556,14 +621,15 @@ class _Trial:
 
     def _may_take(self, victim: Pod, wanted: frozenset[str]) -> bool:
         """Whether the pod was lent what is wanted. While nobody is taken, the same for all of its size beside it."""
-        if self._victims:
-            return self._entitlement.may_take(self._ledger, victim, wanted)
         entry = self._ledger.entries.get(victim.uid)
-        whose = victim.namespace, self._ledger.queue_of(victim) if entry is None else entry.queue
+        queue = self._ledger.queue_of(victim) if entry is None else entry.queue
+        if self._victims:
+            return self._entitlement.may_take(self._ledger, victim, queue, wanted)
+        whose = victim.namespace, queue
         known_of = self._lent_before.setdefault(wanted, {})
         known = known_of.get(whose)
-        if known is None or known[0] != victim.request:
-            verdict = self._entitlement.may_take(self._ledger, victim, wanted)
+        if known is None or known[0] is not victim.request:
+            verdict = self._entitlement.may_take(self._ledger, victim, queue, wanted)
             known = known_of[whose] = victim.request, verdict
         return known[1]
 
@@ -642,7 +708,7 @@ class _Trial:
         whose = pod.namespace, self._queue_of(pod)
         known = self._borrowed_before.get(whose)
         if known is None:
-            known = self._borrowed_before[whose] = share_lent(self._ledger, pod)
+            known = self._borrowed_before[whose] = share_lent(self._ledger, *whose)
         return known
 
     def _take(self, pod: Pod) -> None:

@@ -1,6 +1,8 @@
 """What tests of every kind share: the real control plane, for those that need it."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -36,9 +38,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         session.config.stash[_built] = reason
 
 
-@pytest.fixture(scope="session")
-def control_plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
-    """A running control plane, shared by all tests. Without one they are skipped; in CI they fail."""
+@contextmanager
+def own_control_plane(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """A running control plane. Without one the tests are skipped; in CI they fail."""
     try:
         if reason := request.config.stash[_built]:
             raise reason
@@ -49,10 +53,17 @@ def control_plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
 
 @pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+    """The control plane that all tests share."""
+    with own_control_plane(request, tmp_path_factory) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def install_tools(request: pytest.FixtureRequest) -> dict[str, Path]:
-    """Paths of helm and kustomize. Without them tests are skipped; in CI they fail."""
+    """Paths of helm, kustomize and kubectl. Without them tests are skipped; in CI they fail."""
     if reason := request.config.stash[_built]:
-        _give_up(f"there is no helm or kustomize: {reason}")
+        _give_up(f"there is no helm, kustomize or kubectl: {reason}")
     return tools()
 
 

@@ -5,10 +5,12 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from app.access.reviews import CannotReview, User
+from app.front import Application
 from app.problems import Problem
+from app.serving.reply import AtOnce
 
 OPEN = frozenset({"/healthz", "/readyz", "/admission/gate"})
 """Paths that tell nothing of the cluster. The API server shows nothing when it calls a webhook."""
@@ -33,10 +35,14 @@ class Reviewing(Protocol):
 class Gate:
     """An application behind the question who asks. What is not named here takes a token."""
 
-    def __init__(self, app: ASGIApp, reviews: Reviewing | None) -> None:
+    def __init__(self, app: Application, reviews: Reviewing | None) -> None:
         """Without reviews, where there is no cluster, no token is good."""
         self._app = app
         self._reviews = reviews
+
+    def at_once(self, path: bytes, client_valid_until: float) -> AtOnce | None:
+        """Who replies at once to requests for a path, where the client may have that; else it is told why not."""
+        return self._app.at_once(path, client_valid_until) if client_valid_until >= time.time() else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hands a request on, or answers why not."""

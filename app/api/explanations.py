@@ -44,7 +44,15 @@ def explanation(
 ) -> ExplanationModel:
     """A verdict as REST shows it. Where no remedy was found that works, those are shown that the numbers suggest."""
     shown = [_remedy(each) for each in remedies] or [
-        RemedyModel(text=each.text, target=each.target, path=each.path, value=each.value, change=None, verified=False)
+        RemedyModel(
+            text=each.text,
+            target=each.target,
+            path=each.path,
+            value=each.value,
+            change=None,
+            commands=[],
+            verified=False,
+        )
         for each in verdict.remedies
     ]
     return ExplanationModel(
@@ -125,7 +133,13 @@ def duration(seconds: float) -> str:
 def _remedy(remedy: Remedy) -> RemedyModel:
     change = ChangeModel(apply=remedy.change.apply, remove=remedy.change.remove)
     return RemedyModel(
-        text=remedy.text, target=remedy.target, path=remedy.path, value=remedy.value, change=change, verified=True
+        text=remedy.text,
+        target=remedy.target,
+        path=remedy.path,
+        value=remedy.value,
+        change=change,
+        commands=remedy.commands,
+        verified=True,
     )
 
 

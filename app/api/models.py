@@ -93,7 +93,8 @@ class ChangeModel(Model):
 class RemedyModel(Model):
     """One change that would let the pod in; path and value, where given, name a field of target and its new value.
 
-    ``verified``: it was tried, and with it the pod runs; ``change`` is null where it was not.
+    ``verified``: it was tried, and with it the pod runs; ``change`` is null where it was not. ``commands`` make the
+    change, where kubectl is enough for it.
     """
 
     text: str
@@ -101,6 +102,7 @@ class RemedyModel(Model):
     path: str
     value: str
     change: ChangeModel | None
+    commands: list[str]
     verified: bool
 
 

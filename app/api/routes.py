@@ -92,7 +92,7 @@ async def list_queues(store: SyncedStore) -> QueueList:
     return QueueList(items=[queues.model(store.cluster, name) for name in sorted(store.cluster.queues)])
 
 
-@router.get("/queues/{name}")
+@router.get("/queues/{name}", responses=problems(404))
 async def show_queue(name: str, store: SyncedStore) -> QueueModel:
     """One queue. Raises Problem (404) for one that does not exist."""
     if name not in store.cluster.queues:
@@ -115,7 +115,7 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     held = holders_of(cluster, pod, verdict)
     expected = await at_leisure(prospects(cluster, pod, settings.reserve.terms, times))
     waits = verdict.outcome == "refused" or pod.uid in cluster.unschedulable_since
-    remedies = await trials.remedies(pod) if waits else []
+    remedies = await trials.remedies(pod, (repr(verdict), outlook)) if waits else []
     shown = explanation((namespace, name), verdict, outlook, held, expected, remedies)
     return shown.model_copy(update={"gate": gates.place_of(cluster, pod)})
 

@@ -1,23 +1,19 @@
-"""The four verbs that kube-scheduler calls, as raw ASGI applications: FastAPI's request machinery is not in the way.
+"""The four verbs that kube-scheduler calls: a body, and the reply to it.
 
 No verb waits for anything but its own body, save bind, whose task is a write. What filter does
 grows with neither pods nor quotas. Nothing is decided on a picture that is not complete and fresh.
 """
 
-import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import structlog
-from prometheus_client import Counter
-from starlette.types import Receive, Scope, Send
 
-from app import bodies
 from app.actuators.protocol import ActionFailed, Actuator
 from app.extender import wire
 from app.extender.decisions import Decisions
 from app.observability import metrics
 from app.problems import Problem
+from app.store.objects import PodObject, version_of
 from app.store.store import Store
 from policy import reservation, scoring, victims
 from policy.cluster import Unsettled
@@ -29,9 +25,6 @@ log = structlog.get_logger(__name__)
 Answer = tuple[str, bytes]
 """How a request was answered (a metric's label), and the reply."""
 
-Answering = Callable[[bytes], Answer | Awaitable[Answer]]
-
-JSON = (b"content-type", b"application/json")
 NOT_SYNCED_RETRY = 1
 
 
@@ -54,7 +47,7 @@ class Extender:
     def filter(self, body: bytes) -> Answer:
         """Which of the candidate nodes the pod may go to: all of them, or none. An admitted pod holds a grant."""
         args = wire.read_args(body)
-        pod = wire.read_pod(args.pod)
+        pod = self._pod_of(args.pod)
         if self.observe and self.store.unready():
             return "unready", wire.all_pass(args)
         self._ensure_ready()
@@ -88,7 +81,7 @@ class Extender:
         cluster = self.store.cluster
         if not len(cluster.reserved) and not (self.apart and cluster.ledger.borrowing):
             return "neutral", wire.NO_SCORES
-        pod = wire.read_pod(args.pod)
+        pod = self._pod_of(args.pod)
         if len(cluster.reserved) and (preferred := scoring.preferred(cluster, pod, wire.candidates(args))):
             return "scored", wire.scores(preferred, scoring.HIGHEST)
         if self.apart and (preferred := scoring.apart(cluster, pod, wire.candidates(args))):
@@ -102,7 +95,7 @@ class Extender:
         not looked at: it knows priorities, and no quotas.
         """
         args = wire.read_preemption(body)
-        pod = wire.read_pod(args.pod)
+        pod = self._pod_of(args.pod)
         if self.observe:
             return "proposed", wire.proposed(args)
         self._ensure_ready()
@@ -130,6 +123,13 @@ class Extender:
             log.warning("binding failed", namespace=pod.namespace, pod=pod.name, node=args.Node, error=str(failure))
             return "failed", wire.binding_failed(str(failure))
         return "bound", wire.BOUND
+
+    def _pod_of(self, obj: PodObject) -> Pod:
+        """The pod of a request: as the store has it, if that has it in the same version. Raises Problem (400)."""
+        known = self.store.cluster.pods.get(obj.metadata.uid or "")
+        if known is not None and known.version and known.version == version_of(obj.metadata):
+            return known
+        return wire.read_pod(obj)
 
     def _admitted(self, args: wire.ExtenderArgs, pod: Pod) -> Answer:
         """Every node passes, but for those that are kept for somebody else, or whose room is."""
@@ -176,50 +176,3 @@ class Extender:
         reason = self.store.unready()
         if reason:
             raise Problem(503, reason, retry_after=NOT_SYNCED_RETRY)
-
-
-class Verb:
-    """One verb as an ASGI application: reads a bounded body, answers, measures."""
-
-    def __init__(self, name: str, answer: Answering, body_limit: int) -> None:
-        self._name = name
-        self._answer = answer
-        self._limit = body_limit
-        self._duration = metrics.DURATION.labels(name)
-        self._last_request = metrics.LAST_REQUEST.labels(name)
-        self._requests: dict[str, Counter] = {}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
-        raw = [JSON]
-        started = time.perf_counter()
-        try:
-            if scope["method"] != "POST":
-                raise Problem(405, "kube-scheduler's verbs are called by POST")
-            body = await bodies.read(receive, self._limit)
-            started = time.perf_counter()
-            answer = self._answer(body)
-            result, reply = answer if isinstance(answer, tuple) else await answer
-            status = 200
-        except Problem as problem:
-            result, reply, status, raw = "error", problem.body(), problem.status, _raw(problem.headers())
-            if status != 503:  # noqa: PLR2004 - while the picture is incomplete that is no news
-                log.warning("bad request", verb=self._name, status=status, field=problem.field, problem=problem.detail)
-        except Exception:
-            log.exception("request failed", verb=self._name)
-            own = Problem(500, "an error of Quotaward's own; its log has the details")
-            result, reply, status, raw = "error", own.body(), own.status, _raw(own.headers())
-        if (requests := self._requests.get(result)) is None:
-            requests = self._requests[result] = metrics.REQUESTS.labels(self._name, result)
-        requests.inc()
-        self._duration.observe(time.perf_counter() - started)
-        self._last_request.set_to_current_time()
-        if status == 405:  # noqa: PLR2004
-            raw.append((b"allow", b"POST"))
-        raw.append((b"content-length", str(len(reply)).encode()))
-        await send({"type": "http.response.start", "status": status, "headers": raw})
-        await send({"type": "http.response.body", "body": reply})
-
-
-def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode(), value.encode()) for name, value in headers.items()]

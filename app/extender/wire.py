@@ -150,10 +150,19 @@ def none_pass(args: ExtenderArgs, message: str) -> bytes:
     They are unresolvable: no eviction on these nodes by the scheduler's own preemption would change the answer.
     Raises Problem (400).
     """
-    failed = _encoder.encode(dict.fromkeys(candidates(args), message))
-    if args.node_names != NULL:
-        return b'{"NodeNames":[],"FailedAndUnresolvableNodes":%b}' % failed
-    return b'{"Nodes":{"items":[]},"FailedAndUnresolvableNodes":%b}' % failed
+    passing = b'"NodeNames":[]' if args.node_names != NULL else b'"Nodes":{"items":[]}'
+    return b'{%b,"FailedAndUnresolvableNodes":%b}' % (passing, _each_with(args, message))
+
+
+def _each_with(args: ExtenderArgs, message: str) -> bytes:
+    """A map of all candidate nodes to a text; without a look at each, where their names come as Go writes them."""
+    names = bytes(args.node_names)
+    between = names[2:-2]
+    quotes, separators = between.count(b'"'), between.count(b'","')
+    if names[:2] == b'["' and names[-2:] == b'"]' and b"\\" not in names and quotes == 2 * separators:
+        text = _encoder.encode(message)  # nothing is escaped, so what was counted stands between names only
+        return b'{"%b":%b}' % (between.replace(b'","', b'":%b,"' % text), text)
+    return _encoder.encode(dict.fromkeys(candidates(args), message))
 
 
 def some_pass(args: ExtenderArgs, failed: dict[str, str]) -> bytes:

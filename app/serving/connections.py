@@ -1,16 +1,19 @@
 """Connections that take neither time nor memory without limit, whatever is sent on them.
 
-uvicorn waits for a request as long as the client likes, and keeps what comes of it meanwhile.
+uvicorn waits for a request as long as the client likes, and keeps what comes of it meanwhile. And what it does for one
+takes longer than an answer of ours: who replies at once (see app.serving.reply) is asked without.
 """
 
 import asyncio
 
 from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from app.access.certificates import valid_until
 from app.problems import Problem
+from app.serving.reply import AtOnce, WhoRepliesAtOnce
 
 HEAD_LIMIT = 64 * 2**10
 """Bytes of a request's line and headers."""
@@ -22,6 +25,8 @@ HEADERS = 128
 """Headers of a request, trailers included."""
 PIPELINED = 16
 """Requests that may come before the answer to the one ahead of them. Schedulers send none."""
+LONGEST_LENGTH = 16
+"""Digits of the length of a body, at most."""
 LINGER = 0.5
 """Seconds that a connection is kept when the server stops: for a request that was sent just then."""
 
@@ -38,9 +43,20 @@ class TooMany(Exception):
 class Connection(HttpToolsProtocol):
     """One connection. The certificate that its client showed is in the state of each request's scope."""
 
-    def __init__(self, config: Config, state: ServerState, loop: asyncio.AbstractEventLoop, waiting: Waiting) -> None:
+    def __init__(
+        self,
+        config: Config,
+        state: ServerState,
+        loop: asyncio.AbstractEventLoop,
+        waiting: Waiting,
+        at_once: WhoRepliesAtOnce,
+    ) -> None:
         super().__init__(config, state, {"client_valid_until": 0.0}, loop)
         self._waiting = waiting
+        self._who_replies = at_once
+        self._asked: AtOnce | None = None
+        self._body: list[bytes] = []  # of a request to it
+        self._replied = False  # at once to a request in the data at hand; to one, so that others get their turn
         self._head = 0  # bytes of it in pieces of data that it did not end in
         self._in_head = False
         self._partial = False
@@ -70,6 +86,7 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Reads on. A request that is not complete gets a limit of time and size."""
+        self._replied = False
         self._partial = True  # until a message is complete; blank lines between two are no request, but no rest either
         super().data_received(data)
         if not self._partial:
@@ -100,15 +117,29 @@ class Connection(HttpToolsProtocol):
         self._in_head = False
         if len(self.pipeline) >= PIPELINED:
             raise TooMany
+        self._asked = self._who_replies(self.url, self.app_state["client_valid_until"])
+        if self._asked is not None and self._is_plain(self._asked.limit):
+            return
+        self._asked = None
         super().on_headers_complete()
         if self._ending:
             self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body of a request."""
+        if self._asked is None:
+            super().on_body(body)
+        else:
+            self._body.append(body)
 
     def on_message_complete(self) -> None:
         """A request is complete."""
         self._partial = False
         self._waiting.pop(self, None)
-        super().on_message_complete()
+        if self._asked is None:
+            super().on_message_complete()
+        else:
+            self._reply(self._asked)
 
     def on_response_complete(self) -> None:
         """An answer was given."""
@@ -142,6 +173,36 @@ class Connection(HttpToolsProtocol):
         """It reads on."""
         super().resume_writing()
         self._stop_clock()
+
+    def _is_plain(self, limit: int) -> bool:
+        """Whether a request is one as schedulers send them, nothing is under way, and its body has at most ``limit``.
+
+        For all else it does not matter how long it takes.
+        """
+        parser = self.parser
+        if parser.get_method() != b"POST" or parser.get_http_version() != "1.1" or not parser.should_keep_alive():
+            return False
+        if self.expect_100_continue or parser.should_upgrade():
+            return False
+        under_way = self.cycle is not None and not self.cycle.response_complete
+        if under_way or self._replied or self._ending or self.flow.write_paused:
+            return False
+        length = next((value for name, value in self.headers if name == b"content-length"), b"")
+        return len(length) <= LONGEST_LENGTH and length.isdigit() and int(length) <= limit
+
+    def _reply(self, asked: AtOnce) -> None:
+        self._replied = True
+        body, self._body = self._body, []
+        reply = asked.reply(body[0] if len(body) == 1 else b"".join(body))
+        headers = [*self.server_state.default_headers, *reply.headers]
+        if self._ending and CLOSE_HEADER not in headers:
+            headers.append(CLOSE_HEADER)
+        lines = [b"%b: %b\r\n" % header for header in headers]
+        lines += [b"content-length: %d\r\n\r\n" % len(reply.body), reply.body]
+        self.transport.write(STATUS_LINE[reply.status] + b"".join(lines))
+        if CLOSE_HEADER in headers:
+            self.transport.close()
+        self.on_response_complete()
 
     def _end(self) -> None:
         if not self._partial and (self.cycle is None or self.cycle.response_complete):

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp
 
 from app.access.certificates import Certificates
 from app.serving.connections import LINGER, Connection, Waiting
+from app.serving.reply import WhoRepliesAtOnce, nobody
 from app.settings import split_address
 
 KEEP_ALIVE = 120
@@ -34,7 +35,13 @@ class Server(uvicorn.Server):
     It leaves signals to us: there may be several, and the background stops after all of them.
     """
 
-    def __init__(self, app: ASGIApp, listener: socket.socket, certificates: Certificates | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        listener: socket.socket,
+        at_once: WhoRepliesAtOnce = nobody,
+        certificates: Certificates | None = None,
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -49,6 +56,7 @@ class Server(uvicorn.Server):
             )
         )
         self._listener = listener
+        self._at_once = at_once
         self._context = certificates.context if certificates else None
 
     async def run_until_stopped(self) -> None:
@@ -61,7 +69,7 @@ class Server(uvicorn.Server):
         waiting: Waiting = {}
         self.servers = [
             await loop.create_server(
-                lambda: Connection(self.config, self.server_state, loop, waiting),
+                lambda: Connection(self.config, self.server_state, loop, waiting, self._at_once),
                 sock=listener,
                 ssl=self._context,
                 ssl_handshake_timeout=HANDSHAKE if self._context else None,

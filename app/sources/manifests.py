@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from policy.cluster import Cluster
 
 log = structlog.get_logger(__name__)
 
+ALIASED, SHORT = 10, 100_000
+"""How many times as long a file may be with its aliases written out, and how long any may be (characters)."""
 SUFFIXES = (".yaml", ".yml", ".json")
 _KINDS = {(kind.api_version, kind.name): kind for kind in KINDS}
 
@@ -159,12 +162,30 @@ class ManifestSource:
 
 
 def documents_of(file: Path) -> Iterator[tuple[int, Any]]:
-    """The objects of a file with the number of their document; lists are taken apart."""
-    with file.open(encoding="utf-8") as stream:
-        documents = [json.load(stream)] if file.suffix == ".json" else yaml.load_all(stream, Loader=yaml.CSafeLoader)
-        for number, document in enumerate(documents, start=1):
-            for item in _items(document):
-                yield number, item
+    """The objects of a file with the number of their document; lists are taken apart.
+
+    Raises ValueError for a file that aliases make many times as long as it is: of a few lines they can make gigabytes.
+    """
+    text = file.read_text(encoding="utf-8")
+    longest = ALIASED * len(text) + SHORT
+    documents = [json.loads(text)] if file.suffix == ".json" else yaml.load_all(text, Loader=yaml.CSafeLoader)
+    for number, document in enumerate(documents, start=1):
+        longest -= _length(document, {})
+        if longest < 0:
+            raise ValueError("its aliases stand for too much")
+        for item in _items(document):
+            yield number, item
+
+
+def _length(value: Any, known: dict[int, int]) -> int:
+    """About how long a value is when all that aliases stand for is written out."""
+    if not isinstance(value, dict | list):
+        return len(value) if isinstance(value, str | bytes) else 1
+    if (length := known.get(id(value))) is None:
+        known[id(value)] = 0  # what holds itself is turned down when it is written out
+        parts = chain(value, value.values()) if isinstance(value, dict) else value
+        length = known[id(value)] = 1 + sum(_length(each, known) for each in parts)
+    return length
 
 
 def _items(document: Any) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from app.store.placement import NULL, LabelSelector, Volume, constraints_of, sel
 from policy.constraints import Constraints, HostPort, Taint
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota, elastic_quota
-from policy.gangs import Group
+from policy.gangs import LARGEST_MINIMUM, Group
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Container, Pod, PodRequests, Unschedulable, effective_request
@@ -23,6 +23,8 @@ from policy.reservation import PodName, Reservation
 from policy.resources import Resources
 
 ResourceList = dict[str, str | int | float | None]
+Asked = tuple[tuple[tuple[tuple[str, Quantity | None], ...], str | None], ...]
+"""By container what it requests, and its restart policy."""
 
 PREEMPTIBLE = "quotaward.dev/preemptible"
 QUEUE = "scheduling.volcano.sh/queue-name"
@@ -377,7 +379,7 @@ def pod_of(obj: PodObject) -> Pod:
         uid=meta.uid,
         namespace=meta.namespace,
         name=meta.name,
-        request=_shared(tuple(effective_request(_requests_of(spec, status)).items())),
+        request=_request(spec, status),
         priority=spec.priority or 0,
         node=spec.node_name or "",
         finished=status.phase in ("Succeeded", "Failed"),
@@ -389,16 +391,21 @@ def pod_of(obj: PodObject) -> Pod:
         version=version_of(meta),
         labels=_labels(meta.labels),
         constraints=_constraints(meta, spec),
-        owner=next((owner.kind for owner in meta.owner_references or () if owner.controller), ""),
+        owner=_controller(meta.owner_references) if meta.owner_references else "",
         started=seconds(status.start_time),
         may_preempt=spec.preemption_policy != "Never",
         queue=_text(annotations.queue if annotations else None),
         group=_group_of(meta, spec),
         scheduler=spec.scheduler_name or "",
-        gated=any(gate.name != GATE for gate in spec.scheduling_gates or ()),
+        gated=spec.scheduling_gates is not None and any(gate.name != GATE for gate in spec.scheduling_gates),
         succeeded=status.phase == "Succeeded",
-        gate=gate_of(spec),
+        gate=gate_of(spec) if spec.scheduling_gates else -1,
     )
+
+
+def _controller(owners: list[OwnerReference]) -> str:
+    """The kind of an object's controller."""
+    return next((owner.kind for owner in owners if owner.controller), "")
 
 
 def gate_of(spec: PodSpec) -> int:
@@ -472,14 +479,14 @@ def queue_of(obj: QueueObject) -> Queue:
 
 
 def group_of(obj: PodGroupObject, kind: str) -> Group:
-    """The pod group as the rules see it; a minimum below 1 is 1."""
+    """The pod group as the rules see it; a minimum below 1 is 1, and one beyond 32 bits the largest of these."""
     meta, spec = obj.metadata, obj.spec or PodGroupSpec()
     gang = spec.scheduling_policy.gang if spec.scheduling_policy else None
     minimum = gang.min_count if kind == NATIVE_GROUPS and gang else spec.min_member
     return Group(
         meta.namespace or "",
         f"{kind}/{meta.name}",
-        max(1, minimum or 1),
+        max(1, min(minimum or 1, LARGEST_MINIMUM)),
         spec.queue or "" if kind == VOLCANO_GROUPS else "",
         seconds(meta.creation_timestamp),
         native=kind == NATIVE_GROUPS,
@@ -589,6 +596,42 @@ def _constraints(meta: Metadata, spec: PodSpec) -> Constraints:
         raise InvalidObject("spec", f"affinity, tolerations or topologySpreadConstraints: {error}") from error
 
 
+def _request(spec: PodSpec, status: PodStatus) -> Resources:
+    """The effective request. Of a pod that has not started it mostly depends on its containers alone.
+
+    Pods of one template have these in common, so what was computed once is shared.
+    """
+    started = status.container_statuses or status.init_container_statuses or status.allocated_resources
+    if started or status.resources or spec.overhead or spec.resources or _is_resize_infeasible(status):
+        return _shared(tuple(effective_request(_requests_of(spec, status)).items()))
+    return _request_of_containers(_asked_for(spec.containers), _asked_for(spec.init_containers))
+
+
+def _asked_for(containers: list[ContainerSpec] | None) -> Asked:
+    if not containers:
+        return ()
+    return tuple(
+        [
+            (
+                tuple(given.resources.requests.items()) if given.resources and given.resources.requests else (),
+                given.restart_policy,
+            )
+            for given in containers
+        ]
+    )
+
+
+@lru_cache(maxsize=8192)
+def _request_of_containers(containers: Asked, init_containers: Asked) -> Resources:
+    """Raises InvalidObject."""
+    spec, init = (
+        [ContainerSpec(resources=Requirements(dict(requests)), restart_policy=restart) for requests, restart in given]
+        for given in (containers, init_containers)
+    )
+    requests = _requests_of(PodSpec(containers=spec, init_containers=init), PodStatus())
+    return _shared(tuple(effective_request(requests).items()))
+
+
 def _requests_of(spec: PodSpec, status: PodStatus) -> PodRequests:
     resized = None if status.resources is None else status.resources.requests or {}
     return PodRequests(
@@ -598,10 +641,14 @@ def _requests_of(spec: PodSpec, status: PodStatus) -> PodRequests:
         pod_level=_milli(spec.resources.requests if spec.resources else None, "spec.resources.requests"),
         pod_level_allocated=_milli_or_none(status.allocated_resources, "status.allocatedResources"),
         pod_level_actuated=_milli_or_none(resized, "status.resources.requests"),
-        resize_infeasible=any(
-            condition.type == "PodResizePending" and condition.reason == "Infeasible"
-            for condition in status.conditions or ()
-        ),
+        resize_infeasible=_is_resize_infeasible(status),
+    )
+
+
+def _is_resize_infeasible(status: PodStatus) -> bool:
+    """Whether a resize was asked for that can never be done."""
+    return status.conditions is not None and any(
+        condition.type == "PodResizePending" and condition.reason == "Infeasible" for condition in status.conditions
     )
 
 

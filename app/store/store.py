@@ -113,8 +113,13 @@ class Store:
 
     def unready(self) -> str:
         """Why nothing may be decided on this picture, as one stable sentence; empty when all is well."""
-        if not self.synced:
-            return "not synced: the picture of the cluster is not complete yet"
+        cut_off = False
+        for feed in self.feeds.values():
+            if not feed.synced:
+                return "not synced: the picture of the cluster is not complete yet"
+            cut_off = cut_off or feed.connected_at is None
+        if not cut_off:
+            return ""
         now = self.clock()
         stale = [plural for plural in self.feeds if self.staleness(plural, now) > self._max_staleness]
         return f"stale: no contact to the API server for {', '.join(sorted(stale))}" if stale else ""

@@ -1,5 +1,7 @@
 """What the page shows of quotas, queues and the cluster: plain numbers, ready to be compared with those before."""
 
+from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,6 +16,30 @@ NAMED = 8
 """How many lenders and borrowers of one resource are named."""
 TENANTS = 50
 """How many namespaces of a queue are shown."""
+MEANINGS = {
+    "request": "asked for by the pod",
+    "used": "used under its quota",
+    "max": "most that its quota allows",
+    "min": "guaranteed by its quota",
+    "poolUsed": "used under all quotas",
+    "poolMin": "guaranteed by all quotas: as much can be lent and used in all",
+    "poolAhead": "kept for pods that go first, of all quotas",
+    "ahead": "kept for pods that go first, of its own quota",
+    "allocated": "used in its queue",
+    "deserved": "deserved by its queue",
+    "realCapability": "most that its queue can have",
+    "guarantee": "guaranteed to its queue",
+    "total": "shared by all queues",
+    "allocatedInAllQueues": "used in all queues",
+    "claimedByOtherQueues": "deserved by other queues, and waited for",
+    "allocatedInNamespace": "used by its namespace in the queue",
+    "entitled": "its namespace's share of the queue",
+    "claimedByOtherNamespaces": "other namespaces' shares of the queue, and waited for",
+    "minimum": "members that its group starts with",
+    "ready": "members that run or may start",
+    "pending": "members that wait",
+}
+"""What the figures of an explanation are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,36 +148,73 @@ class Loan:
     unnamed_borrowers: int
 
 
-class Loans:
-    """Sums up the bars of quotas or queues, one by one."""
+class Ranking:
+    """Amounts by name: their sum, and the largest of them, kept in order while single ones change."""
 
     def __init__(self) -> None:
         """Nobody yet."""
-        self._lenders: dict[str, list[tuple[int, str]]] = {}
-        self._borrowers: dict[str, list[tuple[int, str]]] = {}
+        self.total = 0
+        self._ordered: list[tuple[int, str]] = []
 
-    def add(self, name: str, bars: tuple[Bar, ...]) -> None:
-        """What one quota or queue leaves unused, or uses of others."""
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._ordered)
+
+    def add(self, name: str, amount: int) -> None:
+        """One more; who is there already has to be removed first."""
+        self.total += amount
+        insort(self._ordered, (-amount, name))
+
+    def remove(self, name: str, amount: int) -> None:
+        """One that is there with this amount."""
+        self.total -= amount
+        del self._ordered[bisect_left(self._ordered, (-amount, name))]
+
+    def largest(self) -> tuple[tuple[str, int], ...]:
+        """The largest, with their names."""
+        return tuple((name, -amount) for amount, name in self._ordered[:NAMED])
+
+
+class Loans:
+    """Sums up the bars of quotas or queues, and changes with each of them."""
+
+    def __init__(self) -> None:
+        """Nobody yet."""
+        self._lenders: defaultdict[str, Ranking] = defaultdict(Ranking)
+        self._borrowers: defaultdict[str, Ranking] = defaultdict(Ranking)
+        self._bars: dict[str, tuple[Bar, ...]] = {}
+
+    def put(self, name: str, bars: tuple[Bar, ...]) -> None:
+        """What one quota or queue leaves unused, or uses of others; no bars: it is gone."""
+        for bar in self._bars.pop(name, ()):
+            for ranking, amount in self._parts(bar):
+                ranking.remove(name, amount)
+        if bars:
+            self._bars[name] = bars
         for bar in bars:
-            if bar.own is None:
-                continue
-            if bar.borrowed:
-                self._borrowers.setdefault(bar.resource, []).append((bar.borrowed, name))
-            elif bar.own > bar.used:
-                self._lenders.setdefault(bar.resource, []).append((bar.own - bar.used, name))
+            for ranking, amount in self._parts(bar):
+                ranking.add(name, amount)
 
     def result(self) -> tuple[Loan, ...]:
         """The resources of which somebody has borrowed."""
-        return tuple(self._loan(resource) for resource in sorted(self._borrowers))
+        return tuple(self._loan(resource) for resource, ranking in sorted(self._borrowers.items()) if len(ranking))
+
+    def _parts(self, bar: Bar) -> Iterator[tuple[Ranking, int]]:
+        if bar.own is None:
+            return
+        if bar.borrowed:
+            yield self._borrowers[bar.resource], bar.borrowed
+        elif bar.own > bar.used:
+            yield self._lenders[bar.resource], bar.own - bar.used
 
     def _loan(self, resource: str) -> Loan:
-        lenders, borrowers = self._lenders.get(resource, []), self._borrowers[resource]
+        lenders, borrowers = self._lenders[resource], self._borrowers[resource]
         return Loan(
             resource,
-            unused=sum(amount for amount, _ in lenders),
-            borrowed=sum(amount for amount, _ in borrowers),
-            lenders=_largest(lenders),
-            borrowers=_largest(borrowers),
+            unused=lenders.total,
+            borrowed=borrowers.total,
+            lenders=lenders.largest(),
+            borrowers=borrowers.largest(),
             unnamed_lenders=max(0, len(lenders) - NAMED),
             unnamed_borrowers=max(0, len(borrowers) - NAMED),
         )
@@ -242,8 +305,3 @@ def _states(bars: tuple[Bar, ...], waiting: int, conditions: tuple[Condition, ..
         "problem": bool(conditions),
     }
     return tuple(state for state, holds in found.items() if holds)
-
-
-def _largest(amounts: list[tuple[int, str]]) -> tuple[tuple[str, int], ...]:
-    ordered = sorted(amounts, key=lambda each: (-each[0], each[1]))
-    return tuple((name, amount) for amount, name in ordered[:NAMED])

@@ -1,18 +1,19 @@
 """What changes on a page while somebody looks at it, as server-sent events.
 
-Each who looks on asks the board again and again, and the board does the work once for all. A client that reads slowly
-is waited for, so that nothing piles up; one that was away is told what it lacks.
+All who look on are woken when something has changed, and the board does the work once for all. A client that reads
+slowly is waited for, so that nothing piles up; one that was away is told what it lacks.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
-from app.web.board import INTERVAL, Board, Changes
+from app.web.bell import Bell
+from app.web.board import HEARTBEAT, INTERVAL, RESTRAINT, Board, Changes
 
 WATCHERS = 32
 """How many may look on at a time."""
@@ -22,8 +23,8 @@ SILENCE = 15.0
 """Seconds after which something is sent that says nothing, so that a connection that is dead is noticed."""
 ANEW = 30.0
 """Seconds after which a pod is looked at again although nothing that is watched has changed."""
-CALM = 2.0
-"""Seconds between looks at a pod at least: to explain one may take a while."""
+CALM = 0.5
+"""Seconds between explanations of a pod at least: one may take a while."""
 FULL = b'data: {"full":true}\n\n'
 NOTHING = b":\n\n"
 REOPEN = b"retry: 2000\n\n"
@@ -33,9 +34,10 @@ REOPEN = b"retry: 2000\n\n"
 class Live:
     """Sends changes to a bounded number of pages."""
 
-    def __init__(self, board: Board, is_stopping: Callable[[], bool], watchers: int = WATCHERS) -> None:
-        """Once it ``is_stopping``, all who look on are let go."""
+    def __init__(self, board: Board, bell: Bell, is_stopping: Callable[[], bool], watchers: int = WATCHERS) -> None:
+        """Once it ``is_stopping``, all who look on are let go. The ``bell`` is the board's."""
         self._board = board
+        self._bell = bell
         self._is_stopping = is_stopping
         self._free = watchers
 
@@ -46,34 +48,36 @@ class Live:
                 yield FULL
                 return
             yield REOPEN
-            silent = 0.0
+            said = time.monotonic()
             while not self._is_stopping():
                 await self._board.refresh()
                 changes = self._board.changes(since)
                 since = changes.version
-                silent += INTERVAL
                 for event in _events(changes):
-                    silent = 0.0
+                    said = time.monotonic()
                     yield event
-                if silent >= SILENCE:
-                    silent = 0.0
+                if time.monotonic() - said >= SILENCE:
+                    said = time.monotonic()
                     yield NOTHING
-                await asyncio.sleep(INTERVAL)
+                await self._board.wait()
 
-    async def pod(self, state: Callable[[], Any]) -> AsyncIterator[bytes]:
-        """That something is different from before, whenever ``state`` is, and now and then in any case."""
+    async def pod(self, state: Callable[[], str], since: str) -> AsyncIterator[bytes]:
+        """That something is different, whenever ``state`` is from what it was ``since``, and now and then anyway."""
         with self._place() as free:
             if not free:
                 yield FULL
                 return
             yield REOPEN
-            before, unchanged = state(), 0.0
+            said = time.monotonic() - CALM
             while not self._is_stopping():
-                await asyncio.sleep(INTERVAL)
-                now, unchanged = state(), unchanged + INTERVAL
-                if (now != before and unchanged >= CALM) or unchanged >= ANEW:
-                    before, unchanged = now, 0.0
+                heard, started = self._bell.rung, time.monotonic()
+                now = state()
+                looked = time.monotonic()
+                if (now != since and looked - said >= CALM) or looked - said >= ANEW:
+                    since, said = now, looked
                     yield _event(Changes("", reload=True))
+                await asyncio.sleep(max(INTERVAL, RESTRAINT * (looked - started)))
+                await self._bell.wait(heard, HEARTBEAT)
 
     @contextmanager
     def _place(self) -> Iterator[bool]:

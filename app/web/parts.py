@@ -1,4 +1,4 @@
-"""The parts of the page, taken from the store in small steps, each ready to be compared with how it was before."""
+"""The parts of the page, each ready to be compared with how it was before, and those that there are only once."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,11 +10,8 @@ from app.api.models import ReservationModel
 from app.observability import metrics
 from app.settings import Settings
 from app.store.store import Store
-from app.web.figures import Bar, Loan, Loans, cluster_bars, queue_row, quota_rows
-from app.web.waiting import Crowd, count
+from app.web.figures import Bar, Loan, cluster_bars
 
-ROWS = 2000
-"""How many quotas, and how many queues, are shown; REST has them all."""
 RESERVATIONS = 200
 DECISIONS = 20
 VERBS = ("filter", "prioritize", "preempt", "bind")
@@ -31,6 +28,13 @@ class Part:
     template: str
     model: Any
     row_of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A row that is not there any more."""
+
+    key: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,26 +92,8 @@ class Reservations:
     total: int
 
 
-def parts(store: Store, settings: Settings, decisions: Iterable[Any]) -> Iterator[Part | None]:
-    """Everything, in the order of the page; None where nothing is ready yet. No step takes long.
-
-    ``decisions`` are the latest verdicts, the last one first.
-    """
-    yield Part(("status",), "status", _status(store, settings))
-    yield Part(("calls",), "calls", tuple(_calls()))
-    crowd = Crowd()
-    for crowd in count(store.cluster):  # noqa: B007 - the last one has counted all
-        yield None
-    yield Part(("waiting",), "waiting", crowd.waiting(store.cluster))
-    between_quotas, between_queues = Loans(), Loans()
-    yield from _quotas(store, crowd, between_quotas)
-    yield from _queues(store, crowd, between_queues)
-    yield Part(("lending",), "lending", Lending(between_quotas.result(), between_queues.result()))
-    yield Part(("reservations",), "reservations", _reservations(store))
-    yield Part(("decisions",), "decisions", tuple(_decided(each) for each in islice(decisions, DECISIONS)))
-
-
-def _status(store: Store, settings: Settings) -> Status:
+def status(store: Store, settings: Settings) -> Status:
+    """How this process stands."""
     return Status(
         store.unready(),
         settings.mode,
@@ -118,7 +104,8 @@ def _status(store: Store, settings: Settings) -> Status:
     )
 
 
-def _calls() -> Iterator[Calls]:
+def calls() -> Iterator[Calls]:
+    """What the scheduler has asked of it."""
     last = {sample.labels["verb"]: int(sample.value) for sample in _samples(metrics.LAST_REQUEST)}
     answers = [sample for sample in _samples(metrics.REQUESTS) if sample.value]
     for verb in VERBS:
@@ -126,34 +113,16 @@ def _calls() -> Iterator[Calls]:
         yield Calls(verb, last.get(verb, 0), tuple(results))
 
 
-def _quotas(store: Store, crowd: Crowd, loans: Loans) -> Iterator[Part | None]:
-    namespaces, shown = sorted(store.cluster.quotas), 0
-    yield Part(("quotas",), "quotas", Listed(min(len(namespaces), ROWS), len(namespaces)))
-    for namespace in namespaces:
-        for row in quota_rows(store.cluster, namespace, crowd.by_namespace[namespace]):
-            if row.in_force:
-                loans.add(namespace, row.bars)
-            if shown < ROWS:
-                shown += 1
-                yield Part(("quota", namespace, row.name), "quota", row, row_of="quotas")
-            else:
-                yield None
-
-
-def _queues(store: Store, crowd: Crowd, loans: Loans) -> Iterator[Part | None]:
-    names = sorted(store.cluster.queues)
-    yield Part(("queues",), "queues", Listed(min(len(names), ROWS), len(names)))
-    for index, name in enumerate(names):
-        if name in store.cluster.queues:
-            row = queue_row(store.cluster, name, crowd.by_queue[name])
-            loans.add(name, row.bars)
-            yield Part(("queue", name), "queue", row, row_of="queues") if index < ROWS else None
-
-
-def _reservations(store: Store) -> Reservations:
+def reservations(store: Store) -> Reservations:
+    """What is kept for whom, the oldest first."""
     everything = [*store.cluster.reservations.values(), *store.cluster.reserved]
     first = sorted(everything, key=lambda each: (each.since, each.name))[:RESERVATIONS]
     return Reservations(tuple(reservation_model(each) for each in first), len(everything))
+
+
+def latest(decisions: Iterable[Any]) -> tuple[Decided, ...]:
+    """The first of the decisions."""
+    return tuple(_decided(each) for each in islice(decisions, DECISIONS))
 
 
 def _decided(decision: Any) -> Decided:

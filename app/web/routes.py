@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
@@ -17,14 +18,18 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from app.api.routes import explain_pod, store_of
+from app.pause import Pause
 from app.problems import Problem
 from app.settings import Settings
 from app.standing import Standing
+from app.web.bell import Bell
 from app.web.board import Board, Fragment
+from app.web.figures import MEANINGS
 from app.web.live import Live
-from app.web.parts import parts
+from app.web.overview import Overview
 from app.web.rendering import DOCS_HEADERS, HEADERS, environment
-from app.web.waiting import Crowd, count
+from app.web.waiting import Crowds, Waiting
+from policy import fit, reclaim
 from policy.cluster import Cluster
 from policy.pod import Pod
 
@@ -60,8 +65,10 @@ class Web:
         def render(template: str, variables: dict[str, Any]) -> str:
             return templates.get_template(f"{template}.html").render(variables)
 
-        board = Board(partial(parts, standing.store, settings, decisions), render)
-        return cls(board, Live(board, lambda: standing.stopping), templates)
+        bell = Bell()
+        standing.store.cluster.touched.told = bell.ring
+        board = Board(Overview(standing.store, settings, decisions).look, render, bell)
+        return cls(board, Live(board, bell, lambda: standing.stopping), templates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +148,7 @@ async def find_pod(request: Request, name: str = "") -> Response:
 async def show_pod(namespace: str, name: str, request: Request) -> Response:
     """Why a pod is or is not admitted."""
     web: Web = request.app.state.web
+    version = _state_of(request.app.state.store.cluster, namespace, name)
     try:
         explanation = await explain_pod(namespace, name, request, await store_of(request))
     except Problem as problem:
@@ -148,21 +156,21 @@ async def show_pod(namespace: str, name: str, request: Request) -> Response:
     figures = dict.fromkeys(figure for row in explanation.numbers.values() for figure in row)
     text = web.templates.get_template("pod.html").render(
         root="../..",
-        version="",
+        version=version,
         now=time.time(),
         live_of=f"/pods/{quote(namespace, safe='')}/{quote(name, safe='')}",
         pod=explanation,
-        figures=figures,
+        figures={figure: MEANINGS[figure] for figure in figures},
     )
     return HTMLResponse(text, 404 if explanation.verdict == "unknown" else 200, HEADERS)
 
 
 @router.get("/live/pods/{namespace}/{name}")
-async def follow_pod(namespace: str, name: str, request: Request) -> Response:
+async def follow_pod(namespace: str, name: str, request: Request, since: str = "") -> Response:
     """That the explanation of a pod has changed, as events."""
     web: Web = request.app.state.web
-    cluster = request.app.state.store.cluster
-    return StreamingResponse(web.live.pod(partial(_state_of, cluster, namespace, name)), headers=EVENTS)
+    state = partial(_state_of, request.app.state.store.cluster, namespace, name)
+    return StreamingResponse(web.live.pod(state, since), headers=EVENTS)
 
 
 @router.get("/docs")
@@ -216,18 +224,27 @@ async def _waiting(request: Request, choice: Choice) -> Markup:
     def is_meant(pod: Pod) -> bool:
         return choice.names(f"{pod.namespace}/{pod.name}", cluster.queue_of(pod))
 
-    crowd = Crowd()
-    for crowd in count(cluster, is_meant):  # noqa: B007 - the last one has counted all
-        await asyncio.sleep(0)
+    crowds, pause = Crowds(), Pause()
+    for namespace in {pod.namespace for pod in cluster.pending.values()}:
+        for _ in crowds.count(cluster, namespace, is_meant):
+            await pause.if_due()
+    shown = Waiting()
+    for waiting in crowds.waiting(cluster):
+        shown = waiting or shown
+        await pause.if_due()
     template = web.templates.get_template("waiting.html")
-    return Markup(template.render(id="waiting", part=crowd.waiting(cluster)))  # noqa: S704 - escaped by the template
+    return Markup(template.render(id="waiting", part=shown))  # noqa: S704 - escaped by the template
 
 
-def _state_of(cluster: Cluster, namespace: str, name: str) -> Any:
-    """What tells that the explanation of a pod is different."""
-    pod = cluster.pod(namespace, name)
-    kept = (cluster.is_held_for(pod.uid), cluster.reserved.of_pod(pod.uid)) if pod else ()
-    return cluster.verdict(namespace, name), kept
+def _state_of(cluster: Cluster, namespace: str, name: str) -> str:
+    """What tells that the explanation of a pod is different, as far as that is known without a search for plans."""
+    pod, awaited = cluster.pod(namespace, name), tuple[Any, ...]()
+    if pod is not None and pod.pending:
+        held = cluster.is_held_for(pod.uid)
+        under_way = reclaim.outlook(cluster, pod) if held else bool(fit.fits(cluster.table, pod).any())
+        awaited = under_way, cluster.reserved.of_pod(pod.uid), cluster.relevant
+    state = repr((cluster.verdict(namespace, name), awaited))
+    return blake2b(state.encode(), digest_size=8).hexdigest()
 
 
 def _error_page(request: Request, problem: Problem, root: str) -> Response:

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from heapq import nsmallest
+from heapq import merge, nsmallest
+from itertools import islice
 
 from policy import admission, gangs, reservation
 from policy.cluster import Cluster
@@ -60,42 +61,78 @@ class Waiting:
 
 @dataclass(slots=True)
 class Crowd:
-    """Counts who waits, by rule, namespace and queue, and keeps those whose turn comes first."""
+    """Who waits of a namespace: how many for which rule that the scheduler has named, and of which queue.
+
+    ``first`` are those whose turn comes first, ``untried`` all that no scheduler has tried yet.
+    """
 
     by_rule: Counter[str] = field(default_factory=Counter)
-    by_namespace: Counter[str] = field(default_factory=Counter)
     by_queue: Counter[str] = field(default_factory=Counter)
+    untried: list[Pod] = field(default_factory=list)
     first: list[Pod] = field(default_factory=list)
 
-    def waiting(self, cluster: Cluster) -> Waiting:
-        """What is shown of them. Why each of the first waits is asked of the rules now."""
-        by_number = sorted(self.by_rule.items(), key=lambda each: (-each[1], each[0]))
-        reasons = tuple(Reason(rule, number) for rule, number in by_number)
+    @property
+    def total(self) -> int:
+        """How many wait in all."""
+        return self.by_queue.total()
+
+
+class Crowds:
+    """Who waits, by namespace: only those have to be counted again where something has changed."""
+
+    def __init__(self) -> None:
+        """Nobody waits."""
+        self.by_queue: Counter[str] = Counter()
+        self._by_rule: Counter[str] = Counter()
+        self._crowds: dict[str, Crowd] = {}
+
+    def number(self, namespace: str) -> int:
+        """How many pods of a namespace wait."""
+        crowd = self._crowds.get(namespace)
+        return crowd.total if crowd else 0
+
+    def count(self, cluster: Cluster, namespace: str, is_meant: Callable[[Pod], bool] | None = None) -> Iterator[None]:
+        """Counts who waits of a namespace now (those that are meant, if that is said). It pauses in between."""
+        crowd, found = Crowd(), list[Pod]()
+        for index, pod in enumerate(list(cluster.pending_in(namespace)), start=1):
+            if _waits(cluster, pod) and (is_meant is None or is_meant(pod)):
+                crowd.by_queue[cluster.queue_of(pod)] += 1
+                if pod.unschedulable is None:
+                    crowd.untried.append(pod)
+                else:
+                    crowd.by_rule[_rule_in(pod.unschedulable.message)] += 1
+                found.append(pod)
+            if index % SLICE == 0:
+                yield
+        crowd.first = nsmallest(SHOWN, found, key=turn)
+        self._put(namespace, crowd)
+
+    def waiting(self, cluster: Cluster) -> Iterator[Waiting | None]:
+        """What is shown of them, after pauses. Why each of the first waits is asked of the rules now."""
+        by_rule = Counter(self._by_rule)
+        untried = (pod for crowd in self._crowds.values() for pod in crowd.untried)
+        for index, pod in enumerate(list(untried), start=1):
+            by_rule[_rule_now(cluster, pod)] += 1
+            if index % SLICE == 0:
+                yield None
+        by_number = sorted(by_rule.items(), key=lambda each: (-each[1], each[0]))
+        reasons = tuple(Reason(rule, number) for rule, number in by_number if number)
         kept = {each.pod.uid: each.node for each in (*cluster.reservations.values(), *cluster.reserved)}
-        return Waiting(tuple(_shown(cluster, pod, kept.get(pod.uid, "")) for pod in self.first), reasons)
+        first = islice(merge(*(crowd.first for crowd in self._crowds.values()), key=turn), SHOWN)
+        yield Waiting(tuple(_shown(cluster, pod, kept.get(pod.uid, "")) for pod in first), reasons)
+
+    def _put(self, namespace: str, crowd: Crowd) -> None:
+        before = self._crowds.pop(namespace, Crowd())
+        self._by_rule.subtract(before.by_rule)
+        self.by_queue.subtract(before.by_queue)
+        if crowd.total:
+            self._crowds[namespace] = crowd
+            self._by_rule.update(crowd.by_rule)
+            self.by_queue.update(crowd.by_queue)
 
 
-def count(cluster: Cluster, is_meant: Callable[[Pod], bool] | None = None) -> Iterator[Crowd]:
-    """Counts the waiting pods (those that are meant, if that is said); yields in between, and at the end."""
-    crowd, found = Crowd(), list[Pod]()
-    for index, pod in enumerate(list(cluster.pods.values()), start=1):
-        if _waits(cluster, pod) and (is_meant is None or is_meant(pod)):
-            crowd.by_rule[_rule(cluster, pod)] += 1
-            crowd.by_namespace[pod.namespace] += 1
-            crowd.by_queue[cluster.queue_of(pod)] += 1
-            found.append(pod)
-        if index % SLICE == 0:
-            if len(found) > SHOWN:
-                crowd.first, found = nsmallest(SHOWN, [*crowd.first, *found], key=turn), []
-            yield crowd
-    crowd.first = nsmallest(SHOWN, [*crowd.first, *found], key=turn)
-    yield crowd
-
-
-def _rule(cluster: Cluster, pod: Pod) -> str:
-    """The rule that the scheduler last named; of a pod that it has not tried yet, the rule that refuses it now."""
-    if pod.unschedulable is not None:
-        return _rule_in(pod.unschedulable.message)
+def _rule_now(cluster: Cluster, pod: Pod) -> str:
+    """The rule that refuses a pod that no scheduler has tried yet."""
     refused = cluster.check(pod) if pod.uid in cluster.pods else None
     return refused.rule if refused else UNTRIED
 
@@ -110,8 +147,8 @@ def _waits(cluster: Cluster, pod: Pod) -> bool:
 
 
 def _shown(cluster: Cluster, pod: Pod, kept: str) -> WaitingPod:
-    rule = _rule(cluster, pod)
     refused = cluster.check(pod) if pod.uid in cluster.pods else None
+    rule = _rule_in(pod.unschedulable.message) if pod.unschedulable else UNTRIED
     if refused is not None:
         message = refused.message
     elif rule in NOT_BY_NUMBERS:

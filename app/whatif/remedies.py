@@ -8,6 +8,7 @@ from typing import Any
 from app.store.kinds import KINDS
 from app.whatif import changes
 from app.whatif.changes import Json
+from app.whatif.commands import commands, nested
 from app.whatif.difference import title
 from app.whatif.models import WhatIfRequest
 from app.whatif.rendering import node_manifest, pod_manifest
@@ -15,6 +16,7 @@ from app.whatif.trial import Scene, Trial, run
 from policy.approach import Approach, Change, listed
 from policy.approaches import ahead, approaches
 from policy.pod import Pod
+from policy.queue_approaches import OPENED
 from policy.snapshot import copy
 
 MOST = 6
@@ -27,13 +29,17 @@ _FROM = re.compile(r"from \S+ to")
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """Changes with which the pod runs; none, if it does without. ``path`` and ``value`` where it is a single field."""
+    """Changes with which the pod runs; none, if it does without. ``path`` and ``value`` where it is a single field.
+
+    ``commands`` are the same for a shell, where kubectl is enough for them.
+    """
 
     text: str
     target: str
     path: str
     value: str
     change: WhatIfRequest
+    commands: list[str]
 
 
 class Search:
@@ -48,7 +54,7 @@ class Search:
         """Tries what could help, one after the other."""
         otherwise = yield from run(self._scene, ())
         if otherwise.admits(self._namespace, self._name):
-            self.found.append(Remedy(self._left_alone(otherwise), "", "", "", WhatIfRequest()))
+            self.found.append(Remedy(self._left_alone(otherwise), "", "", "", WhatIfRequest(), []))
             return
         now = yield from copy(self._scene.taken)
         ways: dict[str, Approach] = {}
@@ -68,7 +74,7 @@ class Search:
             made_now = changes.read(request.apply, request.remove)
             trial = yield from run(self._scene, made_now)
             if trial.admits(self._namespace, self._name):
-                return _remedy(parts.values(), list(made.values()), request)
+                return _remedy(list(parts.values()), list(made.values()), request)
             cluster = trial.cluster
             if cluster.pod(self._namespace, self._name) is None:  # it had room, and was evicted again
                 cluster = yield from copy(self._scene.taken)
@@ -124,18 +130,9 @@ def request_of(made: Iterable[Change]) -> WhatIfRequest:
             request.remove.append({"kind": kind.name, **named})
             continue
         document: Json = {"apiVersion": kind.api_version, "kind": kind.name}
-        document |= _new(change.like, change.name) if change.like else _nested(change, {"metadata": named})
+        document |= _new(change.like, change.name) if change.like else nested(change, {"metadata": named})
         request.apply.append(document)
     return request
-
-
-def _nested(change: Change, document: Json) -> Json:
-    for path, value in change.fields:
-        inner: dict[str, Any] = document
-        for part in path[:-1]:
-            inner = inner.setdefault(part, {})
-        inner[path[-1]] = value
-    return document
 
 
 def _new(like: Any, name: str) -> Json:
@@ -147,17 +144,17 @@ def _new(like: Any, name: str) -> Json:
     return manifest
 
 
-def _remedy(parts: Iterable[Approach], made: list[Change], request: WhatIfRequest) -> Remedy:
-    text = listed([part.text for part in parts])
-    if len(made) != 1:
-        return Remedy(text, "", "", "", request)
-    [change] = made
-    kind = next(kind for kind in KINDS if change.kind in (kind.name, kind.label))
-    target = f"{kind.name} {change.namespace}/{change.name}" if kind.namespaced else f"{kind.name} {change.name}"
-    if len(change.fields) != 1:
-        return Remedy(text, target, "", "", request)
-    [(path, value)] = change.fields
-    return Remedy(text, target, ".".join(path), "" if value is None else str(value), request)
+def _remedy(parts: list[Approach], made: list[Change], request: WhatIfRequest) -> Remedy:
+    text, created = listed([part.text for part in parts]), any(part.sort == OPENED for part in parts)
+    target = path = value = ""
+    if len(made) == 1:
+        [change] = made
+        kind = next(kind for kind in KINDS if change.kind in (kind.name, kind.label))
+        target = f"{kind.name} {change.namespace}/{change.name}" if kind.namespaced else f"{kind.name} {change.name}"
+        if len(change.fields) == 1:
+            [(where, to)] = change.fields
+            path, value = ".".join(where), "" if to is None else str(to)
+    return Remedy(text, target, path, value, request, [] if created else commands(made))
 
 
 def _both(before: Approach, after: Approach) -> Approach:

@@ -3,8 +3,9 @@
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Generator, Hashable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from typing import TypeVar
 
 from app.pause import TimeIsUp, at_leisure
@@ -23,8 +24,20 @@ from policy.snapshot import copy, discard, snapshot
 T = TypeVar("T")
 
 REMEMBERED = 5.0
-"""Seconds for which the remedies of a pod are not looked for again."""
+"""Seconds for which the remedies of a pod are not looked for again while what is said of it is the same."""
+RESTRAINT = 4
+"""For how many times as long as it took they are not in any case, up to those seconds."""
 BUSY = "another simulation is under way, and takes its time"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The remedies of a pod, when they were looked for, how many seconds that took, and what else was said of it."""
+
+    at: float
+    took: float
+    said: Hashable
+    remedies: list[Remedy]
 
 
 class Trials:
@@ -34,7 +47,7 @@ class Trials:
         self._store = store
         self._settings = settings
         self._turn = asyncio.Lock()
-        self._known: dict[str, tuple[float, list[Remedy]]] = {}
+        self._known: dict[str, Known] = {}
 
     async def what_if(self, changes: Iterable[Change]) -> WhatIfModel:
         """What would become of the cluster with these changes. Raises Problem (422, 503)."""
@@ -56,20 +69,24 @@ class Trials:
                 for each in copies:
                     await at_leisure(discard(each))
 
-    async def remedies(self, pod: Pod) -> list[Remedy]:
-        """What would let a waiting pod in, as far as it can be found within ``whatif.remedyTime``. Never raises."""
+    async def remedies(self, pod: Pod, said: Hashable) -> list[Remedy]:
+        """What would let a waiting pod in, as far as it can be found within ``whatif.remedyTime``. Never raises.
+
+        ``said`` is all else that is said of it: while that is the same the remedies are, for a moment.
+        """
         limit, now = self._settings.whatif.remedy_time, self._store.clock()
-        self._known = {uid: known for uid, known in self._known.items() if now - known[0] < REMEMBERED}
-        if pod.uid in self._known:
-            return self._known[pod.uid][1]
+        self._known = {uid: known for uid, known in self._known.items() if now - known.at < REMEMBERED}
+        known = self._known.get(pod.uid)
+        if known is not None and (known.said == said or now - known.at < RESTRAINT * known.took):
+            return known.remedies
         try:
             async with self._in_turn(limit) as deadline:
-                search = Search(self.scene(), pod)
+                search, started = Search(self.scene(), pod), self._store.clock()
                 with suppress(TimeIsUp):
                     await at_leisure(search.run(), deadline)
         except Problem:
             return []
-        self._known[pod.uid] = now, search.found
+        self._known[pod.uid] = Known(now, self._store.clock() - started, said, search.found)
         return search.found
 
     def scene(self) -> Scene:

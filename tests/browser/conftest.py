@@ -18,20 +18,22 @@ _CHROMIUM = os.environ.get("QUOTAWARD_CHROMIUM") or shutil.which("chromium") or 
 class Served:
     """Serves a folder; it can be stopped and started again."""
 
-    def __init__(self, folder: Path, log: Path):
+    def __init__(self, folder: Path, log: Path, controllers: str = "none"):
         self.folder = folder
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
-        command = [QUOTAWARD, "serve", "--manifests", folder, "--listen", f"127.0.0.1:{port}", "--controllers", "none"]
+        where = ["--manifests", folder, "--listen", f"127.0.0.1:{port}"]
+        command = [QUOTAWARD, "serve", *where, "--controllers", controllers]
         self.process = Process(command, log)
 
     def start(self) -> None:
         self.process.start()
         self.process.wait_until_ready(lambda: self._answers("/readyz"))
 
-    def filter(self, pod: Json) -> None:
-        """Ask about a pod as kube-scheduler does, so that it holds a grant if it is admitted."""
-        httpx.post(f"{self.url}/extender/filter", json={"Pod": pod, "NodeNames": ["n1"]}).raise_for_status()
+    def filter(self, pod: Json) -> list[str]:
+        """Ask about a pod as kube-scheduler does: if it is admitted it holds a grant, and the node is left."""
+        answer = httpx.post(f"{self.url}/extender/filter", json={"Pod": pod, "NodeNames": ["n1"]}).raise_for_status()
+        return answer.json()["NodeNames"] or []
 
     def _answers(self, path: str) -> bool:
         try:
@@ -80,12 +82,12 @@ def serve(tmp_path_factory) -> Iterator[Callable]:
     """Serves folders that are filled by a function, until the module has ended."""
     running = []
 
-    def served(fill: Callable, *arguments) -> Served:
+    def served(fill: Callable, *arguments, controllers: str = "none") -> Served:
         directory = tmp_path_factory.mktemp(fill.__name__)
         folder = directory / "manifests"
         folder.mkdir()
         fill(folder, *arguments)
-        each = Served(folder, directory / "quotaward.log")
+        each = Served(folder, directory / "quotaward.log", controllers)
         running.append(each)
         each.start()
         return each

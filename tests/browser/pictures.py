@@ -15,7 +15,7 @@ WIDE = {"width": 1200, "height": 1180}
 PICTURES = {
     "page": ("/", {"viewport": WIDE}),
     "page-dark": ("/?show=borrowing#quotas-title", {"viewport": WIDE, "color_scheme": "dark"}),
-    "pod": ("/pods/search/embed-3", {"viewport": {"width": 900, "height": 620}}),
+    "pod": ("/pods/search/embed-3", {"viewport": {"width": 900, "height": 900}}),
 }
 
 

@@ -92,20 +92,19 @@ def test_it_can_be_read_and_filtered_without_a_script(everything, open_page):
     assert "borrowed 6" in cards(page).inner_text()
 
 
-def test_a_change_shows_within_a_second(serve, open_page):
-    def one(folder):
-        story.write(folder, "one", [story.node("n1", cpu="100", pods="110"), quota("a", max={"cpu": 100})])
-
-    served = serve(one)
-    page = live(open_page(served.url))
+def test_a_change_shows_within_a_second_also_among_a_thousand_quotas(many, open_page):
+    page = live(open_page(many.url))
     took = []
-    for number in range(1, 4):  # the machine may be busy with other tests just then, but not every time
+    for number in range(100, 120):  # the machine may be busy with other tests just then, but not most of the time
+        team = f"team-{number:04}"
+        card = page.locator(".card", has_text=team)
         started = time.monotonic()
-        served.filter(pod(f"p{number}"))
-        page.get_by_text(f"used {number}, max 100").wait_for()
+        many.filter(pod("new", team, {"cpu": "100m"}))
+        card.get_by_text("used 1.6, min 2").wait_for()
         took.append(time.monotonic() - started)
-    print(f"a change showed after {', '.join(f'{each:.2f}' for each in took)} s")
-    assert min(took) < 1
+    took.sort()
+    print(f"a change showed after {took[len(took) // 2]:.2f} s, 95 of 100 within {took[-2]:.2f} s")
+    assert took[len(took) // 2] < 1
 
 
 def test_a_new_quota_appears_in_its_place_and_one_that_is_gone_goes(serve, open_page):

@@ -1,4 +1,4 @@
-"""Builds the real control plane (etcd, Kubernetes, kwok) that the end-to-end tests run against, helm and kustomize.
+"""Builds the real control plane (etcd, Kubernetes, kwok) that the end-to-end tests run against, and the tools of users.
 
 Binaries come from the Go modules beside this file and are kept outside the checkout, in a directory named
 after the content of those modules, so that a change of version builds anew and a second checkout builds
@@ -28,6 +28,7 @@ PACKAGES = {
 TOOLS = {
     "helm": ("install", "helm.sh/helm/v4/cmd/helm"),
     "kustomize": ("install", "sigs.k8s.io/kustomize/kustomize/v5"),
+    "kubectl": ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
 }
 
 
@@ -56,12 +57,11 @@ def binaries() -> dict[str, Path]:
 
 
 def tools() -> dict[str, Path]:
-    """Paths of helm and kustomize, built first where there are none yet, in some five minutes. Raises CannotBuild."""
-    directory = _directory("install", ("install",))
-    found = {name: directory / name for name in TOOLS}
-    missing = [name for name, path in found.items() if not path.exists()]
-    if missing:
-        _build({name: TOOLS[name] for name in missing}, directory)
+    """Paths of helm, kustomize and kubectl, built first where there are none yet, in minutes. Raises CannotBuild."""
+    found = {name: _directory(module, (module,)) / name for name, (module, _) in TOOLS.items()}
+    for name, path in found.items():
+        if not path.exists():
+            _build({name: TOOLS[name]}, path.parent)
     return found
 
 

@@ -6,11 +6,9 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
-import httpx
-
 from tests.controlplane.api import Api
 from tests.controlplane.build import CannotBuild, binaries
-from tests.controlplane.processes import Process, free_port
+from tests.controlplane.processes import Process, answers, free_port
 
 _STAGES = Path(__file__).parent / "kwok" / "stages.yaml"
 
@@ -91,10 +89,7 @@ class ControlPlane:
         subprocess.run(key, check=True, capture_output=True)
 
     def _etcd_is_ready(self) -> bool:
-        try:
-            return httpx.get(f"{self.etcd_url}/health", trust_env=False).is_success
-        except httpx.TransportError:
-            return False
+        return answers(f"{self.etcd_url}/health")
 
     def _api_is_ready(self) -> bool:
         certificate = self.directory / "certs" / "apiserver.crt"  # made by the API server itself when it first starts

@@ -3,10 +3,8 @@
 import itertools
 from typing import Self
 
-import httpx
-
 from tests.controlplane.control_plane import ControlPlane
-from tests.controlplane.processes import free_port
+from tests.controlplane.processes import answers, free_port
 
 _numbers = itertools.count(1)
 
@@ -43,8 +41,4 @@ class ControllerManager:
 
     def is_ready(self) -> bool:
         """Whether it answers; its controllers start at about the same time."""
-        try:
-            url = f"https://127.0.0.1:{self._port}/healthz"
-            return httpx.get(url, verify=False, trust_env=False).is_success
-        except httpx.TransportError:
-            return False
+        return answers(f"https://127.0.0.1:{self._port}/healthz")

@@ -4,11 +4,10 @@ import itertools
 from collections.abc import Iterable
 from typing import Any, Self
 
-import httpx
 import yaml
 
 from tests.controlplane.control_plane import ControlPlane
-from tests.controlplane.processes import free_port
+from tests.controlplane.processes import answers, free_port
 
 _numbers = itertools.count(1)
 
@@ -76,8 +75,4 @@ class Scheduler:
 
     def is_ready(self) -> bool:
         """Whether it has seen every object and schedules."""
-        try:
-            url = f"https://127.0.0.1:{self._port}/readyz"
-            return httpx.get(url, verify=False, trust_env=False).is_success
-        except httpx.TransportError:
-            return False
+        return answers(f"https://127.0.0.1:{self._port}/readyz")

@@ -1,5 +1,6 @@
 """What operators install, as the real API server and the real scheduler see it."""
 
+import re
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -67,7 +68,7 @@ def test_the_api_server_accepts(api, system, file):
         assert accepted["metadata"]["name"] == item["metadata"]["name"]
 
 
-@pytest.mark.parametrize("values", ["admission=true,bind=true", "run=standalone", "run=none"])
+@pytest.mark.parametrize("values", ["admission=true,bind=true,gates=true", "run=standalone", "run=none"])
 def test_the_api_server_accepts_what_the_chart_renders(api, system, install_tools, values):
     flags = ("--namespace", system, "--include-crds", "--set", values)
     command = [str(install_tools["helm"]), "template", "quotaward", str(MANIFESTS / "chart"), *flags]
@@ -194,10 +195,42 @@ def test_a_listing_shows_what_is_reserved_for_whom_and_what_holds_it_up(cluster)
     }
 
 
+def test_kubectl_shows_all_three_in_one_table_each(cluster, install_tools):
+    namespace = cluster.namespace()
+    cluster.quota(namespace, min={"cpu": 1}, max={"cpu": 2})
+    cluster.queue("q", weight=3)
+    cluster.api.patch("elasticquotas", "quota/status", {"status": {"used": {"cpu": "1"}}}, namespace)
+    status = {"state": "Open", "allocated": {"cpu": "1"}, "deserved": {"cpu": "2"}}
+    cluster.api.patch("queues", "q/status", {"status": status})
+    spec = {"reason": "Starving", "pod": {"namespace": "a", "name": "p", "uid": "u"}, "nodeName": "n1", "job": "pods/p"}
+    kind = {"apiVersion": "quotaward.dev/v1alpha1", "kind": "Reservation"}
+    cluster.api.create(kind | {"metadata": {"name": "kept"}, "spec": spec})
+    command = [install_tools["kubectl"], "--kubeconfig", cluster.control_plane.kubeconfig, "get", "-A"]
+    printed = subprocess.run([*command, "eq,queue,reservations"], check=True, capture_output=True, text=True).stdout
+    tables = [[line.split() for line in table.splitlines()] for table in printed.split("\n\n")]
+    ages = [row.pop() for table in tables for row in table[1:]]
+    assert all(re.fullmatch(r"\d+s", age) for age in ages), printed
+    kinds = "elasticquota.scheduling.x-k8s.io", "queue.scheduling.volcano.sh", "reservation.quotaward.dev"
+    assert tables == [
+        [
+            ["NAMESPACE", "NAME", "USED", "MIN", "MAX", "PROBLEM", "AGE"],
+            [namespace, f"{kinds[0]}/quota", '{"cpu":"1"}', '{"cpu":"1"}', '{"cpu":"2"}'],
+        ],
+        [
+            ["NAMESPACE", "NAME", "WEIGHT", "STATE", "ALLOCATED", "DESERVED", "PROBLEM", "AGE"],
+            [f"{kinds[1]}/q", "3", "Open", '{"cpu":"1"}', '{"cpu":"2"}'],
+        ],
+        [
+            ["NAMESPACE", "NAME", "REASON", "NAMESPACE", "JOB", "POD", "NODE", "FREED", "BLOCKED", "FAILED", "AGE"],
+            [f"{kinds[2]}/kept", "Starving", "a", "pods/p", "p", "n1"],
+        ],
+    ]
+
+
 # Rights
 
 
-def may(api: Api, account: str, verb: str, resource: str, **attributes: str) -> bool:
+def may(api: Api, account: str, verb: str, resource: str, system: str = SYSTEM, **attributes: str) -> bool:
     """Whether the service account may do that, in every namespace unless one is named."""
     group, _, resource = resource.rpartition(":")
     resource, _, subresource = resource.partition("/")
@@ -205,7 +238,7 @@ def may(api: Api, account: str, verb: str, resource: str, **attributes: str) -> 
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
-        "spec": {"user": f"system:serviceaccount:{SYSTEM}:{account}", "resourceAttributes": attributes},
+        "spec": {"user": f"system:serviceaccount:{system}:{account}", "resourceAttributes": attributes},
     }
     return api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", json=review)["status"]["allowed"]
 

@@ -282,9 +282,8 @@ def test_all_owners_that_come_back_at_once_get_their_min_at_the_price_of_just_as
 # Who may take the room meanwhile
 
 
-def test_room_that_is_being_made_is_held_until_the_last_victim_is_gone_and_the_pod_bound(cluster, scheduler, watch):
-    node = cluster.node(cpu=4)
-    low = cluster.priority("low", -10)
+def two_make_room(cluster, watch):
+    """Of four borrowers on a full node two are going, for a pod of another quota; a third namespace has none."""
     a, b, c = cluster.namespace("a"), cluster.namespace("b"), cluster.namespace("unbounded")
     cluster.quota(a, min={"cpu": 2}, max={"cpu": 4})
     cluster.quota(b, min={"cpu": 2}, max={"cpu": 4})
@@ -293,6 +292,14 @@ def test_room_that_is_being_made_is_held_until_the_last_victim_is_gone_and_the_p
     wait_for(borrowing, bound=4)
     cluster.api.create(pod("owner", b, cpu=2))
     wait_until(lambda: len(evicted(borrowing)) == 2, "two make room")
+    return borrowing, owning, others
+
+
+def test_room_that_is_being_made_is_held_until_the_last_victim_is_gone_and_the_pod_bound(cluster, scheduler, watch):
+    node = cluster.node(cpu=4)
+    low = cluster.priority("low", -10)
+    borrowing, owning, others = two_make_room(cluster, watch)
+    a, c = borrowing.namespace, others.namespace
     first, second = evicted(borrowing)
     cluster.api.delete("pods", first, a, grace=0)
     wait_until(lambda: len(borrowing.pods) == 3, "one of them is gone")
@@ -307,32 +314,20 @@ def test_room_that_is_being_made_is_held_until_the_last_victim_is_gone_and_the_p
 
 def test_a_pod_that_held_room_was_kept_from_is_woken_when_the_room_is_held_no_longer(cluster, scheduler, watch):
     cluster.node(cpu=4)
-    a, b, c = cluster.namespace("a"), cluster.namespace("b"), cluster.namespace("unbounded")
-    cluster.quota(a, min={"cpu": 2}, max={"cpu": 4})
-    cluster.quota(b, min={"cpu": 2}, max={"cpu": 4})
-    borrowing, others = watch(a), watch(c)
-    cluster.api.create_all(map(lingering, pods(4, a)))
-    wait_for(borrowing, bound=4)
-    cluster.api.create(pod("owner", b, cpu=2))
-    wait_until(lambda: len(evicted(borrowing)) == 2, "two make room")
+    borrowing, owning, others = two_make_room(cluster, watch)
+    a, c = borrowing.namespace, others.namespace
     cluster.api.delete("pods", evicted(borrowing).pop(), a, grace=0)
     cluster.api.create(pod("kept-off", c))
     wait_for(others, bound=0, refused=1, why=HELD)
-    cluster.api.delete("pods", "owner", b)
+    cluster.api.delete("pods", "owner", owning.namespace)
     wait_for(others, bound=1, timeout=20)
 
 
 def test_a_pod_of_higher_priority_may_take_held_room(cluster, scheduler, watch):
     cluster.node(cpu=4)
     high = cluster.priority("high", 1000)
-    a, b, c = cluster.namespace("a"), cluster.namespace("b"), cluster.namespace("unbounded")
-    cluster.quota(a, min={"cpu": 2}, max={"cpu": 4})
-    cluster.quota(b, min={"cpu": 2}, max={"cpu": 4})
-    borrowing, owning, others = watch(a), watch(b), watch(c)
-    cluster.api.create_all(map(lingering, pods(4, a)))
-    wait_for(borrowing, bound=4)
-    cluster.api.create(pod("owner", b, cpu=2))
-    wait_until(lambda: len(evicted(borrowing)) == 2, "two make room")
+    borrowing, owning, others = two_make_room(cluster, watch)
+    a, c = borrowing.namespace, others.namespace
     cluster.api.delete("pods", evicted(borrowing).pop(), a, grace=0)
     cluster.api.create(pod("urgent", c, priorityClassName=high))
     wait_for(others, bound=1)

@@ -52,6 +52,15 @@ def crowd(cluster, watching, namespace):
     wait_for(watching, bound=3, refused=4, why="Insufficient cpu")
 
 
+def starve(cluster, quotaward, watching):
+    """A node on which a pod runs, and that is reserved for one that needs all of it."""
+    cluster.node(cpu=3)
+    cluster.api.create(pod("runs", watching.namespace, cpu=1))
+    wait_for(watching, bound=1)
+    cluster.api.create(pod("large", watching.namespace, cpu=3))
+    wait_until(lambda: reserved(quotaward), "the node is reserved")
+
+
 def end(cluster, namespace, *numbers):
     for number in numbers:
         cluster.api.delete("pods", f"pod-{number}", namespace)
@@ -101,11 +110,7 @@ def test_who_waits_behind_a_reserved_node_is_woken_when_the_job_is_gone(cluster,
     quotaward = serving(*SOON)
     namespace = cluster.namespace()
     watching = watch(namespace)
-    cluster.node(cpu=3)
-    cluster.api.create(pod("runs", namespace, cpu=1))
-    wait_for(watching, bound=1)
-    cluster.api.create(pod("large", namespace, cpu=3))
-    wait_until(lambda: reserved(quotaward), "the node is reserved")
+    starve(cluster, quotaward, watching)
     cluster.api.create(pod("other", namespace, cpu=1))
     wait_for(watching, bound=1, refused=1, why=RESERVED)
     cluster.api.delete("pods", "large", namespace)
@@ -143,11 +148,7 @@ def test_pods_that_request_nothing_and_those_of_daemon_sets_enter(cluster, servi
     quotaward = serving(*SOON)
     namespace = cluster.namespace()
     watching = watch(namespace)
-    cluster.node(cpu=3)
-    cluster.api.create(pod("runs", namespace, cpu=1))
-    wait_for(watching, bound=1)
-    cluster.api.create(pod("large", namespace, cpu=3))
-    wait_until(lambda: reserved(quotaward), "the node is reserved")
+    starve(cluster, quotaward, watching)
     daemon = pod("daemon", namespace, cpu="100m")
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "1", "controller": True}
     daemon["metadata"]["ownerReferences"] = [owner]

@@ -1,6 +1,7 @@
 """Whatever happens in whatever order: the ledger is what a recount from scratch finds, and decides as it would."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from policy.admission import Rules
 from policy.cluster import Cluster, Unsettled
+from policy.entitlement import share_lent
 from policy.pod import Pod
 from policy.reservation import PodName, Reservation
 from policy.waking import to_wake
@@ -183,6 +185,10 @@ class LedgerWalker:
     def check_pool(self):
         accounts = self.cluster.ledger.accounts
         assert self.cluster.ledger.over_min == {name for name, account in accounts.items() if account.over_min}
+        for namespace, account in accounts.items():
+            least = account.quota.min if account.quota else {"": 0}
+            lent = max(((account.used.get(r, 0) - m) / max(m, 1) for r, m in least.items()), default=inf)
+            assert share_lent(self.cluster.ledger, namespace, "") == lent
         recount, pool = self.recount, self.cluster.ledger.pool
         assert pool.min == recount.lent()
         assert pool.used == amounts(recount.used(), *recount.in_force())

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from policy.admission import refusal, refusal_of_all
 from policy.cluster import Cluster
+from policy.entitlement import share_lent
 from policy.gangs import Group
 from policy.membership import Namespace
 from policy.node import Node
@@ -237,6 +238,10 @@ class QueueWalker:
         assert ledger.over_deserved == {
             account.queue.name for account in existing if any(is_over(account, r) for r in account.taken)
         }
+        for account in existing:
+            deserved = account.division.deserved
+            shares = [(taken - deserved.get(r, 0)) / max(deserved.get(r, 0), 1) for r, taken in account.taken.items()]
+            assert share_lent(cluster.ledger, "", account.queue.name) == max([0, *shares])
         for queue, namespace in {where for where in (*taken, *pending) if where[0]}:
             assert namespace in ledger.accounts[queue].tenants
         if not cluster.to_be_divided:

@@ -17,7 +17,7 @@ from policy.starving import Terms, in_turn
 from tests.properties.by_chance import node_of, pod_of
 from tests.properties.walk import Pick, by_dice
 from tests.properties.world import seeds
-from tests.unit.given_jobs import NO_ROOM, NOW, reserve_all
+from tests.unit.given_jobs import NO_ROOM, NOW, reserve_all, seen
 
 NAMES = ("n1", "n2", "n3", "n4", "n5")
 JOBS = ("podgroups.scheduling.x-k8s.io/g1", "podgroups.scheduling.x-k8s.io/g2", "")
@@ -49,18 +49,6 @@ def some_objects(pick: Pick) -> list[Node | Group | Pod]:
         for number in range(pick(range(12)))
     ]
     return [*nodes, *groups, *running, *waiting]
-
-
-def seen(objects) -> Cluster:
-    cluster = Cluster(settle_time=0)
-    for each in objects:
-        if isinstance(each, Node):
-            cluster.upsert_node(each)
-        elif isinstance(each, Group):
-            cluster.upsert_group(each)
-        else:
-            cluster.upsert_pod(each, now=0)
-    return cluster
 
 
 def shuffled(pick: Pick, objects: list) -> list:
@@ -119,7 +107,7 @@ CHANGED = Terms(starving_after=100, max_nodes_percent=50)
 @given(seeds)
 def test_nodes_are_reserved_for_whole_jobs_within_their_size_and_for_nobody_else(seed):
     pick = by_dice(seed)
-    terms, cluster = some_terms(pick), seen(some_objects(pick))
+    terms, cluster = some_terms(pick), seen(*some_objects(pick))
     before = dict(cluster.ledger.entries), cluster.table.used.tolist(), set(cluster.table.expected)
     reserve_all(cluster, terms)
     check(cluster, terms)
@@ -132,7 +120,7 @@ def test_the_same_is_chosen_in_whatever_order_things_were_seen(seed):
     terms, objects = some_terms(pick), some_objects(pick)
     chosen = []
     for order in (objects, shuffled(pick, objects)):
-        cluster = seen(order)
+        cluster = seen(*order)
         jobs = in_turn(cluster, terms, NOW)
         found = [decide(cluster, job, terms, NOW) for job in jobs]
         chosen.append([(each.job.title, each.reason, [(p.pod.uid, p.node) for p in each.places]) for each in found])
@@ -142,7 +130,7 @@ def test_the_same_is_chosen_in_whatever_order_things_were_seen(seed):
 @given(seeds)
 def test_it_stays_so_whatever_changes_and_nobody_moves_who_need_not(seed):
     pick = by_dice(seed)
-    cluster = seen(some_objects(pick))
+    cluster = seen(*some_objects(pick))
     for _ in range(5):
         reserve_all(cluster, CHANGED)
         check(cluster, CHANGED)
@@ -162,7 +150,7 @@ def test_it_stays_so_whatever_changes_and_nobody_moves_who_need_not(seed):
 @given(seeds)
 def test_a_decision_survives_whatever_changes_between_its_steps_and_leaves_nothing_behind_there(seed):
     pick = by_dice(seed)
-    cluster = seen(some_objects(pick))
+    cluster = seen(*some_objects(pick))
     reserve_all(cluster, CHANGED)
     for job in in_turn(cluster, CHANGED, NOW):
         work, done = deciding(cluster, job, CHANGED, NOW), False

@@ -71,6 +71,21 @@ def test_a_copy_stands_as_the_cluster_does(seed):
     assert set(copied.unschedulable_since) == set(cluster.unschedulable_since)
 
 
+@given(seeds)
+def test_pods_that_are_copied_together_count_as_they_did_one_by_one(seed):
+    cluster = a_world(by_dice(seed))
+    copied = at_once(copy(snapshot(cluster, 0.0)))
+    assert copied.ledger.accounts == cluster.ledger.accounts
+    ours, theirs = (each.ledger.queues for each in (copied, cluster))
+    assert (ours.taken, ours.outside, ours.claims) == (theirs.taken, theirs.outside, theirs.claims)
+    for name, account in theirs.accounts.items():
+        for part in ("taken", "running", "pending", "request", "claim", "division", "tenant_claims"):
+            assert getattr(ours.accounts[name], part) == getattr(account, part)
+    assert {node: copied.table.pods_on(node) for node in copied.table.rows} == {
+        node: cluster.table.pods_on(node) for node in cluster.table.rows
+    }
+
+
 def a_world(pick):
     """Two or three nodes that are short of room, quotas, at times queues, running pods, and some that wait."""
     from policy.cluster import Cluster  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""A way to the API server that can be cut: connections end, and new ones are refused, until it is mended."""
+"""A way to somebody that can be cut: connections end, and new ones are refused, until it is mended."""
 
 import asyncio
 import contextlib
@@ -11,13 +11,15 @@ from tests.controlplane.processes import free_port
 class Proxy:
     """Passes bytes on to a port of this machine, and back, without looking at them.
 
+    New connections go to another port once ``target`` has changed.
+
     It runs in a thread of its own, so that it can be cut by a test that runs a loop as well as by one that doesn't.
     """
 
     def __init__(self, target: int):
         self.port = free_port()
         self.accepted = 0
-        self._target = target
+        self.target = target
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._server: asyncio.Server | None = None
@@ -69,7 +71,7 @@ class Proxy:
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
         with contextlib.suppress(OSError), contextlib.closing(writer):
-            there, back = await asyncio.open_connection("127.0.0.1", self._target)
+            there, back = await asyncio.open_connection("127.0.0.1", self.target)
             self._writers |= {writer, back}
             with contextlib.closing(back):
                 pumps = [asyncio.create_task(self._pump(reader, back)), asyncio.create_task(self._pump(there, writer))]

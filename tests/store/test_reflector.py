@@ -14,6 +14,7 @@ from policy.cluster import Cluster
 from tests.controlplane.objects import pod, pods
 from tests.controlplane.processes import wait_until
 from tests.store.following import RecordingClient, connected, following, in_loop, running, until
+from tests.unit.app.neighbour import neighbour
 
 
 def restarts(reason):
@@ -244,29 +245,23 @@ def test_nothing_is_lost_while_the_api_server_is_killed_and_comes_back(cluster, 
 def test_decoding_is_cut_into_slices_between_which_the_loop_answers(cluster, namespace, kubeconfig, proxy, monkeypatch):
     monkeypatch.setattr(pause, "SLICE", 0.0)
     cluster.api.create_all(pods(200, namespace))
-    turns, taken_in_turn = 0, Counter()
-
-    def upsert(*arguments):
-        taken_in_turn[turns] += 1
-        PODS.upsert(*arguments)
+    taken_in_turn = Counter()
 
     async def scenario():
-        async def neighbour():
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
+        async with neighbour() as turns:
 
-        task = asyncio.create_task(neighbour())
-        async with following(kubeconfig, replace(PODS, upsert=upsert)) as found:
-            await found.until_connected(watches=1)
-            assert taken_in_turn.total() == 200
-            proxy.cut()
-            await in_loop(cluster.api.create_all, pods(200, namespace, prefix="later"))
-            proxy.mend()  # all changes come at once
-            await found.until(lambda: taken_in_turn.total() == 400, "all changes")
-            assert len(found.client.lists) == 1
-        task.cancel()
+            def upsert(*arguments):
+                taken_in_turn[len(turns)] += 1
+                PODS.upsert(*arguments)
+
+            async with following(kubeconfig, replace(PODS, upsert=upsert)) as found:
+                await found.until_connected(watches=1)
+                assert taken_in_turn.total() == 200
+                proxy.cut()
+                await in_loop(cluster.api.create_all, pods(200, namespace, prefix="later"))
+                proxy.mend()  # all changes come at once
+                await found.until(lambda: taken_in_turn.total() == 400, "all changes")
+                assert len(found.client.lists) == 1
 
     asyncio.run(scenario())
     assert max(taken_in_turn.values()) <= 2

@@ -11,6 +11,7 @@ from policy.pod import Pod
 from policy.queue_ledger import QueueAccount, QueueLedger, Tenant
 from policy.queues import Division, Queue
 from policy.stepwise import at_once
+from policy.touched import Touched
 from tests.unit.given import amounts, pod
 from tests.unit.given_nodes import node
 
@@ -67,7 +68,7 @@ class Demand:
 
 def entitlements(available: dict, demands: list[Demand]) -> list[dict[str, dict[str, int]]]:
     """For each of many queues, what each namespace is entitled to of what its queue deserves: all from scratch."""
-    ledger, weights = QueueLedger(), {}
+    ledger, weights = QueueLedger(Touched()), {}
     ledger.available = available
     accounts = [QueueAccount(division=Division(deserved=each.deserved)) for each in demands]
     for at, (account, demand) in enumerate(zip(accounts, demands, strict=True)):

@@ -110,8 +110,14 @@ def compared(objects: Objects) -> dict[tuple[str, str], dict[str, Any]]:
         (("--set", "run=standalone,bind=true"), ["overlays/standalone", "bind"]),
         (("--set", "run=none,bind=true"), ["overlays/default-scheduler", "overlays/default-scheduler/bind"]),
         (("--set", "admission=true"), ["base", "admission"]),
+        (("--set", "gates=true"), ["base", "gates"]),
+        (("--set", "run=standalone,gates=true"), ["overlays/standalone", "gates"]),
+        (("--set", "run=none,gates=true"), ["overlays/default-scheduler", "overlays/default-scheduler/gates"]),
     ],
-    ids=["sidecar", "standalone", "rights", "standalone that binds", "rights to bind", "admission"],
+    ids=[
+        *("sidecar", "standalone", "rights", "standalone that binds", "rights to bind", "admission"),
+        *("gates", "standalone with gates", "rights to open gates"),
+    ],
 )
 def test_the_chart_gives_the_objects_that_kustomize_gives(kustomize, helm, flags, directories):
     charted = compared(helm("--set", "createNamespace=true", *flags))

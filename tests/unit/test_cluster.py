@@ -91,6 +91,17 @@ def test_a_new_pod_of_the_same_name_takes_the_place_of_the_old():
 # Grants
 
 
+def test_a_pod_that_has_another_name_now_is_another_one():
+    seen = replace(pod("p", node="n"), namespace="b")
+    cluster = cluster_of(pod("p", node="n"), seen)
+    assert (used(cluster), used(cluster, "b")) == ({}, ONE_CORE)
+    assert (cluster.pod("a", "p"), cluster.pod("b", "p")) == (None, seen)
+    cluster.upsert_pod(replace(seen, name="q"), now=0)
+    assert cluster.pod("b", "p") is None
+    cluster.delete_pod("p")
+    assert not list(cluster.table.pods_on("n"))
+
+
 def test_its_own_grant_does_not_count_against_a_pod():
     cluster = cluster_of(quota(most={"cpu": 1}), pod("p"))
     assert [text(cluster, pod("p"), now) for now in (0, 0, 0.5, 20)] == [None] * 4

@@ -67,9 +67,9 @@ def test_only_what_the_pods_gone_have_on_this_node_is_free():
 def test_what_a_node_is_short_of_is_named():
     table = table_of(node(size={"pods": 1, GPU: 1}), pod("a", request={"cpu": 3, GPU: 1}, node="n1"))
     asker = pod("p", request={"cpu": 1, GPU: 1, "tape": 1, "disc": 0})
-    assert lacking_on(table, asker, "n1", ()) == [GPU, "tape", "pods"]
-    assert lacking_on(table, asker, "n1", {"a"}) == ["tape"]
-    assert lacking_on(table, pod("p", request={"cpu": 4}), "n1", {"a"}) == []
+    assert lacking_on(table, asker, "n1", ()) == {GPU: 1, "tape": 1, "pods": 1}
+    assert lacking_on(table, asker, "n1", {"a"}) == {"tape": 1}
+    assert lacking_on(table, pod("p", request={"cpu": 4}), "n1", {"a"}) == {}
 
 
 def test_a_pod_gone_that_is_named_twice_frees_its_room_once():

@@ -21,6 +21,14 @@ class RawConnection:
         self._reader.close()
         self._socket.close()
 
+    def start(self, piece: bytes) -> None:
+        """Sends a piece of a request, and does not wait."""
+        self._socket.sendall(piece)
+
+    def line(self) -> bytes:
+        """The next line that comes; empty where the other side has ended the connection."""
+        return self._reader.readline()
+
     def post(self, path: str, content: bytes) -> Response:
         """Sends the content with its length, and reads while it sends: the answer may come early."""
         return self.send(head(path, f"Content-Length: {len(content)}"), content)

@@ -183,6 +183,23 @@ def test_the_type_that_a_scheduler_says_does_not_matter(server, kind):
     assert server.call("POST", "/extender/filter", GOOD.content, {"Content-Type": kind}).status == 200
 
 
+def test_requests_without_end_that_are_sent_together_are_not_all_answered(server):
+    goes_on(server)
+    before = answered(server)
+    small = head("/extender/filter", "Content-Length: 2") + b"{}"
+    with connections(server, 1, small * 1000) as [connection], contextlib.suppress(ConnectionError):
+        while connection.recv(65536):
+            pass
+    assert answered(server) - before <= 50
+    goes_on(server)
+
+
+def answered(server):
+    """How many requests of verbs were answered so far."""
+    metrics = server.get("/metrics").content.decode().splitlines()
+    return sum(float(line.split()[-1]) for line in metrics if line.startswith("quotaward_extender_requests_total"))
+
+
 def test_requests_sent_together_are_answered_in_turn(server):
     request = START + GOOD.content
     with connections(server, 1, request * 10) as [connection]:

@@ -127,7 +127,7 @@ async function reload() {
   tellAges(fresh);
   Idiomorph.morph(document.getElementById("main"), fresh, { ignoreActiveValue: true, callbacks: asOpened });
   applyFilter(document);
-  if (made.body.dataset.version) version = made.body.dataset.version;
+  version = made.body.dataset.version;
 }
 
 function take(event) {

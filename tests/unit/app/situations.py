@@ -7,6 +7,25 @@ from tests.unit.app.given import Json, namespace, node, pod, queue, quota, refus
 NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
 QUEUE = "scheduling.volcano.sh/queue-name"
 
+TOLD = {
+    "max": ("elastic-quota-max", "nobody-to-evict", "used 2, max 2", "as b/r-1 would"),
+    "borrowing": ("elastic-quota-borrowing", "nobody-to-evict", "poolUsed 2, poolMin 2", "raise min of cpu in"),
+    "capability": (
+        "queue-capability",
+        "nobody-to-evict",
+        "allocated 2, realCapability 2",
+        "raise capability of cpu in",
+    ),
+    "deserved": ("queue-deserved", "nobody-to-evict", "allocated 4, deserved 4", "raise the weight of Queue b from 1"),
+    "fair-share": ("namespace-fair-share", "nobody-to-evict", "entitled 3", "raise the weight of Namespace b from 1"),
+    "gang": ("gang-minimum", "gang-incomplete", "0 are ready, 2 wait", "create 1 more member of PodGroup b/g"),
+    "reserved": ("node-reserved", "nodes-reserved", "are reserved for a/big", "delete a/big"),
+    "victims": ("", "victims-leaving", "room is being made on node n1", "wait, nothing has to be changed"),
+    "budget": ("", "budget", "does not let go now: a/kept-0", "let PodDisruptionBudget a/pdb allow the disruption"),
+    "undecidable": ("", "undecidable", "a volume that may be bound to nodes", "wait until a/r-1 on node n1 has ended"),
+}
+"""By situation: the rule, the step that comes next, what is said of the cause, and of a remedy that works."""
+
 
 def situations() -> dict[str, list[Json]]:
     """The objects of each, by name."""
@@ -62,7 +81,7 @@ def situations() -> dict[str, list[Json]]:
             waiting(NO_ROOM),
         ],
         "budget": [
-            *borrowed(),
+            *borrowed(labels={"app": "x"}),
             running("a", 1, "kept", labels={"app": "x"})[0],
             budget("a", {"app": "x"}),
             reservation("reclaim-b.p", "Reclaim", "b/p", "a/kept-0"),
@@ -84,10 +103,10 @@ def running(of: str, number: int, name: str = "r", **metadata) -> list[Json]:
     return [pod(f"{name}-{count}", of, metadata=metadata, nodeName="n1") for count in range(number)]
 
 
-def borrowed() -> list[Json]:
+def borrowed(**metadata) -> list[Json]:
     """A node of three, of which one is b's and lent to a."""
     bounds = [quota("a", min={"cpu": 2}), quota("b", min={"cpu": 1})]
-    return [node("n1", **cpus(3)), *bounds, *running("a", 2)]
+    return [node("n1", **cpus(3)), *bounds, *running("a", 2, **metadata)]
 
 
 def two_queues(cpu: int, **spec) -> list[Json]:
@@ -118,7 +137,7 @@ def reservation(name: str, reason: str, of: str, *victims: str, job: str = "") -
     return {
         "apiVersion": "quotaward.dev/v1alpha1",
         "kind": "Reservation",
-        "metadata": {"name": name, "creationTimestamp": "2026-11-01T00:00:00Z"},
+        "metadata": {"name": name} | created(0),
         "spec": spec | {"job": job},
     }
 

@@ -126,6 +126,8 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
     assert isinstance(shown.pop("outlook"), str)
     summary = shown.pop("summary")
     assert shown.pop("gate") is None
+    patch = """'{"spec":{"max":{"cpu":"2500m"}}}'"""
+    raise_max = f"kubectl patch elasticquotas.scheduling.x-k8s.io quota -n a --type merge -p {patch}"
     assert shown == {
         "namespace": "a",
         "name": "p",
@@ -140,6 +142,7 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
                 "path": "spec.max.cpu",
                 "value": "2500m",
                 "change": {"apply": [quota("a", max={"cpu": "2500m"})], "remove": []},
+                "commands": [raise_max],
                 "verified": True,
             },
             {
@@ -148,6 +151,7 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
                 "path": "",
                 "value": "",
                 "change": {"apply": [], "remove": [{"kind": "Pod", "namespace": "a", "name": "r"}]},
+                "commands": ["kubectl delete pod r -n a"],
                 "verified": True,
             },
         ],

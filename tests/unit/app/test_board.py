@@ -6,8 +6,9 @@ import pytest
 
 from app import pause as pause_module
 from app.web import board as board_module
+from app.web.bell import Bell
 from app.web.board import Board, id_of
-from app.web.parts import Part
+from app.web.parts import Gone, Part
 
 
 class World:
@@ -15,11 +16,14 @@ class World:
 
     def __init__(self, **rows):
         self.rows = rows
-        self.rendered = []
-        self.board = Board(self.parts, self.render)
+        self.rendered, self.bell = [], Bell()
+        self.board = Board(self.parts, self.render, self.bell)
 
     def parts(self):
         yield None
+        for row in self.board.rows("list"):
+            if row.part.key[1] not in self.rows:
+                yield Gone(row.part.key)
         for name, text in sorted(self.rows.items()):
             yield Part(("row", name), "row", text, row_of="list")
 
@@ -99,13 +103,12 @@ def test_who_was_away_for_more_than_is_remembered_has_to_reload(monkeypatch):
 
     async def story():
         world = World(a="1", b="2", c="3", d="4")
-        world.board._removed = type(world.board._removed)(maxlen=2)
         versions = [await world.look()]
         for gone in "abc":
             del world.rows[gone]
             versions.append(await world.look())
         assert world.board.changes(versions[0]).reload
-        assert world.board.changes(versions[1]).removed == (id_of(("row", "b")), id_of(("row", "c")))
+        assert set(world.board.changes(versions[1]).removed) == {id_of(("row", "b")), id_of(("row", "c"))}
 
     run(story)
 
@@ -114,9 +117,34 @@ def test_many_who_look_at_once_cost_one_look():
     async def story():
         world = World(a="1")
         looks = []
-        world.board._parts = lambda: looks.append(1) or world.parts()
+        world.board._look = lambda: looks.append(1) or world.parts()
         await asyncio.gather(*(world.board.refresh() for _ in range(20)))
         assert len(looks) == 1
+
+    run(story)
+
+
+def test_who_waits_is_woken_by_a_change_also_by_one_that_came_during_the_look(monkeypatch):
+    monkeypatch.setattr(board_module, "INTERVAL", 0.0)
+    monkeypatch.setattr(board_module, "RESTRAINT", 0)
+    monkeypatch.setattr(board_module, "HEARTBEAT", 3600)
+
+    async def story():
+        world = World(a="1")
+        await world.look()
+        waits = [asyncio.create_task(world.board.wait()) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert not any(each.done() for each in waits)
+        world.bell.ring()
+        await asyncio.wait_for(asyncio.gather(*waits), 10)
+
+        def with_a_change_meanwhile():
+            world.bell.ring()
+            yield from world.parts()
+
+        world.board._look = with_a_change_meanwhile
+        await world.look()
+        await asyncio.wait_for(world.board.wait(), 10)
 
     run(story)
 
@@ -131,10 +159,10 @@ def test_a_look_that_is_broken_off_loses_no_change():
             yield from list(world.parts())[:2]
             raise asyncio.CancelledError
 
-        world.board._parts = broken_off
+        world.board._look = broken_off
         with pytest.raises(asyncio.CancelledError):
             await world.look()
-        world.board._parts = world.parts
+        world.board._look = world.parts
         await world.look()
         assert world.changed_since(before) == ["3", "4"]
 

@@ -6,28 +6,9 @@ from typer.testing import CliRunner
 from app.cli import app
 from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import client_of, node, pod, quota, refused, store_with
-from tests.unit.app.situations import cpus, running, situations
+from tests.unit.app.situations import TOLD, cpus, running, situations
 
 SITUATIONS = situations()
-
-# by situation: the rule, the step that comes next, what the paragraph says of the cause, and a remedy that works
-TOLD = {
-    "max": ("elastic-quota-max", "nobody-to-evict", "used 2, max 2", "as b/r-1 would"),
-    "borrowing": ("elastic-quota-borrowing", "nobody-to-evict", "poolUsed 2, poolMin 2", "raise min of cpu in"),
-    "capability": (
-        "queue-capability",
-        "nobody-to-evict",
-        "allocated 2, realCapability 2",
-        "raise capability of cpu in",
-    ),
-    "deserved": ("queue-deserved", "nobody-to-evict", "allocated 4, deserved 4", "raise the weight of Queue b from 1"),
-    "fair-share": ("namespace-fair-share", "nobody-to-evict", "entitled 3", "raise the weight of Namespace b from 1"),
-    "gang": ("gang-minimum", "gang-incomplete", "0 are ready, 2 wait", "create 1 more member of PodGroup b/g"),
-    "reserved": ("node-reserved", "nodes-reserved", "are reserved for a/big", "delete a/big"),
-    "victims": ("", "victims-leaving", "room is being made on node n1", "wait, nothing has to be changed"),
-    "budget": ("", "budget", "does not let go now: a/kept-0", "let PodDisruptionBudget a/pdb allow the disruption"),
-    "undecidable": ("", "undecidable", "a volume that may be bound to nodes", "wait until a/r-1 on node n1 has ended"),
-}
 
 
 def admitted(client, change):
@@ -53,6 +34,23 @@ def test_the_cause_is_named_and_every_remedy_works(name):
     assert cause in printed
     assert remedy in printed
     assert len(printed.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("max", "kubectl delete pod r-1 -n b"),
+        ("deserved", """kubectl patch queues.scheduling.volcano.sh b --type merge -p '{"spec":{"weight":2}}'"""),
+    ],
+)
+def test_a_remedy_comes_with_what_to_type(name, command):
+    told = client_of(store_with(*SITUATIONS[name])).get("/api/v1/pods/b/p").json()
+    assert [command] in [each["commands"] for each in told["remedies"]]
+
+
+def test_what_kubectl_alone_cannot_do_comes_without_a_command():
+    told = client_of(store_with(*SITUATIONS["gang"])).get("/api/v1/pods/b/p").json()
+    assert not any(each["commands"] for each in told["remedies"])
 
 
 def test_who_has_borrowed_is_named_with_the_pods_that_are_over_its_min():

@@ -1,13 +1,16 @@
 """The verbs, through the whole HTTP application: who passes, what is counted, and what goes wrong."""
 
 import asyncio
+import json
 
 import pytest
 from prometheus_client import REGISTRY
 
 from app.actuators.protocol import ActionFailed
 from app.actuators.recording import RecordingActuator
-from app.extender.endpoints import Verb
+from app.extender import wire
+from app.extender.verbs import Verb
+from app.problems import Problem
 from tests.unit.app.given import client_of, node, pod, quota, refused, see, store_with
 
 MAX = "ElasticQuota max exceeded: cpu"
@@ -272,21 +275,52 @@ def part(body, *, more=False):
 
 
 def test_a_body_comes_in_pieces():
-    verb = Verb("filter", lambda body: ("admitted", body), body_limit=4)
+    verb = Verb("filter", lambda body: ("admitted", body), limit=4)
     assert send(verb, part(b"ab", more=True), part(b"", more=True), part(b"cd")) == (200, b"abcd")
 
 
 def test_a_body_beyond_the_limit_is_refused_however_it_comes():
-    verb = Verb("filter", lambda body: ("admitted", body), body_limit=4)
+    verb = Verb("filter", lambda body: ("admitted", body), limit=4)
     assert send(verb, part(b"abcde"))[0] == 413
     assert send(verb, part(b"ab", more=True), part(b"cd", more=True), part(b"e"))[0] == 413
 
 
 def test_a_client_that_goes_away_is_no_error_of_ours():
-    verb = Verb("filter", lambda body: ("admitted", body), body_limit=4)
+    verb = Verb("filter", lambda body: ("admitted", body), limit=4)
     assert send(verb, part(b"ab", more=True), {"type": "http.disconnect"})[0] == 400
 
 
 def test_a_refused_pod_of_the_watch_is_still_asked_for_as_it_is(store, client):
     see(store, refused(pod("p")))
     assert client.ask("filter", filtering(refused(pod("p"))))["NodeNames"] == ["n1", "n2"]
+
+
+def turned_down(names):
+    args = wire.read_args(b'{"Pod":{"metadata":{}},"NodeNames":%b}' % names.encode())
+    return json.loads(wire.none_pass(args, 'it is "so"'))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        *('["n1"]', '["n1","n2"]', '["n1", "n2"]', '[ "n1" ]', "[]", '["é","n2"]'),
+        *('[""]', '["",""]', '[","]', '[",",","]', '["a",",","b"]', '["a,b",":"]'),
+        *(r'["\u006e1","n2"]', r'["\",\"","n2"]', r'["\\","n2"]'),
+    ],
+)
+def test_a_refusal_names_every_node_however_the_names_are_written(names):
+    failed = dict.fromkeys(json.loads(names), 'it is "so"')
+    assert turned_down(names) == {"NodeNames": [], "FailedAndUnresolvableNodes": failed}
+
+
+@pytest.mark.parametrize("names", ['["a",1,"b"]', '["a",null,"b"]', '["a",["b"],"c"]', '["a",{"b":"c"},"d"]'])
+def test_what_is_no_list_of_names_is_no_list_of_refused_nodes_either(names):
+    with pytest.raises(Problem):
+        turned_down(names)
+
+
+@pytest.mark.parametrize(("seen", "asked", "passes"), [("5", "5", True), ("5", "6", False), (None, None, False)])
+def test_a_pod_that_is_known_in_the_version_of_the_request_is_not_read_again(store, client, seen, asked, passes):
+    see(store, pod("p", metadata={"resourceVersion": seen}))
+    reply = client.ask("filter", filtering(pod("p", requests={"cpu": "2"}, metadata={"resourceVersion": asked})))
+    assert bool(reply["NodeNames"]) == passes

@@ -10,6 +10,7 @@ from app.serving.server import SHUTDOWN
 from app.settings import Settings
 from app.standing import Standing
 from app.web import live as live_module
+from app.web.bell import Bell
 from app.web.live import FULL, Live
 from app.web.routes import Web
 from tests.cases.serving import serving
@@ -20,6 +21,7 @@ from tests.unit.app.given import node, pod, quota, see, store_with
 def _quick(monkeypatch):
     monkeypatch.setattr(live_module, "INTERVAL", 0.001)
     monkeypatch.setattr(live_module, "CALM", 0.001)
+    monkeypatch.setattr(live_module, "RESTRAINT", 0)
     monkeypatch.setattr("app.web.board.INTERVAL", 0.0)
     monkeypatch.setattr("app.web.board.RESTRAINT", 0)
 
@@ -88,11 +90,11 @@ def test_nobody_who_looks_means_no_work():
 def test_one_more_than_may_look_on_is_told_so_until_a_place_is_free():
     async def story():
         web = Web.over(Standing(store_with()), Settings())
-        live = Live(web.board, lambda: False, watchers=1)
+        live = Live(web.board, Bell(), lambda: False, watchers=1)
         first, second = live.page(""), live.page("")
         await anext(first)
         assert [event async for event in second] == [FULL]
-        assert [event async for event in live.pod(lambda: 1)] == [FULL]
+        assert [event async for event in live.pod(lambda: "1", "1")] == [FULL]
         await first.aclose()
         third = live.page("")
         assert await anext(third) == live_module.REOPEN
@@ -105,7 +107,7 @@ def test_all_who_look_on_are_let_go_when_the_process_ends():
     async def story():
         standing = Standing(store_with())
         web = Web.over(standing, Settings())
-        streams = [web.live.page(web.board.version), web.live.pod(lambda: 1)]
+        streams = [web.live.page(web.board.version), web.live.pod(lambda: "1", "1")]
         for stream in streams:
             await anext(stream)
         standing.stopping = True
@@ -118,7 +120,7 @@ def test_all_who_look_on_are_let_go_when_the_process_ends():
 def test_the_page_of_a_pod_is_told_when_what_is_said_of_it_has_changed():
     async def story():
         said = iter(["refused", "refused", "admissible"])
-        stream = Web.over(Standing(store_with()), Settings()).live.pod(lambda: next(said, "admissible"))
+        stream = Web.over(Standing(store_with()), Settings()).live.pod(lambda: next(said, "admissible"), "refused")
         await anext(stream)
         told, _ = await next_news(stream)
         assert told["reload"]

@@ -14,6 +14,12 @@ def bad_pod(**changes):
     return yaml.safe_dump(pod("bad", **changes))
 
 
+def aliases(levels):
+    """A file of which each line stands for nine times what the one before it does."""
+    lines = [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, levels)]
+    return "apiVersion: v1\nkind: Node\nmetadata: {name: x}\na0: &a0 [" + ", ".join("1" * 9) + "]\n" + "".join(lines)
+
+
 REQUEST = "spec.containers[0].resources.requests"
 # what stands in the file, the document at fault (0: the whole file), and what is said of it
 BAD = {
@@ -49,6 +55,8 @@ BAD = {
         "ElasticQuota b/bad: spec: must be a map with min and max",
     ),
     "a map that holds itself": (bad_quota("&s {max: *s}"), 1, "recursion"),
+    "aliases of aliases": (aliases(40), 0, "cannot be read: its aliases stand for too much"),
+    "aliases of a long text": ("a: &a " + "x" * 99_999 + f"\nb: [{'*a, ' * 99}]", 0, "aliases stand for too much"),
     "second document": (yaml.safe_dump(pod("extra", "b")) + "---\nkind: Pod\n", 2, "is not a Kubernetes object"),
     "duplicate": (yaml.safe_dump(GOOD["a/p"]), 1, "Pod a/p: stands already in"),
     "item of a list": (yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [5]}), 1, "is not a Kubernetes"),

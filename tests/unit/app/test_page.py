@@ -15,6 +15,7 @@ from app.web.rendering import amount, duration
 from app.web.routes import Web
 from tests.browser.story import HOSTILE, everything, hostile
 from tests.unit.app.given import client_of, empty_store, namespace, node, pod, queue, quota, refused, store_with
+from tests.unit.app.situations import situations
 
 PAGES = ["/", "/?q=team&show=full", "/pods/a/p", "/pods/a/unknown", "/docs", "/pods?name=nothing"]
 INLINE = {"a", "b", "code", "small", "span", "strong"}
@@ -119,7 +120,7 @@ def test_of_many_who_wait_the_first_in_turn_are_shown_and_all_are_counted(monkey
 
 
 def test_of_very_many_quotas_and_queues_the_first_are_shown_and_all_are_counted(monkeypatch):
-    monkeypatch.setattr("app.web.parts.ROWS", 2)
+    monkeypatch.setattr("app.web.overview.ROWS", 2)
     shown = page(*(quota(name) for name in "abcd"), *(queue(name) for name in "uvwx"))
     assert [card["data-name"] for card in cards(shown)] == ["a quota", "b quota", "u", "v"]
     assert "Quotas 4 The first 2 namespaces are shown" in shown.words
@@ -188,7 +189,10 @@ def test_the_explanation_says_who_holds_what_is_lacking_what_comes_next_and_what
             SimpleNamespace(text="a node is reserved for it", in_seconds=7200.0),
             SimpleNamespace(text="x", in_seconds=None),
         ],
-        remedies=[SimpleNamespace(text="raise max", verified=True), SimpleNamespace(text="wait", verified=False)],
+        remedies=[
+            SimpleNamespace(text="raise max", verified=True, commands=[]),
+            SimpleNamespace(text="wait", verified=False, commands=[]),
+        ],
         holders=[
             SimpleNamespace(
                 kind="Queue", name="q", resource="cpu", used="4", bound="2", over="2", pods=["b/v"], number=3
@@ -204,6 +208,17 @@ def test_the_explanation_says_who_holds_what_is_lacking_what_comes_next_and_what
     assert "a node is reserved for it (in 2 h) x What would" in words
     assert "raise max tried: it runs wait Who" in words
     assert "Queue q cpu 4 2 2 b/v and 2 more" in words
+
+
+@pytest.mark.parametrize("name", situations())
+def test_every_figure_of_an_explanation_is_said_what_it_is(name):
+    client = client_of(store_with(*situations()[name]))
+    numbers = client.get("/api/v1/pods/b/p").json()["numbers"]
+    words = Parsed(client.get("/pods/b/p").text).words
+    for resource, row in numbers.items():
+        assert resource in words
+        for figure in row:
+            assert figures.MEANINGS[figure] in words
 
 
 def test_the_latest_decisions_are_shown_with_a_link_to_the_pod():

@@ -7,6 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from app.observability.queue_metrics import queue_lines
 from app.observability.quota_metrics import SLICE
 from tests.unit.app.given import client_of, namespace, node, pod, queue, store_with
+from tests.unit.app.neighbour import neighbour
 
 QUEUE = "scheduling.volcano.sh/queue-name"
 
@@ -59,18 +60,10 @@ def test_a_queue_that_does_not_exist_has_no_series():
 
 def test_the_figures_are_written_in_slices_between_which_the_loop_answers():
     ledger = store_with(*(queue(f"q-{number:03}") for number in range(3 * SLICE))).cluster.ledger.queues
-    turns = []
 
-    async def scenario():
-        async def neighbour():
-            while True:
-                turns.append(None)
-                await asyncio.sleep(0)
+    async def turns():
+        async with neighbour() as turns:
+            await queue_lines(ledger)
+        return len(turns)
 
-        task = asyncio.create_task(neighbour())
-        await asyncio.sleep(0)
-        await queue_lines(ledger)
-        task.cancel()
-
-    asyncio.run(scenario())
-    assert len(turns) >= 3
+    assert asyncio.run(turns()) >= 3

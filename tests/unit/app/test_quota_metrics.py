@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from app.observability.quota_metrics import SLICE, quota_lines
 from app.store.kinds import KINDS
 from tests.unit.app.given import client_of, empty_store, node, pod, quota, refused, see, store_with
+from tests.unit.app.neighbour import neighbour
 
 BOUNDED = {
     "verb": {"filter", "prioritize", "preempt", "bind"},
@@ -146,21 +147,13 @@ def test_a_resource_of_any_name_leaves_the_page_readable(resource):
 
 def test_the_figures_are_written_in_slices_between_which_the_loop_answers():
     ledger = store_with(*(quota(f"ns-{number:03}", max={"cpu": 1}) for number in range(4 * SLICE))).cluster.ledger
-    turns = []
 
-    async def scenario():
-        async def neighbour():
-            while True:
-                turns.append(None)
-                await asyncio.sleep(0)
+    async def turns():
+        async with neighbour() as turns:
+            await quota_lines(ledger)
+        return len(turns)
 
-        task = asyncio.create_task(neighbour())
-        await asyncio.sleep(0)
-        await quota_lines(ledger)
-        task.cancel()
-
-    asyncio.run(scenario())
-    assert len(turns) >= 4
+    assert asyncio.run(turns()) >= 4
 
 
 def test_quotas_are_sorted_by_namespace():

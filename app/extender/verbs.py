@@ -1,0 +1,115 @@
+"""Verbs as they are asked by HTTP: a bounded body is read, answered, and counted; what fails is a problem document."""
+
+import time
+from collections.abc import Awaitable, Callable
+
+import structlog
+from prometheus_client import Counter
+from starlette.types import Receive, Scope, Send
+
+from app import bodies
+from app.extender.endpoints import Answer
+from app.observability import metrics
+from app.problems import Problem
+from app.serving.reply import Reply
+
+log = structlog.get_logger(__name__)
+
+Answering = Callable[[bytes], Answer]
+WaitedFor = Callable[[bytes], Awaitable[Answer]]
+
+JSON = ((b"content-type", b"application/json"),)
+
+
+class Verb:
+    """A verb that is answered at once: directly (see app.serving.reply), or as an ASGI application."""
+
+    def __init__(self, name: str, answer: Answering, limit: int) -> None:
+        """``limit``: of a body, in bytes."""
+        self.limit = limit
+        self._answer = answer
+        self._count = _Count(name)
+
+    def reply(self, body: bytes) -> Reply:
+        """The reply to a request with this body."""
+        started = time.perf_counter()
+        try:
+            result, content = self._answer(body)
+        except Exception as error:  # noqa: BLE001 - it is logged
+            return self._count.failed(error, started)
+        self._count.answered(result, started)
+        return Reply(200, JSON, content)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        started = time.perf_counter()
+        try:
+            body = await _body(scope, receive, self.limit)
+        except Problem as problem:
+            reply = self._count.failed(problem, started)
+        else:
+            reply = self.reply(body)
+        await reply.send(send)
+
+
+class WaitingVerb:
+    """A verb whose answer has to be waited for, as an ASGI application."""
+
+    def __init__(self, name: str, answer: WaitedFor, limit: int) -> None:
+        """``limit``: of a body, in bytes."""
+        self._limit = limit
+        self._answer = answer
+        self._count = _Count(name)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        started = time.perf_counter()
+        try:
+            body = await _body(scope, receive, self._limit)
+            started = time.perf_counter()
+            result, content = await self._answer(body)
+        except Exception as error:  # noqa: BLE001 - it is logged
+            reply = self._count.failed(error, started)
+        else:
+            self._count.answered(result, started)
+            reply = Reply(200, JSON, content)
+        await reply.send(send)
+
+
+class _Count:
+    """Metrics of one verb, looked up once. Times from ``time.perf_counter()``."""
+
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
+        self._duration = metrics.DURATION.labels(verb)
+        self._last_request = metrics.LAST_REQUEST.labels(verb)
+        self._requests: dict[str, Counter] = {}
+
+    def answered(self, result: str, started: float) -> None:
+        """A request was answered, with this result."""
+        requests = self._requests.get(result)
+        if requests is None:
+            requests = self._requests[result] = metrics.REQUESTS.labels(self._verb, result)
+        requests.inc()
+        self._duration.observe(time.perf_counter() - started)
+        self._last_request.set_to_current_time()
+
+    def failed(self, error: Exception, started: float) -> Reply:
+        """A request could not be answered; what is said instead."""
+        self.answered("error", started)
+        if not isinstance(error, Problem):
+            log.error("request failed", verb=self._verb, exc_info=error)
+            error = Problem(500, "an error of Quotaward's own; its log has the details")
+        elif error.status != 503:  # noqa: PLR2004 - while the picture is incomplete that is no news
+            log.warning("bad request", verb=self._verb, status=error.status, field=error.field, problem=error.detail)
+        headers = [(name.encode(), value.encode()) for name, value in error.headers().items()]
+        if error.status == 405:  # noqa: PLR2004
+            headers.append((b"allow", b"POST"))
+        return Reply(error.status, tuple(headers), error.body())
+
+
+async def _body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """The body of a request. Raises Problem."""
+    if scope["method"] != "POST":
+        raise Problem(405, "kube-scheduler's verbs are called by POST")
+    return await bodies.read(receive, limit)

@@ -1,0 +1,120 @@
+"""All that the page shows, taken from the store in small steps: everything once, and then what has changed since."""
+
+from collections.abc import Collection, Iterable, Iterator
+from heapq import nsmallest
+from typing import Any
+
+from app.settings import Settings
+from app.store.store import Store
+from app.web import parts
+from app.web.figures import Loans, queue_row, quota_rows
+from app.web.parts import Gone, Lending, Listed, Part
+from app.web.waiting import Crowds
+
+ROWS = 2000
+"""How many quotas' namespaces, and how many queues, are shown; REST has them all."""
+
+
+class Rows:
+    """The rows of one list, by the namespace or queue that they are of: the first by name, where there are many."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.shown: set[str] = set()
+        self._keys: dict[str, set[tuple[str, ...]]] = {}
+
+    def heed(self, names: Collection[str], touched: set[str]) -> None:
+        """Of these names there are rows from now on; adds those to ``touched`` that come or go by that."""
+        if all((name in names) == (name in self.shown) for name in touched):
+            return
+        shown = set(names if len(names) <= ROWS else nsmallest(ROWS, names))
+        touched |= shown ^ self.shown
+        self.shown = shown
+
+    def of(self, name: str, rows: Iterable[Part]) -> Iterator[Part | Gone]:
+        """The rows of a name as they are now, as far as they are shown, and those that are gone."""
+        keys, now = self._keys.setdefault(name, set()), set[tuple[str, ...]]()
+        for row in rows if name in self.shown else ():
+            now.add(row.key)
+            keys.add(row.key)  # at once: this may be broken off
+            yield row
+        yield from map(Gone, keys - now)
+        keys &= now
+        if not keys:
+            del self._keys[name]
+
+
+class Overview:
+    """What there is to see. ``decisions`` are the latest verdicts, the last one first."""
+
+    def __init__(self, store: Store, settings: Settings, decisions: Iterable[Any]) -> None:
+        """Nothing has been looked at yet."""
+        self._store = store
+        self._settings = settings
+        self._decisions = decisions
+        self._crowds = Crowds()
+        self._quotas, self._queues = Rows(), Rows()
+        self._between_quotas, self._between_queues = Loans(), Loans()
+        self._namespaces: set[str] = set()
+        self._names: set[str] = set()
+        self._lent: frozenset[str] | None = None
+        self._available: Any = None
+
+    def look(self) -> Iterator[Part | Gone | None]:
+        """What may be different from when it was looked at before; None where nothing is ready yet.
+
+        No step takes long. What was not come to, because it was broken off, is looked at the next time.
+        """
+        self._heed_changes()
+        yield Part(("status",), "status", parts.status(self._store, self._settings))
+        yield Part(("calls",), "calls", tuple(parts.calls()))
+        yield from self._of_namespaces()
+        yield from self._of_queues()
+        for waiting in self._crowds.waiting(self._store.cluster):
+            yield Part(("waiting",), "waiting", waiting) if waiting else None
+        lending = Lending(self._between_quotas.result(), self._between_queues.result())
+        yield Part(("lending",), "lending", lending)
+        yield Part(("reservations",), "reservations", parts.reservations(self._store))
+        yield Part(("decisions",), "decisions", parts.latest(self._decisions))
+
+    def _heed_changes(self) -> None:
+        """Notes which namespaces and queues have to be looked at: all of them, where something common has changed."""
+        cluster = self._store.cluster
+        namespaces, queues = cluster.touched.take()
+        if self._lent is None:
+            namespaces.update(pod.namespace for pod in cluster.pending.values())
+        lent = frozenset(cluster.ledger.pool.min)
+        if lent != self._lent:
+            namespaces.update(cluster.quotas)
+            self._lent = lent
+        if cluster.ledger.queues.available is not self._available:
+            queues.update(cluster.queues)
+            self._available = cluster.ledger.queues.available
+        self._namespaces |= namespaces
+        self._names |= queues
+
+    def _of_namespaces(self) -> Iterator[Part | Gone | None]:
+        cluster = self._store.cluster
+        self._quotas.heed(cluster.quotas, self._namespaces)
+        total = len(cluster.quotas)
+        yield Part(("quotas",), "quotas", Listed(min(total, ROWS), total))
+        for namespace in sorted(self._namespaces):
+            yield from self._crowds.count(cluster, namespace)
+            rows = list(quota_rows(cluster, namespace, self._crowds.number(namespace)))
+            in_force = next((row for row in rows if row.in_force), None)
+            self._between_quotas.put(namespace, in_force.bars if in_force else ())
+            parts_of = [Part(("quota", namespace, row.name), "quota", row, row_of="quotas") for row in rows]
+            yield from self._quotas.of(namespace, parts_of)
+            self._namespaces.discard(namespace)
+
+    def _of_queues(self) -> Iterator[Part | Gone | None]:
+        cluster = self._store.cluster
+        self._queues.heed(cluster.queues, self._names)
+        total = len(cluster.queues)
+        yield Part(("queues",), "queues", Listed(min(total, ROWS), total))
+        for name in sorted(self._names):
+            row = queue_row(cluster, name, self._crowds.by_queue[name]) if name in cluster.queues else None
+            self._between_queues.put(name, row.bars if row else ())
+            part = [Part(("queue", name), "queue", row, row_of="queues")] if row else []
+            yield from self._queues.of(name, part)
+            self._names.discard(name)

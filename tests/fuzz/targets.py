@@ -1,0 +1,149 @@
+"""What is fuzzed: each target takes bytes of anybody's, and raises where something happens that may not."""
+
+import json
+import logging
+import tempfile
+import time
+from asyncio import AbstractEventLoop, new_event_loop
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from zlib import crc32
+
+import structlog
+
+from app import checks
+from app.settings import Settings
+from app.sources.manifests import ManifestSource
+from app.store.kinds import KINDS
+from app.whatif import scenario
+from tests.fuzz.seeds import ITEMS, changes, events, manifests, requests, reviews
+from tests.fuzz.world import Fault, World
+
+LONGEST = 2.0
+"""Seconds of processor time that an input may take."""
+LOOKS = (
+    *("elasticquotas", "queues", "podgroups", "reservations", "plan", "decisions", "gates"),
+    *("elasticquotas/a", "queues/q"),
+)
+LABELS = {kind.label.encode() for kind in KINDS}
+LIST = b"list/"
+VERBS = (b"filter", b"prioritize", b"preempt", b"bind")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """``run`` raises for what may not happen; ``seeds`` are good inputs."""
+
+    run: Callable[[bytes], None]
+    seeds: Callable[[], list[bytes]]
+
+
+@cache
+def loop() -> AbstractEventLoop:
+    """One for all inputs."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    return new_event_loop()
+
+
+@cache
+def world() -> World:
+    """To make one takes longer than to answer; each input finds it as it was made."""
+    return World(ITEMS)
+
+
+def requests_and_events(data: bytes) -> None:
+    """Lines: a verb and its body, a kind and a line of its watch, or a page of it; then all look at what came of it."""
+    at = world()
+    at.reset()
+    for line in data.split(b"\n"):
+        word, _, body = line.partition(b" ")
+        if word in VERBS:
+            _refused_without_a_trace(at, f"/extender/{word.decode()}", body)
+        elif word in LABELS:
+            loop().run_until_complete(at.deliver(word.decode(), body))
+        elif word.removeprefix(LIST) in LABELS:
+            loop().run_until_complete(at.list_anew(word.removeprefix(LIST).decode(), body))
+        else:
+            continue
+        at.recount()
+    _look_around(at, data)
+    loop().run_until_complete(at.control())
+    at.recount()
+    _look_around(at, data[::-1])
+
+
+def review(data: bytes) -> None:
+    """A pod that is being created, as the API server shows it to the webhook."""
+    at = world()
+    at.reset()
+    before = at.standing()
+    status, content = loop().run_until_complete(at.ask("POST", "/admission/gate", data))
+    if status == 200 and json.loads(content)["response"]["allowed"] is not True:
+        raise Fault("the webhook keeps a pod from being created")
+    if at.standing() != before:
+        raise Fault("a review changed something")
+
+
+def what_if(data: bytes) -> None:
+    """The body of a question of what would be if."""
+    at = world()
+    at.reset()
+    before = at.standing()
+    loop().run_until_complete(at.ask("POST", "/api/v1/whatif", data))
+    if at.standing() != before:
+        raise Fault("a question of what would be changed what is")
+
+
+def folder(data: bytes) -> None:
+    """A file: served as manifests, checked, and played as a story for a while."""
+    at = world()
+    at.reset()
+    with tempfile.TemporaryDirectory(prefix="quotaward-fuzz-") as directory:
+        file = Path(directory) / "file.yaml"
+        file.write_bytes(data)
+        ManifestSource(Path(directory), at.store)
+        checks.manifests(Path(directory))
+        checks.scheduler_configuration(file)
+        story = scenario.read(Path(directory))
+    at.recount()
+    playing = scenario.play(story, Settings(), until=600)
+    for _ in islice(playing, 200):
+        pass
+    loop().run_until_complete(at.control())
+    _look_around(at, data)
+
+
+TARGETS = {
+    "requests-and-events": Target(requests_and_events, lambda: [*requests(), *events()]),
+    "review": Target(review, reviews),
+    "whatif": Target(what_if, changes),
+    "manifests": Target(folder, manifests),
+}
+
+
+def run(name: str, data: bytes) -> None:
+    """Gives a target an input. Raises Fault, or whatever else the input led to."""
+    started = time.process_time()
+    TARGETS[name].run(data)
+    if (taken := time.process_time() - started) > LONGEST:
+        raise Fault(f"the input took {taken:.1f} s of processor time")
+
+
+def _refused_without_a_trace(at: World, path: str, body: bytes) -> None:
+    before = at.standing()
+    status, _ = loop().run_until_complete(at.ask("POST", path, body))
+    if 400 <= status < 500 and at.standing() != before:
+        raise Fault(f"{path} answered with {status}, and something has changed")
+
+
+def _look_around(at: World, data: bytes) -> None:
+    """Asks for one of the views, another for each input, as each takes longer than all the rest."""
+    number = crc32(data)
+    paths = ["/", "/metrics", *(f"/api/v1/{each}" for each in LOOKS)]
+    if waiting := list(at.store.cluster.pending.values()):
+        pod = waiting[number % len(waiting)]
+        paths += [f"{root}/pods/{pod.namespace}/{pod.name}" for root in ("", "/api/v1")]
+    loop().run_until_complete(at.ask("GET", paths[number % len(paths)]))

@@ -1,0 +1,69 @@
+"""Some hundred of the inputs that ``make fuzz`` tries by the hundred thousand, the same ones each time."""
+
+from functools import cache, partial
+from random import Random
+
+import pytest
+
+from app.extender import wire
+from app.extender.endpoints import Extender
+from app.problems import Problem
+from policy.cluster import Cluster
+from policy.ledger import Ledger
+from tests.fuzz import targets
+from tests.fuzz.mutation import mutated
+from tests.fuzz.seeds import ITEMS
+from tests.fuzz.targets import TARGETS, run
+from tests.fuzz.world import Fault, World
+
+INPUTS = {"requests-and-events": 100, "review": 600, "whatif": 300, "manifests": 40}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_good_input_does_no_harm(name):
+    for seed in TARGETS[name].seeds():
+        run(name, seed)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_bad_input_does_no_harm(name):
+    seeds = TARGETS[name].seeds()
+    for number in range(INPUTS[name]):
+        chance = Random(number)
+        data = chance.choice(seeds)
+        for _ in range(chance.choice((1, 2, 4))):
+            data = mutated(data, seeds, chance)
+        try:
+            run(name, data)
+        except BaseException as failure:
+            failure.add_note(f"input {number}: {data!r}")
+            raise
+
+
+def fails(*_, **__):
+    raise KeyError("x")
+
+
+def counts_and_then_refuses(extender, body):
+    pod = wire.read_pod(wire.read_args(body).pod)
+    extender.store.cluster.grant(pod, now=0)
+    raise Problem(400, "no")
+
+
+@pytest.mark.parametrize(
+    ("broken", "name", "instead"),
+    [
+        (Extender, "filter", fails),  # an error of our own
+        (Extender, "preempt", fails),
+        (Extender, "filter", counts_and_then_refuses),
+        (Cluster, "_put_in_force", fails),  # an object that a watch brings ends the process
+        (Ledger, "remove", lambda self, uid: None),  # somebody is gone, and still counts
+        (Cluster, "tick", fails),
+    ],
+)
+def test_harm_is_seen(monkeypatch, broken, name, instead):
+    monkeypatch.setattr(broken, name, instead)
+    monkeypatch.setattr(targets, "world", cache(partial(World, ITEMS)))
+    with pytest.raises((Fault, KeyError, ExceptionGroup)):  # noqa: PT012 - any of them may show it
+        for seed in TARGETS["requests-and-events"].seeds():
+            run("requests-and-events", seed)
