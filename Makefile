@@ -16,9 +16,9 @@ setup: .venv/installed
 run: setup
 	$(BIN)/quotaward serve --manifests examples/two-teams
 
-# Three at a time: the end-to-end tests mostly wait.
+# Four at a time: the end-to-end tests mostly wait.
 test: lint
-	$(BIN)/python -m pytest -n 3 --dist loadgroup
+	$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 lint: setup
 	$(BIN)/ruff format --check .

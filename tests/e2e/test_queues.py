@@ -111,7 +111,7 @@ def test_pods_that_fit_nowhere_keep_no_room_idle_for_longer_than_the_patience(cl
     stuck, able = (cluster.namespace(name, cluster.queue(name)) for name in ("a", "b"))
     waiting = watch(able)
     with (
-        Quotaward(cluster.control_plane, "--claims.patience", "6") as quotaward,
+        Quotaward(cluster.control_plane, "--claims.patience", "15") as quotaward,
         Scheduler(cluster.control_plane, extender(quotaward.url)),
     ):
         cluster.api.create_all(pods(8, stuck, nodeSelector={"no": "where"}))
@@ -120,8 +120,8 @@ def test_pods_that_fit_nowhere_keep_no_room_idle_for_longer_than_the_patience(cl
             "they fit nowhere",
         )
         cluster.api.create_all(pods(8, able))
-        wait_until(lambda: waiting.bound == 4, "half of the cluster is kept for the others", timeout=5)
-        wait_until(lambda: waiting.bound == 8, "what nobody can use is used", timeout=15)
+        wait_until(lambda: waiting.bound == 4, "half of the cluster is kept for the others")
+        wait_until(lambda: waiting.bound == 8, "what nobody can use is used")
 
 
 def test_a_pod_whose_namespace_names_no_queue_is_refused_until_there_is_one(cluster, scheduler, watch):
