@@ -7,6 +7,7 @@ object that was good before, the good one stays.
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -98,6 +99,16 @@ def files_below(directory: Path) -> list[Path]:
     )
 
 
+def _state(directory: Path) -> dict[Path, tuple[int, ...]]:
+    """By file, and for the folder itself, what is different once it has changed. What goes meanwhile is left out."""
+    state: dict[Path, tuple[int, ...]] = {}
+    for file in (directory, *files_below(directory)):
+        with suppress(OSError):
+            found = file.stat()
+            state[file] = found.st_ino, found.st_mtime_ns, found.st_size
+    return state
+
+
 class ManifestSource:
     """Keeps the store true to a folder, which it takes in at once."""
 
@@ -105,7 +116,7 @@ class ManifestSource:
         self._directory = directory
         self._store = store
         self._applied: dict[tuple[str, Key], Manifest] = {}
-
+        self._taken_in = _state(directory)
         self.apply(read(directory))
 
     def example_question(self) -> str:
@@ -134,7 +145,9 @@ class ManifestSource:
         async for changes in watchfiles.awatch(
             self._directory, step=50, debounce=200, rust_timeout=500, yield_on_timeout=True
         ):
-            if changes or not watching:  # what changed before the watch stood is found by reading once more
+            # What changed before the watch stood is not told; but reading for nothing would slow down every answer.
+            if changes or (not watching and await asyncio.to_thread(_state, self._directory) != self._taken_in):
+                self._taken_in = _state(self._directory)
                 self.apply(await asyncio.to_thread(read, self._directory))
             watching = True
             if not self._directory.is_dir() or self._directory.stat().st_ino != watched:

@@ -1,10 +1,12 @@
 """What is read of a folder of manifests: what is good is served, what is bad is reported with its place."""
 
+import asyncio
 import json
 
 import pytest
 import yaml
 
+from app.sources import manifests
 from app.sources.manifests import read
 from tests.unit.app.given import node, pod, quota
 from tests.unit.app.manifest_folder import GOOD, bad_quota
@@ -222,3 +224,32 @@ def test_where_no_pod_waits_there_is_no_question(folder):
 def test_the_store_is_in_sync_as_soon_as_the_folder_was_read(good):
     good.source()
     assert good.store.unready() == ""
+
+
+def followed(source, monkeypatch, *happens):
+    """How often the folder is read when a watch stands and then tells of no change, after each of these."""
+    read_anew = []
+
+    def count(directory):
+        read_anew.append(directory)
+        return read(directory)
+
+    async def awatch(*_, **__):
+        for change in happens:
+            change()
+            yield set()
+
+    monkeypatch.setattr(manifests, "read", count)
+    monkeypatch.setattr(manifests.watchfiles, "awatch", awatch)
+    asyncio.run(source._watch())
+    return len(read_anew)
+
+
+def test_a_folder_that_has_not_changed_is_not_read_twice(good, monkeypatch):
+    assert followed(good.source(), monkeypatch, lambda: None, lambda: None) == 0
+
+
+def test_what_changes_before_the_watch_stands_is_read(good, monkeypatch):
+    source = good.source()
+    assert followed(source, monkeypatch, lambda: good.write("new.yaml", node("n2")), lambda: None) == 1
+    assert "n2" in good.known()
