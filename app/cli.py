@@ -1,5 +1,6 @@
 """The command line: ``serve``, and clients of a running server."""
 
+import errno
 import math
 import os
 import sys
@@ -29,7 +30,7 @@ app.add_typer(gates_app, name="gates")
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
 )
 def serve(context: typer.Context) -> None:
-    """Answer kube-scheduler; ``serve --help`` lists the settings."""
+    """Answer kube-scheduler; serve --help lists the settings."""
     import uvloop  # noqa: PLC0415 - the clients start faster without the server
 
     from app import main as server  # noqa: PLC0415
@@ -47,7 +48,8 @@ def serve(context: typer.Context) -> None:
     except (InvalidSettings, CannotConnect) as error:
         _fail(str(error), code=2)
     except OSError as error:
-        _fail(f"cannot listen: {error}")
+        hint = "; --listen HOST:PORT takes another" if error.errno == errno.EADDRINUSE else ""
+        _fail(f"cannot listen: {error}{hint}")
 
 
 @app.command()

@@ -2,8 +2,10 @@
 
 import asyncio
 import gc
+import json
 import shlex
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from functools import partial
@@ -20,6 +22,7 @@ from app.access.gate import Gate, Reviewing
 from app.actuators.protocol import Actuator
 from app.actuators.recording import RecordingActuator
 from app.api import admission, health, routes, whatif
+from app.client import DEFAULT_SERVER
 from app.controllers.divide import Divide
 from app.controllers.gates import Gates
 from app.controllers.queue_status import QueueStatus
@@ -164,13 +167,19 @@ async def serve(settings: Settings) -> None:
 
 
 def _show_example(source: ManifestSource, settings: Settings) -> None:
-    """Prints where to look, and a question as kube-scheduler would ask it."""
+    """Prints where to look, and two questions about a pod that waits: a person's, and kube-scheduler's."""
     url = f"http://{settings.plain_listen}"
-    print(f"Quotaward serves {settings.manifests} on {url} (quotas: {url}/api/v1/elasticquotas)", flush=True)
+    print(f"Quotaward serves {settings.manifests} on {url}, where its page is", flush=True)
     question = source.example_question()
     if question:
+        pod = json.loads(question)["Pod"]["metadata"]
+        server = "" if url == DEFAULT_SERVER else f" --server {url}"
         print(
-            f"Ask it as kube-scheduler would:\n  curl -s {url}/extender/filter -d {shlex.quote(question)}", flush=True
+            "Ask it, in another terminal, why a pod waits, and as kube-scheduler would:",
+            f"  {shlex.quote(sys.argv[0])} explain {pod['namespace']}/{pod['name']}{server}",
+            f"  curl -s {url}/extender/filter -d {shlex.quote(question)}",
+            sep="\n",
+            flush=True,
         )
 
 

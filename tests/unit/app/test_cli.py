@@ -3,6 +3,7 @@
 import http.server
 import json
 import re
+import shlex
 import socket
 import subprocess
 import threading
@@ -67,6 +68,15 @@ def test_quotas_has_a_row_per_quota_and_resource(server):
         ["b", "quota", "cpu", "0", "1", "-", "0"],
         ["b", "second", "-", "-", "-", "-", "Conflict"],
     ]
+
+
+def test_what_serve_says_to_ask_of_a_pod_that_waits_can_be_typed_as_it_stands(folder):
+    folder.write("all.yaml", node("n1"), quota("a", max={"cpu": 0}), pod("waiting"))
+    log = folder.path.with_name("serve.log")
+    with serving("--manifests", str(folder.path), log=log):
+        [command] = [line for line in log.read_text().splitlines() if " explain " in line]
+        done = subprocess.run(shlex.split(command), check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("a/waiting is refused by elastic-quota-max")
 
 
 def test_the_server_may_be_named_by_the_environment(server):
@@ -321,6 +331,7 @@ def test_serve_says_that_its_address_is_taken(folder):
         status, said = serve("--manifests", folder.path, "--listen", f"127.0.0.1:{other.getsockname()[1]}")
     assert status == 1
     assert said.startswith("cannot listen: ")
+    assert said.endswith("; --listen HOST:PORT takes another")
 
 
 def test_serve_says_that_its_folder_is_missing(tmp_path):

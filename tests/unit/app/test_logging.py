@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cases.serving import serving
+from tests.cases.serving import QUOTAWARD, serving
 from tests.unit.app.given import quota
 
 
@@ -18,7 +18,7 @@ def logged(folder):
         file = folder.path.with_name("serve.log")
         with serving("--manifests", str(folder.path), *flags, log=file) as server:
             server.call("POST", "/extender/filter", b"{")
-        printed = ("Quotaward serves", "Ask it", "  curl")
+        printed = ("Quotaward serves", "Ask it", f"  {QUOTAWARD} explain", "  curl")
         return [line for line in file.read_text().splitlines() if not line.startswith(printed)]
 
     return serve
