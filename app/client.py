@@ -51,7 +51,7 @@ class Server:
             response = pool.request(method, url, json=body, headers=headers, timeout=TIMEOUT, retries=False)
             document = response.json()
         except (urllib3.exceptions.HTTPError, ValueError, OSError) as error:
-            raise CannotAsk(f"{self.stranger}: {error}") from error
+            raise CannotAsk(f"{self.stranger}: {_reason(error)}") from error
         if response.status != HTTPStatus.OK:
             detail = document.get("detail", document) if isinstance(document, dict) else document
             raise CannotAsk(f"{self.url} answers {response.status}: {detail}")
@@ -67,7 +67,7 @@ class Server:
             response = pool.request("GET", self.url.rstrip("/") + path, headers=headers, timeout=TIMEOUT, retries=False)
             text = response.data.decode()
         except (urllib3.exceptions.HTTPError, ValueError, OSError) as error:
-            raise CannotAsk(f"{self.stranger}: {error}") from error
+            raise CannotAsk(f"{self.stranger}: {_reason(error)}") from error
         if response.status != HTTPStatus.OK:
             raise CannotAsk(f"{self.url} answers {response.status} for {path}")
         return text
@@ -76,6 +76,14 @@ class Server:
     def stranger(self) -> str:
         """What to say where the answer is not Quotaward's."""
         return f"{self.url} does not answer as Quotaward does"
+
+
+def _reason(error: Exception) -> str:
+    """Why there is no answer; where nothing listens, how to reach one that runs."""
+    if not isinstance(error.__cause__, ConnectionRefusedError):
+        return str(error)
+    tunnel = "kubectl -n quotaward-system port-forward deployment/quotaward-scheduler 8080"
+    return f"connection refused. The one in a cluster is brought here by {tunnel}; another is named by --server URL"
 
 
 def reaching_a_server(command: Callable[..., None]) -> Callable[..., None]:

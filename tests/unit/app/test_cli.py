@@ -175,6 +175,14 @@ def test_a_server_that_cannot_be_asked_is_said(command, url):
     assert "does not answer as Quotaward does" in text
 
 
+@pytest.mark.parametrize("command", ["quotas", "top"])
+def test_where_nothing_listens_it_is_said_how_to_reach_one_that_runs(command):
+    _, text = run(command, "--server", "http://127.0.0.1:1")
+    assert is_a_sentence(text)
+    assert "connection refused" in text
+    assert "port-forward deployment/quotaward-scheduler 8080; another is named by --server URL" in text
+
+
 @pytest.fixture
 def stranger():
     """Starts a server that answers everything with this status and body; its URL."""
