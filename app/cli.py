@@ -201,7 +201,7 @@ def top(
     from app import top as screen  # noqa: PLC0415
 
     try:
-        if once:
+        if once or not sys.stdout.isatty():  # nobody sees a screen that goes into a file or a pipe
             screen.show_once(server)
         else:
             screen.show_live(server, interval)

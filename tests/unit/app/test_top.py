@@ -58,6 +58,13 @@ def test_queues_and_reservations_have_their_tables(server):
     ]
 
 
+def test_into_a_pipe_goes_one_frame(server):
+    done = subprocess.run(
+        [QUOTAWARD, "top", "--server", server], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert "search/quota" in done.stdout
+
+
 def test_a_server_that_does_not_answer_is_said():
     done = CliRunner().invoke(app, ["top", "--server", "http://127.0.0.1:1"])
     assert done.exit_code == 1
