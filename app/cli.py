@@ -1,6 +1,7 @@
 """The command line: ``serve``, and clients of a running server."""
 
 import errno
+import importlib.metadata
 import math
 import os
 import sys
@@ -16,11 +17,27 @@ from app.settings import InvalidSettings
 
 app = typer.Typer(
     name="quotaward",
-    help="Elastic quotas for a stock kube-scheduler.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - so typer calls it
+    if wanted:
+        print(f"quotaward {importlib.metadata.version('quotaward')}")
+        raise typer.Exit
+
+
+@app.callback()
+def quotaward(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Elastic quotas for a stock kube-scheduler."""
+
 
 gates_app = typer.Typer(invoke_without_command=True, pretty_exceptions_enable=False)
 app.add_typer(gates_app, name="gates")

@@ -53,7 +53,11 @@ class KubeClient:
         Raises CannotConnect. Does not speak to the API server yet.
         """
         configuration = Configuration()
-        where = f"kubeconfig {kubeconfig}" if kubeconfig else "no kubeconfig given, and not in a cluster"
+        where = (
+            f"kubeconfig {kubeconfig}"
+            if kubeconfig
+            else "no --kubeconfig and no --manifests given, and not in a cluster"
+        )
         if kubeconfig is not None and not kubeconfig.is_file():
             raise CannotConnect(f"{where}: there is no such file")
         try:

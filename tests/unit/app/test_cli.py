@@ -1,6 +1,7 @@
 """The command line: clients of a server that really runs, and errors that are sentences."""
 
 import http.server
+import importlib.metadata
 import json
 import re
 import shlex
@@ -304,6 +305,10 @@ def test_without_a_command_the_commands_are_listed():
         assert command in text
 
 
+def test_the_version_is_that_of_the_package():
+    assert run("--version") == (0, f"quotaward {importlib.metadata.version('quotaward')}\n")
+
+
 def test_serve_says_which_settings_are_wrong(tmp_path):
     assert run("serve", "--listen", "0.0.0.0:1", "--mode", "dry-run") == (
         2,
@@ -331,7 +336,7 @@ def serve(*arguments):
 def test_serve_says_that_there_is_no_cluster():
     status, said = serve()
     assert status == 2
-    assert said.startswith("no kubeconfig given, and not in a cluster: ")
+    assert said.startswith("no --kubeconfig and no --manifests given, and not in a cluster: ")
 
 
 def test_serve_says_that_its_address_is_taken(folder):
