@@ -27,14 +27,24 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 COMPONENT = "quotaward"
+LONGEST_ANSWER = 1000
+"""Bytes of an answer that are looked at and logged: names in it may be long."""
 LONGEST_MESSAGE = 1024
 """Characters that the API server takes as the message of an Event."""
 ADMISSIBLE = "quotaward.dev/Admissible"
 GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
 """What the API server answers for a pod that is gone, or a namesake of it with another UID."""
 
-OF_THE_OBJECT = (HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
-"""What the API server answers where it would not change this very object so."""
+OF_THE_OBJECT = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+)
+"""What the API server answers where it would not change this very object so, or a webhook of its namespace fails."""
+NO_RIGHT = "cannot patch resource"
+"""What it says to whom it forbids that for all objects; a policy or a webhook forbids in words of its own."""
 
 
 class KubernetesActuator:
@@ -74,7 +84,7 @@ class KubernetesActuator:
         except Refused as refused:
             if refused.status == HTTPStatus.NOT_FOUND:
                 return
-            if refused.status in OF_THE_OBJECT:
+            if refused.status in OF_THE_OBJECT and NO_RIGHT not in str(refused):
                 raise Rejected(str(refused)) from refused
             raise
 
@@ -217,7 +227,7 @@ class KubernetesActuator:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ActionFailed(f"the API server cannot be reached: {type(error).__name__}") from error
         if status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise Refused(status, answer[:300].decode(errors="replace"))
+            raise Refused(status, answer[:LONGEST_ANSWER].decode(errors="replace"))
 
     async def _unless_gone(self, request: Awaitable[None]) -> None:
         """There is nothing to do for a pod that is gone."""
