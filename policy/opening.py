@@ -181,8 +181,11 @@ class Openings:
 def adopt(cluster: Cluster, now: float) -> None:
     """Takes pods of gated namespaces that stand before the scheduler for let out, as far as the rules admit them.
 
-    Whoever led before has opened them; it is to be asked once, at the start.
+    Whoever led before has opened them; it is to be asked once, at the start. Where that was this process itself, those
+    that it had made stand aside wait at their gates again.
     """
+    for uid in [uid for uid in cluster.gates.leaving if uid not in cluster.grants]:
+        cluster.keep_in(uid, now)
     for pod in list(cluster.pods.values()):
         waits = pod.pending and pod.gate < 0 and not (pod.gated or pod.terminating)
         if waits and cluster.is_gated(pod.namespace) and pod.uid not in cluster.grants:

@@ -112,6 +112,14 @@ def test_a_pod_that_the_server_would_not_change_stands_aside_and_is_tried_again_
     assert opening.look() == ["p1"]
 
 
+def test_who_stood_aside_when_the_lead_was_lost_is_looked_at_again_by_the_next_who_leads():
+    opening = Opening(gated(1), most(1))
+    opening.doors.failures = [Rejected("422")]
+    assert opening.look() == []
+    opening.gates = Gates(opening.store, opening.doors, GateSettings())
+    assert opening.look() == ["p1"]
+
+
 def test_told_to_end_while_gates_are_being_opened_it_leaves_nobody_counted_who_stays_behind_one():
     opening = Opening(*(gated(number) for number in range(5)), most(5), concurrency=2)
 
