@@ -48,11 +48,12 @@ async def release(kubeconfig: Path | None, namespace: str | None) -> tuple[int, 
         opened, failed = 0, dict[str, str]()
         for _ in range(PASSES):
             failed, tried = {}, 0
-            async with asyncio.TaskGroup() as group:
-                async for pod in _gated(client, namespace):
-                    tried += 1
-                    await hands.acquire()
-                    group.create_task(_open(actuator, pod, hands, failed))
+            async for pods in _gated(client, namespace):
+                tried += len(pods)
+                async with asyncio.TaskGroup() as group:
+                    for pod in pods:
+                        await hands.acquire()
+                        group.create_task(_open(actuator, pod, hands, failed))
             opened += tried - len(failed)
             if not tried:
                 break
@@ -70,8 +71,8 @@ async def _open(actuator: KubernetesActuator, pod: Pod, hands: asyncio.Semaphore
         hands.release()
 
 
-async def _gated(client: KubeClient, namespace: str | None) -> AsyncIterator[Pod]:
-    """Pods without a node that have our gate, be they held up by others, too."""
+async def _gated(client: KubeClient, namespace: str | None) -> AsyncIterator[list[Pod]]:
+    """Pods without a node that have our gate, be they held up by others, too, page by page. Raises CannotList."""
     path = f"/api/v1/namespaces/{namespace}/pods" if namespace else PODS.path
     query = {"fieldSelector": "spec.nodeName=", "limit": str(PAGE)}
     while True:
@@ -85,10 +86,8 @@ async def _gated(client: KubeClient, namespace: str | None) -> AsyncIterator[Pod
             page = msgspec.json.decode(body, type=_PodList)
         except (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError) as error:
             raise CannotList(f"the pods cannot be listed: {error}") from error
-        for obj in page.items:
-            meta = obj.metadata
-            if (gate := gate_of(obj.spec or PodSpec())) >= 0:
-                yield Pod(meta.uid or "", meta.namespace or "", meta.name, NOTHING, gate=gate)
+        found = ((obj.metadata, gate_of(obj.spec or PodSpec())) for obj in page.items)
+        yield [Pod(meta.uid or "", meta.namespace or "", meta.name, NOTHING, gate=at) for meta, at in found if at >= 0]
         if not page.metadata.continue_:
             return
         query["continue"] = page.metadata.continue_

@@ -125,6 +125,17 @@ def test_gates_can_be_released_only_where_there_is_a_cluster(tmp_path):
     assert "there is no such file" in output
 
 
+def test_where_pods_cannot_be_listed_no_gates_are_released_and_that_is_said(tmp_path):
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}
+    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+    users = [{"name": "u", "user": {}}]
+    config = {"current-context": "x", "contexts": [context], "clusters": [cluster], "users": users}
+    (tmp_path / "kubeconfig").write_text(json.dumps(config))
+    status, output = run("gates", "release", "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert status == 2
+    assert "the pods cannot be listed: " in output
+
+
 def test_where_nothing_is_done_that_is_said(server):
     assert run("reservations", "--server", server) == (0, "no reservations\n")
     assert run("plan", "--server", server) == (0, "nobody waits, and nobody is to be evicted\n")
