@@ -2,32 +2,43 @@
 
 from collections.abc import Callable
 
+MOST = 2000
+"""How many names are kept: namespaces come and go, and pods name queues that do not exist, without end."""
+LONGEST = 253
+"""Characters of a name that an object may have."""
+
 
 class Touched:
     """Namespaces and queues of which something is different. ``told`` is called with each change, and must be quick.
 
-    It keeps names, each once, so it stays as small as the cluster also where nobody ever asks.
+    It keeps names, each once, and only so many, so it stays small also where nobody ever asks. ``everything``: more
+    were noted, and anything may be different.
     """
 
-    __slots__ = ("namespaces", "queues", "told")
+    __slots__ = ("everything", "namespaces", "queues", "told")
 
     def __init__(self) -> None:
         """Nothing has changed yet, and nobody listens."""
         self.namespaces: set[str] = set()
         self.queues: set[str] = set()
+        self.everything = False
         self.told: Callable[[], None] | None = None
 
     def note(self, namespace: str = "", queue: str = "") -> None:
         """Something of a namespace has changed, of a queue, of both; or (without names) of what is there only once."""
         if namespace:
             self.namespaces.add(namespace)
-        if queue:
+        if queue and len(queue) <= LONGEST:
             self.queues.add(queue)
+        if len(self.namespaces) + len(self.queues) > MOST:
+            self.everything = True
+            self.namespaces.clear()
+            self.queues.clear()
         if self.told is not None:
             self.told()
 
-    def take(self) -> tuple[set[str], set[str]]:
-        """The namespaces and queues that have changed; from now on they count as seen."""
-        taken = self.namespaces, self.queues
-        self.namespaces, self.queues = set(), set()
+    def take(self) -> tuple[set[str], set[str], bool]:
+        """The namespaces and queues that have changed, and whether all have; from now on they count as seen."""
+        taken = self.namespaces, self.queues, self.everything
+        self.namespaces, self.queues, self.everything = set(), set(), False
         return taken

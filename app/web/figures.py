@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from policy import elastic_quota, fair_share, queues
@@ -184,31 +184,38 @@ class Loans:
         self._borrowers: defaultdict[str, Ranking] = defaultdict(Ranking)
         self._bars: dict[str, tuple[Bar, ...]] = {}
 
+    @property
+    def names(self) -> Collection[str]:
+        """Those that have bars."""
+        return self._bars.keys()
+
     def put(self, name: str, bars: tuple[Bar, ...]) -> None:
         """What one quota or queue leaves unused, or uses of others; no bars: it is gone."""
         for bar in self._bars.pop(name, ()):
-            for ranking, amount in self._parts(bar):
-                ranking.remove(name, amount)
+            for rankings, amount in self._parts(bar):
+                rankings[bar.resource].remove(name, amount)
+                if not len(rankings[bar.resource]):
+                    del rankings[bar.resource]
         if bars:
             self._bars[name] = bars
         for bar in bars:
-            for ranking, amount in self._parts(bar):
-                ranking.add(name, amount)
+            for rankings, amount in self._parts(bar):
+                rankings[bar.resource].add(name, amount)
 
     def result(self) -> tuple[Loan, ...]:
         """The resources of which somebody has borrowed."""
-        return tuple(self._loan(resource) for resource, ranking in sorted(self._borrowers.items()) if len(ranking))
+        return tuple(self._loan(resource) for resource in sorted(self._borrowers))
 
-    def _parts(self, bar: Bar) -> Iterator[tuple[Ranking, int]]:
+    def _parts(self, bar: Bar) -> Iterator[tuple[defaultdict[str, Ranking], int]]:
         if bar.own is None:
             return
         if bar.borrowed:
-            yield self._borrowers[bar.resource], bar.borrowed
+            yield self._borrowers, bar.borrowed
         elif bar.own > bar.used:
-            yield self._lenders[bar.resource], bar.own - bar.used
+            yield self._lenders, bar.own - bar.used
 
     def _loan(self, resource: str) -> Loan:
-        lenders, borrowers = self._lenders[resource], self._borrowers[resource]
+        lenders, borrowers = self._lenders.get(resource, Ranking()), self._borrowers[resource]
         return Loan(
             resource,
             unused=lenders.total,

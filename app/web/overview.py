@@ -80,9 +80,11 @@ class Overview:
     def _heed_changes(self) -> None:
         """Notes which namespaces and queues have to be looked at: all of them, where something common has changed."""
         cluster = self._store.cluster
-        namespaces, queues = cluster.touched.take()
-        if self._lent is None:
+        namespaces, queues, everything = cluster.touched.take()
+        if everything or self._lent is None:
             namespaces.update(pod.namespace for pod in cluster.pending.values())
+            namespaces.update(cluster.quotas, self._quotas.shown, self._between_quotas.names, self._crowds.namespaces)
+            queues.update(cluster.queues, self._queues.shown, self._between_queues.names)
         lent = frozenset(cluster.ledger.pool.min)
         if lent != self._lent:
             namespaces.update(cluster.quotas)

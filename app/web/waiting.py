@@ -1,7 +1,7 @@
 """Who waits for a node, and why: of many pods the first in turn, and the sums of all."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import merge, nsmallest
@@ -86,6 +86,11 @@ class Crowds:
         self._by_rule: Counter[str] = Counter()
         self._crowds: dict[str, Crowd] = {}
 
+    @property
+    def namespaces(self) -> Collection[str]:
+        """Of which pods wait."""
+        return self._crowds.keys()
+
     def number(self, namespace: str) -> int:
         """How many pods of a namespace wait."""
         crowd = self._crowds.get(namespace)
@@ -129,6 +134,9 @@ class Crowds:
             self._crowds[namespace] = crowd
             self._by_rule.update(crowd.by_rule)
             self.by_queue.update(crowd.by_queue)
+        for queue in before.by_queue:
+            if not self.by_queue[queue]:
+                del self.by_queue[queue]  # pods may name what they like
 
 
 def _rule_now(cluster: Cluster, pod: Pod) -> str:
