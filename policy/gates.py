@@ -195,10 +195,16 @@ class Gates:
         if out is None:
             return False
         self.changes += 1
+        queue = out.where[0]
         if out.beyond:
             self._beyond[out.where].discard(uid)
+            if not self._beyond[out.where]:
+                del self._beyond[out.where]
         elif not out.placed:
-            subtract(self._on_their_way[out.where[0]], out.request)
+            left = self._on_their_way.pop(queue, {})
+            subtract(left, out.request)
+            if left:
+                self._on_their_way[queue] = left
         return True
 
     def on_their_way(self, queue: str) -> Resources:

@@ -183,6 +183,16 @@ def test_a_pod_that_goes_meanwhile_leaves_its_place_to_the_next():
     assert let_out(cluster) == ["a-1"]
 
 
+@pytest.mark.parametrize("cpu", [4, 0], ids=["that had room", "that had none"])
+def test_nothing_is_remembered_of_lines_that_are_gone(cpu):
+    cluster = gate(world(*waiting("a", 2), cpu=cpu), "a")
+    assert let_out(cluster)
+    for uid in list(cluster.pods):
+        cluster.delete_pod(uid)
+    gates = cluster.gates
+    assert not any((gates._beyond, gates._on_their_way, gates.lines, gates.out, gates.leaving, gates._since))
+
+
 def test_pods_like_one_that_has_waited_in_vain_claim_nothing_and_are_let_out_one_at_a_time():
     cluster = gate(world(queue("q"), queue("r"), *waiting("a", 9), cpu=8), "a:q")
     first = let_out(cluster)
