@@ -115,7 +115,7 @@ class Reflector:
             return self._again("error", relist=False, error=str(error) or type(error).__name__)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return self._again("undecodable", relist=True, error=str(error))
-        self._store.contact(self._kind)
+        self._store.lost(self._kind)  # until the next one is answered, which it may never be
         self._failures = 0
         self._silences += 1
         if self._silences >= PATIENCE:
@@ -194,6 +194,7 @@ class Reflector:
         """The connection is lost: how long to wait before the next, doubling up to a bound, with jitter."""
         self._store.lost(self._kind, silent=reason == "silent")
         metrics.WATCH_RESTARTS.labels(self._kind.label, reason).inc()
+        self._silences = PATIENCE - 1  # whoever answers next may have lost its history: one silent watch, then a list
         if relist or self._failures >= PATIENCE:
             self._version = ""
         wait: float = min(0.2 * 2**self._failures, LONGEST_WAIT) * random.uniform(0.5, 1)  # noqa: S311

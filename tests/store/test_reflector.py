@@ -137,7 +137,7 @@ def test_bookmarks_move_the_version_on_where_nothing_happens(cluster, namespace,
     asyncio.run(scenario())
 
 
-def test_a_kind_in_which_nothing_happens_stays_connected_and_is_listed_again_now_and_then(
+def test_a_kind_in_which_nothing_happens_does_not_get_stale_and_is_listed_again_now_and_then(
     cluster, kubeconfig, monkeypatch
 ):
     monkeypatch.setattr(reflector, "WATCH_SECONDS", 1)
@@ -147,20 +147,63 @@ def test_a_kind_in_which_nothing_happens_stays_connected_and_is_listed_again_now
     async def scenario():
         async with following(kubeconfig, RESERVATIONS) as found:
             await found.until_connected(watches=1)
-            lost = False
+            stalest = 0.0
 
             def listed_again():
-                nonlocal lost
-                lost = lost or found.store.feeds["reservations"].connected_at is None
+                nonlocal stalest
+                stalest = max(stalest, found.store.staleness("reservations", found.store.clock()))
                 return len(found.client.lists) == 2
 
             await found.until(listed_again, "a second list")
-            assert not lost
+            assert stalest < 0.9  # between two watches, but not during one
             assert len(found.client.watches) >= reflector.PATIENCE
 
     asyncio.run(scenario())
     after = [metrics.WATCH_RESTARTS.labels("reservations", reason)._value.get() for reason in ("silent", "error")]
     assert after == before
+
+
+def test_a_watch_that_has_ended_and_is_not_answered_again_is_no_contact(
+    cluster, namespace, kubeconfig, proxy, monkeypatch
+):
+    monkeypatch.setattr(reflector, "WATCH_SECONDS", 1)
+
+    async def scenario():
+        async with following(kubeconfig) as found:
+            await found.until_connected(watches=1)
+            feed = found.store.feeds["pods"]
+
+            def silence_once_it_has_ended():
+                if len(found.client.watches) < 2:
+                    return False
+                proxy.silence()
+                return True
+
+            await found.until(silence_once_it_has_ended, "the next watch is asked for")
+            await found.until(lambda: found.store.staleness("pods", found.store.clock()) > 1, "it is known to be stale")
+            assert feed.connected_at is None
+
+    asyncio.run(scenario())
+
+
+def test_after_a_loss_it_is_listed_as_soon_as_a_watch_brings_nothing(cluster, namespace, kubeconfig, proxy, monkeypatch):
+    monkeypatch.setattr(reflector, "WATCH_SECONDS", 1)
+    cluster.api.create(pod("p", namespace))
+
+    async def scenario():
+        async with following(kubeconfig) as found:
+            await found.until_connected(watches=1)
+            proxy.cut()
+            await found.until(lambda: found.store.feeds["pods"].connected_at is None, "the loss is noticed")
+            found.reflector._version = "1000000000"  # etcd is put back to an older state meanwhile
+            cluster.api.create(pod("later", namespace))
+            watches = len(found.client.watches)
+            proxy.mend()
+            await found.until(lambda: found.names == {"p", "later"}, "it is listed again")
+            answered = len(found.client.watches) - watches
+            assert answered < reflector.PATIENCE
+
+    asyncio.run(scenario())
 
 
 def test_a_watch_is_asked_for_less_time_than_it_may_be_silent(cluster, namespace, kubeconfig):
