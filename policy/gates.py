@@ -8,7 +8,8 @@ kind: to find who is next costs nothing that grows with how many wait. Seed: nam
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush, merge
+from heapq import heappop, heappush, merge
+from itertools import count
 
 from policy.job import ALONE
 from policy.pod import Pod, turn
@@ -47,10 +48,11 @@ class Waiting:
 
 
 class Line:
-    """The jobs of one namespace in one queue."""
+    """The jobs of one namespace in one queue. ``arrivals`` counts how often a kind came of which there was none."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, Waiting] = {}
+        self.arrivals = 0
         self._turns: dict[str, Turn] = {}
         self._kinds: dict[Hashable, list[Turn]] = {}
 
@@ -60,6 +62,7 @@ class Line:
     def put(self, job: Waiting, pod: Pod) -> None:
         """A member joins, or has changed. ``job`` is as it would be if this were the first."""
         known = self.jobs.get(job.name)
+        self.arrivals += job.kind not in self._kinds
         if known is not None:
             self._strike(known)
             known.kind, known.created = job.kind, job.created
@@ -102,25 +105,45 @@ class Heads:
 
     def __init__(self, line: Line) -> None:
         self._line = line
-        self._heads = [(turns[0], number, kind) for number, (kind, turns) in enumerate(line.kinds().items())]
-        self._numbers = {kind: number for _, number, kind in self._heads}
-        heapify(self._heads)
+        self._arrivals = 0
+        self._heads: list[tuple[Turn, int, Hashable]] = []
+        self._numbers: dict[Hashable, int] = {}
+        self._given = count()
 
     def first(self) -> Waiting | None:
         """The job whose turn it is; None if none is left."""
+        if self.lacks(self._line):
+            self._take_in_new_kinds()
         while self._heads:
-            seen, _, kind = self._heads[0]
+            seen, number, kind = self._heads[0]
             turns = self._line.kinds().get(kind)
             if turns and turns[0] == seen:
                 return self._line.jobs[seen[2]]
             self.leave_out()
             if turns:
-                heappush(self._heads, (turns[0], self._numbers[kind], kind))
+                heappush(self._heads, (turns[0], number, kind))
+            else:
+                del self._numbers[kind]  # it may come again
         return None
+
+    def are_of(self, line: Line) -> bool:
+        """Whether it is this line, not one that was there before it."""
+        return self._line is line
+
+    def lacks(self, line: Line) -> bool:
+        """Whether a kind has come to the line that was not looked at yet."""
+        return self._line is not line or self._arrivals != line.arrivals
 
     def leave_out(self) -> None:
         """The kind of the first job is not looked at any more."""
         heappop(self._heads)
+
+    def _take_in_new_kinds(self) -> None:
+        self._arrivals = self._line.arrivals
+        for kind, turns in self._line.kinds().items():
+            if kind not in self._numbers:
+                self._numbers[kind] = next(self._given)
+                heappush(self._heads, (turns[0], self._numbers[kind], kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +161,16 @@ class Out:
 
 
 class Gates:
-    """The lines, and those that were let out. ``changes`` counts what could make another opening possible."""
+    """The lines, and those that were let out. ``changes`` counts what could make another opening possible.
+
+    ``arrivals`` are those of all lines together.
+    """
 
     def __init__(self) -> None:
         self.lines: dict[Where, Line] = {}
         self.out: dict[str, Out] = {}
         self.leaving: set[str] = set()
-        self.changes = 0
+        self.changes = self.arrivals = 0
         self._stands: dict[str, tuple[Where, str]] = {}
         self._since: dict[str, float] = {}
         self._on_their_way: dict[str, dict[str, int]] = {}
@@ -166,7 +192,10 @@ class Gates:
             self._leave_line(pod.uid)
         self._stands[pod.uid] = where, job.name
         self._since.setdefault(pod.uid, now)
-        self.lines.setdefault(where, Line()).put(job, pod)
+        line = self.lines.setdefault(where, Line())
+        arrivals = line.arrivals
+        line.put(job, pod)
+        self.arrivals += line.arrivals - arrivals
         self.changes += 1
 
     def leave(self, uid: str) -> None:

@@ -6,7 +6,7 @@ opened than a little beyond it, so that the scheduler's own queue stays short.
 """
 
 from collections.abc import Generator, Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from math import inf
 
 from policy import fair_share
@@ -44,14 +44,13 @@ class Openings:
         A job that is let out takes no more than it had a claim to. Where claims fall by more than that, because what is
         left is less than any pod needs, somebody who was refused before may be admitted now, and is looked at again.
         """
+        queues: list[QueueKey] = []
         namespaces: dict[str, list[NamespaceKey]] = {}
-        for queue, namespace in self._cluster.gates.lines:
-            namespaces.setdefault(queue, []).append(self._namespace_key(queue, namespace))
-        queues = [self._queue_key(queue) for queue in namespaces]
-        heapify(queues)
-        for keys in namespaces.values():
-            heapify(keys)
-        while queues:
+        arrivals = self._join(queues, namespaces)
+        while queues or arrivals != self._cluster.gates.arrivals:
+            if arrivals != self._cluster.gates.arrivals:
+                arrivals = self._join(queues, namespaces)
+                continue
             key = heappop(queues)
             queue = key[2]
             if (now_is := self._queue_key(queue)) != key:
@@ -66,6 +65,18 @@ class Openings:
             if fell:
                 return True
         return False
+
+    def _join(self, queues: list[QueueKey], namespaces: dict[str, list[NamespaceKey]]) -> int:
+        """Adds those lines that have somebody to look at and are not there; up to which arrival that is."""
+        there = {(queue, key[2]) for queue, keys in namespaces.items() for key in keys}
+        for (queue, namespace), line in self._cluster.gates.lines.items():
+            heads = self._heads.get((queue, namespace))
+            if (queue, namespace) not in there and (heads is None or heads.lacks(line)):
+                keys = namespaces.setdefault(queue, [])
+                if not keys:
+                    heappush(queues, self._queue_key(queue))
+                heappush(keys, self._namespace_key(queue, namespace))
+        return self._cluster.gates.arrivals
 
     def _not_for_all(self, queue: str) -> tuple[Resources, Resources]:
         """What is taken or claimed, of all queues together and of this one by its namespaces."""
@@ -85,7 +96,7 @@ class Openings:
         if line is None:
             return []
         heads = self._heads.get((queue, namespace))
-        if heads is None:
+        if heads is None or not heads.are_of(line):
             heads = self._heads[queue, namespace] = Heads(line)
         job = heads.first()
         if job is None:

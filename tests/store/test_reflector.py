@@ -186,7 +186,9 @@ def test_a_watch_that_has_ended_and_is_not_answered_again_is_no_contact(
     asyncio.run(scenario())
 
 
-def test_after_a_loss_it_is_listed_as_soon_as_a_watch_brings_nothing(cluster, namespace, kubeconfig, proxy, monkeypatch):
+def test_after_a_loss_it_is_listed_as_soon_as_a_watch_brings_nothing(
+    cluster, namespace, kubeconfig, proxy, monkeypatch
+):
     monkeypatch.setattr(reflector, "WATCH_SECONDS", 1)
     cluster.api.create(pod("p", namespace))
 

@@ -6,7 +6,7 @@ import pytest
 
 from policy import reclaim
 from policy.gates import PATIENCE
-from policy.opening import adopt
+from policy.opening import Openings, adopt
 from policy.reservation import Reservation
 from policy.starving import Terms, in_turn
 from tests.unit.given import cluster_of, pod, quota
@@ -56,6 +56,21 @@ def test_the_queue_that_has_less_of_what_it_deserves_comes_first_and_one_of_high
 def test_within_a_namespace_jobs_come_by_priority_and_then_by_creation():
     some = gated(pod("new", created=3), pod("old", created=1), pod("high", priority=1, created=9))
     assert let_out(gate(world(queue("q"), *some), "a:q")) == ["high", "old", "new"]
+
+
+@pytest.mark.parametrize(
+    ("namespace", "asks"),
+    [("a", {"priority": 9}), ("a", {"request": {"cpu": 2}, "priority": 9}), ("b", {}), ("c", {})],
+    ids=["of another priority", "that asks for more", "of a namespace that was refused", "of another namespace"],
+)
+def test_somebody_who_comes_while_others_are_let_out_has_a_turn_at_once(namespace, asks):
+    cluster = gate(world(*waiting("a", 4), *waiting("b", 1, request={"cpu": 4}), cpu=16), "a", "b", "c")
+    cluster.upsert_quota(quota("b", most={"cpu": 2}))
+    out = (pod.uid for pods in Openings(cluster, 1.2).run(0) for pod in pods)
+    assert [next(out), next(out)] == ["a-0", "a-1"]
+    [late] = waiting(namespace, 1, start=9, **asks)
+    cluster.upsert_pod(late, now=0)
+    assert [*out] == [late.uid, "a-2", "a-3"]
 
 
 def test_no_more_are_let_out_than_the_quota_has_left_and_those_count_at_once():
