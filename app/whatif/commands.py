@@ -13,9 +13,15 @@ PATCHED = {"ElasticQuota": "elasticquotas.scheduling.x-k8s.io", "Queue": "queues
 
 
 def commands(changes: Iterable[Change]) -> list[str]:
-    """What makes these changes; nothing where that takes more than kubectl, as nodes or new pods do."""
+    """What makes these changes; nothing where that takes more than kubectl, as nodes or new pods do.
+
+    Nor where a name is none that the API server would take, which may be so in a folder of manifests, or in a quota's
+    bounds: kubectl would read it as a flag, or the terminal into which it is pasted as a command of its own.
+    """
     made = []
     for change in changes:
+        if change.name.startswith("-") or change.namespace.startswith("-"):
+            return []
         named = [change.name, *(["-n", change.namespace] if change.namespace else [])]
         if change.removed and change.kind == "Pod":
             made.append(shlex.join(["kubectl", "delete", "pod", *named]))
@@ -24,7 +30,7 @@ def commands(changes: Iterable[Change]) -> list[str]:
             made.append(shlex.join(["kubectl", "patch", PATCHED[change.kind], *named, "--type", "merge", "-p", patch]))
         else:
             return []
-    return made
+    return made if all(command.isprintable() for command in made) else []
 
 
 def nested(change: Change, document: dict[str, Any]) -> dict[str, Any]:
