@@ -6,6 +6,7 @@ its OpenAPI document, for as long.
 """
 
 import argparse
+import logging
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from random import Random
 
 import atheris
+import structlog
 
 with atheris.instrument_imports(include=["app", "policy"]):
     from tests.fuzz.mutation import AT_MOST, mutated
@@ -52,6 +54,7 @@ def main() -> int:
 
 def _fuzz(name: str, minutes: float) -> None:
     """Does not return: libFuzzer ends the process."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     target = TARGETS[name]
     seeds = target.seeds()
     kept = _directory() / name

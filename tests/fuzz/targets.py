@@ -1,7 +1,6 @@
 """What is fuzzed: each target takes bytes of anybody's, and raises where something happens that may not."""
 
 import json
-import logging
 import tempfile
 import time
 from asyncio import AbstractEventLoop, new_event_loop
@@ -11,8 +10,6 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from zlib import crc32
-
-import structlog
 
 from app import checks
 from app.settings import Settings
@@ -44,7 +41,6 @@ class Target:
 @cache
 def loop() -> AbstractEventLoop:
     """One for all inputs."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     return new_event_loop()
 
 
