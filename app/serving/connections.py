@@ -90,7 +90,8 @@ class Connection(HttpToolsProtocol):
         self._partial = True  # until a message is complete; blank lines between two are no request, but no rest either
         super().data_received(data)
         if not self._partial:
-            self._stop_clock()
+            if not self.flow.write_paused:  # else the time to read an answer runs
+                self._stop_clock()
         elif not self.transport.is_closing():
             if self._clock is None:
                 self._clock = self.loop.call_later(REQUEST_TIME, self.abort)
@@ -138,6 +139,8 @@ class Connection(HttpToolsProtocol):
         self._waiting.pop(self, None)
         if self._asked is None:
             super().on_message_complete()
+            if self.cycle.response_complete:
+                self._rest()  # it was answered before it had come to its end
         else:
             self._reply(self._asked)
 
@@ -203,6 +206,15 @@ class Connection(HttpToolsProtocol):
         if CLOSE_HEADER in headers:
             self.transport.close()
         self.on_response_complete()
+
+    def _rest(self) -> None:
+        """Nothing is under way: it gets the time of one that is kept alive, and may have to make room."""
+        if not self.transport.is_closing():
+            self._unset_keepalive_if_required()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+            self._waiting[self] = None
 
     def _end(self) -> None:
         if not self._partial and (self.cycle is None or self.cycle.response_complete):
