@@ -37,9 +37,9 @@ def divide(cluster: Cluster) -> Iterator[None]:
     for name, division in divisions.items():
         cluster.ledger.eased += ledger.set_division(ledger.account(name), division)
     yield
-    weights = cluster.membership.weight_by_namespace()
     stale = [account for account in ledger.accounts.values() if account.queue is not None and account.stale]
     for start in range(0, len(stale), BATCH):
+        weights = cluster.membership.weight_by_namespace()  # anew: it may have changed in a pause
         cluster.ledger.eased += shares.entitle(ledger, stale[start : start + BATCH], weights)
         yield
 

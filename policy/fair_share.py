@@ -57,7 +57,7 @@ class _Rows:
 def _divide_column(part: Amounts, amount: Amounts, level: Reals, rows: _Rows) -> None:
     """Divides the amount of each queue: ``part`` has what its rows want, and then what they get."""
     asked = part[rows.order]
-    contended = np.add.reduceat(asked, rows.starts) > amount
+    contended = np.add.reduceat(asked.astype(np.longdouble), rows.starts) > amount  # no integer could hold all that
     if not contended.any():
         return
     rate = asked / level  # how fast the part grows with the level

@@ -246,7 +246,10 @@ def still_planned(cluster: Cluster, reservation: Reservation, staying: Iterable[
         yield
     if isinstance(plan, NoPlan) or plan.node != reservation.node:
         return False
-    return {victim.uid for victim in staying} <= {victim.uid for victim in plan.victims}
+    there = {
+        victim.uid for victim in staying if victim.uid in cluster.pods and not cluster.pods[victim.uid].terminating
+    }
+    return there <= {victim.uid for victim in plan.victims}
 
 
 @contextmanager

@@ -123,7 +123,7 @@ def _search_anywhere(cluster: Cluster, pod: Pod) -> Generator[None, None, Plan |
         if again is not None:
             return again.plan
         yield
-    return NoPlan("protected", "nobody may be evicted whose going would let it run")
+    return _without_victims(cluster, pod) or NoPlan("protected", "nobody may be evicted whose going would let it run")
 
 
 def _without_victims(cluster: Cluster, pod: Pod) -> NoPlan | None:

@@ -115,7 +115,10 @@ class Reclaim:
             if pod.uid not in looked_at:
                 members = reclaim.together_with(self._store.cluster, pod, waiting)
                 looked_at.update(member.uid for member in members)
-                self._begin(group, await self._plans(members))
+                plans = await self._plans(members)
+                if self._store.unready() or self._store.cluster.unsettled:
+                    return
+                self._begin(group, plans)
                 await asyncio.sleep(0)
         self._forget_what_is_gone()
 
@@ -129,8 +132,10 @@ class Reclaim:
             return
         for _, reservation in begun:
             self._store.cluster.upsert_reservation(reservation)
+        # Plans for several were made one after the other, so the first of them may be true no longer.
+        as_of = self._store.cluster.relevant if len(begun) == 1 else None
         for plan, reservation in begun:
-            self._run(group, reservation, self._start(plan, reservation))
+            self._run(group, reservation, self._start(plan, reservation, as_of))
 
     def _run(self, group: asyncio.TaskGroup, reservation: Reservation, work: Coroutine[Any, Any, None]) -> None:
         """Runs something for a reservation, unless something runs for it already."""
@@ -180,9 +185,12 @@ class Reclaim:
         given_up = backoff.failures >= GIVE_UP_TWICE and backoff.relevant == cluster.relevant
         return not given_up and self._store.clock() >= backoff.until
 
-    async def _start(self, plan: Plan, reservation: Reservation) -> None:
-        """Records a plan, and evicts for it. Where it cannot be recorded, or another is, nobody is evicted."""
-        cluster, relevant = self._store.cluster, self._store.cluster.relevant
+    async def _start(self, plan: Plan, reservation: Reservation, as_of: int | None) -> None:
+        """Records a plan, and evicts for it. Where it cannot be recorded, or another is, nobody is evicted.
+
+        ``as_of``: up to which relevant change the plan is known to be true.
+        """
+        cluster = self._store.cluster
         try:
             await self._actuator.reserve(reservation)
         except ActionFailed as failure:
@@ -195,7 +203,7 @@ class Reclaim:
         names = ", ".join(_text(victim) for victim in reservation.victims)
         log.info("reclaim", pod=_text(reservation.pod), node=reservation.node, victims=names)
         staying = self._staying(reservation)
-        if cluster.relevant == relevant and self._is_as_planned(reservation, staying):
+        if cluster.relevant == as_of and self._is_as_planned(reservation, staying):
             await self._evict(reservation, self._progress_of(reservation), staying)
         else:
             await self._follow(reservation)
@@ -214,6 +222,8 @@ class Reclaim:
         if staying and now >= progress.next_attempt:
             if not await at_leisure(reclaim.still_planned(cluster, reservation, staying)):
                 await self._end(reservation, "not-needed")
+                return
+            if self._store.unready() or reservation.name not in cluster.reservations:
                 return
             await self._evict(reservation, progress, staying)
         elif not any(victim.assigned for victim in there) and not reclaim.waits_for_others(cluster, reservation):

@@ -104,6 +104,7 @@ class Reflector:
         try:
             if not self._version:
                 await self._list()
+                self._store.lost(self._kind)  # until the watch is answered, which it may never be
             await self._watch()
         except Expired:
             return self._again("expired", relist=True)
