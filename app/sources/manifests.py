@@ -147,7 +147,7 @@ class ManifestSource:
         ):
             # What changed before the watch stood is not told; but reading for nothing would slow down every answer.
             if changes or (not watching and await asyncio.to_thread(_state, self._directory) != self._taken_in):
-                self._taken_in = _state(self._directory)
+                self._taken_in = await asyncio.to_thread(_state, self._directory)
                 self.apply(await asyncio.to_thread(read, self._directory))
             watching = True
             if not self._directory.is_dir() or self._directory.stat().st_ino != watched:
