@@ -62,7 +62,7 @@ class Calls:
 class Decided:
     """What the scheduler was told about a pod, and when (epoch seconds)."""
 
-    at: int
+    at: float
     pod: str
     verdict: str
     message: str
@@ -127,7 +127,7 @@ def latest(decisions: Iterable[Any]) -> tuple[Decided, ...]:
 
 def _decided(decision: Any) -> Decided:
     name = f"{decision.pod.namespace}/{decision.pod.name}"
-    return Decided(int(decision.at), name, decision.verdict, decision.refused.message if decision.refused else "")
+    return Decided(decision.at, name, decision.verdict, decision.refused.message if decision.refused else "")
 
 
 def _samples(metric: Any) -> Any:

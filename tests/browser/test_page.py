@@ -129,6 +129,26 @@ def test_what_somebody_is_busy_with_stays_as_it_is_when_something_changes(everyt
     assert page.evaluate("document.activeElement.innerText") == "ranking/rank-7"
 
 
+def test_the_row_that_somebody_is_at_stays_theirs_when_others_come_and_go(serve, open_page):
+    """Enter then opens the pod whose name was read, not one that has slipped into its place."""
+
+    def some(folder, *names):
+        pods = [story.waiting(name, "a", "0/1 nodes are available: 1 Insufficient cpu.", 9) for name in names]
+        story.write(folder, "pods", [quota("a", max={"cpu": 1}), *pods])
+
+    served = serve(some, "first", "here", "last")
+    page = live(open_page(served.url))
+    page.get_by_role("link", name="a/here").focus()
+    some(served.folder, "here", "last")
+    page.get_by_text("a/first").wait_for(state="detached")
+    assert page.evaluate("document.activeElement.innerText") == "a/here"
+    some(served.folder, "before", "first", "here", "last")
+    page.get_by_role("link", name="a/first").wait_for()
+    assert page.evaluate("document.activeElement.innerText") == "a/here"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/pods/a/here")
+
+
 def test_a_thousand_quotas_are_filtered_while_one_types(many, open_page):
     page = live(open_page(many.url))
     assert page.locator(".card").count() == 1000
