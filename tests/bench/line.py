@@ -1,21 +1,26 @@
 """A client that costs next to nothing, so that what is measured is the server's answer and not the client."""
 
 import socket
+import struct
 import time
 from typing import Self
 
 from tests.cases.serving import GO_HEADERS
 
 _HEAD_ENDS, _CHUNKS_END = b"\r\n\r\n", b"0\r\n\r\n"
+_PATIENCE = struct.pack("ll", 30, 0)  # seconds; by the kernel, as a timeout of Python's costs a poll for each call
+_MOST = 1 << 20  # bytes of an answer
 
 
 class Line:
     """A kept-alive connection that asks as kube-scheduler does, one request after the other."""
 
     def __init__(self, port: int):
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self._socket = socket.create_connection(("127.0.0.1", port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as Go's client does
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _PATIENCE)
         self._headers = "".join(f"{name}: {value}\r\n" for name, value in GO_HEADERS.items())
+        self._buffer = memoryview(bytearray(_MOST))  # always the same one: a new one costs the kernel pages
 
     def __enter__(self) -> Self:
         return self
@@ -31,16 +36,20 @@ class Line:
         request = head.encode() + body
         started = time.perf_counter()
         self._socket.sendall(request)
-        answer = self._socket.recv(1 << 20)
-        while not _is_whole(answer):
-            more = self._socket.recv(1 << 20)
-            if not more:
-                raise RuntimeError(f"{verb}: the line was cut")
-            answer += more
+        size = self._receive(verb, 0)
+        while not _is_whole(self._buffer[:size].tobytes()):
+            size = self._receive(verb, size)
         took = time.perf_counter() - started
-        if not answer.startswith(b"HTTP/1.1 200 "):
-            raise RuntimeError(f"{verb}: {answer[:100]!r}")
+        if self._buffer[:13] != b"HTTP/1.1 200 ":
+            raise RuntimeError(f"{verb}: {self._buffer[:100].tobytes()!r}")
         return took * 1e6
+
+    def _receive(self, verb: str, size: int) -> int:
+        """How much of the answer there is then, after so many bytes."""
+        more = self._socket.recv_into(self._buffer[size:])
+        if not more:
+            raise RuntimeError(f"{verb}: the line was cut")
+        return size + more
 
 
 def _is_whole(answer: bytes) -> bool:

@@ -6,7 +6,7 @@ minute of the machine hits both.
 
 import statistics
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,8 @@ def run() -> list[Figure]:
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         directory = Path(name)
         large, small = directory / "large", directory / "small"
-        world.write(large, NODES, PODS, QUOTAS, QUEUES, waiting=[_preemptor(number) for number in range(EACH)])
-        world.write(small, 50, 500, 10, 2)
+        world.write(large, NODES, PODS, QUOTAS, QUEUES, waiting=[*_asked_about(), *map(_preemptor, range(EACH))])
+        world.write(small, 50, 500, 10, 2, waiting=_asked_about())
         flags = ("--controllers", "none")
         ours = stack.enter_context(
             serving("--manifests", str(large), *flags, log=directory / "large.log", start_seconds=300)
@@ -42,7 +42,8 @@ def run() -> list[Figure]:
         lesser = stack.enter_context(
             serving("--manifests", str(small), *flags, log=directory / "small.log", start_seconds=300)
         )
-        world.write(directory / "reserving", RESERVING, 10 * RESERVING, QUOTAS, QUEUES, waiting=world.starving(20))
+        waiting = [*_asked_about(), *world.starving(20)]
+        world.write(directory / "reserving", RESERVING, 10 * RESERVING, QUOTAS, QUEUES, waiting=waiting)
         reserving = stack.enter_context(
             serving(
                 "--manifests", str(directory / "reserving"), *flags, log=directory / "reserving.log", start_seconds=300
@@ -60,17 +61,34 @@ def run() -> list[Figure]:
         return figures
 
 
-def filter_args(candidates: int, cpu: str = "1") -> Callable[[int], dict[str, Any]]:
+def filter_args(candidates: int, pod: Callable[[int], world.Object] | None = None) -> Callable[[int], dict[str, Any]]:
     names = [f"node-{number}" for number in range(min(candidates, NODES))]
-    return lambda number: {
-        "Pod": world.pod(10**6 + number, number % world.OWNERS, cpu=cpu),
-        "Nodes": None,
-        "NodeNames": names,
-    }
+    return lambda number: {"Pod": (pod or _small)(number), "Nodes": None, "NodeNames": names}
 
 
-def _preemptor(number: int) -> dict[str, Any]:
-    return world.pod(2 * 10**6 + number, number % 2 * 2, cpu="35", priority=1000)  # of an owner in no queue
+def _asked_about() -> Iterator[world.Object]:
+    """The pods that the scheduler asks about: it has them from where the store has them."""
+    for number in range(EACH):
+        yield _small(number)
+        yield _too_large(number)
+
+
+def _small(number: int) -> world.Object:
+    return _waiting(10**6 + number, number % world.OWNERS)
+
+
+def _too_large(number: int) -> world.Object:
+    return _waiting(3 * 10**6 + number, number % world.OWNERS, cpu="500")
+
+
+def _preemptor(number: int) -> world.Object:
+    return _waiting(2 * 10**6 + number, number % 2 * 2, cpu="35", priority=1000)  # of an owner in no queue
+
+
+def _waiting(number: int, namespace: int, **spec: Any) -> world.Object:
+    pod = world.pod(number, namespace, **spec)
+    pod["metadata"]["resourceVersion"] = "1"  # as every object has one
+    return pod
 
 
 def _preempt(number: int) -> dict[str, Any]:
@@ -87,7 +105,7 @@ def _preempt(number: int) -> dict[str, Any]:
 _LINES: tuple[tuple[str, str, Callable[[int], dict[str, Any]], str, tuple[Bounds, ...]], ...] = (
     ("filter, admitted, 500 candidates", "filter", filter_args(500), LARGE, ((0.6, 0.35), (0.8, 0.5))),
     ("filter, admitted, 5,000 candidates", "filter", filter_args(5000), LARGE, ((0.3, 0.2),)),
-    ("filter, refused, 500 candidates", "filter", filter_args(500, cpu="500"), LARGE, ((0.8, 0.5),)),
+    ("filter, refused, 500 candidates", "filter", filter_args(500, _too_large), LARGE, ((0.8, 0.5),)),
     ("prioritize, 500 candidates, with reservations", "prioritize", filter_args(500), RESERVED, ((0.7, 0.4),)),
     (f"preempt, {world.CROWDED} nodes with 30 pods each", "preempt", _preempt, LARGE, ((3.0, 1.5),)),
     ("filter in a large cluster, against a small one", "filter", filter_args(50), GROWTH, ((1.15, 1.05),)),
