@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SLICE = 0.0003
-"""Seconds of work after which the scheduler is answered first."""
+"""Seconds of work after which the scheduler is answered first; one more step like the last would go beyond them."""
 TURNS = 3
 """Turns of the loop in which a question is answered: it is seen in one, read in the next, and answered in the third.
 
@@ -28,19 +28,20 @@ class Pause:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._before = 0.0
-        self._since = clock()
+        self._since = self._stepped = clock()
 
     def worked(self) -> float:
         """Seconds of work so far, without the pauses."""
         return self._before + self._clock() - self._since
 
     async def if_due(self) -> float:
-        """Pauses after a slice of work; returns the time on the clock after that."""
+        """To be called after each step. Pauses after a slice of work; returns the time on the clock after that."""
         now = self._clock()
-        if now - self._since > SLICE:
+        if now - self._since + now - self._stepped > SLICE:
             self._before += now - self._since
             await self._let_others_go_first()
             now = self._since = self._clock()
+        self._stepped = now
         return now
 
     @classmethod

@@ -47,3 +47,32 @@ def test_who_is_stopped_while_it_rests_keeps_nobody_else_from_going_on(monkeypat
         await asyncio.wait_for(Pause().if_due(), 1)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("step", "steps"), [(0.2, 1), (0.12, 2), (0.055, 5), (1, 1)])
+def test_a_slice_ends_before_the_step_that_would_make_it_too_long(step, steps):
+    """Steps of so many milliseconds, and as many as fit into a slice."""
+    turns, now = [0], [0.0]
+
+    async def neighbour():
+        while True:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    async def work():
+        breather, paused = Pause(lambda: now[0]), list[int]()
+        for number in range(1, 11):
+            now[0] += step / 1000
+            before = turns[0]
+            await breather.if_due()
+            if turns[0] > before:
+                paused.append(number)
+        return paused
+
+    async def scenario():
+        task = asyncio.create_task(neighbour())
+        paused = await work()
+        task.cancel()
+        return paused
+
+    assert asyncio.run(scenario()) == list(range(steps, 11, steps))
