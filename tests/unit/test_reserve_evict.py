@@ -7,6 +7,7 @@ import pytest
 from policy import reclaim, victims
 from policy.admission import Rules
 from policy.disruption import Budget
+from policy.stepwise import at_once
 from policy.victims import Plan
 from tests.unit.given import quota
 from tests.unit.given_jobs import gang, reserve_all, reserved, seen, sized, sized_pod, waiting
@@ -94,12 +95,6 @@ def test_for_a_gang_there_are_plans_for_all_of_its_members_or_for_none():
         cluster = world(*nodes, runs("r1", "n1", 3), other, *gang("w1", "w2"), quotas=quotas)
         assert set(reserved(cluster).values()) == {"n1", "n2"}
         members = reclaim.together_with(cluster, cluster.pods["w1"], reclaim.waiting(cluster, now=10, delay=1))
-        work = reclaim.plans_for_all(cluster, members)
-        while True:
-            try:
-                next(work)
-            except StopIteration as end:
-                result = end.value
-                break
+        result = at_once(reclaim.plans_for_all(cluster, members))
         found = {plan.node: [pod.name for pod in plan.victims] for plan in result} if isinstance(result, list) else None
         assert found == expected
