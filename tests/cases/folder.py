@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-import uuid
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +25,6 @@ class Folder:
         self.path = path
         self.objects: dict[Key, Manifest] = {}
         self.names_of_uids: dict[str, str] = {}
-        self._gone: set[Key] = set()
         self._files: dict[Key, Path] = {}
         path.mkdir(parents=True, exist_ok=True)
 
@@ -42,9 +40,7 @@ class Folder:
         for manifest in manifests:
             key, metadata = key_of(manifest), manifest["metadata"]
             if key in self.objects:  # an edit
-                metadata["creationTimestamp"] = self.objects[key]["metadata"]["creationTimestamp"]
-            elif key in self._gone and metadata["uid"] in self.names_of_uids:  # somebody new of the same name
-                metadata["uid"] = str(uuid.uuid4())
+                metadata |= {name: self.objects[key]["metadata"][name] for name in ("uid", "creationTimestamp")}
             self.objects[key] = manifest
             self.names_of_uids[metadata["uid"]] = "/".join(filter(None, key[1:]))
             if key in self._files:
@@ -65,7 +61,6 @@ class Folder:
         namespace, _, name = name.rpartition("/")
         key = (kind, namespace, name)
         del self.objects[key]
-        self._gone.add(key)
         self._files.pop(key).unlink()
 
     def of_kind(self, kind: str) -> list[Manifest]:

@@ -81,12 +81,12 @@ def _checked(kind: str, words: Words | None) -> Words:
     return words
 
 
-def _metadata(kind: str, name: str, words: Words, now: datetime) -> Manifest:
+def _metadata(name: str, words: Words, now: datetime) -> Manifest:
     namespace, _, name = name.rpartition("/")
     return {
         "name": name,
         **({"namespace": namespace} if namespace else {}),
-        "uid": words.get("uid") or str(uuid.uuid5(uuid.NAMESPACE_URL, f"{kind}/{namespace}/{name}")),
+        "uid": words.get("uid") or str(uuid.uuid4()),
         "creationTimestamp": _stamp(now - timedelta(seconds=seconds(words.get("age", 0)))),
         **{
             field: {k: str(v) for k, v in words[field].items()} for field in ("labels", "annotations") if field in words
@@ -104,7 +104,7 @@ def _quantities(words: Words) -> dict[str, str]:
 
 def _node(name: str, words: Words, now: datetime) -> Manifest:
     room = {"pods": "110"} | _quantities({r: q for r, q in words.items() if is_resource(r) or r == "pods"})
-    metadata = _metadata("Node", name, words, now)
+    metadata = _metadata(name, words, now)
     metadata["labels"] = {"kubernetes.io/hostname": name} | metadata.get("labels", {})
     spec: Manifest = {}
     if words.get("unschedulable"):
@@ -122,7 +122,7 @@ def _node(name: str, words: Words, now: datetime) -> Manifest:
 
 
 def _namespace(name: str, words: Words, now: datetime) -> Iterator[Manifest]:
-    metadata = _metadata("Namespace", name, words, now)
+    metadata = _metadata(name, words, now)
     metadata["labels"] = {"kubernetes.io/metadata.name": name} | metadata.get("labels", {})
     if words.get("gated"):
         metadata["labels"]["quotaward.dev/gated"] = "true"
@@ -134,7 +134,7 @@ def _namespace(name: str, words: Words, now: datetime) -> Iterator[Manifest]:
         yield {
             "apiVersion": "v1",
             "kind": "ResourceQuota",
-            "metadata": _metadata("ResourceQuota", f"{name}/weight", {}, now),
+            "metadata": _metadata(f"{name}/weight", {}, now),
             "spec": {"hard": hard},
             "status": {"hard": dict(hard)},
         }
@@ -144,7 +144,7 @@ def _elastic_quota(namespace: str, words: Words, now: datetime) -> Manifest:
     return {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",
         "kind": "ElasticQuota",
-        "metadata": _metadata("ElasticQuota", f"{namespace}/{namespace}", words, now),
+        "metadata": _metadata(f"{namespace}/{namespace}", words, now),
         "spec": {bound: _quantities(words[bound]) for bound in ("min", "max") if bound in words},
     }
 
@@ -160,7 +160,7 @@ def _queue(name: str, words: Words, now: datetime) -> Manifest:
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "Queue",
-        "metadata": _metadata("Queue", name, words, now),
+        "metadata": _metadata(name, words, now),
         "spec": spec,
         "status": {"state": words.get("state", "Open")},
     }
@@ -170,13 +170,13 @@ def _pod_group(name: str, words: Words, now: datetime) -> Manifest:
     return {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",
         "kind": "PodGroup",
-        "metadata": _metadata("PodGroup", name, words, now),
+        "metadata": _metadata(name, words, now),
         "spec": {"minMember": words.get("min", 1)},
     }
 
 
 def _budget(name: str, words: Words, now: datetime, pods: list[Manifest]) -> Manifest:
-    metadata = _metadata("PodDisruptionBudget", name, words, now)
+    metadata = _metadata(name, words, now)
     selector = {key: str(value) for key, value in words["selector"].items()}
     allowed = words["disruptionsAllowed"]
     healthy = sum(1 for pod in pods if matches(pod, metadata["namespace"], selector) and "nodeName" in pod["spec"])
@@ -212,7 +212,7 @@ def _pods(words: Words, now: datetime) -> Iterator[Manifest]:
 
 
 def _pod(name: str, words: Words, now: datetime) -> Manifest:
-    metadata = _metadata("Pod", f"{words['ns']}/{name}", words, now)
+    metadata = _metadata(f"{words['ns']}/{name}", words, now)
     if "group" in words:
         metadata.setdefault("labels", {})["scheduling.x-k8s.io/pod-group"] = words["group"]
     if words.get("terminating"):

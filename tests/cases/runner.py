@@ -86,6 +86,7 @@ class Servers:
         folder.clear()
         for name in last:  # else an object of the same name would be an edit of the one before
             wait_for_verdict(server, name.removeprefix("pod_case_"), "unknown")
+        wait_until_nothing_is_reserved(server)  # else a job of the same name would keep the nodes of the one before
         name = str(uuid.uuid4())
         folder.create(given, *manifests, last_of(name))
         wait_for_verdict(server, name, "bound")
@@ -103,10 +104,21 @@ class Servers:
 
 def wait_for_verdict(server: Server, name: str, verdict: str) -> None:
     """Waits until the server says that of the pod which was put into the folder last."""
+    path = f"/api/v1/pods/case/{name}"
+    _wait_until(server, lambda: server.get(path).json["verdict"] == verdict, "the folder was not taken in")
+
+
+def wait_until_nothing_is_reserved(server: Server) -> None:
+    """Waits until the controllers have seen that nobody is there any more."""
+    path = "/api/v1/reservations"
+    _wait_until(server, lambda: not server.get(path).json["items"], "what was reserved was not lifted")
+
+
+def _wait_until(server: Server, is_so: Callable[[], bool], else_what: str) -> None:
     deadline = time.monotonic() + ANSWER_SECONDS
-    while server.get(f"/api/v1/pods/case/{name}").json["verdict"] != verdict:
+    while not is_so():
         if time.monotonic() > deadline or not server.lives():
-            raise CaseFailed(f"the folder was not taken in:\n{server.log_tail()}")
+            raise CaseFailed(f"{else_what}:\n{server.log_tail()}")
         time.sleep(POLL_SECONDS / 4)
 
 
