@@ -165,6 +165,16 @@ def _assumed(cluster: Cluster, planned: list[Reservation]) -> Iterator[None]:
         cluster.ledger.eased = eased  # only looked at
 
 
+def are_open(cluster: Cluster, job: Job, places: Iterable[Place]) -> bool:
+    """Whether these nodes may still be reserved for a job: they are ready, and nobody else is promised anything there.
+
+    To be asked before a decision is acted on that was made in steps. All else that has changed the next decision puts
+    right, but not that: a place once reserved is kept, and who is promised room there would wait for it in vain.
+    """
+    rows, may_be_reserved = cluster.table.rows, _open(cluster, job)
+    return all(place.node in rows and may_be_reserved[rows[place.node]] for place in places)
+
+
 def reservation_of(job: Job, place: Place, since: float) -> Reservation:
     """The reservation that records a place. Named after the pod, so that there is never more than one for it."""
     name = f"starving-{place.pod.uid}".lower().replace("/", ".")
@@ -329,7 +339,8 @@ class _Search:
         then by how few pods there are to wait for, then by name.
         """
         table = self._table
-        rows = np.flatnonzero(fit.suitable(table, pod) & self._open())
+        mask = fit.suitable(table, pod)
+        rows = np.flatnonzero(mask if self._everywhere else mask & _open(self._cluster, self._job))
         column = table.columns.get("pods")
         others = table.used[rows, column] if column is not None else np.zeros(len(rows))
         lacking, free = scoring.shortage(table, pod)[rows], scoring.freeness(table, pod)[rows]
@@ -363,25 +374,6 @@ class _Search:
             left = self._left[node] = dict(self._empty_room(node))
         subtract(left, pod.request)
 
-    def _open(self) -> Mask:
-        """The nodes that are ready, and that nobody else is promised anything on."""
-        table, cluster = self._table, self._cluster
-        if self._everywhere:
-            return np.ones(len(table.names), np.bool_)
-        members = {pod.uid for pod in self._job.waiting + self._job.granted}
-        others = ((uid, placed) for uid, placed in table.expected.items() if uid not in members)
-        promised = {
-            placed.site.name
-            for uid, placed in others
-            if cluster.is_held_for(uid) or uid in cluster.gangs.holds or placed.pod.priority >= self._job.priority
-        }
-        reserved = {
-            each.node
-            for each in cluster.reserved
-            if (each.pod.namespace, each.job) != (self._job.namespace, self._job.name) and cluster.is_reserved(each)
-        }
-        return table.ready() & ~table.mask_of(promised | reserved)
-
     def _shape(self, pod: Pod) -> Shape:
         """Equal requests, constraints and labels are one object (app.store.objects), which is quicker to compare."""
         same = id(pod.request), id(pod.constraints), id(pod.labels), pod.priority, pod.queue, pod.preemptible
@@ -398,6 +390,24 @@ class _Search:
             known = [(amount, columns[name]) for name, amount in pod.request.items() if name in columns]
             sizes[shape] = max((amount / max(1.0, totals[column]) for amount, column in known), default=0.0)
         return sorted(pods, key=lambda pod: (-sizes[self._shape(pod)], turn(pod)))
+
+
+def _open(cluster: Cluster, job: Job) -> Mask:
+    """The nodes that are ready, and that nobody but the job is promised anything on."""
+    table = cluster.table
+    members = {pod.uid for pod in job.waiting + job.granted}
+    others = ((uid, placed) for uid, placed in table.expected.items() if uid not in members)
+    promised = {
+        placed.site.name
+        for uid, placed in others
+        if cluster.is_held_for(uid) or uid in cluster.gangs.holds or placed.pod.priority >= job.priority
+    }
+    reserved = {
+        each.node
+        for each in cluster.reserved
+        if (each.pod.namespace, each.job) != (job.namespace, job.name) and cluster.is_reserved(each)
+    }
+    return table.ready() & ~table.mask_of(promised | reserved)
 
 
 def _covers(room: Resources, request: Resources) -> bool:

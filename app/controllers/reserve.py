@@ -82,8 +82,9 @@ class Reserve:
             await pause.if_due()
         jobs = [job for _, job in sorted(found, key=lambda each: each[0])]
         there = {(job.namespace, job.name) for job in jobs}
-        gone = [each for each in cluster.reserved if (each.pod.namespace, each.job) not in there]
-        await self._lift(gone, "the job is gone")
+        missed = {(each.pod.namespace, each.job) for each in cluster.reserved} - there
+        gone = {key for key in missed if cluster.job(*key) is None}  # or else it was reserved in a pause
+        await self._lift([each for key in gone for each in cluster.reserved.of_job(*key)], "the job is gone")
         await self._forget(now)
         self._questions = {key: each for key, each in self._questions.items() if key in there}
         self._incomplete = {key: each for key, each in self._incomplete.items() if key in there}
@@ -129,6 +130,8 @@ class Reserve:
         moving = [each for each in surplus if each.pod.uid in moved]
         if not await self._lift(moving, "the member gets another node"):
             return
+        if new and not reserve.are_open(self._store.cluster, decision.job, new):
+            return  # it has changed in a pause: the next look decides anew
         if new:
             await self._reserve(decision.job, new)
         # Last, as a node may have passed from one member to another, and nobody may slip in between.
@@ -147,20 +150,25 @@ class Reserve:
         return now - self._incomplete.setdefault(key, now) < GRACE
 
     async def _reserve(self, job: Job, places: list[Place]) -> None:
-        """Records all of these places. If one cannot be recorded, nothing is reserved for the job."""
+        """Records all of these places. If one cannot be recorded, nothing is reserved for the job.
+
+        They count from now on, not only once they are recorded: else somebody might be promised room there meanwhile.
+        """
         cluster, now = self._store.cluster, self._epoch()
         made = [reserve.reservation_of(job, place, now) for place in places]
+        for reservation in made:
+            cluster.upsert_reservation(reservation)
         limit = asyncio.Semaphore(AT_ONCE)
 
         async def record(reservation: Reservation) -> str:
             async with limit:
                 try:
                     await self._actuator.reserve(reservation)
-                except AlreadyThere:
-                    return ""  # it has not been seen yet; what is not as it should be is put right then
                 except ActionFailed as failure:
-                    return str(failure)
-                cluster.upsert_reservation(reservation)
+                    if cluster.reserved.get(reservation.name) is reservation:
+                        cluster.delete_reservation(reservation.name)
+                    # One that is there already has not been seen yet; what is not as it should be is put right then.
+                    return "" if isinstance(failure, AlreadyThere) else str(failure)
                 return ""
 
         failures = [text for text in await asyncio.gather(*map(record, made)) if text]

@@ -8,6 +8,7 @@ import pytest
 from app.actuators.protocol import ActionFailed, AlreadyThere
 from app.actuators.recording import RecordingActuator
 from app.controllers.reserve import AGAIN, GRACE, Reserve
+from policy import reserve, starving
 from policy.reservation import STARVING, PodName, Reservation
 from policy.starving import Terms
 from tests.unit.app.given import Clock, client_of, node, pod, refused, see, store_with
@@ -126,6 +127,63 @@ def test_one_that_is_there_already_and_not_seen_yet_does_not_undo_the_others():
     assert world.reserved == {"w1": "n1"}
     world.passes(1)
     assert world.reserved == {"w1": "n1"}
+
+
+@pytest.mark.parametrize("end", ["held", "gone", "not ready"])
+def test_no_node_is_reserved_that_is_promised_or_gone_by_the_end_of_a_decision(end, monkeypatch):
+    world, deciding = World(waiting()), reserve.deciding
+
+    def is_overtaken(cluster, *question):
+        decision = yield from deciding(cluster, *question)
+        if end == "held":
+            see(world.store, pod("other", "b"))
+            cluster.upsert_reservation(
+                Reservation("reclaim-b.other", PodName("b", "other", "b/other"), "n1", (), EPOCH)
+            )
+        elif end == "gone":
+            cluster.delete_node("n1")
+        else:
+            cluster.upsert_node(replace(cluster.table.node("n1"), ready=False))
+        return decision
+
+    with monkeypatch.context() as once:
+        once.setattr(reserve, "deciding", is_overtaken)
+        world.passes(101)
+    assert (world.reserved, world.told) == ({}, [])
+    world.passes()
+    assert world.reserved == {"big": "n2"}
+
+
+def test_nobody_is_let_onto_a_node_while_it_is_written_down_who_it_is_reserved_for():
+    world, kept = World(waiting(), pod("small")), []
+    record = world.api.reserve
+
+    async def record_slowly(reservation):
+        kept.append(world.store.cluster.nodes_reserved_from(world.store.cluster.pods["a/small"]))
+        await record(reservation)
+
+    world.api.reserve = record_slowly
+    world.passes(101)
+    assert kept == [{"n1"}]
+    world.store.cluster.delete_node("n1")
+    world.api.failing = {"starving-a.big"}
+    world.store.cluster.delete_reservation("starving-a.big")
+    world.passes(1)
+    assert (kept, world.reserved) == ([{"n1"}, {"n2"}], {}), "but not where that could not be done"
+
+
+def test_what_was_reserved_while_it_was_looked_who_starves_is_not_lifted(monkeypatch):
+    world, ranked = World(waiting()), starving.ranked
+    theirs = Reservation("starving-a.big", PodName("a", "big", "a/big"), "n2", (), EPOCH, STARVING, job="pods/big")
+
+    def is_overtaken(*question):
+        yield from ranked(*question)
+        world.store.cluster.upsert_reservation(theirs)
+
+    monkeypatch.setattr(starving, "ranked", is_overtaken)
+    world.api.unreserve = None
+    world.passes(1)
+    assert world.reserved == {"big": "n2"}
 
 
 def test_a_reservation_that_cannot_be_removed_is_tried_again():
