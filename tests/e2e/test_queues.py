@@ -2,6 +2,7 @@
 
 import os
 import random
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -109,20 +110,18 @@ def test_a_guarantee_takes_effect_while_running_and_costs_nobody_a_pod_until_its
 def test_pods_that_fit_nowhere_keep_no_room_idle_for_longer_than_the_patience(cluster, watch):
     cluster.node(cpu=8)
     stuck, able = (cluster.namespace(name, cluster.queue(name)) for name in ("a", "b"))
-    waiting = watch(able)
-    with (
-        Quotaward(cluster.control_plane, "--claims.patience", "15") as quotaward,
-        Scheduler(cluster.control_plane, extender(quotaward.url)),
-    ):
-        cluster.api.create_all(pods(8, stuck, nodeSelector={"no": "where"}))
+    waiting, patience = watch(able), 5
+    with Quotaward(cluster.control_plane, "--claims.patience", str(patience)) as quotaward:
+        cluster.api.create_all([*pods(8, stuck, nodeSelector={"no": "where"}), *pods(8, able)])
         wait_until(
-            lambda: all(condition(item, "PodScheduled") for item in cluster.api.items("pods", stuck)),
-            "they fit nowhere",
+            lambda: [_queue(quotaward, name)["deserved"].get("cpu") for name in ("a", "b")] == ["4", "4"],
+            "half of the cluster is kept for each, before anybody is tried",
         )
-        cluster.api.create_all(pods(8, able))
-        if LONG:  # on a busy machine it has been missed
-            wait_until(lambda: waiting.bound == 4, "half of the cluster is kept for the others")
-        wait_until(lambda: waiting.bound == 8, "what nobody can use is used")
+        with Scheduler(cluster.control_plane, extender(quotaward.url)):
+            wait_until(lambda: waiting.bound == 8, "what nobody can use is used")
+    tried = sorted(_scheduled_since(item) for item in cluster.api.items("pods", stuck))
+    taken = sorted(_scheduled_since(item) for item in waiting.pods)
+    assert taken[4] - tried[0] >= timedelta(seconds=patience), "but not before"
 
 
 def test_a_pod_whose_namespace_names_no_queue_is_refused_until_there_is_one(cluster, scheduler, watch):
@@ -137,6 +136,11 @@ def test_a_pod_whose_namespace_names_no_queue_is_refused_until_there_is_one(clus
     cluster.api.delete("queues", "nowhere")
     cluster.api.create(pod("late", namespace))
     wait_for(waiting, bound=1, refused=1, why="Queue is closed")
+
+
+def _scheduled_since(item: Object) -> datetime:
+    """Since when a pod has a place, or has none; to the second."""
+    return datetime.fromisoformat(condition(item, "PodScheduled")["lastTransitionTime"])
 
 
 def _queue(quotaward: Quotaward, name: str) -> Object:

@@ -5,7 +5,7 @@ Seeds: Queue API (Proportion Policy), queue guarantee.
 
 import pytest
 
-from policy import queues, shares
+from policy import division, queues, shares
 from policy.membership import Namespace
 from policy.queues import conditions
 from tests.unit.given import pod
@@ -237,3 +237,21 @@ def test_only_what_has_changed_is_looked_at_again(monkeypatch):
     divided(cluster)
     assert (len(read), computed) == (1, ["cpu", "pods", "cpu"])
     assert sum(entitled(cluster, f"q{number % 3}", f"ns{number}") for number in range(12)) == 9
+
+
+def test_a_weight_that_changes_in_a_pause_of_a_division_is_not_lost(monkeypatch):
+    monkeypatch.setattr(division, "BATCH", 1)
+    asked = [*pods("a", 8), *pods("b", 8), *pods("c", 8), *pods("d", 8)]
+    cluster = world(queue("p"), queue("q"), "a:p", "b:p", "c:q", "d:q", *asked, cpu=8)
+    cluster.upsert_node(node(size={"cpu": 16, "pods": 500}))
+    work, done = cluster.divide(), cluster.ledger.queues.accounts["p"]
+    while done.stale or done.division.deserved["cpu"] < 8000:
+        next(work)
+    for namespace in ("a", "c"):  # one that was just divided among, and one that comes next
+        cluster.upsert_weight(namespace, "weight", 3)
+    for _ in work:
+        pass
+    while cluster.to_be_divided:
+        divided(cluster)
+    assert [entitled(cluster, each, namespace) for each, namespace in (("p", "a"), ("p", "b"))] == [6, 2]
+    assert [entitled(cluster, each, namespace) for each, namespace in (("q", "c"), ("q", "d"))] == [6, 2]

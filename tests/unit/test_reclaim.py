@@ -256,6 +256,24 @@ def test_one_that_is_given_room_on_a_node_needs_no_second_plan():
     assert outcome(preview(cluster, [again])) == {"me": {"b2"}}
 
 
+@pytest.mark.parametrize("change", ["gone", "terminating"])
+def test_a_plan_is_still_true_when_one_of_those_who_go_has_gone_while_it_was_looked_at(change):
+    cluster = world(*BORROWED, waiting("p", request={"cpu": 2}))
+    plan = next(preview(cluster, [cluster.pods["p"]]))[1]
+    recorded = reclaim.reservation_of(plan, since=0)
+    cluster.upsert_reservation(recorded)
+    work = reclaim.still_planned(cluster, recorded, plan.victims)
+    next(work)
+    first, second = plan.victims
+    if change == "gone":
+        cluster.delete_pod(first.uid)
+    else:
+        cluster.upsert_pod(replace(first, terminating=True), now=1)
+    assert at_once(work)
+    cluster.upsert_quota(quota("b", least={"cpu": 4}))
+    assert not at_once(reclaim.still_planned(cluster, recorded, [second]))
+
+
 # Gangs
 
 

@@ -3,6 +3,8 @@
 Seed: capacity scheduling, PostFilter, cross-namespace and single-namespace preemption, cross-node preemption.
 """
 
+from itertools import islice
+
 import pytest
 
 from policy.admission import Rules
@@ -14,7 +16,8 @@ from policy.gangs import Group
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Pod
-from policy.victims import NoPlan, Plan, plan
+from policy.stepwise import at_once
+from policy.victims import NoPlan, Plan, plan, search
 from policy.victims import victims_on as victims_on_each
 from tests.unit.given import cluster_of, pod, quota, unreadable
 from tests.unit.given_nodes import labelled, node
@@ -60,6 +63,19 @@ def gone(cluster: Cluster, preemptor: Pod) -> set[str] | str:
 def gone_from(cluster: Cluster, preemptor: Pod, name: str = "n1", **options) -> set[str]:
     answer = victims_on(cluster, preemptor, name, **options)
     return {victim.uid for victim in answer.victims} if answer else set()
+
+
+def test_room_that_there_is_by_the_end_of_a_search_is_told_as_that_in_whichever_pause_it_came():
+    full = node(), *LOANS, *(run(f"a{number}", "a") for number in range(4))
+    pauses = len(list(search(world(*full), me(1, "c"))))
+    assert pauses
+    for number in range(pauses):
+        cluster = world(*full)
+        work = search(cluster, me(1, "c"))
+        for _ in islice(work, number + 1):
+            pass
+        cluster.delete_pod("a0")
+        assert at_once(work).reason == "room"
 
 
 # 1. A pod that would exceed its min takes only from lower priority in its own namespace

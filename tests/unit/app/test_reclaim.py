@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -9,7 +10,7 @@ from app.actuators.protocol import ActionFailed, Blocked
 from app.actuators.recording import RecordingActuator
 from app.controllers.reclaim import Reclaim
 from app.settings import ReclaimSettings
-from policy import victims
+from policy import reclaim, victims
 from policy.reservation import PodName, Reservation
 from policy.stepwise import at_once
 from tests.unit.app.given import Clock, node, pod, quota, refused, see, store_with
@@ -63,6 +64,11 @@ class World:
 
     def owner_waits(self):
         see(self.store, refused(pod("owner", "b"), "0/1 nodes are available: 1 Insufficient cpu."))
+
+    def loses_contact(self):
+        """Nothing has been heard of pods for longer than is believed."""
+        feed = self.store.feeds["pods"]
+        feed.connected_at, feed.contact_at = None, self.clock.now - 3600
 
     def refill(self):
         """The room is taken again by one more that borrows."""
@@ -120,6 +126,42 @@ def test_nothing_is_begun_for_a_pod_that_was_bound_while_a_plan_was_looked_for(w
     world.passes(1)
     assert (world.api.evicted, world.held, world.remembered) == ([], [], [])
     assert world.api.reserved == []
+
+
+def overtaken(search, by):
+    """The search, as it is when something happens in its last pause."""
+
+    def searched(*question):
+        found = yield from search(*question)
+        by()
+        yield
+        return found
+
+    return searched
+
+
+def test_nothing_is_begun_on_a_picture_that_grew_stale_while_a_plan_was_looked_for(world, monkeypatch):
+    monkeypatch.setattr(victims, "search", overtaken(victims.search, world.loses_contact))
+    world.passes(1)
+    assert (world.api.evicted, world.held, world.api.reserved) == ([], [], [])
+
+
+@pytest.mark.parametrize("end", ["stale", "lifted"])
+def test_nobody_goes_for_a_plan_whose_picture_grew_stale_or_that_was_lifted_while_it_was_looked_at_again(
+    world, monkeypatch, end
+):
+    world.api.blocked = True
+    world.passes(1)
+    world.api.blocked = False
+
+    def is_lifted():
+        world.store.cluster.delete_reservation("reclaim-b.owner")
+        see(world.store, quota("a", min={"cpu": 4}, max={"cpu": 9}))  # and there will be no other
+
+    happens = world.loses_contact if end == "stale" else is_lifted
+    monkeypatch.setattr(reclaim, "still_planned", overtaken(reclaim.still_planned, happens))
+    world.passes(5)
+    assert (world.api.evicted, world.held) == ([], ["reclaim-b.owner"] if end == "stale" else [])
 
 
 def test_somebody_goes_and_the_room_is_held_until_the_pod_is_bound(world):
@@ -283,6 +325,15 @@ def test_for_a_gang_as_many_go_as_all_of_it_needs_and_room_is_held_for_each():
     assert [cluster.admit(cluster.pods[f"b/{name}"], world.clock.now, ("n1",)) for name in world.member_names] == [
         None
     ] * 2
+
+
+def test_nobody_goes_for_plans_of_which_the_first_are_true_no_longer_when_the_last_is_found(monkeypatch):
+    world = GangWorld(guaranteed=2)
+    nothing_is_lent = partial(see, world.store, quota("a", min={"cpu": 4}, max={"cpu": 9}))
+    monkeypatch.setattr(reclaim, "plans_for_all", overtaken(reclaim.plans_for_all, nothing_is_lent))
+    world.passes(1)
+    assert world.api.reserved
+    assert (world.api.evicted, world.held) == ([], [])
 
 
 def test_nobody_goes_for_a_gang_that_could_not_start_even_so():
