@@ -89,12 +89,14 @@ class Connection(HttpToolsProtocol):
         self._replied = False
         self._partial = True  # until a message is complete; blank lines between two are no request, but no rest either
         super().data_received(data)
+        if self.transport.is_closing():
+            return
         if not self._partial:
             if not self.flow.write_paused:  # else the time to read an answer runs
                 self._stop_clock()
-        elif not self.transport.is_closing():
+        else:
             if self._clock is None:
-                self._clock = self.loop.call_later(REQUEST_TIME, self.abort)
+                self._start_clock()
             if self._in_head:
                 self._head += len(data)
                 if self._head > HEAD_LIMIT:  # the parser keeps an endless header to itself
@@ -147,7 +149,9 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """An answer was given."""
         super().on_response_complete()
-        if not self.pipeline and not self.transport.is_closing():
+        if self.transport.is_closing():
+            self._start_clock()  # to read the answer, as it is kept until then
+        elif not self.pipeline:
             self._waiting[self] = None
 
     def send_400_response(self, msg: str) -> None:
@@ -157,6 +161,12 @@ class Connection(HttpToolsProtocol):
         lines += [b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body), body]
         self.transport.write(b"".join(lines))
         self.transport.close()
+        self._start_clock()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nobody has asked for too long."""
+        super().timeout_keep_alive_handler()
+        self._start_clock()
 
     def shutdown(self) -> None:
         """Ends after the answer that is under way, or that to a request which comes before long."""
@@ -169,8 +179,7 @@ class Connection(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """The client does not read what it asked for. It has some time to."""
         super().pause_writing()
-        self._stop_clock()
-        self._clock = self.loop.call_later(REQUEST_TIME, self.abort)
+        self._start_clock()
 
     def resume_writing(self) -> None:
         """It reads on."""
@@ -219,6 +228,11 @@ class Connection(HttpToolsProtocol):
     def _end(self) -> None:
         if not self._partial and (self.cycle is None or self.cycle.response_complete):
             self.transport.close()
+
+    def _start_clock(self) -> None:
+        """It has that long for what it is at now."""
+        self._stop_clock()
+        self._clock = self.loop.call_later(REQUEST_TIME, self.abort)
 
     def _stop_clock(self) -> None:
         if self._clock is not None:

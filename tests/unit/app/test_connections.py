@@ -1,0 +1,107 @@
+"""What limits a connection in time, on real sockets: with shorter limits, and buffers that are soon full."""
+
+import asyncio
+import contextlib
+import socket
+
+import pytest
+import uvloop
+from starlette.responses import Response
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
+
+from app.serving import connections, server
+from app.serving.reply import Reply, nobody
+
+ASK = b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n"
+BEYOND_BUFFERS = 2**17
+WITHIN_BUFFERS = 2**15
+"""Bytes of an answer: more than are taken before it is said that nobody reads; less, but too many for the sockets."""
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    monkeypatch.setattr(connections, "REQUEST_TIME", 0.3)
+    monkeypatch.setattr(server, "KEEP_ALIVE", 0.3)
+
+
+@contextlib.asynccontextmanager
+async def serving(answer, at_once=nobody):
+    """A server that gives this answer at once, whatever of the request has come; a client, and who is connected."""
+    listener = server.listen("127.0.0.1:0")
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    running = server.Server(answer, listener, at_once)
+    task = asyncio.create_task(running.run_until_stopped())
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(listener.getsockname())
+        client.settimeout(0)
+        await until(lambda: running.server_state.connections)
+        yield client, running.server_state.connections
+    running.should_exit = True
+    await task
+
+
+async def until(holds):
+    async with asyncio.timeout(5):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+def test_who_asks_on_and_does_not_read_has_no_more_time_for_that():
+    async def scenario():
+        async with serving(Response(bytes(BEYOND_BUFFERS))) as (client, there):
+            client.send(ASK)
+            [connection] = there
+            await until(lambda: connection.flow.write_paused)
+            client.send(ASK)
+            await until(lambda: not there)
+
+    uvloop.run(scenario())
+
+
+def test_who_was_answered_before_the_request_had_ended_is_kept_no_longer_than_others():
+    async def scenario():
+        async with serving(Response(status_code=404)) as (client, there):
+            client.send(b"POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n")
+            assert (await asyncio.get_running_loop().sock_recv(client, 100)).startswith(b"HTTP/1.1 404")
+            client.send(b"{}")
+            await until(lambda: not there)
+
+    uvloop.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("headers", "after"),
+    [({"connection": "close"}, b""), ({}, b""), ({}, b"no request")],
+    ids=["it is the last", "nothing more is asked", "what is asked is no request"],
+)
+def test_who_does_not_read_an_answer_has_no_more_time_for_that_when_the_connection_ends(headers, after):
+    async def scenario():
+        async with serving(Response(bytes(WITHIN_BUFFERS), headers=headers)) as (client, there):
+            client.send(ASK)
+            [connection] = there
+            await until(connection.transport.get_write_buffer_size)
+            client.send(after)
+            await until(connection.transport.is_closing)
+            assert there
+            await until(lambda: not there)
+
+    uvloop.run(scenario())
+
+
+def test_nor_has_who_is_replied_to_at_once_and_for_the_last_time():
+    class Last:
+        limit = 10
+
+        def reply(self, _body):
+            return Reply(503, (CLOSE_HEADER,), bytes(WITHIN_BUFFERS))
+
+    async def scenario():
+        async with serving(Response(), lambda *_: Last()) as (client, there):
+            client.send(b"POST /verb HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}")
+            [connection] = there
+            await until(connection.transport.is_closing)
+            assert there
+            await until(lambda: not there)
+
+    uvloop.run(scenario())
