@@ -116,7 +116,7 @@ class QueueLedger:
 
     ``available`` is what all queues share, ``outside`` what pods use that are in no queue. ``over_deserved`` are the
     names of queues that have taken more than they deserve. ``stale``: what queues deserve is to be computed anew;
-    ``columns``: how it was computed last. ``resources`` are all that was ever asked for, in the order of rows.
+    ``columns``: how it was computed last.
     """
 
     def __init__(self, touched: Touched) -> None:
@@ -131,7 +131,6 @@ class QueueLedger:
         self.over_deserved: set[str] = set()
         self.stale = False
         self.columns: Columns = {}
-        self.resources: dict[str, None] = {}
 
     def account(self, name: str) -> QueueAccount:
         """The queue's account, opened where there is none yet."""

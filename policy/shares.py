@@ -31,6 +31,7 @@ WANTED, TAKEN, PENDING, SMALLEST, CLAIM, ENTITLED = range(6)
 class Rows:
     """A row for each namespace of a queue, by name. ``numbers`` are by kind, row and resource.
 
+    Only resources that nodes have are among them: names are made up by tenants, and of others nobody gets anything.
     ``alike``: its waiting pods all request the same, or there are none.
     """
 
@@ -64,10 +65,8 @@ def entitle(ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Mapp
         account.stale = False
         ledger.touch(account)
     accounts = [account for account in accounts if account.tenants]
-    for account in accounts:
-        for name in account.unread & account.tenants.keys():
-            ledger.resources.update(dict.fromkeys(account.tenants[name].request))
-    resources = list(ledger.resources)
+    there = {resource: amount for resource, amount in ledger.available.items() if amount}
+    resources = sorted(there.keys() | _entitled_to(accounts))
     if not accounts or not resources:
         return 0
     found = [_rows(account, resources, weights) for account in accounts]
@@ -75,9 +74,9 @@ def entitle(ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Mapp
     numbers = np.concatenate([rows.numbers for rows in found], axis=1)
     whose = np.repeat(np.arange(len(found)), sizes)
     deserved = np.array([[min(a.division.deserved.get(r, 0), LARGEST) for r in resources] for a in accounts], np.int64)
-    there = np.array([max(1, ledger.available.get(r, 0)) for r in resources], np.longdouble)
+    whole = np.array([there.get(r, np.inf) for r in resources], np.longdouble)  # of what is gone nobody has a share
     parts = fair_share.divided(
-        numbers[WANTED], deserved, there, np.concatenate([rows.weights for rows in found]), whose
+        numbers[WANTED], deserved, whole, np.concatenate([rows.weights for rows in found]), whose
     )
     changed = (parts != numbers[ENTITLED]).any(axis=1)
     claims = _claims(parts, numbers)
@@ -98,10 +97,16 @@ def entitle(ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Mapp
     return int(changed.sum())
 
 
+def _entitled_to(accounts: Sequence[QueueAccount]) -> set[str]:
+    """Of which resources somebody was entitled to something. A node may have taken the last of one with it."""
+    known = [account.rows for account in accounts if account.rows is not None]
+    return {each for rows in known for each in compress(rows.resources, rows.numbers[ENTITLED].any(axis=0).tolist())}
+
+
 def _rows(account: QueueAccount, resources: list[str], weights: Mapping[str, int]) -> Rows:
     """The rows of a queue as its namespaces are now."""
     rows, unread, tenants = account.rows, account.unread, account.tenants
-    if rows is None or len(rows.resources) != len(resources) or unread - (rows.index.keys() & tenants.keys()):
+    if rows is None or rows.resources != resources or unread - (rows.index.keys() & tenants.keys()):
         names = sorted(tenants)
         numbers = np.zeros((6, len(names), len(resources)), np.int64)
         rows = Rows(
@@ -120,7 +125,10 @@ def _rows(account: QueueAccount, resources: list[str], weights: Mapping[str, int
 
 
 def _claims(entitled: Amounts, numbers: Amounts) -> Amounts:
-    """What each claims whose waiting pods are all alike (see Tenant.claims). For others it means nothing."""
+    """What each claims whose waiting pods are all alike (see Tenant.claims). For others it means nothing.
+
+    Who asks for what no node has claims nothing, whatever stands here; once a node has it, all is read again.
+    """
     unfilled, waits = np.maximum(entitled - numbers[TAKEN], 0), numbers[PENDING] > 0
     enough = unfilled >= numbers[SMALLEST]
     fits = waits.any(axis=1) & (enough | ~waits).all(axis=1)

@@ -255,3 +255,46 @@ def test_a_weight_that_changes_in_a_pause_of_a_division_is_not_lost(monkeypatch)
         divided(cluster)
     assert [entitled(cluster, each, namespace) for each, namespace in (("p", "a"), ("p", "b"))] == [6, 2]
     assert [entitled(cluster, each, namespace) for each, namespace in (("q", "c"), ("q", "d"))] == [6, 2]
+
+
+def test_names_that_tenants_make_up_take_no_place_beside_what_nodes_have():
+    invented = [pod(f"a-{number}", "a", request={"cpu": 1, f"example.com/{number}": 1}) for number in range(20)]
+    cluster = world(queue("q"), "a:q", "b:q", *invented, *pods("b", 8), cpu=8)
+    account = cluster.ledger.queues.accounts["q"]
+    assert account.rows.resources == ["cpu", "pods"]
+    assert account.tenants["a"].entitled == {"cpu": 4000, "pods": 20}
+    assert account.tenants["a"].claim == {}, "none of its pods fits what it is entitled to"
+
+
+def with_gpus(*asked):
+    """A cluster of eight cores and four GPUs, in nodes of their own, and its only queue."""
+    sizes = [node("cpus", size={"cpu": 8, "pods": 50}), node("gpus", size={"gpu": 4})]
+    cluster = world(*sizes, queue("q"), "a:q", "b:q", *asked)
+    return cluster, cluster.ledger.queues.accounts["q"]
+
+
+def test_of_a_resource_that_went_with_its_last_node_nobody_is_entitled_to_anything():
+    cluster, account = with_gpus(*pods("a", 4, request={"cpu": 1, "gpu": 1}))
+    assert account.tenants["a"].entitled == account.tenant_claims == {"cpu": 4000, "gpu": 4, "pods": 4}
+    cluster.delete_node("gpus")
+    divided(cluster)
+    assert (account.tenants["a"].entitled, account.tenant_claims) == ({"cpu": 4000, "pods": 4}, {})
+    cluster.upsert_pod(pod("one-more", "b"), now=0)
+    divided(cluster)
+    assert account.rows.resources == ["cpu", "pods"], "and then it is forgotten"
+
+
+def test_of_a_resource_that_is_gone_nobody_has_a_share():
+    cluster, _ = with_gpus(*pods("a", 4, request={"cpu": 2, "gpu": 1}), *pods("b", 8))
+    cluster.delete_node("gpus")
+    divided(cluster)
+    assert [entitled(cluster, "q", name) for name in ("a", "b")] == [4, 4]
+
+
+def test_a_resource_that_comes_as_another_goes_does_not_take_its_place():
+    cluster, account = with_gpus(*pods("b", 1))
+    cluster.delete_node("gpus")
+    cluster.upsert_node(node("fpgas", size={"fpga": 4}))
+    cluster.upsert_pod(pod("b", "b", request={"cpu": 1, "fpga": 1}), now=0)
+    divided(cluster)
+    assert account.tenants["b"].entitled == {"cpu": 2000, "fpga": 1, "pods": 2}
