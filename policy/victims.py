@@ -309,13 +309,12 @@ class _Trial:
         """
         known = self._unprotected.get(node)
         if known is None:
-            own, over_min, entries = self._pod.namespace, self._ledger.over_min, self._ledger.entries
+            own, over_min = self._pod.namespace, self._ledger.over_min
             known = self._unprotected[node] = []
             for pod in self._pods_on(node) if self._entitled else ():
                 if pod.namespace == own or (pod.namespace not in over_min and self._protected[pod.namespace]):
                     continue
-                entry = entries.get(pod.uid)
-                queue = self._ledger.queue_of(pod) if entry is None else entry.queue
+                queue = self._queue_of(pod)
                 if not self._protected_queues[queue]:
                     known.append((pod, queue))
         return known
@@ -621,8 +620,7 @@ class _Trial:
 
     def _may_take(self, victim: Pod, wanted: frozenset[str]) -> bool:
         """Whether the pod was lent what is wanted. While nobody is taken, the same for all of its size beside it."""
-        entry = self._ledger.entries.get(victim.uid)
-        queue = self._ledger.queue_of(victim) if entry is None else entry.queue
+        queue = self._queue_of(victim)
         if self._victims:
             return self._entitlement.may_take(self._ledger, victim, queue, wanted)
         whose = victim.namespace, queue
