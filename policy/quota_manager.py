@@ -185,13 +185,10 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
 
     Those who go no longer count: their limit is lowered first, or whoever made them would make them anew at once.
     """
-    staying = dict(cluster.ledger.account(namespace).used)
-    if all(staying.get(resource, 0) <= amount for resource, amount in target.items()):
+    used = cluster.ledger.account(namespace).used
+    if all(used.get(resource, 0) <= amount for resource, amount in target.items()):
         return dict(target), []
-    pods = [placed.pod for placed in cluster.table.in_namespaces([namespace]) if placed.pod.assigned]
-    for pod in pods:
-        if pod.terminating:
-            subtract(staying, pod.request)
+    pods, staying = _staying(cluster, namespace)
     candidates = [pod for pod in pods if not pod.terminating and not untouchable(cluster.ledger, pod, pod)]
     victims: list[Pod] = []
     budgets = [budget for budget in cluster.budgets.values() if budget.namespace == namespace]
@@ -207,6 +204,26 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
         else:
             victims.remove(pod)
     return {resource: max(amount, staying.get(resource, 0)) for resource, amount in target.items()}, victims
+
+
+def _staying(cluster: Cluster, namespace: str) -> tuple[list[Pod], dict[str, int]]:
+    """The pods of a namespace on nodes, and what is used there without those that are on their way out."""
+    pods = [placed.pod for placed in cluster.table.in_namespaces([namespace]) if placed.pod.assigned]
+    staying = dict(cluster.ledger.account(namespace).used)
+    for pod in pods:
+        if pod.terminating:
+            subtract(staying, pod.request)
+    return pods, staying
+
+
+def still_has_to_go(cluster: Cluster, victim: Pod, hard: Hard) -> bool:
+    """Whether a pod has to go for its namespace's limit: not where others have gone since that was decided."""
+    pod = cluster.pods.get(victim.uid)
+    if pod is None or not pod.assigned or pod.terminating:
+        return False
+    staying = _staying(cluster, pod.namespace)[1]
+    beyond = {resource: amount for resource, amount in staying.items() if amount > hard.get(key_of(resource), amount)}
+    return any(pod.request.get(resource) for resource in beyond)
 
 
 def _frees(pod: Pod, staying: Resources, target: Resources) -> bool:

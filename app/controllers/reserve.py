@@ -94,6 +94,8 @@ class Reserve:
             if job is not None and (cluster.reserved.of_job(*key) or (worked < AT_MOST and self._is_due(key))):
                 decision, took = await self._decide(job, now)
                 worked += took
+                if self._store.unready() or cluster.unsettled:
+                    return
                 if _is_as_it_was(cluster.job(*key), job):
                     await self._carry_out(key, decision)
                 await asyncio.sleep(0)

@@ -62,6 +62,8 @@ class ResourceQuotas:
             return
         await self._divide.look()
         decision = await self._decide()
+        if self._store.unready() or cluster.unsettled:
+            return
         self._written = {name: hard for name, hard in self._written.items() if name in decision.limits}
         self._say_what_is_taken(decision.taken)
         async with asyncio.TaskGroup() as group:
@@ -102,7 +104,7 @@ class ResourceQuotas:
             metrics.LIMIT_WRITES.labels("written").inc()
             self._written[namespace] = hard
         for victim in victims:
-            if victim.uid not in self._not_before:
+            if victim.uid not in self._not_before and quota_manager.still_has_to_go(cluster, victim, hard):
                 await self._evict(victim, limit)
 
     async def _evict(self, victim: Pod, limit: asyncio.Semaphore) -> None:

@@ -154,6 +154,20 @@ def test_no_node_is_reserved_that_is_promised_or_gone_by_the_end_of_a_decision(e
     assert world.reserved == {"big": "n2"}
 
 
+def test_nothing_is_reserved_on_a_picture_that_grew_stale_while_it_was_decided(monkeypatch):
+    world, deciding = World(waiting()), reserve.deciding
+
+    def is_overtaken(*question):
+        decision = yield from deciding(*question)
+        world.store.feeds["nodes"].connected_at = None
+        yield
+        return decision
+
+    monkeypatch.setattr(reserve, "deciding", is_overtaken)
+    world.passes(101)
+    assert world.reserved == {}
+
+
 def test_nobody_is_let_onto_a_node_while_it_is_written_down_who_it_is_reserved_for():
     world, kept = World(waiting(), pod("small")), []
     record = world.api.reserve

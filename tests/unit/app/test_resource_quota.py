@@ -9,6 +9,7 @@ from app.actuators.protocol import ActionFailed, Blocked
 from app.actuators.recording import RecordingActuator
 from app.controllers.resource_quota import AGAIN, ResourceQuotas
 from app.store.kinds import RESOURCE_QUOTAS
+from policy import quota_manager
 from policy.admission import Rules
 from policy.cluster import Cluster
 from policy.quota_manager import Limit
@@ -105,6 +106,44 @@ def test_nobody_goes_whose_limit_could_not_be_lowered():
     world.actuator.failing.clear()
     world.clock.now += AGAIN
     assert world.look() == [("write", "a", 2000), ("evict", "p")]
+
+
+def overtaken(by):
+    """What is decided, as it is when something happens in the last pause."""
+
+    def steps(*question):
+        yield from quota_manager_steps(*question)
+        by()
+        yield
+
+    quota_manager_steps = quota_manager.steps
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("end", "done"),
+    [
+        ("others are gone", [("write", "a", 1000), ("evict", "p")]),
+        ("one is on its way out", [("write", "a", 1000), ("evict", "q")]),
+        ("stale", []),
+    ],
+)
+def test_nobody_goes_who_need_not_any_more_when_all_is_decided(end, done, monkeypatch):
+    world = World(*GIVEN, *[pod(name, nodeName="n1") for name in "pqr"])
+    world.look()
+    see(world.store, node("n1", cpu=1))
+
+    def happens():
+        if end == "others are gone":
+            world.store.cluster.delete_pod("a/r")
+        elif end == "stale":
+            world.store.feeds["pods"].connected_at, world.clock.now = None, world.clock.now + 100
+        else:
+            leaving = {"name": "p", "namespace": "a", "uid": "a/p", "deletionTimestamp": "2026-11-01T00:00:00Z"}
+            see(world.store, pod("p", metadata=leaving, nodeName="n1"))
+
+    monkeypatch.setattr(quota_manager, "steps", overtaken(happens))
+    assert world.look() == done
 
 
 def test_an_eviction_that_is_blocked_is_tried_again_after_a_while():
