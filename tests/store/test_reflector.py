@@ -184,6 +184,29 @@ def test_a_watch_that_has_ended_and_is_not_answered_again_is_no_contact(
     asyncio.run(scenario())
 
 
+def test_a_list_is_no_contact_for_longer_than_it_takes_as_long_as_the_watch_after_it_is_not_answered(
+    cluster, namespace, kubeconfig, proxy, monkeypatch
+):
+    async def scenario():
+        async with connected(kubeconfig) as found:
+            ask, feed = found.client.get, found.store.feeds["pods"]
+
+            def silenced(path, query, **named):
+                if "watch" in query:
+                    proxy.silence()
+                return ask(path, query, **named)
+
+            monkeypatch.setattr(found.client, "get", silenced)
+            async with running(found):
+                await found.until(
+                    lambda: feed.synced and found.store.staleness("pods", found.store.clock()) > 0,
+                    "it is known to be stale",
+                )
+                assert len(found.client.watches) == 1
+
+    asyncio.run(scenario())
+
+
 def test_after_a_loss_it_is_listed_as_soon_as_a_watch_brings_nothing(
     cluster, namespace, kubeconfig, proxy, monkeypatch
 ):
