@@ -1,5 +1,6 @@
 """``quotaward top``: a frame of what a server tells, and the live screen in a terminal."""
 
+import contextlib
 import os
 import pty
 import re
@@ -84,6 +85,10 @@ def test_the_screen_fits_the_terminal_and_is_left_by_an_interrupt(server):
         if select.select([master], [], [], 0.5)[0]:
             seen += os.read(master, 65536).decode(errors="replace")
     process.send_signal(signal.SIGINT)
+    os.set_blocking(master, True)
+    with contextlib.suppress(OSError):  # there is nobody any more at the other side
+        while os.read(master, 65536):  # who writes to a terminal waits until it has taken that
+            pass
     assert process.wait(30) == 0
     os.close(master)
     assert seen.count("search/quota") >= 3
