@@ -6,6 +6,7 @@ loop answers the scheduler, since a whole page of pods takes longer than a sched
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -33,6 +34,8 @@ while there is no newer version. By ending the watch it shows that it is there.
 NOT_INSTALLED_RETRY = 3.0
 LONGEST_WAIT = 15.0
 ENDED_RETRY = 0.1
+BRIEF = 0.5
+"""Seconds that a watch has to last; one that ends sooner and has brought nothing new has failed, however it ended."""
 PATIENCE = 5
 """Watches in a row that failed or brought nothing after which the version itself is suspect.
 
@@ -105,6 +108,7 @@ class Reflector:
             if not self._version:
                 await self._list()
                 self._store.lost(self._kind)  # until the watch is answered, which it may never be
+            before, since = self._version, time.monotonic()
             await self._watch()
         except Expired:
             return self._again("expired", relist=True)
@@ -116,6 +120,8 @@ class Reflector:
             return self._again("error", relist=False, error=str(error) or type(error).__name__)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return self._again("undecodable", relist=True, error=str(error))
+        if self._version == before and time.monotonic() - since < BRIEF:
+            return self._again("brief", relist=False)
         self._store.lost(self._kind)  # until the next one is answered, which it may never be
         self._failures = 0
         self._silences += 1
@@ -167,9 +173,9 @@ class Reflector:
             if status.code == 410:  # noqa: PLR2004 - HTTP Gone
                 raise Expired
             raise Unanswered(f"{status.code} {status.message}")
-        self._failures = self._silences = 0
+        self._silences = 0
         if event.type == "BOOKMARK":
-            self._version = _object_decoder.decode(event.object).metadata.resource_version or self._version
+            self._go_on_from(_object_decoder.decode(event.object).metadata)
             return
         self._events.inc()
         if event.type == "DELETED":
@@ -177,7 +183,13 @@ class Reflector:
             self._store.delete(self._kind, self._kind.key(meta))
         else:
             meta = self._upsert(event.object)
-        self._version = meta.resource_version or self._version
+        self._go_on_from(meta)
+
+    def _go_on_from(self, meta: Metadata) -> None:
+        """Notes how far the watch has come; only one that gets further is none that has failed."""
+        if meta.resource_version not in {"", self._version}:
+            self._version = meta.resource_version
+            self._failures = 0
 
     def _upsert(self, raw: msgspec.Raw) -> Metadata:
         """Takes in an object. One that cannot be decoded is reported, and what was known of it stays."""
