@@ -244,6 +244,11 @@ class Gates:
         """Whether one of a line was let out without room, and still waits for it."""
         return bool(self._beyond.get(where))
 
+    def look_again(self) -> None:
+        """Somebody who stood aside may not do so any more."""
+        self.arrivals += 1
+        self.changes += 1
+
     def since(self, uid: str) -> float:
         """Since when a pod is seen to wait at its gate, on the clock of whoever said so."""
         return self._since[uid]

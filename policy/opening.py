@@ -5,7 +5,7 @@ A gate is opened exactly when admission passes; to open it grants, as filter doe
 opened than a little beyond it, so that the scheduler's own queue stays short.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from heapq import heappop, heappush
 from math import inf
 
@@ -22,12 +22,17 @@ NamespaceKey = tuple[float, int, str]
 class Openings:
     """One round: from the state at its start on, opens one job after the other. To be used up; it may pause anywhere.
 
-    ``lookahead``: up to how many times the free room of nodes is opened per queue.
+    ``lookahead``: up to how many times the free room of nodes is opened per queue. ``stands_aside``: whether nobody of
+    a namespace is to be let out now, which may change meanwhile; ``Gates.look_again`` says so.
     """
 
-    def __init__(self, cluster: Cluster, lookahead: float) -> None:
+    def __init__(
+        self, cluster: Cluster, lookahead: float, stands_aside: Callable[[str], bool] = lambda _: False
+    ) -> None:
         self._cluster = cluster
         self._lookahead = lookahead
+        self._stands_aside = stands_aside
+        self._left_out: set[Where] = set()
         self._weights = cluster.membership.weight_by_namespace()
         self._heads: dict[Where, Heads] = {}
 
@@ -71,7 +76,10 @@ class Openings:
         there = {(queue, key[2]) for queue, keys in namespaces.items() for key in keys}
         for (queue, namespace), line in self._cluster.gates.lines.items():
             heads = self._heads.get((queue, namespace))
-            if (queue, namespace) not in there and (heads is None or heads.lacks(line)):
+            if (queue, namespace) in there or self._stands_aside(namespace):
+                continue
+            if heads is None or heads.lacks(line) or (queue, namespace) in self._left_out:
+                self._left_out.discard((queue, namespace))
                 keys = namespaces.setdefault(queue, [])
                 if not keys:
                     heappush(queues, self._queue_key(queue))
@@ -94,6 +102,9 @@ class Openings:
             return []
         line = self._cluster.gates.lines.get((queue, namespace))
         if line is None:
+            return []
+        if self._stands_aside(namespace):
+            self._left_out.add((queue, namespace))
             return []
         heads = self._heads.get((queue, namespace))
         if heads is None or not heads.are_of(line):
@@ -151,10 +162,10 @@ class Openings:
         """Pods of namespaces that are not gated any more: they need not wait, and filter alone decides."""
         cluster = self._cluster
         for queue, namespace in list(cluster.gates.lines):
-            if not cluster.is_gated(namespace):
+            if not cluster.is_gated(namespace) and not self._stands_aside(namespace):
                 for job in list(cluster.gates.lines[queue, namespace]):
                     for pod in sorted(job.members.values(), key=turn):
-                        if pod.uid in cluster.gates:
+                        if pod.uid in cluster.gates and not self._stands_aside(namespace):
                             cluster.gates.let_out(pod.uid)
                             yield [pod]
 
@@ -165,7 +176,9 @@ class Openings:
         held += [uid for uid in cluster.gangs.holds.uids() if uid in cluster.grants]
         for uid in held:
             stands = cluster.gates.line_of(uid)
-            if stands is None or cluster.check(pod := cluster.pods[uid]) is not None:
+            if stands is None or self._stands_aside(stands[0][1]):
+                continue
+            if cluster.check(pod := cluster.pods[uid]) is not None:
                 continue
             if uid in cluster.grants or not cluster.gangs.is_waiting(pod):
                 cluster.let_out(pod, Out(stands[0], pod.request, placed=True), now)

@@ -1,7 +1,7 @@
 """Which refused pods are worth waking: the scheduler does not notice that a quota was raised."""
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from policy import admission
 from policy.cluster import Cluster
@@ -14,11 +14,12 @@ MOST_IN_VAIN = 100
 """How many members of gangs that cannot start are looked at, but for the last of these gangs; others the next time."""
 
 
-def to_wake(cluster: Cluster) -> list[Pod]:
+def to_wake(cluster: Cluster, stands_aside: Callable[[Pod], bool] = lambda _: False) -> list[Pod]:
     """The refused pods that could run now, all of them together: by priority of queue, then of pod, then by creation.
 
     At most as many as would fit: each one chosen counts against the next, as if it had been granted. Of a gang that
     could start one member is chosen; once it is let through, room is held for the others, and so they are chosen, too.
+    Who ``stands_aside`` leaves it to others.
     """
     ledger = cluster.ledger
     woken: list[Pod] = []
@@ -26,7 +27,8 @@ def to_wake(cluster: Cluster) -> list[Pod]:
     hopeless: set[Hashable] = set()
     gangs = _Gangs(cluster)
     kept_out = _KeptOut(cluster)
-    for pod in sorted(cluster.refused.values(), key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod))):
+    waiting = (pod for pod in cluster.refused.values() if not stands_aside(pod))
+    for pod in sorted(waiting, key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod))):
         if cluster.gangs.is_awaited(pod.uid):
             woken.append(pod)
             continue

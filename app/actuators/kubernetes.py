@@ -1,5 +1,6 @@
 """Writes to the API server."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Mapping
 from dataclasses import asdict
@@ -11,7 +12,7 @@ import aiohttp
 import structlog
 
 from app.actuators import resource_quotas
-from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, Rejected
+from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, Rejected, TimedOut
 from app.kube.client import KubeClient
 from app.kube.scheduling_gates import removal
 from app.observability.events import Event, Series
@@ -23,6 +24,8 @@ from policy.reservation import PodName, Reservation
 log = structlog.get_logger(__name__)
 
 TIMEOUT = 10.0
+EVICTIONS_AT_ONCE = 100
+"""So many wait for an answer at a time; whoever writes anything else sees to that itself."""
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
@@ -45,6 +48,8 @@ OF_THE_OBJECT = (
 """What the API server answers where it would not change this very object so, or a webhook of its namespace fails."""
 NO_RIGHT = "cannot patch resource"
 """What it says to whom it forbids that for all objects; a policy or a webhook forbids in words of its own."""
+DENIED = 'admission webhook \\"'
+"""What it says where a webhook refuses something, with whatever status that chooses."""
 
 
 class KubernetesActuator:
@@ -52,6 +57,7 @@ class KubernetesActuator:
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
+        self._evictions = asyncio.Semaphore(EVICTIONS_AT_ONCE)
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Creates the Binding. Raises ActionFailed."""
@@ -82,9 +88,9 @@ class KubernetesActuator:
         try:
             await self._send("PATCH", PODS.path_of(pod.namespace, pod.name), removal(pod.uid, pod.gate), JSON_PATCH)
         except Refused as refused:
-            if refused.status == HTTPStatus.NOT_FOUND:
+            if refused.status == HTTPStatus.NOT_FOUND and DENIED not in str(refused):
                 return
-            if refused.status in OF_THE_OBJECT and NO_RIGHT not in str(refused):
+            if DENIED in str(refused) or (refused.status in OF_THE_OBJECT and NO_RIGHT not in str(refused)):
                 raise Rejected(str(refused)) from refused
             raise
 
@@ -98,7 +104,8 @@ class KubernetesActuator:
         }
         try:
             path = PODS.path_of(victim.namespace, victim.name, "eviction")
-            await self._unless_gone(self._send("POST", path, eviction))
+            async with self._evictions:
+                await self._unless_gone(self._send("POST", path, eviction))
         except Refused as refused:
             if refused.status == HTTPStatus.TOO_MANY_REQUESTS:
                 raise Blocked(str(refused)) from refused
@@ -221,10 +228,12 @@ class KubernetesActuator:
         await self._unless_gone(self._send("PATCH", path, body, STRATEGIC_MERGE_PATCH))
 
     async def _send(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> None:
-        """Raises Refused where the API server does not do it, ActionFailed where it cannot be reached."""
+        """Raises Refused where the API server does not do it, TimedOut or ActionFailed where it does not answer."""
         try:
             status, answer = await self._client.send(method, path, body, content_type, timeout=TIMEOUT)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError):
+                raise TimedOut(f"the API server has not answered within {TIMEOUT:g} s") from error
             raise ActionFailed(f"the API server cannot be reached: {type(error).__name__}") from error
         if status >= HTTPStatus.MULTIPLE_CHOICES:
             raise Refused(status, answer[:LONGEST_ANSWER].decode(errors="replace"))

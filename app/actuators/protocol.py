@@ -25,6 +25,10 @@ class Rejected(ActionFailed):
     """It was not done because of the very object that it was to be done to: others may succeed."""
 
 
+class TimedOut(Rejected):
+    """Nobody said in time whether it was done: as a rule a webhook of its namespace hangs."""
+
+
 class Actuator(Protocol):
     """The only way in which anything is written."""
 

@@ -9,6 +9,8 @@ import time
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, Rejected
+from app.controllers.aside import Aside
+from app.controllers.hands import Hands
 from app.observability import metrics
 from app.pause import SLICE
 from app.settings import GateSettings
@@ -29,8 +31,8 @@ SOON = (0.5, 4.0)
 """Seconds until the next attempt after the API server did not do what was asked: at first, and at most (doubling)."""
 UNDIVIDED = 5
 """Looks that are left out at most until all parts are up to date: on half of them the wrong one would be let out."""
-REJECTED = 5.0
-"""Seconds until the gate of a pod is tried again that the API server would not change."""
+REJECTED = (5.0, 300.0)
+"""Seconds until the gate of a pod is tried again that the API server would not change: at first, and at most."""
 
 
 class Gates:
@@ -40,10 +42,11 @@ class Gates:
         self._store = store
         self._actuator = actuator
         self._lookahead = settings.lookahead
-        self._hands = asyncio.Semaphore(settings.concurrency)
+        self._hands = Hands(settings.concurrency, store.clock, store.cluster.gates.look_again)
         self._seen: tuple[int, ...] = ()
         self._looked = float("-inf")
-        self._rejected: dict[str, float] = {}
+        self._rejected: Aside[str] = Aside(*REJECTED)
+        self._withdrawn: set[str] = set()
         self._not_before = float("-inf")
         self._pause = SOON[0]
         self._adopted = False
@@ -65,8 +68,8 @@ class Gates:
         if not self._adopted:
             self._adopted = True
             opening.adopt(cluster, now)
-        for uid in [uid for uid, until in self._rejected.items() if until <= now]:
-            del self._rejected[uid]
+        for uid in [uid for uid in self._withdrawn if not self._rejected.holds(uid, now)]:
+            self._withdrawn.discard(uid)
             cluster.keep_in(uid, now)
         if not cluster.divided and self._undivided < UNDIVIDED:
             self._undivided += 1
@@ -76,12 +79,12 @@ class Gates:
         if state == self._seen and now - self._looked < AGAIN:
             return 0.0
         self._seen, self._looked = state, now
-        return await self._round(group, Openings(cluster, self._lookahead))
+        return await self._round(group, Openings(cluster, self._lookahead, self._hands.are_kept_from))
 
     async def _round(self, group: asyncio.TaskGroup, openings: Openings) -> float:
         """Opens one job after the other, each decided on once there is a hand for it; seconds of work that took."""
         worked, steps = 0.0, openings.run(self._store.clock())
-        await self._hands.acquire()
+        await self._hands.take()
         try:
             while self._may_go_on():
                 started = time.perf_counter()
@@ -92,11 +95,14 @@ class Gates:
                 if pods is None:
                     break
                 for at, pod in enumerate(pods):
+                    if self._hands.are_kept_from(pod.namespace):
+                        self._keep_in(pods[at:])
+                        break
                     group.create_task(self._open(pod))
                     await self._take_hand(pods[at + 1 :])
                 await asyncio.sleep(0)
         finally:
-            self._hands.release()
+            self._hands.give_back()
         return worked
 
     def _may_go_on(self) -> bool:
@@ -105,21 +111,26 @@ class Gates:
     async def _take_hand(self, pods: list[Pod]) -> None:
         """Waits until there is one; told to end meanwhile, lets nobody count as admitted who stays behind a gate."""
         try:
-            await self._hands.acquire()
+            await self._hands.take()
         except BaseException:
-            for pod in pods:
-                self._store.cluster.keep_in(pod.uid, self._store.clock())
+            self._keep_in(pods)
             raise
+
+    def _keep_in(self, pods: list[Pod]) -> None:
+        for pod in pods:
+            self._store.cluster.keep_in(pod.uid, self._store.clock())
 
     async def _open(self, pod: Pod) -> None:
         cluster, clock = self._store.cluster, self._store.clock
         try:
-            await self._actuator.open_gate(pod)
+            with self._hands.at_work(pod.namespace):
+                await self._actuator.open_gate(pod)
         except ActionFailed as failure:
             metrics.GATES_OPENED.labels("failed").inc()
             log.warning("gate not opened", namespace=pod.namespace, pod=pod.name, error=str(failure))
             if isinstance(failure, Rejected):
-                self._rejected[pod.uid] = clock() + REJECTED
+                self._rejected.put(pod.uid, clock())
+                self._withdrawn.add(pod.uid)
                 cluster.withdraw(pod.uid)  # until then it stands aside, so that others go on
             else:
                 self._not_before = clock() + self._pause
@@ -130,7 +141,6 @@ class Gates:
             raise
         else:
             self._pause = SOON[0]
+            self._rejected.clear(pod.uid)
             metrics.GATES_OPENED.labels("opened").inc()
             log.debug("gate opened", namespace=pod.namespace, pod=pod.name)
-        finally:
-            self._hands.release()

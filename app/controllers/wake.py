@@ -5,6 +5,8 @@ import asyncio
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator
+from app.controllers.aside import Aside
+from app.controllers.hands import Hands
 from app.observability import metrics
 from app.store.store import Store
 from policy.pod import Pod
@@ -17,7 +19,9 @@ INTERVAL = 0.25
 AGAIN = 15.0
 """Seconds until a pod that was woken and is still refused is woken again, and until all are looked at anyway."""
 SOON = 1.0
-"""Seconds until what was not done is tried again: a write that failed, or what would have been too much at once."""
+"""Seconds until what would have been too much at once is looked at again."""
+FAILED = (1.0, 300.0)
+"""Seconds until a pod is woken whose wake-up failed: at first, and at most (doubling). Meanwhile it is others' turn."""
 RATE, BURST = 100.0, 200
 """Pods woken per second in the long run, and at once after a rest: no more than a scheduler places."""
 AT_ONCE = 20
@@ -32,44 +36,62 @@ class Wake:
         self._actuator = actuator
         self._seen = -1
         self._looked = 0.0
-        self._unfinished = False
+        self._look_at = 0.0
         self._may_wake = 0.0
         self._woken: dict[str, float] = {}
+        self._failed: Aside[str] = Aside(*FAILED)
+        self._hands = Hands(AT_ONCE, store.clock, self._look_soon)
 
     async def run(self) -> None:
         """Goes on until cancelled."""
-        while True:
-            await asyncio.sleep(INTERVAL)
-            await self.look()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await asyncio.sleep(INTERVAL)
+                self.look(group)
 
-    async def look(self) -> None:
-        """Wakes whoever is worth it now."""
+    def look(self, group: asyncio.TaskGroup) -> None:
+        """Wakes whoever is worth it now, in the group: one that takes long holds up no other."""
         now = self._store.clock()
         cluster = self._store.cluster
-        pause = SOON if self._unfinished else AGAIN
-        if self._store.unready() or (cluster.eased == self._seen and now - self._looked < pause):
+        if self._store.unready() or (cluster.eased == self._seen and now < self._look_at):
             return
         self._may_wake = min(BURST, self._may_wake + RATE * (now - self._looked))
         self._seen, self._looked = cluster.eased, now
         self._woken = {uid: at for uid, at in self._woken.items() if now - at < AGAIN}
-        found = [pod for pod in to_wake(cluster) if pod.uid not in self._woken]
+        found = [pod for pod in to_wake(cluster, self._stands_aside) if pod.uid not in self._woken]
+        found.sort(key=lambda pod: pod.uid in self._failed)  # last, so that they use up no rate that others need
         pods = found[: int(self._may_wake)]
         self._may_wake -= len(pods)
-        self._unfinished = len(pods) < len(found)
-        limit = asyncio.Semaphore(AT_ONCE)
-        async with asyncio.TaskGroup() as group:
-            for pod in pods:
-                self._woken[pod.uid] = now
-                group.create_task(self._wake(pod, limit))
+        self._look_at = now + SOON if len(pods) < len(found) else self._next_look(now)
+        for pod in pods:
+            self._woken[pod.uid] = now
+            group.create_task(self._wake(pod))
 
-    async def _wake(self, pod: Pod, limit: asyncio.Semaphore) -> None:
-        async with limit:
-            try:
+    def _stands_aside(self, pod: Pod) -> bool:
+        return self._failed.holds(pod.uid, self._store.clock()) or self._hands.are_kept_from(pod.namespace)
+
+    def _next_look(self, now: float) -> float:
+        return max(now + SOON, min(now + AGAIN, self._failed.next(now)))
+
+    def _look_soon(self) -> None:
+        self._look_at = min(self._look_at, self._looked + SOON)
+
+    async def _wake(self, pod: Pod) -> None:
+        await self._hands.take()
+        if self._hands.are_kept_from(pod.namespace):  # since it was chosen
+            self._hands.give_back()
+            self._woken.pop(pod.uid, None)
+            self._may_wake += 1
+            return
+        try:
+            with self._hands.at_work(pod.namespace):
                 await self._actuator.wake(pod)
-            except ActionFailed as failure:
-                self._woken.pop(pod.uid, None)
-                self._unfinished = True
-                metrics.WAKE_UPS.labels("failed").inc()
-                log.warning("pod not woken", namespace=pod.namespace, pod=pod.name, error=str(failure))
-            else:
-                metrics.WAKE_UPS.labels("woken").inc()
+        except ActionFailed as failure:
+            self._woken.pop(pod.uid, None)
+            self._failed.put(pod.uid, self._store.clock())
+            self._look_soon()
+            metrics.WAKE_UPS.labels("failed").inc()
+            log.warning("pod not woken", namespace=pod.namespace, pod=pod.name, error=str(failure))
+        else:
+            self._failed.clear(pod.uid)
+            metrics.WAKE_UPS.labels("woken").inc()

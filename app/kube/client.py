@@ -65,6 +65,7 @@ class KubeClient:
                 await config.load_kube_config(str(kubeconfig), client_configuration=configuration, persist_config=False)
             else:
                 config.load_incluster_config(client_configuration=configuration)
+            configuration.connection_pool_maxsize = 0  # no limit: who hangs may not keep the Lease or a bind waiting
             return cls(configuration)
         except (AttributeError, TypeError) as error:  # the official client does not look before it uses a value
             raise CannotConnect(f"{where}: a value is not of the type that it should be: {error}") from error

@@ -55,6 +55,10 @@ class Unanswered(Exception):
     """The API server answered with an error; the text has its status and message."""
 
 
+class Brief(Exception):
+    """A watch has ended as soon as it was answered, and has brought nothing."""
+
+
 class _ListMeta(msgspec.Struct, rename="camel", gc=False):
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
@@ -108,7 +112,6 @@ class Reflector:
             if not self._version:
                 await self._list()
                 self._store.lost(self._kind)  # until the watch is answered, which it may never be
-            before, since = self._version, time.monotonic()
             await self._watch()
         except Expired:
             return self._again("expired", relist=True)
@@ -116,12 +119,11 @@ class Reflector:
             return self._wait_until_installed()
         except TimeoutError as error:
             return self._again("silent", relist=False, error=str(error))
-        except (aiohttp.ClientError, OSError, Unanswered) as error:
-            return self._again("error", relist=False, error=str(error) or type(error).__name__)
+        except (aiohttp.ClientError, OSError, Unanswered, Brief) as error:
+            reason = "brief" if isinstance(error, Brief) else "error"
+            return self._again(reason, relist=False, error=str(error) or type(error).__name__)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return self._again("undecodable", relist=True, error=str(error))
-        if self._version == before and time.monotonic() - since < BRIEF:
-            return self._again("brief", relist=False)
         self._store.lost(self._kind)  # until the next one is answered, which it may never be
         self._failures = 0
         self._silences += 1
@@ -151,7 +153,8 @@ class Reflector:
         self._store.complete(self._kind)
 
     async def _watch(self) -> None:
-        """Takes in changes until the connection ends."""
+        """Takes in changes until the connection ends. Raises Brief where that was at once."""
+        before, since = self._version, time.monotonic()
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -165,6 +168,8 @@ class Reflector:
             async for line in _lines(response.content):
                 self._take(_event_decoder.decode(line))
                 await pause.if_due()
+        if self._version == before and time.monotonic() - since < BRIEF:
+            raise Brief
 
     def _take(self, event: _Event) -> None:
         self._store.contact(self._kind)
@@ -187,7 +192,7 @@ class Reflector:
 
     def _go_on_from(self, meta: Metadata) -> None:
         """Notes how far the watch has come; only one that gets further is none that has failed."""
-        if meta.resource_version not in {"", self._version}:
+        if meta.resource_version and meta.resource_version != self._version:
             self._version = meta.resource_version
             self._failures = 0
 

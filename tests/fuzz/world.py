@@ -121,9 +121,10 @@ class World:
         async with asyncio.TaskGroup() as group:
             await Gates(store, actuator, settings.gates).look(group)
             await Reclaim(store, actuator, settings.reclaim, lambda: EPOCH).look(group)
+            Wake(store, actuator).look(group)
         await Reserve(store, actuator, settings.reserve.terms).look()
         await ResourceQuotas(store, actuator, enabled=True).look()
-        for each in (Refusals, Status, QueueStatus, Wake):
+        for each in (Refusals, Status, QueueStatus):
             await each(store, actuator).look()
 
     def standing(self) -> Any:

@@ -1,6 +1,7 @@
 """What is written to the real API server: bindings, and the condition that wakes a pod."""
 
 import asyncio
+import socket
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,8 +11,9 @@ import msgspec
 import pytest
 import yaml
 
+from app.actuators import kubernetes
 from app.actuators.kubernetes import KubernetesActuator
-from app.actuators.protocol import ActionFailed, Rejected
+from app.actuators.protocol import ActionFailed, Rejected, TimedOut
 from app.kube.client import KubeClient
 from app.observability.events import Event, Series, about_pod
 from app.store.kinds import PODS, RESERVATIONS
@@ -69,16 +71,16 @@ def _a_policy_that_forbids_it(namespace):
     yield "validatingadmissionpolicybindings", binding
 
 
-def _a_webhook_that_nobody_answers(namespace):
+def _a_webhook_that_nobody_answers(namespace, port=None, **rest):
     webhook = {
         "name": "nobody.example.com",
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "failurePolicy": "Fail",
-        "clientConfig": {"url": f"https://127.0.0.1:{free_port()}"},
+        "clientConfig": {"url": f"https://127.0.0.1:{port or free_port()}"},
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
         "rules": [CHANGES_OF_PODS],
-    }
+    } | rest
     yield "validatingwebhookconfigurations", [webhook]
 
 
@@ -153,6 +155,18 @@ def test_a_gate_that_the_rules_of_its_namespace_keep_shut_is_that_pods_own_matte
     wait_until(lambda: not _may_not_be_changed(cluster, namespace), "pods may be changed again")
     act(lambda actuator: actuator.open_gate(known(gated)))
     assert not is_gated(cluster.api.get("pods", "p", namespace))
+
+
+def test_a_gate_that_a_webhook_of_its_namespace_keeps_shut_by_hanging_is_given_up_in_time(
+    cluster, namespace, act, monkeypatch
+):
+    monkeypatch.setattr(kubernetes, "TIMEOUT", 0.5)
+    gated = cluster.api.create(pod("p", namespace, schedulingGates=[{"name": GATE}]))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        hanging = _a_webhook_that_nobody_answers(namespace, silent.getsockname()[1], timeoutSeconds=2)
+        with _in_force(cluster, namespace, *hanging), pytest.raises(TimedOut):
+            act(lambda actuator: actuator.open_gate(known(gated)))
+    assert is_gated(cluster.api.get("pods", "p", namespace))
 
 
 def test_who_may_not_open_gates_at_all_does_not_blame_the_pod(cluster, namespace, kubeconfig):

@@ -73,6 +73,27 @@ def test_somebody_who_comes_while_others_are_let_out_has_a_turn_at_once(namespac
     assert [*out] == [late.uid, "a-2", "a-3"]
 
 
+def test_a_namespace_that_stands_aside_is_left_out_until_it_does_so_no_more():
+    cluster, aside = gate(world(*waiting("a", 2), *waiting("b", 3), cpu=16), "a", "b"), {"a"}
+    steps = Openings(cluster, 1.2, aside.__contains__).run(0)
+    out = (pod.uid for pods in steps for pod in pods)
+    assert [next(out), next(out)] == ["b-0", "b-1"]
+    aside.clear()
+    cluster.gates.look_again()
+    assert [*out] == ["a-0", "a-1", "b-2"]
+
+
+def test_a_namespace_that_comes_to_stand_aside_is_left_out_from_then_on():
+    cluster, aside = gate(world(*waiting("a", 3), *waiting("b", 3), cpu=16), "a", "b"), set()
+    out = (pod.uid for pods in Openings(cluster, 1.2, aside.__contains__).run(0) for pod in pods)
+    assert next(out) == "a-0"
+    aside.add("a")
+    assert [next(out), next(out)] == ["b-0", "b-1"]
+    aside.clear()
+    cluster.gates.look_again()
+    assert [*out] == ["a-1", "a-2", "b-2"]
+
+
 def test_no_more_are_let_out_than_the_quota_has_left_and_those_count_at_once():
     cluster = gate(cluster_of(quota(most={"cpu": 3}), *waiting("a", 9), *pods("a", 1, start=50, node="n1")), "a")
     cluster.upsert_node(node(size={"cpu": 64, "pods": 99}))

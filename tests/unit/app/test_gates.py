@@ -1,13 +1,15 @@
 """The gate controller: opens in order, a few at a time, and loses nobody when the API server does not do its part."""
 
 import asyncio
+from itertools import pairwise
 
 import msgspec
 import pytest
 
-from app.actuators.protocol import ActionFailed, Rejected
+from app.actuators.protocol import ActionFailed, Rejected, TimedOut
 from app.actuators.recording import RecordingActuator
 from app.api.admission import patch_of
+from app.controllers import hands
 from app.controllers.gates import AGAIN, REJECTED, SOON, Gates
 from app.kube.scheduling_gates import removal
 from app.settings import GateSettings, Settings
@@ -24,10 +26,26 @@ class Doors(RecordingActuator):
 
     def __init__(self, store):
         super().__init__(store)
-        self.opened, self.failures = [], []
+        self.opened, self.failures, self.tried, self.hanging = [], [], [], {}
         self.under_way = self.most_under_way = 0
 
+    def give_up(self):
+        """Those that hang have been waited for long enough."""
+        for each in self.hanging.values():
+            each.set_exception(TimedOut("not within 10 s"))
+        self.hanging.clear()
+
+    def answer(self):
+        """Those that hang are answered after all."""
+        for each in self.hanging.values():
+            each.set_result(None)
+        self.hanging.clear()
+
     async def open_gate(self, pod):
+        if pod.namespace == "hanging":
+            self.tried.append(pod.name)
+            self.hanging[pod.name] = asyncio.get_running_loop().create_future()
+            await self.hanging[pod.name]
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         for _ in range(20):
@@ -50,15 +68,19 @@ class Opening:
         self.doors = Doors(self.store)
         self.gates = Gates(self.store, self.doors, GateSettings(concurrency=concurrency))
 
-    def look(self):
-        """Who is let out now."""
+    def look(self, until=None):
+        """Who is let out now; those that hang are given up once this holds."""
         self.doors.opened.clear()
         for _ in self.store.cluster.divide():
             pass
 
         async def look():
             async with asyncio.TaskGroup() as group:
-                await self.gates.look(group)
+                looking = group.create_task(self.gates.look(group))
+                async with asyncio.timeout(5):
+                    while not (until or looking.done)():
+                        await asyncio.sleep(0)
+                self.doors.give_up()
 
         self.loop.run(look())
         return self.doors.opened
@@ -108,8 +130,73 @@ def test_a_pod_that_the_server_would_not_change_stands_aside_and_is_tried_again_
     opening.doors.failures = [Rejected("422")]
     assert opening.look() == ["p2"]
     see(opening.store, most(2))
-    opening.clock.now += REJECTED
+    opening.clock.now += REJECTED[0]
     assert opening.look() == ["p1"]
+
+
+def test_a_pod_that_the_server_would_not_change_again_and_again_is_tried_ever_more_seldom():
+    opening = Opening(gated(1), most(1))
+    tried = []
+    for _ in range(20):
+        opening.doors.failures = [Rejected("422")]
+        opening.look()
+        if not opening.doors.failures:
+            tried.append(opening.clock.now)
+        opening.clock.now += REJECTED[0]
+    assert [int(after - before) for before, after in pairwise(tried)] == [5, 10, 20, 40]
+    opening.doors.failures = []
+    opening.clock.now += REJECTED[1]
+    assert opening.look() == ["p1"]
+
+
+HANGING = NAMESPACE | {"metadata": {"name": "hanging", "labels": {"quotaward.dev/gated": "true"}}}
+
+
+def behind(name, namespace, **metadata):
+    return pod(name, namespace, metadata=metadata, schedulingGates=[GATE])
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_namespace_in_which_patches_hang_keeps_no_other_waiting(monkeypatch, concurrency):
+    monkeypatch.setattr(hands, "SLOW", 0.01)
+    stuck = [behind(f"h{number}", "hanging") for number in range(10)]
+    opening = Opening(HANGING, *stuck, *(behind(f"p{number}", "a") for number in range(10)), concurrency=concurrency)
+    opening.look(until=lambda: len(opening.doors.opened) == 10)
+    tried = list(opening.doors.tried)
+    assert 1 <= len(tried) <= concurrency
+    assert len(opening.store.cluster.gates) == 10 - len(tried)  # the others wait there, and count for nothing
+    assert not opening.store.cluster.gates.out.keys() & {f"hanging/h{number}" for number in range(10)}
+    opening.clock.now += hands.AGAIN[0] - 1
+    opening.look()
+    assert opening.doors.tried == tried
+
+
+def test_where_patches_have_hung_one_is_tried_after_a_pause_and_once_it_is_answered_the_others(monkeypatch):
+    monkeypatch.setattr(hands, "SLOW", 0.01)
+    stuck = [behind(f"h{number}", "hanging") for number in range(9)]
+    opening = Opening(HANGING, *stuck, *(behind(f"p{number}", "a") for number in range(5)), concurrency=3)
+    opening.look(until=lambda: len(opening.doors.opened) == 5)
+    monkeypatch.setattr(hands, "SLOW", 60)
+    opening.clock.now += hands.AGAIN[0]
+    tried = []
+
+    def answered():
+        if opening.doors.hanging:
+            tried.append(len(opening.doors.hanging))
+            opening.doors.answer()
+        return opening.doors.opened
+
+    opening.look(until=answered)
+    assert tried == [1]
+    opening.clock.now += REJECTED[0]
+    opened = list(opening.doors.opened)
+
+    def all_answered():
+        opening.doors.answer()
+        return len({*opened, *opening.doors.opened}) == 9
+
+    opening.look(until=all_answered)
+    assert opening.doors.most_under_way > 1
 
 
 def test_who_stood_aside_when_the_lead_was_lost_is_looked_at_again_by_the_next_who_leads():

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from app.actuators.protocol import ActionFailed
-from app.controllers.wake import AGAIN, AT_ONCE, BURST, RATE, SOON, Wake
+from app.actuators.protocol import ActionFailed, TimedOut
+from app.controllers import hands
+from app.controllers.wake import AGAIN, AT_ONCE, BURST, FAILED, RATE, SOON, Wake
 from tests.unit.app.given import Clock, empty_store, pod, quota, refused, see, store_with
 
 
@@ -14,13 +15,21 @@ class Recorder:
 
     def __init__(self):
         self.woken = []
-        self.failures = 0
+        self.failures = self.tried = 0
+        self.waited_long_enough = asyncio.Event()
         self.under_way = self.most_under_way = 0
 
     async def bind(self, pod, node):
         raise AssertionError("nobody is bound here")
 
     async def wake(self, pod):
+        if pod.namespace == "hanging":
+            self.tried += 1
+            await self.waited_long_enough.wait()
+            raise TimedOut("not within 10 s")
+        if pod.namespace == "failing":
+            self.tried += 1
+            raise ActionFailed("the API server answered 403")
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         await asyncio.sleep(0)
@@ -35,15 +44,26 @@ class Waking:
     """A store, whose refused pods are looked after at once whenever the test says so."""
 
     def __init__(self, *items, store=None):
+        self.loop = asyncio.Runner()
         self.clock = Clock()
         self.store = store or store_with(*items, clock=self.clock)
         self.recorder = Recorder()
         self.wake = Wake(self.store, self.recorder)
 
-    def look(self):
-        """Who is woken now."""
+    def look(self, until=lambda: True):
+        """Who is woken now; those that hang are given up once this holds."""
         self.recorder.woken.clear()
-        asyncio.run(self.wake.look())
+        self.recorder.waited_long_enough.clear()
+
+        async def look():
+            async with asyncio.TaskGroup() as group:
+                self.wake.look(group)
+                async with asyncio.timeout(5):
+                    while not until():
+                        await asyncio.sleep(0)
+                self.recorder.waited_long_enough.set()
+
+        self.loop.run(look())
         return self.recorder.woken
 
     def see(self, *items):
@@ -129,12 +149,13 @@ def test_who_was_admitted_meanwhile_is_left_alone(full):
     assert full.look() == ["w1", "w2"]
 
 
-def test_a_failed_write_is_tried_again_with_the_next_change(full):
+def test_a_failed_write_is_tried_again_a_little_later_after_those_of_others(full):
     full.recorder.failures = 2
     full.see(most(3))
     assert full.look() == ["w2"]
     full.see(most(4))
-    assert full.look() == ["w0", "w1", "w3"]
+    full.clock.now += FAILED[0]
+    assert full.look() == ["w3", "w0", "w1"]
 
 
 def test_a_failed_write_is_tried_again_after_the_pause_at_the_latest(full):
@@ -151,6 +172,47 @@ def test_a_failed_write_is_tried_again_within_two_seconds(full):
     full.look()
     full.clock.now += 2
     assert full.look() == ["w0", "w1", "w2"]
+
+
+def test_whose_write_fails_leaves_the_room_to_the_others(full):
+    full.see(most(3), quota("failing", max={"cpu": 0}))
+    full.recorder.failures = 3
+    assert full.look() == []
+    full.see(most(4), most(3))
+    assert full.look() == ["w3", "w4", "w5"]
+
+
+def test_many_whose_writes_fail_use_up_no_rate_that_others_need_and_are_tried_ever_more_seldom():
+    number = 4 * BURST
+    failing = (waiting(f"f{each}", "failing", priority=1) for each in range(number))
+    waking = Waking(*failing, waiting("other"), most(0), most(number, "failing"))
+    waking.look()
+    while waking.recorder.tried < number:
+        waking.clock.now += SOON
+        waking.look()
+    waking.see(most(1))
+    waking.clock.now += SOON
+    assert waking.look() == ["other"]
+    for _ in range(2 * int(FAILED[1])):
+        waking.clock.now += SOON
+        waking.look()
+    tried = waking.recorder.tried
+    for _ in range(int(FAILED[1])):
+        waking.clock.now += SOON
+        waking.look()
+    assert waking.recorder.tried - tried <= 2 * number
+
+
+def test_a_namespace_in_which_writes_hang_keeps_no_other_waiting(monkeypatch):
+    monkeypatch.setattr(hands, "SLOW", 0.01)
+    stuck = (waiting(f"h{each}", "hanging", priority=1) for each in range(2 * AT_ONCE))
+    waking = Waking(*stuck, waiting("other"), most(1), most(100, "hanging"))
+    assert waking.look(until=lambda: waking.recorder.woken) == ["other"]
+    assert waking.recorder.tried == AT_ONCE
+    waking.clock.now += hands.AGAIN[0]
+    waking.see(most(101, "hanging"))
+    waking.look(until=lambda: waking.recorder.tried > AT_ONCE)
+    assert waking.recorder.tried == AT_ONCE + 1  # one, to see whether it is well again
 
 
 def test_only_so_many_writes_are_under_way_at_a_time():

@@ -1,0 +1,81 @@
+"""A few writes at a time, none of which keeps others waiting for long: a webhook of one namespace may hang."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from app.actuators.protocol import ActionFailed
+from app.controllers.aside import Aside
+
+SLOW = 0.25
+"""Seconds that a write may keep its hand."""
+SLOW_AT_MOST = 64
+"""Writes that take longer and are under way, beside those that hold hands; with more of them hands are kept."""
+AGAIN = (5.0, 60.0)
+"""Seconds until something is written again in a namespace in which that took long and failed: at first, and at most."""
+
+
+class Hands:
+    """So many writes are under way at a time, not counting those that take long.
+
+    While one takes long, no other is begun in its namespace; ``ended`` is called after that. Where it has happened
+    before, a write gives its hand back at once.
+    """
+
+    def __init__(self, number: int, clock: Callable[[], float], ended: Callable[[], None]) -> None:
+        self._free = asyncio.Semaphore(number)
+        self._clock = clock
+        self._ended = ended
+        self._under_way: Counter[str] = Counter()
+        self._known_for_it: set[str] = set()
+        self._aside: Aside[str] = Aside(*AGAIN)
+
+    async def take(self) -> None:
+        """Waits for a hand."""
+        await self._free.acquire()
+
+    def give_back(self) -> None:
+        """The hand that was taken is not needed."""
+        self._free.release()
+
+    def are_kept_from(self, namespace: str) -> bool:
+        """Whether nothing is to be written in a namespace now."""
+        return self._under_way[namespace] > 0 or self._aside.holds(namespace, self._clock())
+
+    @contextmanager
+    def at_work(self, namespace: str) -> Iterator[None]:
+        """A write in a namespace, with the hand that was taken, which goes back by itself."""
+        loop, kept = asyncio.get_running_loop(), True
+
+        def go_back() -> None:
+            nonlocal kept
+            if self._under_way.total() < SLOW_AT_MOST:
+                kept = False
+                self._under_way[namespace] += 1
+                self._free.release()
+
+        started = loop.time()
+        if namespace in self._known_for_it:
+            go_back()
+        timer = loop.call_later(SLOW, go_back) if kept else None
+        slow = False
+        try:
+            yield
+        except ActionFailed:
+            slow, now = loop.time() - started >= SLOW, self._clock()
+            if slow and not self._aside.holds(namespace, now):  # as it does if several have failed at a time
+                self._aside.put(namespace, now)
+            raise
+        else:
+            slow = loop.time() - started >= SLOW
+            self._aside.clear(namespace)
+        finally:
+            if timer is not None:
+                timer.cancel()
+            if kept:
+                self._free.release()
+            else:
+                self._under_way -= Counter([namespace])
+                self._ended()
+            (self._known_for_it.add if slow else self._known_for_it.discard)(namespace)
