@@ -6,10 +6,14 @@ from typing import Generic, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 
 
+FIRST, LONGEST = 1.0, 300.0
+"""Seconds, where nothing else is said."""
+
+
 class Aside(Generic[Key]):
     """Who stands aside until when: ``first`` seconds, twice as long after each further failure, at most ``longest``."""
 
-    def __init__(self, first: float, longest: float) -> None:
+    def __init__(self, first: float = FIRST, longest: float = LONGEST) -> None:
         self._first = first
         self._longest = longest
         self._known: dict[Key, tuple[float, float]] = {}

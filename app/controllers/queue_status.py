@@ -12,6 +12,7 @@ import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator
 from app.api.models import quantities
+from app.controllers.aside import Aside
 from app.observability import metrics
 from app.store.store import Store
 from policy import queues, quota_manager
@@ -35,6 +36,7 @@ class QueueStatus:
         self._store = store
         self._actuator = actuator
         self._written: dict[str, dict[str, Any]] = {}
+        self._failed: Aside[str] = Aside()
         self._since: dict[tuple[str, str], str] = {}
         self._refreshed = store.clock()
 
@@ -64,7 +66,7 @@ class QueueStatus:
         limit = asyncio.Semaphore(AT_ONCE)
         async with asyncio.TaskGroup() as group:
             for name, status in wanted.items():
-                if self._written.get(name) != status:
+                if self._written.get(name) != status and not self._failed.holds(name, self._store.clock()):
                     group.create_task(self._write(name, status, limit))
 
     async def _write(self, name: str, status: dict[str, Any], limit: asyncio.Semaphore) -> None:
@@ -77,10 +79,12 @@ class QueueStatus:
             try:
                 await self._actuator.write_queue_status(name, {**status, "conditions": conditions})
             except ActionFailed as failure:
+                self._failed.put(name, self._store.clock())
                 metrics.STATUS_WRITES.labels("failed").inc()
                 log.warning("status not written", queue=name, error=str(failure))
             else:
                 metrics.STATUS_WRITES.labels("written").inc()
+                self._failed.clear(name)
                 self._written[name] = status
 
 

@@ -9,6 +9,7 @@ import asyncio
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, Blocked
+from app.controllers.aside import Aside
 from app.controllers.divide import Divide
 from app.observability import metrics
 from app.observability.events import Event, about_pod
@@ -38,6 +39,7 @@ class ResourceQuotas:
         self._divide = Divide(store)
         self._written: dict[str, Hard] = {}
         self._not_before: dict[str, float] = {}
+        self._failed: Aside[str] = Aside(AGAIN)
         self._taken: set[str] = set()
 
     async def run(self) -> None:
@@ -91,17 +93,18 @@ class ResourceQuotas:
         if not owners:
             return  # gone just now
         if seen is None or dict(seen.hard) != hard or seen.owners != set(owners.values()):
-            if namespace in self._not_before:
+            if self._failed.holds(namespace, self._store.clock()):
                 return
             async with limit:
                 try:
                     await self._actuator.write_limit(namespace, hard, owners, seen)
                 except ActionFailed as failure:
-                    self._not_before[namespace] = self._store.clock() + AGAIN
+                    self._failed.put(namespace, self._store.clock())
                     metrics.LIMIT_WRITES.labels("failed").inc()
                     log.warning("resource quota not written", namespace=namespace, error=str(failure))
                     return
             metrics.LIMIT_WRITES.labels("written").inc()
+            self._failed.clear(namespace)
             self._written[namespace] = hard
         for victim in victims:
             if victim.uid not in self._not_before and quota_manager.still_has_to_go(cluster, victim, hard):

@@ -14,6 +14,7 @@ import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator
 from app.api.models import quantities, used_of
+from app.controllers.aside import Aside
 from app.observability import metrics
 from app.observability.events import Event, about_quota
 from app.store.store import Store
@@ -47,6 +48,7 @@ class Status:
         self._store = store
         self._actuator = actuator
         self._written: dict[Key, Written] = {}
+        self._failed: Aside[Key] = Aside()
         self._since: dict[tuple[Key, str], str] = {}
 
     async def run(self) -> None:
@@ -70,7 +72,7 @@ class Status:
         limit = asyncio.Semaphore(AT_ONCE)
         async with asyncio.TaskGroup() as group:
             for key, status in wanted.items():
-                if self._is_missing(key, status):
+                if self._is_missing(key, status) and not self._failed.holds(key, self._store.clock()):
                     group.create_task(self._write(key, status, limit))
 
     def _statuses(self, namespace: str) -> Mapping[Key, dict[str, Any]]:
@@ -119,10 +121,12 @@ class Status:
                     key[0], key[1], {"used": status["used"], "conditions": conditions}
                 )
             except ActionFailed as failure:
+                self._failed.put(key, self._store.clock())
                 metrics.STATUS_WRITES.labels("failed").inc()
                 log.warning("status not written", quota="/".join(key), error=str(failure))
             else:
                 metrics.STATUS_WRITES.labels("written").inc()
+                self._failed.clear(key)
                 self._written[key] = Written(status, seen, self._store.clock())
             for condition in appeared:
                 await self._tell(key, condition)

@@ -20,8 +20,6 @@ AGAIN = 15.0
 """Seconds until a pod that was woken and is still refused is woken again, and until all are looked at anyway."""
 SOON = 1.0
 """Seconds until what would have been too much at once is looked at again."""
-FAILED = (1.0, 300.0)
-"""Seconds until a pod is woken whose wake-up failed: at first, and at most (doubling). Meanwhile it is others' turn."""
 RATE, BURST = 100.0, 200
 """Pods woken per second in the long run, and at once after a rest: no more than a scheduler places."""
 AT_ONCE = 20
@@ -39,7 +37,7 @@ class Wake:
         self._look_at = 0.0
         self._may_wake = 0.0
         self._woken: dict[str, float] = {}
-        self._failed: Aside[str] = Aside(*FAILED)
+        self._failed: Aside[str] = Aside()
         self._hands = Hands(AT_ONCE, store.clock, self._look_soon)
 
     async def run(self) -> None:

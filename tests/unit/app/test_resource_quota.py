@@ -103,8 +103,12 @@ def test_nobody_goes_whose_limit_could_not_be_lowered():
     world.actuator.failing.add("write")
     see(world.store, node("n1", cpu=2))
     assert world.look(3) == [("write", "a", 2000)]
-    world.actuator.failing.clear()
     world.clock.now += AGAIN
+    assert world.look(3) == [("write", "a", 2000)]
+    world.clock.now += AGAIN
+    assert world.look(2) == []  # ever more seldom
+    world.actuator.failing.clear()
+    world.clock.now += 2 * AGAIN
     assert world.look() == [("write", "a", 2000), ("evict", "p")]
 
 

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from app.actuators.protocol import ActionFailed
-from app.controllers.status import AGAIN, Status
+from app.controllers import aside
+from app.controllers.status import AGAIN, INTERVAL, Status
 from app.store.kinds import ELASTIC_QUOTAS
 from tests.unit.app.given import Clock, empty_store, pod, quota, see, store_with
 
@@ -156,10 +157,16 @@ def test_a_quota_that_is_made_anew_gets_its_status(settled):
     assert settled.look() == ["quota"]
 
 
-def test_a_write_that_failed_is_tried_again_with_the_next_look():
-    world = World(quota("a", max={"cpu": 4}))
-    world.api.failures = 1
-    assert world.look() == []
+def test_a_write_that_fails_is_tried_again_ever_more_seldom():
+    world = World(quota("a", max={"cpu": 4}), RUNNING)
+    tried = []
+    world.api.failures = failures = 5
+    while world.api.failures:
+        assert world.look() == []
+        tried.append(failures - world.api.failures)
+        world.clock.now += INTERVAL
+    assert tried == [1, *[2] * 2, *[3] * 4, *[4] * 8, 5]
+    world.clock.now += aside.LONGEST
     assert world.look() == ["quota"]
 
 

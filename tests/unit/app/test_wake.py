@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from app.actuators.protocol import ActionFailed, TimedOut
-from app.controllers import hands
-from app.controllers.wake import AGAIN, AT_ONCE, BURST, FAILED, RATE, SOON, Wake
+from app.controllers import aside, hands
+from app.controllers.wake import AGAIN, AT_ONCE, BURST, RATE, SOON, Wake
 from tests.unit.app.given import Clock, empty_store, pod, quota, refused, see, store_with
 
 
@@ -154,7 +154,7 @@ def test_a_failed_write_is_tried_again_a_little_later_after_those_of_others(full
     full.see(most(3))
     assert full.look() == ["w2"]
     full.see(most(4))
-    full.clock.now += FAILED[0]
+    full.clock.now += aside.FIRST
     assert full.look() == ["w3", "w0", "w1"]
 
 
@@ -193,11 +193,11 @@ def test_many_whose_writes_fail_use_up_no_rate_that_others_need_and_are_tried_ev
     waking.see(most(1))
     waking.clock.now += SOON
     assert waking.look() == ["other"]
-    for _ in range(2 * int(FAILED[1])):
+    for _ in range(2 * int(aside.LONGEST)):
         waking.clock.now += SOON
         waking.look()
     tried = waking.recorder.tried
-    for _ in range(int(FAILED[1])):
+    for _ in range(int(aside.LONGEST)):
         waking.clock.now += SOON
         waking.look()
     assert waking.recorder.tried - tried <= 2 * number
