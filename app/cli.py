@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from app import settings as settings_module
-from app.client import Server, reaching_a_server
+from app.client import CannotAsk, Server, reaching_a_server
 from app.settings import InvalidSettings
 
 app = typer.Typer(
@@ -77,7 +77,12 @@ def quotas(
     """Show every elastic quota: used, min, max, what is borrowed."""
     from app import cli_output  # noqa: PLC0415
 
-    _show(cli_output.print_quotas, server, f"/api/v1/elasticquotas/{namespace}".rstrip("/"))
+    def show(document: dict[str, Any]) -> None:
+        if namespace and not document["items"]:
+            raise CannotAsk(f"there is no elastic quota in namespace {namespace}")
+        cli_output.print_quotas(document)
+
+    _show(show, server, f"/api/v1/elasticquotas/{namespace}".rstrip("/"))
 
 
 @app.command()
@@ -148,7 +153,13 @@ def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD")], server
     namespace, _, name = pod.partition("/")
     if not namespace or not name or "/" in name:
         _fail(f"{pod!r} must be NAMESPACE/POD", code=2)
-    _show(cli_output.print_explanation, server, f"/api/v1/pods/{namespace}/{name}")
+
+    def show(document: dict[str, Any]) -> None:
+        if document["verdict"] == "unknown":
+            raise CannotAsk(document["summary"])
+        cli_output.print_explanation(document)
+
+    _show(show, server, f"/api/v1/pods/{namespace}/{name}")
 
 
 Apply = Annotated[

@@ -99,12 +99,27 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies(server):
     [
         ("a/running", "a/running is bound: on node n1"),
         ("c/free", "c/free is admissible: no rule refuses it"),
-        ("a/nobody", "a/nobody is unknown: no pod nobody in namespace a is known"),
     ],
 )
 def test_every_pod_is_explained(server, name, said):
     status, text = run("explain", name, "--server", server)
     assert (status, text.splitlines()[0][: len(said)]) == (0, said)
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        (["explain", "a/nobody"], "a/nobody is unknown: no pod nobody in namespace a is known."),
+        (["quotas", "--namespace", "nowhere"], "there is no elastic quota in namespace nowhere"),
+        (["whatif", "--remove", "ElasticQuota/a/none"], "there is no ElasticQuota a/none"),
+        (["whatif", "--remove", "Queue/none"], "there is no Queue none"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_not_there_is_said_and_is_a_failure(server, question, said):
+    done = CliRunner().invoke(app, [*question, "--server", server])
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.rstrip("\n").endswith(said)
 
 
 def test_who_waits_at_a_gate_has_a_row_with_its_place(stranger):
