@@ -11,6 +11,8 @@ import yaml
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
+from app.kube.credentials import UNUSABLE, Credentials, fault_of_service_account, is_in_cluster
+
 CONNECT_TIMEOUT = 10.0
 
 
@@ -52,12 +54,16 @@ class KubeClient:
 
         Raises CannotConnect. Does not speak to the API server yet.
         """
-        configuration = Configuration()
+        configuration = Credentials()
         where = (
             f"kubeconfig {kubeconfig}"
             if kubeconfig
             else "no --kubeconfig and no --manifests given, and not in a cluster"
         )
+        if kubeconfig is None and is_in_cluster():
+            where = "service account of this pod"
+            if fault := fault_of_service_account():
+                raise CannotConnect(f"{where}: {fault}")
         if kubeconfig is not None and not kubeconfig.is_file():
             raise CannotConnect(f"{where}: there is no such file")
         try:
@@ -65,11 +71,12 @@ class KubeClient:
                 await config.load_kube_config(str(kubeconfig), client_configuration=configuration, persist_config=False)
             else:
                 config.load_incluster_config(client_configuration=configuration)
+            await configuration.auth_settings()  # whether there is a token that can be used
             configuration.connection_pool_maxsize = 0  # no limit: who hangs may not keep the Lease or a bind waiting
             return cls(configuration)
         except (AttributeError, TypeError) as error:  # the official client does not look before it uses a value
             raise CannotConnect(f"{where}: a value is not of the type that it should be: {error}") from error
-        except (config.ConfigException, OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        except (*UNUSABLE, yaml.YAMLError, RecursionError) as error:
             raise CannotConnect(f"{where}: {' '.join(str(error).split())}") from error
 
     async def close(self) -> None:

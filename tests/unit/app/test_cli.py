@@ -3,6 +3,7 @@
 import http.server
 import importlib.metadata
 import json
+import os
 import re
 import shlex
 import socket
@@ -351,10 +352,11 @@ def test_the_settings_are_listed_by_help():
     assert "--store.max-staleness" in text
 
 
-def serve(*arguments):
+def serve(*arguments, **environment):
     """Runs ``quotaward serve``, which is expected to end by itself; its exit status and what it said last."""
     command = [str(QUOTAWARD), "serve", "--listen", "127.0.0.1:0", *map(str, arguments)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, env={})
+    path = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, env=environment | path)
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, done.stderr.splitlines()[-1]
 
@@ -363,6 +365,12 @@ def test_serve_says_that_there_is_no_cluster():
     status, said = serve()
     assert status == 2
     assert said.startswith("no --kubeconfig and no --manifests given, and not in a cluster: ")
+
+
+def test_serve_says_what_is_wrong_with_its_service_account():
+    status, said = serve(KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT="1")
+    assert status == 2
+    assert said.startswith("service account of this pod: /var/run/secrets/kubernetes.io/serviceaccount/token ")
 
 
 def test_serve_says_that_its_address_is_taken(folder):

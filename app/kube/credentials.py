@@ -1,0 +1,65 @@
+"""By what the API server knows us: checked at the start, and kept while what they are renewed from is not good."""
+
+import os
+import ssl
+from pathlib import Path
+
+import structlog
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.config import ConfigException, incluster_config
+
+log = structlog.get_logger(__name__)
+
+UNUSABLE = (ConfigException, OSError, ValueError, KeyError, TypeError, AttributeError)
+"""What the official client raises where credentials cannot be had: it does not look before it uses a value."""
+
+
+class Credentials(Configuration):
+    """Where the API server is, and by what it knows us. A token that cannot be renewed stays what it was."""
+
+    _good = ""
+    _renewed = True
+
+    async def get_api_key_with_prefix(self, identifier: str, alias: str | None = None) -> str | None:
+        """The value of the header, renewed where it is time for that. Raises one of UNUSABLE if there was none yet."""
+        try:
+            self._good = _checked(await super().get_api_key_with_prefix(identifier, alias))
+        except UNUSABLE as error:
+            if not self._good:
+                raise
+            if self._renewed:
+                log.warning("the token cannot be renewed, the old one is kept", error=str(error))
+            self._renewed = False
+        else:
+            self._renewed = True
+        return self._good
+
+
+def _checked(key: str | None) -> str:
+    """A token with what stands before it. Raises ConfigException for what no header can hold, or is empty."""
+    kind, _, token = (key or "").partition(" ")
+    token = token.strip()
+    if not token or not token.isascii() or not token.isprintable():
+        raise ConfigException("the token is empty, or is none")
+    return f"{kind} {token}"
+
+
+def is_in_cluster() -> bool:
+    """Whether this process runs in a pod, as Kubernetes tells each of them."""
+    return bool(os.environ.get(incluster_config.SERVICE_HOST_ENV_NAME))
+
+
+def fault_of_service_account() -> str | None:
+    """What is wrong with the files of the pod's service account, and with which of them."""
+    token, ca = incluster_config.SERVICE_TOKEN_FILENAME, incluster_config.SERVICE_CERT_FILENAME
+    for file in (token, ca):
+        try:
+            if not Path(file).read_text(encoding="utf-8").strip():
+                return f"{file} is empty"
+        except (OSError, UnicodeDecodeError) as error:
+            return f"{file} cannot be read: {error.strerror if isinstance(error, OSError) else error}"
+    try:
+        ssl.create_default_context(cafile=ca)
+    except ssl.SSLError as error:
+        return f"{ca} holds no certificate that can be used: {error}"
+    return None
