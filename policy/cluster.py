@@ -393,6 +393,10 @@ class Cluster:
         """Whether room is kept for the pod."""
         return uid in self._held
 
+    def held_for(self, uid: str) -> Reservation | None:
+        """The plan by which room is kept for the pod."""
+        return self._held.get(uid)
+
     def nodes_held_from(self, pod: Pod) -> set[str]:
         """Nodes where the pod would take room that is kept for another of the same or higher priority.
 

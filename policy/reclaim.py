@@ -215,13 +215,15 @@ def _search_after(cluster: Cluster, pod: Pod, planned: Iterable[Reservation]) ->
 def _assumed(cluster: Cluster, planned: Iterable[Reservation]) -> Iterator[None]:
     there = [reservation for reservation in planned if reservation.name not in cluster.reservations]
     eased = cluster.ledger.eased
-    for reservation in there:
-        cluster.upsert_reservation(reservation)
+    with cluster.touched.in_passing():
+        for reservation in there:
+            cluster.upsert_reservation(reservation)
     try:
         yield
     finally:
-        for reservation in there:
-            cluster.delete_reservation(reservation.name)
+        with cluster.touched.in_passing():
+            for reservation in there:
+                cluster.delete_reservation(reservation.name)
         cluster.ledger.eased = eased  # only looked at
 
 

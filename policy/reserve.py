@@ -155,13 +155,15 @@ def _assumed(cluster: Cluster, planned: list[Reservation]) -> Iterator[None]:
     known = {*cluster.given_up, *(each.name for each in cluster.reserved)}
     assumed = [each for each in planned if each.name not in known]
     eased = cluster.ledger.eased
-    for each in assumed:
-        cluster.upsert_reservation(each)
+    with cluster.touched.in_passing():
+        for each in assumed:
+            cluster.upsert_reservation(each)
     try:
         yield
     finally:
-        for each in assumed:
-            cluster.delete_reservation(each.name)
+        with cluster.touched.in_passing():
+            for each in assumed:
+                cluster.delete_reservation(each.name)
         cluster.ledger.eased = eased  # only looked at
 
 

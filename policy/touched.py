@@ -1,6 +1,7 @@
 """What has changed since somebody last asked, by name: so that who shows a cluster need not look at all of it again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 MOST = 2000
 """How many names are kept: namespaces come and go, and pods name queues that do not exist, without end."""
@@ -15,7 +16,7 @@ class Touched:
     were noted, and anything may be different.
     """
 
-    __slots__ = ("everything", "namespaces", "queues", "told")
+    __slots__ = ("_in_passing", "everything", "namespaces", "queues", "told")
 
     def __init__(self) -> None:
         """Nothing has changed yet, and nobody listens."""
@@ -23,9 +24,12 @@ class Touched:
         self.queues: set[str] = set()
         self.everything = False
         self.told: Callable[[], None] | None = None
+        self._in_passing = False
 
     def note(self, namespace: str = "", queue: str = "") -> None:
         """Something of a namespace has changed, of a queue, of both; or (without names) of what is there only once."""
+        if self._in_passing:
+            return
         if namespace:
             self.namespaces.add(namespace)
         if queue and len(queue) <= LONGEST:
@@ -36,6 +40,15 @@ class Touched:
             self.queues.clear()
         if self.told is not None:
             self.told()
+
+    @contextmanager
+    def in_passing(self) -> Iterator[None]:
+        """What changes in here is changed back soon, or was changed so, only to look at the rest: nobody need know."""
+        self._in_passing = True
+        try:
+            yield
+        finally:
+            self._in_passing = False
 
     def take(self) -> tuple[set[str], set[str], bool]:
         """The namespaces and queues that have changed, and whether all have; from now on they count as seen."""

@@ -1,11 +1,10 @@
 """Who waits for a node, and why: of many pods the first in turn, and the sums of all."""
 
+from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from heapq import merge, nsmallest
-from itertools import islice
 
 from policy import admission, gangs, reservation
 from policy.cluster import Cluster
@@ -21,6 +20,10 @@ NOT_BY_NUMBERS = {gangs.MINIMUM: gangs.TEXT, **reservation.TEXTS}
 """Rules that also look at nodes: whether they still hold is not asked here, as it may take a while."""
 LONGEST = 300
 """Characters of what a scheduler says that are shown."""
+LONGEST_KEPT = 2000
+"""Characters of what a scheduler says up to which it is remembered which rule that names."""
+FEW = 5
+"""Pods whose rules are asked for at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class Crowds:
 
     def count(self, cluster: Cluster, namespace: str, is_meant: Callable[[Pod], bool] | None = None) -> Iterator[None]:
         """Counts who waits of a namespace now (those that are meant, if that is said). It pauses in between."""
-        crowd, found = Crowd(), list[Pod]()
+        crowd = Crowd()
         for index, pod in enumerate(list(cluster.pending_in(namespace)), start=1):
             if _waits(cluster, pod) and (is_meant is None or is_meant(pod)):
                 crowd.by_queue[cluster.queue_of(pod)] += 1
@@ -106,25 +109,34 @@ class Crowds:
                     crowd.untried.append(pod)
                 else:
                     crowd.by_rule[_rule_in(pod.unschedulable.message)] += 1
-                found.append(pod)
+                _join(crowd.first, pod)
             if index % SLICE == 0:
                 yield
-        crowd.first = nsmallest(SHOWN, found, key=turn)
         self._put(namespace, crowd)
 
     def waiting(self, cluster: Cluster) -> Iterator[Waiting | None]:
         """What is shown of them, after pauses. Why each of the first waits is asked of the rules now."""
-        by_rule = Counter(self._by_rule)
-        untried = (pod for crowd in self._crowds.values() for pod in crowd.untried)
-        for index, pod in enumerate(list(untried), start=1):
-            by_rule[_rule_now(cluster, pod)] += 1
-            if index % SLICE == 0:
-                yield None
+        by_rule, looked_at, first = Counter(self._by_rule), 0, list[Pod]()
+        for crowd in list(self._crowds.values()):
+            for pod in crowd.untried:
+                by_rule[_rule_now(cluster, pod)] += 1
+                looked_at += 1
+                if looked_at % FEW == 0:
+                    yield None
+            for pod in crowd.first:
+                looked_at += 1
+                if looked_at % SLICE == 0:
+                    yield None
+                if not _join(first, pod):
+                    break  # the others of this crowd come later still
         by_number = sorted(by_rule.items(), key=lambda each: (-each[1], each[0]))
         reasons = tuple(Reason(rule, number) for rule, number in by_number if number)
-        kept = {each.pod.uid: each.node for each in (*cluster.reservations.values(), *cluster.reserved)}
-        first = islice(merge(*(crowd.first for crowd in self._crowds.values()), key=turn), SHOWN)
-        yield Waiting(tuple(_shown(cluster, pod, kept.get(pod.uid, "")) for pod in first), reasons)
+        shown = list[WaitingPod]()
+        for pod in first:
+            shown.append(_shown(cluster, pod))
+            if len(shown) % FEW == 0:
+                yield None
+        yield Waiting(tuple(shown), reasons)
 
     def _put(self, namespace: str, crowd: Crowd) -> None:
         before = self._crowds.pop(namespace, Crowd())
@@ -145,16 +157,33 @@ def _rule_now(cluster: Cluster, pod: Pod) -> str:
     return refused.rule if refused else UNTRIED
 
 
-@lru_cache(maxsize=4096)
+def _join(first: list[Pod], pod: Pod) -> bool:
+    """Keeps those whose turn comes first; whether this pod is one of them."""
+    if len(first) == SHOWN and turn(pod) >= turn(first[-1]):
+        return False
+    insort(first, pod, key=turn)
+    del first[SHOWN:]
+    return True
+
+
 def _rule_in(message: str) -> str:
+    """The rule that a scheduler names: it says the same of many pods."""
+    return _remembered_rule_in(message) if len(message) <= LONGEST_KEPT else _sought_rule_in(message)
+
+
+def _sought_rule_in(message: str) -> str:
     return admission.refused_by(message) or kept_from(message) or NO_RULE
+
+
+_remembered_rule_in = lru_cache(maxsize=1024)(_sought_rule_in)
 
 
 def _waits(cluster: Cluster, pod: Pod) -> bool:
     return pod.pending and not pod.terminating and not pod.gated and pod.uid not in cluster.grants
 
 
-def _shown(cluster: Cluster, pod: Pod, kept: str) -> WaitingPod:
+def _shown(cluster: Cluster, pod: Pod) -> WaitingPod:
+    kept = cluster.reserved.of_pod(pod.uid) or cluster.held_for(pod.uid)
     refused = cluster.check(pod) if pod.uid in cluster.pods else None
     rule = _rule_in(pod.unschedulable.message) if pod.unschedulable else UNTRIED
     if refused is not None:
@@ -167,4 +196,5 @@ def _shown(cluster: Cluster, pod: Pod, kept: str) -> WaitingPod:
         message = f"the scheduler says: {pod.unschedulable.message[:LONGEST] if pod.unschedulable else ''}"
     else:
         message = "no rule refuses it any more; the scheduler has to try it again"
-    return WaitingPod(pod.namespace, pod.name, cluster.queue_of(pod), message, kept, pod.created)
+    node = kept.node if kept else ""
+    return WaitingPod(pod.namespace, pod.name, cluster.queue_of(pod), message, node, pod.created)
