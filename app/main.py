@@ -35,6 +35,7 @@ from app.controllers.wake import Wake
 from app.extender.endpoints import Extender
 from app.extender.verbs import Answering, Verb, WaitedFor, WaitingVerb
 from app.front import Application
+from app.garbage import spare_what_stays
 from app.observability import metrics
 from app.problems import Problem
 from app.serving.server import Server, listen
@@ -252,7 +253,7 @@ async def _freeze_once_synced(store: Store) -> None:
     while not store.synced:
         await asyncio.sleep(TICK)
     gc.collect()
-    gc.freeze()
+    spare_what_stays()
     await asyncio.Event().wait()
 
 

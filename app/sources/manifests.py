@@ -18,6 +18,7 @@ import structlog
 import watchfiles
 import yaml
 
+from app.garbage import spare_what_stays, undisturbed
 from app.observability import metrics
 from app.store.kinds import ELASTIC_QUOTAS, KINDS, PODS, Key, Kind
 from app.store.objects import ElasticQuotaObject, InvalidObject, elastic_quota_of
@@ -28,6 +29,8 @@ log = structlog.get_logger(__name__)
 
 ALIASED, SHORT = 10, 100_000
 """How many times as long a file may be with its aliases written out, and how long any may be (characters)."""
+MANY = 1000
+"""Objects that were new or different, after which the garbage collector is spared them."""
 SUFFIXES = (".yaml", ".yml", ".json")
 _KINDS = {(kind.api_version, kind.name): kind for kind in KINDS}
 
@@ -74,6 +77,7 @@ def read(directory: Path) -> Folder:
     """Everything below a directory. Never raises: what is wrong is among the problems."""
     folder = Folder([], set(), set(), [], directory.is_dir())
     seen: dict[tuple[str, str | None, str], Path] = {}
+    trial = Cluster()  # one for all: each would leave a thousand parts to the garbage collector
     for file in files_below(directory):
         try:
             documents = list(documents_of(file))
@@ -82,7 +86,7 @@ def read(directory: Path) -> Folder:
             folder.problems.append(Fault(file, 0, f"cannot be read: {' '.join(str(error).split())}"))
             continue
         for number, document in documents:
-            _take(folder, seen, file, number, document)
+            _take(folder, seen, trial, file, number, document)
     if not folder.is_there:
         folder.problems.append(Fault(directory, 0, "is not a directory"))
     return folder
@@ -147,14 +151,26 @@ class ManifestSource:
         ):
             # What changed before the watch stood is not told; but reading for nothing would slow down every answer.
             if changes or (not watching and await asyncio.to_thread(_state, self._directory) != self._taken_in):
-                self._taken_in = await asyncio.to_thread(_state, self._directory)
-                self.apply(await asyncio.to_thread(read, self._directory))
+                await self.take_in()
             watching = True
             if not self._directory.is_dir() or self._directory.stat().st_ino != watched:
                 return
 
-    def apply(self, folder: Folder) -> None:
-        """Makes the store true to what was read. An object whose manifest has not changed stays as it has become."""
+    async def take_in(self) -> None:
+        """Reads the folder beside the loop, and makes the store true to it."""
+        found = list[Folder]()  # what a thread returns outright is kept until somebody looks for garbage
+        with undisturbed():
+            self._taken_in = await asyncio.to_thread(_state, self._directory)
+            await asyncio.to_thread(lambda: found.append(read(self._directory)))
+            if self.apply(found.pop()) >= MANY:
+                spare_what_stays()
+
+    def apply(self, folder: Folder) -> int:
+        """Makes the store true to what was read; how many manifests were new or different.
+
+        An object whose manifest has not changed stays as it has become.
+        """
+        changed = 0
         for problem in folder.problems:
             log.error("manifest cannot be used", problem=str(problem))
         metrics.MANIFEST_ERRORS.set(len(folder.problems))
@@ -169,9 +185,13 @@ class ManifestSource:
             known = self._applied.get(identity)
             if known is None or known.raw != manifest.raw:
                 self._store.upsert(manifest.kind, manifest.obj)
+                changed += 1
+            elif known.file == manifest.file:
+                continue  # the object that is there already is one that the garbage collector need not look at
             self._applied[identity] = manifest
         for kind in KINDS:
             self._store.complete(kind)
+        return changed
 
 
 def documents_of(file: Path) -> Iterator[tuple[int, Any]]:
@@ -218,7 +238,12 @@ def _item(item: Any, of: dict[str, Any]) -> Any:
 
 
 def _take(
-    folder: Folder, seen: dict[tuple[str, str | None, str], Path], file: Path, number: int, document: Any
+    folder: Folder,
+    seen: dict[tuple[str, str | None, str], Path],
+    trial: Cluster,
+    file: Path,
+    number: int,
+    document: Any,
 ) -> None:
     """Adds one object to what was read, or what is wrong with it."""
     if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
@@ -248,7 +273,7 @@ def _take(
         folder.problems.append(Fault(file, number, f"{where}: stands already in {seen[name]}"))
         return
     seen[name] = file
-    for text in _faults(kind, obj) if readable else ():
+    for text in _faults(trial, kind, obj) if readable else ():
         folder.problems.append(Fault(file, number, f"{where}: {text}"))
         folder.damaged.add((kind.label, key))
     if (kind.label, key) not in folder.damaged or isinstance(obj, ElasticQuotaObject):
@@ -263,14 +288,15 @@ def _report_version(folder: Folder, file: Path, number: int, document: dict[str,
             folder.problems.append(Fault(file, number, text))
 
 
-def _faults(kind: Kind, obj: Any) -> tuple[str, ...]:
-    """What the rules cannot use of a decoded object."""
+def _faults(trial: Cluster, kind: Kind, obj: Any) -> tuple[str, ...]:
+    """What the rules cannot use of a decoded object, which is put into a cluster of its own for that and taken out."""
     if not obj.metadata.name:
         return ("metadata.name: missing",)
     if isinstance(obj, ElasticQuotaObject):
         return elastic_quota_of(obj).errors
     try:
-        kind.upsert(Cluster(), obj, 0.0)
+        kind.upsert(trial, obj, 0.0)
+        kind.delete(trial, kind.key(obj.metadata))
     except InvalidObject as error:
         return (str(error),)
     return ()

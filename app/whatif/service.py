@@ -1,13 +1,13 @@
 """Trials for who asks, in the process that answers the scheduler: one at a time, in slices, and for a limited time."""
 
 import asyncio
-import gc
 import time
-from collections.abc import AsyncIterator, Generator, Hashable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Generator, Hashable, Iterable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
+from app.garbage import undisturbed
 from app.pause import TimeIsUp, at_leisure
 from app.problems import Problem
 from app.settings import Settings
@@ -103,7 +103,7 @@ class Trials:
         except TimeoutError:
             raise Problem(503, BUSY, retry_after=10) from None
         try:
-            with _undisturbed():
+            with undisturbed():
                 yield deadline
         finally:
             self._turn.release()
@@ -113,16 +113,3 @@ class Trials:
             return await at_leisure(work, deadline)
         except TimeIsUp:
             return None
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """While many objects come into being that stay for a moment, nobody looks for garbage among them.
-
-    That would take a tenth of a second at a time, with which the scheduler's questions would have to wait.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
