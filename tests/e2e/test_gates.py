@@ -2,6 +2,7 @@
 
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.controlplane.admission import a_webhook_that_nobody_answers, in_force
 from tests.controlplane.api import read_manifests
 from tests.controlplane.gates import POLICY, RIGHTS, delete, gated_namespace, is_gated, policy, right_to_open
 from tests.controlplane.objects import is_bound, pod, pods
@@ -112,6 +114,22 @@ def neediest(bound, tenants) -> str:
         return of_queue / deserved, queue, bound[namespace] / weight, -weight, namespace
 
     return min((each for each in tenants if bound[each] < tenants[each][-1]), key=key)
+
+
+def test_a_webhook_that_hangs_in_one_namespace_keeps_no_other_waiting(cluster, gates, quotaward):
+    cluster.node(cpu=64)
+    hanging, other = gated_namespace(cluster), gated_namespace(cluster)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        cluster.api.create(pod("p", hanging, cpu=100))
+        webhook = a_webhook_that_nobody_answers(hanging, silent.getsockname()[1], timeoutSeconds=3)
+        with in_force(cluster, hanging, *webhook):
+            cluster.api.create_all([*pods(30, hanging, prefix="stuck"), *pods(30, other)])
+            wait_until(
+                lambda: not any(is_gated(each) for each in cluster.api.items("pods", other)),
+                "the others are let out",
+                timeout=40,  # one after the other hung for 3 s each would take more than twice as long
+            )
+            assert all(is_gated(each) for each in cluster.api.items("pods", hanging))
 
 
 def test_a_gang_is_let_out_whole_and_an_entitled_pod_at_a_gate_takes_back_what_was_lent_as_fast_as_one_without(

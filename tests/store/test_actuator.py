@@ -2,11 +2,9 @@
 
 import asyncio
 import socket
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import httpx
 import msgspec
 import pytest
 import yaml
@@ -19,9 +17,15 @@ from app.observability.events import Event, Series, about_pod
 from app.store.kinds import PODS, RESERVATIONS
 from app.store.objects import pod_of, reservation_of
 from policy.reservation import PodName, Reservation
+from tests.controlplane.admission import (
+    a_policy_that_forbids_it,
+    a_webhook_that_nobody_answers,
+    in_force,
+    may_not_be_changed,
+)
 from tests.controlplane.gates import GATE, is_gated
 from tests.controlplane.objects import condition, pod
-from tests.controlplane.processes import free_port, wait_until
+from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import install_rights
 
 
@@ -51,65 +55,6 @@ def created(cluster, namespace):
 def known(item):
     """The pod as the rules see it."""
     return pod_of(PODS.decoder.decode(msgspec.json.encode(item)))
-
-
-ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-CHANGES_OF_PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}
-
-
-def _a_policy_that_forbids_it(namespace):
-    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
-    yield (
-        "validatingadmissionpolicies",
-        {
-            "failurePolicy": "Fail",
-            "matchConstraints": {"resourceRules": [CHANGES_OF_PODS]},
-            "validations": [{"expression": "false", "message": "no", "reason": "Forbidden"}],
-        },
-    )
-    binding = {"policyName": "somebody-elses", "validationActions": ["Deny"], "matchResources": here}
-    yield "validatingadmissionpolicybindings", binding
-
-
-def _a_webhook_that_nobody_answers(namespace, port=None, **rest):
-    webhook = {
-        "name": "nobody.example.com",
-        "admissionReviewVersions": ["v1"],
-        "sideEffects": "None",
-        "failurePolicy": "Fail",
-        "clientConfig": {"url": f"https://127.0.0.1:{port or free_port()}"},
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-        "rules": [CHANGES_OF_PODS],
-    } | rest
-    yield "validatingwebhookconfigurations", [webhook]
-
-
-@contextmanager
-def _in_force(cluster, namespace, *rules):
-    """These rules of admission are in force in a namespace while this is open."""
-    kinds = {
-        "validatingadmissionpolicies": "ValidatingAdmissionPolicy",
-        "validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBinding",
-        "validatingwebhookconfigurations": "ValidatingWebhookConfiguration",
-    }
-    try:
-        for plural, rule in rules:
-            item = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kinds[plural]}
-            item |= {"metadata": {"name": "somebody-elses"}, "webhooks" if isinstance(rule, list) else "spec": rule}
-            cluster.api.request("POST", f"{ADMISSION}/{plural}", json=item)
-        wait_until(lambda: _may_not_be_changed(cluster, namespace), "pods may not be changed any more")
-        yield
-    finally:
-        for plural, _ in rules:
-            cluster.api.request("DELETE", f"{ADMISSION}/{plural}/somebody-elses")
-
-
-def _may_not_be_changed(cluster, namespace):
-    try:
-        cluster.api.patch("pods", "p?dryRun=All", {"metadata": {"annotations": {"tried": "yes"}}}, namespace)
-    except httpx.HTTPStatusError:
-        return True
-    return False
 
 
 def test_a_pod_is_bound(cluster, namespace, created, act):
@@ -146,13 +91,13 @@ def test_a_namesake_is_left_alone(cluster, namespace, created, act):
 
 
 @pytest.mark.parametrize(
-    "why", [_a_policy_that_forbids_it, _a_webhook_that_nobody_answers], ids=["forbidden by a policy", "a dead webhook"]
+    "why", [a_policy_that_forbids_it, a_webhook_that_nobody_answers], ids=["forbidden by a policy", "a dead webhook"]
 )
 def test_a_gate_that_the_rules_of_its_namespace_keep_shut_is_that_pods_own_matter(cluster, namespace, act, why):
     gated = cluster.api.create(pod("p", namespace, schedulingGates=[{"name": GATE}]))
-    with _in_force(cluster, namespace, *why(namespace)), pytest.raises(Rejected):
+    with in_force(cluster, namespace, *why(namespace)), pytest.raises(Rejected):
         act(lambda actuator: actuator.open_gate(known(gated)))
-    wait_until(lambda: not _may_not_be_changed(cluster, namespace), "pods may be changed again")
+    wait_until(lambda: not may_not_be_changed(cluster, namespace), "pods may be changed again")
     act(lambda actuator: actuator.open_gate(known(gated)))
     assert not is_gated(cluster.api.get("pods", "p", namespace))
 
@@ -163,8 +108,8 @@ def test_a_gate_that_a_webhook_of_its_namespace_keeps_shut_by_hanging_is_given_u
     monkeypatch.setattr(kubernetes, "TIMEOUT", 0.5)
     gated = cluster.api.create(pod("p", namespace, schedulingGates=[{"name": GATE}]))
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        hanging = _a_webhook_that_nobody_answers(namespace, silent.getsockname()[1], timeoutSeconds=2)
-        with _in_force(cluster, namespace, *hanging), pytest.raises(TimedOut):
+        hanging = a_webhook_that_nobody_answers(namespace, silent.getsockname()[1], timeoutSeconds=2)
+        with in_force(cluster, namespace, *hanging), pytest.raises(TimedOut):
             act(lambda actuator: actuator.open_gate(known(gated)))
     assert is_gated(cluster.api.get("pods", "p", namespace))
 
