@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct, field
 
 from app.store.placement import NULL, LabelSelector, Volume, constraints_of, selector_of
+from app.store.remembered import remembered
 from policy.constraints import Constraints, HostPort, Taint
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota, elastic_quota
@@ -548,13 +548,13 @@ def seconds(timestamp: datetime | None) -> float:
     return (timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)).timestamp()
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _shared(items: tuple[tuple[str, int], ...]) -> Resources:
     """One vector for all the pods that request the same: a cluster has many pods and few sizes."""
     return dict(items)
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _shared_labels(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
     """One map for all the pods that are labelled the same."""
     return dict(items)
@@ -621,7 +621,7 @@ def _asked_for(containers: list[ContainerSpec] | None) -> Asked:
     )
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _request_of_containers(containers: Asked, init_containers: Asked) -> Resources:
     """Raises InvalidObject."""
     spec, init = (

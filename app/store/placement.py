@@ -4,12 +4,12 @@ Pods of one template have these parts in common to the byte, so what was transla
 """
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
+from app.store.remembered import remembered
 from policy.constraints import (
     UNCONSTRAINED,
     Constraints,
@@ -134,7 +134,7 @@ def constraints_of(
     )
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _translated(
     namespace: str,
     labels: tuple[tuple[str, str], ...],

@@ -1,0 +1,52 @@
+"""What pods of one template have in common is computed and kept once, and not without bound."""
+
+import gc
+import tracemalloc
+
+import msgspec
+import pytest
+
+from app.store import remembered
+from app.store.kinds import PODS
+from app.store.objects import pod_of
+from tests.unit.app.given import pod
+
+
+def seen(**spec):
+    return pod_of(PODS.decoder.decode(msgspec.json.encode(pod("p", **spec))))
+
+
+def required(values):
+    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": values}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+LARGE = {
+    "affinity": lambda n: {"affinity": required([f"zone-{n}-{number}" for number in range(1000)])},
+    "tolerations": lambda n: {"tolerations": [{"key": f"key-{n}-{each}", "operator": "Exists"} for each in range(500)]},
+    "node selector": lambda n: {"nodeSelector": {f"label-{n}-{number}": "x" for number in range(1000)}},
+    "labels": lambda n: {"metadata": {"uid": "p", "labels": {f"label-{n}-{number}": "x" for number in range(1000)}}},
+    "requests": lambda n: {"requests": {f"example.com/{n}-{number}": "1" for number in range(1000)}},
+}
+
+
+@pytest.mark.parametrize("large", LARGE.values(), ids=LARGE)
+def test_large_pods_that_come_and_go_leave_no_more_than_a_bound(large, monkeypatch):
+    monkeypatch.setattr(remembered, "MOST", 100_000)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(40):
+            seen(**large(number))
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - before < 15 * remembered.MOST
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("spec", [{}, {"affinity": required(["a", "b"])}, {"nodeSelector": {"zone": "a"}}], ids=str)
+def test_what_others_have_in_common_is_one_object(spec):
+    first, second = seen(**spec), seen(**spec)
+    assert first.request is second.request
+    assert first.constraints is second.constraints
+    assert first.labels is second.labels
