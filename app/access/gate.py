@@ -3,11 +3,11 @@
 import re
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from starlette.types import Receive, Scope, Send
 
-from app.access.reviews import CannotReview, User
 from app.front import Application
 from app.problems import Problem
 from app.serving.reply import AtOnce
@@ -20,6 +20,23 @@ PREFIX = "/quotaward"
 """Stands before our paths where rights are named: /api/... is everybody's to read in every cluster."""
 NAMESPACED = re.compile(r"/api/v1/(?:elasticquotas|pods)/([^/]+)(?:/[^/]+)?")
 LONGEST_TOKEN = 16 * 2**10
+
+
+class CannotReview(Exception):
+    """The API server does not say; the text says why, and holds nothing of the token."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody whom the API server knows. ``key`` stands for all that it said of them."""
+
+    key: bytes
+    said: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The user's name."""
+        return str(self.said.get("username", ""))
 
 
 class Reviewing(Protocol):

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Generic, TypeVar
 
@@ -12,6 +11,7 @@ import aiohttp
 import msgspec
 import structlog
 
+from app.access.gate import CannotReview, User
 from app.kube.client import KubeClient
 from app.observability import metrics
 
@@ -26,23 +26,6 @@ AT_ONCE = 16
 WAITING_AT_MOST = 256
 """Reviews that may wait for their turn, so that made-up tokens don't keep the API server busy."""
 TIMEOUT = 5.0
-
-
-class CannotReview(Exception):
-    """The API server does not say; the text says why, and holds nothing of the token."""
-
-
-@dataclass(frozen=True, slots=True)
-class User:
-    """Somebody whom the API server knows. ``key`` stands for all that it said of them."""
-
-    key: bytes
-    said: Mapping[str, Any]
-
-    @property
-    def name(self) -> str:
-        """The user's name."""
-        return str(self.said.get("username", ""))
 
 
 class Reviews:
