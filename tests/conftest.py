@@ -11,10 +11,16 @@ import pytest
 from tests.controlplane.build import CannotBuild, binaries, tools
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.launch import fork_quotaward
 from tests.controlplane.quotaward import install_definitions
 
 _built = pytest.StashKey[CannotBuild | None]()
 _END_OF_LOG = 3000  # bytes of each log that a failure shows
+
+
+def pytest_configure() -> None:
+    """Have the processes of Quotaward that tests start forked."""
+    fork_quotaward()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

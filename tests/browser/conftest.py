@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.cases.serving import QUOTAWARD
+from tests.controlplane.launch import QUOTAWARD
 from tests.controlplane.processes import Process, free_port
 from tests.unit.app.given import Json
 

@@ -7,14 +7,14 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-QUOTAWARD = Path(sys.executable).parent / "quotaward"
+from tests.controlplane.launch import QUOTAWARD, Forked, launch
+
 GO_HEADERS = {"User-Agent": "Go-http-client/1.1", "Content-Type": "application/json", "Accept-Encoding": "gzip"}
 START_SECONDS = 30
 STOP_SECONDS = 15
@@ -45,7 +45,7 @@ class Response:
 @dataclass(frozen=True)
 class Server:
     port: int
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
     log: Path
 
     def call(
@@ -90,8 +90,7 @@ def serving(
     # settings of the one who runs the tests are not settings of the test
     env = {name: value for name, value in os.environ.items() if not name.startswith("QUOTAWARD_")}
     command = [str(QUOTAWARD), "serve", *flags, "--listen", f"127.0.0.1:{port}"]
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=env)
+    process = launch(command, log, env)
     server = Server(port, process, log)
     try:
         _wait_until_up(server, path_when_up, start_seconds)

@@ -6,7 +6,6 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,17 +13,7 @@ from typing import Any
 
 import httpx
 
-# Run by a fresh interpreter, which then becomes the program itself: so that the kernel kills it when we die,
-# however we die. (A preexec_fn would do, but is not safe where threads run.)
-_LAUNCHER = """
-import os, sys
-if sys.platform == "linux":
-    import ctypes
-    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
-    if os.getppid() != int(sys.argv[1]):
-        sys.exit("the test run is gone already")
-os.execv(sys.argv[2], sys.argv[2:])
-"""
+from tests.controlplane.launch import Forked, launch
 
 
 class Process:
@@ -34,21 +23,12 @@ class Process:
         self.command = [str(part) for part in command]
         self.log = log
         self.env = os.environ | (env or {})
-        self._popen: subprocess.Popen | None = None
+        self._popen: subprocess.Popen | Forked | None = None
         atexit.register(self.kill)
 
     def start(self) -> None:
         assert not self.alive, f"{self.log.stem} runs already"
-        launcher = [sys.executable, "-ISc", _LAUNCHER, str(os.getpid())]
-        with self.log.open("ab") as output:
-            self._popen = subprocess.Popen(
-                launcher + self.command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=self.env,
-                start_new_session=True,  # a Ctrl-C reaches pytest alone, which then stops us in order
-            )
+        self._popen = launch(self.command, self.log, self.env)
 
     @property
     def alive(self) -> bool:
@@ -76,7 +56,7 @@ class Process:
         if self._popen is None:
             return None
         if self.alive:
-            os.killpg(self._popen.pid, how)
+            self._popen.send_signal(how)
         return self._popen.wait(within)
 
     def wait_until_ready(self, ready: Callable[[], Any], timeout: float = 60) -> None:

@@ -1,7 +1,6 @@
 """Quotaward as it is run: its own process, with the rights of the service account in the manifests."""
 
 import itertools
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.controlplane.api import Api
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.launch import QUOTAWARD
 from tests.controlplane.processes import Process, free_port, wait_until
 
 _ROOT = Path(__file__).parents[2]
-_PROGRAM = Path(sys.executable).parent / "quotaward"  # of the environment that the tests run in
 _MANIFESTS = _ROOT / "manifests"
 _NAMESPACE, _ACCOUNT = "quotaward-system", "quotaward"
 _numbers = itertools.count(1)
@@ -32,7 +31,7 @@ class Quotaward:
         self.url = f"http://127.0.0.1:{self.port}"
         name = f"quotaward-{next(_numbers)}"
         self._kubeconfig = control_plane.directory / f"{name}.kubeconfig"
-        command = [_PROGRAM, "serve", "--kubeconfig", self._kubeconfig, "--listen", f"127.0.0.1:{self.port}", *flags]
+        command = [QUOTAWARD, "serve", "--kubeconfig", self._kubeconfig, "--listen", f"127.0.0.1:{self.port}", *flags]
         self.process = Process(command, control_plane.directory / f"{name}.log")
         self._http = httpx.Client(base_url=self.url, trust_env=False)
 

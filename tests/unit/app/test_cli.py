@@ -8,6 +8,7 @@ import re
 import shlex
 import socket
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -15,7 +16,8 @@ import yaml
 from typer.testing import CliRunner
 
 from app.cli import app
-from tests.cases.serving import QUOTAWARD, serving
+from tests.cases.serving import serving
+from tests.controlplane.launch import QUOTAWARD, launch
 from tests.unit.app.given import node, pod, quota
 from tests.unit.app.manifest_folder import Folder
 
@@ -352,28 +354,41 @@ def test_the_settings_are_listed_by_help():
     assert "--store.max-staleness" in text
 
 
-def serve(*arguments, **environment):
+@pytest.fixture
+def serve(tmp_path):
     """Runs ``quotaward serve``, which is expected to end by itself; its exit status and what it said last."""
-    command = [str(QUOTAWARD), "serve", "--listen", "127.0.0.1:0", *map(str, arguments)]
-    path = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, env=environment | path)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, done.stderr.splitlines()[-1]
+
+    def ended(*arguments, **environment):
+        log = tmp_path / "serve.log"
+        command = [str(QUOTAWARD), "serve", "--listen", "127.0.0.1:0", *map(str, arguments)]
+        path = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+        status = launch(command, log, environment | path).wait(60)
+        said = log.read_text()
+        assert "Traceback" not in said, said
+        return status, said.splitlines()[-1]
+
+    return ended
 
 
-def test_serve_says_that_there_is_no_cluster():
+def test_what_only_a_cluster_needs_is_loaded_only_where_there_is_one():
+    loaded = "import sys, app.cli, app.main; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", loaded], check=True, capture_output=True, text=True, timeout=60)
+    assert not {"kubernetes", "aiohttp", "requests", "httpx"} & set(done.stdout.split())
+
+
+def test_serve_says_that_there_is_no_cluster(serve):
     status, said = serve()
     assert status == 2
     assert said.startswith("no --kubeconfig and no --manifests given, and not in a cluster: ")
 
 
-def test_serve_says_what_is_wrong_with_its_service_account():
+def test_serve_says_what_is_wrong_with_its_service_account(serve):
     status, said = serve(KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT="1")
     assert status == 2
     assert said.startswith("service account of this pod: /var/run/secrets/kubernetes.io/serviceaccount/token ")
 
 
-def test_serve_says_that_its_address_is_taken(folder):
+def test_serve_says_that_its_address_is_taken(serve, folder):
     with socket.create_server(("127.0.0.1", 0)) as other:
         status, said = serve("--manifests", folder.path, "--listen", f"127.0.0.1:{other.getsockname()[1]}")
     assert status == 1
@@ -381,7 +396,7 @@ def test_serve_says_that_its_address_is_taken(folder):
     assert said.endswith("; --listen HOST:PORT takes another")
 
 
-def test_serve_says_that_its_folder_is_missing(tmp_path):
+def test_serve_says_that_its_folder_is_missing(serve, tmp_path):
     status, said = serve("--manifests", tmp_path / "missing")
     assert status != 0
     assert "missing" in said
@@ -407,7 +422,7 @@ def kubeconfig(**cluster):
     ],
     ids=["nothing in it", "certificate missing", "no YAML", "certificate is none", "number", "list"],
 )
-def test_serve_says_what_is_wrong_with_its_kubeconfig(tmp_path, content):
+def test_serve_says_what_is_wrong_with_its_kubeconfig(serve, tmp_path, content):
     file = tmp_path / "kubeconfig"
     file.write_text(content)
     status, said = serve("--kubeconfig", file)
@@ -415,7 +430,7 @@ def test_serve_says_what_is_wrong_with_its_kubeconfig(tmp_path, content):
     assert said.startswith(f"kubeconfig {file}: ")
 
 
-def test_serve_says_that_its_kubeconfig_is_missing(tmp_path):
+def test_serve_says_that_its_kubeconfig_is_missing(serve, tmp_path):
     status, said = serve("--kubeconfig", tmp_path / "missing")
     assert status == 2
     assert "current-context" not in said

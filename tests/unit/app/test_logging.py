@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.cases.serving import QUOTAWARD, serving
+from tests.cases.serving import serving
+from tests.controlplane.launch import QUOTAWARD
 from tests.unit.app.given import quota
 
 

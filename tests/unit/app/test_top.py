@@ -1,6 +1,5 @@
 """``quotaward top``: a frame of what a server tells, and the live screen in a terminal."""
 
-import contextlib
 import os
 import pty
 import re
@@ -14,7 +13,8 @@ from typer.testing import CliRunner
 
 from app.cli import app
 from tests.browser.story import everything
-from tests.cases.serving import QUOTAWARD, serving
+from tests.cases.serving import serving
+from tests.controlplane.launch import QUOTAWARD
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +72,18 @@ def test_a_server_that_does_not_answer_is_said():
     assert "http://127.0.0.1:1 does not answer as Quotaward does" in done.output
 
 
+def read(terminal, enough):
+    """What a program writes to its terminal until that is enough, or it has ended."""
+    text, deadline = "", time.monotonic() + 60
+    while not enough(text) and time.monotonic() < deadline:
+        if select.select([terminal], [], [], 0.5)[0]:
+            try:
+                text += os.read(terminal, 65536).decode(errors="replace")
+            except OSError:  # nobody has it open any more
+                break
+    return text
+
+
 def test_the_screen_fits_the_terminal_and_is_left_by_an_interrupt(server):
     master, slave = pty.openpty()
     os.set_blocking(master, False)
@@ -79,16 +91,9 @@ def test_the_screen_fits_the_terminal_and_is_left_by_an_interrupt(server):
     command = [QUOTAWARD, "top", "--server", server, "--interval", "0.2"]
     process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=environment)
     os.close(slave)
-    seen = ""
-    deadline = time.monotonic() + 60
-    while seen.count("search/quota") < 3 and time.monotonic() < deadline:
-        if select.select([master], [], [], 0.5)[0]:
-            seen += os.read(master, 65536).decode(errors="replace")
+    seen = read(master, lambda text: text.count("search/quota") >= 3)
     process.send_signal(signal.SIGINT)
-    os.set_blocking(master, True)
-    with contextlib.suppress(OSError):  # there is nobody any more at the other side
-        while os.read(master, 65536):  # who writes to a terminal waits until it has taken that
-            pass
+    read(master, lambda _: False)  # it waits for somebody who reads how it leaves the screen
     assert process.wait(30) == 0
     os.close(master)
     assert seen.count("search/quota") >= 3

@@ -1,0 +1,114 @@
+"""Starts programs, none of which outlives us.
+
+While tests run, Quotaward is forked from a process that has imported it: importing takes it longer than most tests do.
+It runs as if it had been started by itself, with its own environment, files, session and signals.
+"""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+QUOTAWARD = Path(sys.executable).parent / "quotaward"
+"""The program, of the environment that the tests run in."""
+
+_PRELOADED = [
+    __name__,
+    "app.cli",
+    "app.main",
+    "app.access.reviews",
+    "app.actuators.kubernetes",
+    "app.kube.lease",
+    "app.sources.kubernetes",
+    "uvloop",
+]
+_fork = multiprocessing.get_context("forkserver")
+_fork.set_forkserver_preload(_PRELOADED)
+_forks = False
+
+# Run by a fresh interpreter, which then becomes the program itself: so that the kernel kills it when we die,
+# however we die. (A preexec_fn would do, but is not safe where threads run.)
+_LAUNCHER = """
+import os, sys
+if sys.platform == "linux":
+    import ctypes
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+    if os.getppid() != int(sys.argv[1]):
+        sys.exit("the test run is gone already")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+class Forked:
+    """A Quotaward that runs in a fork; it is used as a subprocess.Popen is."""
+
+    def __init__(self, command: Sequence[str], log: Path, env: Mapping[str, str]):
+        self.args = command
+        self._process = _fork.Process(target=_become, args=(list(command), log, dict(env)), daemon=True)
+        self._process.start()
+        self.pid = self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def fork_quotaward() -> None:
+    """From now on Quotaward is forked. (Not where it is measured.)"""
+    global _forks  # noqa: PLW0603
+    _forks = True
+
+
+def launch(command: Sequence[str], log: Path, env: Mapping[str, str]) -> subprocess.Popen | Forked:
+    """Starts a program in a session of its own: a Ctrl-C reaches us alone. What it prints is added to the log."""
+    if _forks and command[0] == str(QUOTAWARD):
+        return Forked(command, log, env)
+    launcher = [sys.executable, "-ISc", _LAUNCHER, str(os.getpid())]
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [*launcher, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=env,
+            start_new_session=True,
+        )
+
+
+def _become(command: list[str], log: Path, env: dict[str, str]) -> None:
+    """Runs in the fork."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, 9)  # as above; whom it was forked from ends with us
+    os.setsid()
+    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    for ours, opened in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
+        os.dup2(opened, ours)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = command
+    from app.cli import main  # noqa: PLC0415 - in the fork alone
+
+    main()
