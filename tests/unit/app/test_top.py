@@ -84,6 +84,15 @@ def read(terminal, enough):
     return text
 
 
+@pytest.fixture
+def _heeding_interrupts():
+    """What is started in the background ignores them, and so would what it starts itself."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_heeding_interrupts")
 def test_the_screen_fits_the_terminal_and_is_left_by_an_interrupt(server):
     master, slave = pty.openpty()
     os.set_blocking(master, False)
