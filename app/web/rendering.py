@@ -1,6 +1,7 @@
 """Templates to HTML, in which everything that comes from the cluster is escaped, and the headers that go with it."""
 
 from datetime import UTC, datetime
+from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -67,6 +68,7 @@ def written(text: str) -> Markup:
     return Markup('<time datetime="{}">{} UTC</time>').format(text, text.replace("T", " ").removesuffix("Z"))
 
 
+@cache
 def environment() -> Environment:
     """The templates, all compiled: that takes too long to be done while the scheduler waits."""
     made = Environment(

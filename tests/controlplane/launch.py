@@ -16,18 +16,8 @@ from pathlib import Path
 QUOTAWARD = Path(sys.executable).parent / "quotaward"
 """The program, of the environment that the tests run in."""
 
-_PRELOADED = [
-    __name__,
-    "app.cli",
-    "app.main",
-    "app.access.reviews",
-    "app.actuators.kubernetes",
-    "app.kube.lease",
-    "app.sources.kubernetes",
-    "uvloop",
-]
 _fork = multiprocessing.get_context("forkserver")
-_fork.set_forkserver_preload(_PRELOADED)
+_fork.set_forkserver_preload([__name__, "tests.controlplane.preloaded"])
 _forks = False
 
 # Run by a fresh interpreter, which then becomes the program itself: so that the kernel kills it when we die,

@@ -229,7 +229,7 @@ def stranger():
                 pass
 
         servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer))
-        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        threading.Thread(target=servers[-1].serve_forever, args=(0.01,), daemon=True).start()  # looks up so often
         return f"http://127.0.0.1:{servers[-1].server_port}"
 
     yield start
