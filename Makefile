@@ -1,6 +1,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Bytecode is kept, also where Python is told not to: else each of some hundred processes compiles everything again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: setup run test lint e2e bench chaos fuzz lock audit sbom docs
 .DEFAULT_GOAL := test
 
@@ -16,9 +19,9 @@ setup: .venv/installed
 run: setup
 	$(BIN)/quotaward serve --manifests examples/two-teams
 
-# Four at a time: the end-to-end tests mostly wait.
+# Six files at a time: the end-to-end tests mostly wait.
 test: lint
-	$(BIN)/python -m pytest -n 4 --dist loadgroup
+	$(BIN)/python -m pytest -n 6 --dist loadfile
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -28,7 +31,7 @@ lint: setup
 
 # Against the scheduler of another minor version: make e2e KUBERNETES=1.36
 e2e: setup
-	QUOTAWARD_KUBERNETES=$(KUBERNETES) $(BIN)/python -m pytest -n 2 --dist loadgroup tests/e2e
+	QUOTAWARD_KUBERNETES=$(KUBERNETES) $(BIN)/python -m pytest -n 2 --dist loadfile tests/e2e
 
 bench: setup
 	$(BIN)/python -m tests.bench

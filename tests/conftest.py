@@ -15,6 +15,8 @@ from tests.controlplane.launch import fork_quotaward
 from tests.controlplane.quotaward import install_definitions
 
 _built = pytest.StashKey[CannotBuild | None]()
+_ORDER = ("chaos", "e2e", "browser", "cases", "access", "store", "wire")
+"""The kinds of tests of which a file may take long, the longest first."""
 _END_OF_LOG = 3000  # bytes of each log that a failure shows
 
 
@@ -24,10 +26,13 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a module that need a control plane together, where several processes share the work."""
-    for item in items:
-        if "control_plane" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group(f"control plane: {item.nodeid.partition('::')[0]}"))
+    """Begin with what takes longest, so that nobody works alone at the end, where several processes share the work."""
+
+    def rank(item: pytest.Item) -> int:
+        kind = item.path.relative_to(Path(__file__).parent).parts[0]
+        return _ORDER.index(kind) if kind in _ORDER else len(_ORDER)
+
+    items.sort(key=rank)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -9,7 +9,6 @@ from tests.browser import story
 from tests.controlplane.processes import wait_until
 from tests.unit.app.given import pod, quota
 
-pytestmark = [pytest.mark.xdist_group("browser")]
 AXE = Path(__file__).parent / "vendor/axe.min.js"
 NARROW = {"width": 360, "height": 740}
 STRICT = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]

@@ -10,8 +10,6 @@ from tests.controlplane.processes import wait_until
 from tests.unit.app.given import Json
 from tests.unit.app.situations import TOLD, situations
 
-pytestmark = [pytest.mark.xdist_group("browser")]
-
 
 @pytest.fixture(scope="module")
 def served(serve):
