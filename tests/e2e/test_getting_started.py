@@ -119,7 +119,8 @@ def start_as_the_kubelet_would(stack: ExitStack, control_plane: ControlPlane, po
     flags = [flag for flag in sidecar["args"] if not flag.startswith(("--listen", "--probe-listen"))]
     listen = ["--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig]
     program = Path(sys.executable).parent / "quotaward"
-    quotaward = Process([program, *flags, *listen], directory / "sidecar.log", {"PYTHONPATH": str(ROOT)})
+    command = [sys.executable, program, *flags, *listen]  # a start of its own, as a container has
+    quotaward = Process(command, directory / "sidecar.log", {"PYTHONPATH": str(ROOT)})
     stack.callback(quotaward.stop)
     quotaward.start()
     data = api.get("configmaps", spec["volumes"][0]["configMap"]["name"], SYSTEM)["data"]
