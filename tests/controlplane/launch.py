@@ -91,8 +91,11 @@ def launch(command: Sequence[str], log: Path, env: Mapping[str, str]) -> subproc
 def _become(command: list[str], log: Path, env: dict[str, str]) -> None:
     """Runs in the fork."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, 9)  # as above; whom it was forked from ends with us
+        ctypes.CDLL(None).prctl(1, 9)  # as above; whom it was forked from ends after us
+        if not multiprocessing.parent_process().is_alive():
+            sys.exit("the test run is gone already")
     os.setsid()
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # one of them would keep alive whom it was forked from
     output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     for ours, opened in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
         os.dup2(opened, ours)
