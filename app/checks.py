@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from app.sources import manifests as source
+from app.store.objects import ElasticQuotaObject
 from policy import elastic_quota, queues, resources
 from policy.cluster import Cluster
 from policy.quantity import render
@@ -24,6 +25,9 @@ def manifests(directory: Path) -> list[Finding]:
     """What is wrong with a folder of manifests."""
     folder = source.read(directory)
     findings = [Finding("error", str(problem)) for problem in folder.problems]
+    if not folder.manifests and not findings:
+        findings.append(Finding("warning", f"{directory}: no manifests of a kind that is read"))
+    findings += _unknown_bounds(folder.manifests)
     cluster = Cluster()
     for manifest in folder.manifests:
         manifest.kind.upsert(cluster, manifest.obj, 0.0)
@@ -67,6 +71,16 @@ def _extender_findings(where: str, extender: dict[str, Any]) -> list[Finding]:
 
 def _has_our_path(extender: dict[str, Any]) -> bool:
     return str(extender.get("urlPrefix", "")).rstrip("/").endswith("/extender")
+
+
+def _unknown_bounds(manifests: list[source.Manifest]) -> list[Finding]:
+    """Keys of a quota's spec that bound nothing: a mistyped max is no max."""
+    return [
+        Finding("warning", f"{each.file}: ElasticQuota {'/'.join(each.key)}: spec.{key} bounds nothing: min and max do")
+        for each in manifests
+        if isinstance(each.obj, ElasticQuotaObject) and isinstance(each.obj.spec, dict)
+        for key in sorted(each.obj.spec.keys() - {"min", "max"})
+    ]
 
 
 def _quota_warnings(cluster: Cluster) -> list[Finding]:

@@ -58,8 +58,16 @@ def test_a_directory_that_is_not_there_is_an_error(tmp_path):
     assert found_in(file) == [("error", f"{file}: is not a directory")]
 
 
-def test_an_empty_folder_has_nothing_to_be_found(folder):
-    assert found_in(folder.path) == []
+def test_a_folder_without_manifests_is_a_warning(folder):
+    assert found_in(folder.path) == [("warning", f"{folder.path}: no manifests of a kind that is read")]
+    [(severity, _)] = found_of(folder, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}})
+    assert severity == "warning"
+
+
+def test_a_mistyped_bound_is_a_warning(folder):
+    [(severity, text)] = found_of(folder, quota("a", mx={"cpu": 1}))
+    assert severity == "warning"
+    assert "ElasticQuota a/quota: spec.mx bounds nothing" in text
 
 
 def test_a_second_quota_in_a_namespace_is_a_warning(folder):
