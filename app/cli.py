@@ -39,6 +39,8 @@ def quotaward(
     """Elastic quotas for a stock kube-scheduler."""
 
 
+OfNamespace = Annotated[str, typer.Option("--namespace", "-n", help="Of this namespace alone.")]
+
 gates_app = typer.Typer(invoke_without_command=True, pretty_exceptions_enable=False)
 app.add_typer(gates_app, name="gates")
 
@@ -71,9 +73,7 @@ def serve(context: typer.Context) -> None:
 
 @app.command()
 @reaching_a_server
-def quotas(
-    server: Server, namespace: Annotated[str, typer.Option("--namespace", "-n", help="Of this namespace alone.")] = ""
-) -> None:
+def quotas(server: Server, namespace: OfNamespace = "") -> None:
     """Show every elastic quota: used, min, max, what is borrowed."""
     from app import cli_output  # noqa: PLC0415
 
@@ -105,7 +105,7 @@ def reservations(server: Server) -> None:
 
 @gates_app.callback()
 @reaching_a_server
-def gates(context: typer.Context, server: Server, namespace: str | None = None) -> None:
+def gates(context: typer.Context, server: Server, namespace: OfNamespace = "") -> None:
     """Show who waits at gates, and where in line."""
     if context.invoked_subcommand is None:
         from app import cli_output  # noqa: PLC0415
@@ -118,18 +118,23 @@ def release(
     kubeconfig: Annotated[
         Path | None, typer.Option(help="How to reach the API server (else: in cluster).", envvar="KUBECONFIG")
     ] = None,
-    namespace: Annotated[str | None, typer.Option(help="Only the pods of this namespace.")] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Only the pods of this namespace.")] = None,
 ) -> None:
     """Open the gates of all pods, with the API server alone: for uninstalling, and when no Quotaward runs."""
     import asyncio  # noqa: PLC0415
 
     from app import release as releasing  # noqa: PLC0415
     from app.kube.client import CannotConnect  # noqa: PLC0415
+    from app.kube.credentials import is_in_cluster  # noqa: PLC0415
 
+    if kubeconfig is None and not is_in_cluster():
+        _fail("no --kubeconfig and no KUBECONFIG given, and not in a cluster", code=2)
     try:
         opened, failures = asyncio.run(releasing.release(kubeconfig, namespace))
-    except (CannotConnect, releasing.CannotList) as error:
+    except CannotConnect as error:
         _fail(str(error), code=2)
+    except releasing.CannotList as error:
+        _fail(str(error))
     typer.echo(f"{opened} gates opened")
     if failures:
         _fail("\n".join([f"{len(failures)} could not be opened:", *failures[:10]]))
@@ -201,19 +206,21 @@ def simulate(
 
     try:
         settings = cli_whatif.settings_of(config)
+        read = cli_whatif.scenario_of(directory)
+        for problem in read.problems:
+            typer.echo(problem, err=True)
         if apply or remove:
             applied, removed = (
                 cli_whatif.read_documents(apply or ()),
                 [cli_whatif.reference(each) for each in remove or ()],
             )
-            cli_whatif.print_difference(cli_whatif.difference_in(directory, settings, applied, removed))
-            return
-        read, story, waiting = cli_whatif.story_of(directory, settings, scenario.duration(until) if until else math.inf)
-        for problem in read.problems:
-            typer.echo(problem, err=True)
+            cli_whatif.print_difference(cli_whatif.difference_in(read, settings, applied, removed))
+            raise typer.Exit(1 if read.problems else 0)
+        story, waiting = cli_whatif.story_of(read, settings, scenario.duration(until) if until else math.inf)
         cli_whatif.print_story(story, waiting)
         if html is not None:
             html.write_text(charts.page(story, directory.resolve().name), encoding="utf-8")
+        raise typer.Exit(1 if read.problems else 0)
     except (cli_whatif.CannotSimulate, scenario.InvalidDuration, InvalidSettings, OSError) as error:
         _fail(str(error), code=2)
 
@@ -257,7 +264,8 @@ def check(
     for finding in findings:
         typer.echo(f"{finding.severity}: {finding.text}")
     errors = sum(finding.severity == "error" for finding in findings)
-    typer.echo(f"{errors} errors, {len(findings) - errors} warnings")
+    warnings = len(findings) - errors
+    typer.echo(f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}")
     raise typer.Exit(1 if errors else 0)
 
 

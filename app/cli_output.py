@@ -81,7 +81,7 @@ def print_plan(document: dict[str, Any]) -> None:
     for waiting in document["waiting"]:
         _console.print(f"{waiting['pod']} waits: {waiting['message']}")
     if not document["evictions"] and not document["waiting"]:
-        _console.print("nobody waits, and nobody is to be evicted")
+        _console.print("nobody is to be evicted, and nobody waits for an eviction (quotaward top counts all that wait)")
 
 
 def print_reservations(document: dict[str, Any]) -> None:

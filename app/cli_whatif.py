@@ -50,23 +50,28 @@ def settings_of(config: Path | None) -> Settings:
     return settings_module.load(["--config", str(config)] if config else [])
 
 
-def story_of(directory: Path, settings: Settings, until: float) -> tuple[Scenario, Story, list[str]]:
-    """What happens in a folder, and the pods that wait in the end, with the reason. Raises CannotSimulate."""
+def scenario_of(directory: Path) -> Scenario:
+    """What stands in a folder. Raises CannotSimulate where that is nothing that can be used."""
     read = scenario.read(directory)
     if not read.arrivals:
         raise CannotSimulate("; ".join(read.problems) or f"{directory} has no manifests")
+    return read
+
+
+def story_of(read: Scenario, settings: Settings, until: float) -> tuple[Story, list[str]]:
+    """What happens in a scenario, and the pods that wait in the end, with the reason."""
     story, cluster = at_once(scenario.play(read, settings, until))
     waiting = [
         f"{pod.namespace}/{pod.name} waits: {pod.unschedulable.message if pod.unschedulable else 'not tried yet'}"
         for pod in cluster.pods.values()
         if pod.pending and not pod.terminating
     ]
-    return read, story, waiting
+    return story, waiting
 
 
-def difference_in(directory: Path, settings: Settings, apply: list[Any], remove: list[Any]) -> dict[str, Any]:
-    """What would become of the cluster in a folder with changes. Raises CannotSimulate."""
-    cluster = scenario.standing(scenario.read(directory).arrivals, settings, START)
+def difference_in(read: Scenario, settings: Settings, apply: list[Any], remove: list[Any]) -> dict[str, Any]:
+    """What would become of the cluster of a scenario with changes. Raises CannotSimulate."""
+    cluster = scenario.standing(read.arrivals, settings, START)
     scene = Scene(snapshot(cluster, START), settings.reserve.terms, 0.0)
     try:
         made = changes.read(apply, remove)

@@ -54,7 +54,8 @@ class Server:
             raise CannotAsk(f"{self.stranger}: {_reason(error)}") from error
         if response.status != HTTPStatus.OK:
             detail = document.get("detail", document) if isinstance(document, dict) else document
-            raise CannotAsk(f"{self.url} answers {response.status}: {detail}")
+            where = f"{document['field']}: " if isinstance(document, dict) and document.get("field") else ""
+            raise CannotAsk(f"{self.url} answers {response.status}: {where}{detail}")
         return document
 
     def text(self, path: str) -> str:
@@ -113,6 +114,8 @@ def _server(url: str, token: str, kubeconfig: Path | None, ca: Path | None) -> S
     parts = urlsplit(url) if "[" not in url or "]" in url else urlsplit("")
     if parts.scheme not in {"http", "https"}:
         raise CannotAsk(f"{url} does not answer as Quotaward does: {url!r} is no URL like {DEFAULT_SERVER}")
+    if parts.scheme == "https" and ca is not None and not ca.is_file():
+        raise CannotAsk(f"CA {ca}: there is no such file")
     token = token or (_token_of(kubeconfig) if kubeconfig else "")
     if token and parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise CannotAsk(f"{url} is not https: the token would be readable on the way")

@@ -171,4 +171,4 @@ def _name(life: Life) -> str:
 
 
 def _label(usage: Usage) -> str:
-    return f"{usage.name} {usage.resource} (≤ {render(usage.resource, usage.most)})"
+    return f"{usage.name} {usage.resource} (peak {render(usage.resource, usage.most)})"

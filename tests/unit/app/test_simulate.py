@@ -109,7 +109,7 @@ def test_the_chart_shows_who_waits_for_whom_a_node_is_reserved_and_who_runs(tmp_
 def test_the_chart_shows_who_was_evicted_and_how_much_is_used():
     _, text = run("simulate", EXAMPLES / "lend-and-take-back")
     assert re.search(r"^team-a/a-3 +█+x$", text, re.MULTILINE)
-    assert re.search(r"^team-b nvidia.com/gpu \(≤ 6\) ▄+█+▄+$", text, re.MULTILINE)
+    assert re.search(r"^team-b nvidia.com/gpu \(peak 6\) ▄+█+▄+$", text, re.MULTILINE)
 
 
 def test_who_waits_in_the_end_is_told_why():
@@ -153,6 +153,7 @@ def test_a_running_server_is_asked_what_would_be(tmp_path):
         ["simulate", EXAMPLES / "big-job", "--remove", "pod-1"],
         ["simulate", EXAMPLES / "big-job", "--remove", "Pod/jobs/nobody"],
         ["simulate", EXAMPLES / "big-job", "--config", "/nowhere.yaml"],
+        ["simulate", "/nowhere", "--remove", "Pod/jobs/pod-1"],
         ["whatif", "--remove", "Pod"],
     ],
 )
@@ -161,6 +162,15 @@ def test_what_cannot_be_simulated_is_said_in_a_sentence(arguments):
     assert status == 2
     assert len(text.splitlines()) == 1
     assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("changes", [[], ["--remove", "Node/n"]])
+def test_a_manifest_that_cannot_be_used_is_said_beside_the_others_and_is_a_failure(tmp_path, changes):
+    Folder(tmp_path).write("all.yaml", node("n"), pod("p"), quota("a", max={"cpu": "x"}))
+    status, text = run("simulate", tmp_path, *changes)
+    assert status == 1
+    assert "ElasticQuota a/quota: spec.max.cpu" in text
+    assert "a/p" in text
 
 
 def test_a_duration_that_cannot_be_read_is_a_problem_of_its_file(tmp_path):
