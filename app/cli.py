@@ -67,7 +67,8 @@ def serve(context: typer.Context) -> None:
     except (InvalidSettings, CannotConnect) as error:
         _fail(str(error), code=2)
     except OSError as error:
-        hint = "; --listen HOST:PORT takes another" if error.errno == errno.EADDRINUSE else ""
+        others = "another is given by --listen HOST:PORT, or by --secure-listen or --probe-listen where it is theirs"
+        hint = f"; {others}" if error.errno == errno.EADDRINUSE else ""
         _fail(f"cannot listen: {error}{hint}")
 
 
