@@ -193,10 +193,12 @@ class Reclaim:
         cluster = self._store.cluster
         try:
             await self._actuator.reserve(reservation)
-        except ActionFailed as failure:
-            log.warning("reservation not made", pod=_text(reservation.pod), error=str(failure))
+        except BaseException as failure:  # also where the lead was lost: what was recorded all the same is seen
             if cluster.reservations.get(reservation.name) is reservation:
                 cluster.delete_reservation(reservation.name)
+            if not isinstance(failure, ActionFailed):
+                raise
+            log.warning("reservation not made", pod=_text(reservation.pod), error=str(failure))
             if not isinstance(failure, AlreadyThere):
                 self._fail(reservation, "not-recorded")
             return

@@ -158,6 +158,7 @@ class Reserve:
         """
         cluster, now = self._store.cluster, self._epoch()
         made = [reserve.reservation_of(job, place, now) for place in places]
+        unrecorded = {reservation.name: reservation for reservation in made}
         for reservation in made:
             cluster.upsert_reservation(reservation)
         limit = asyncio.Semaphore(AT_ONCE)
@@ -166,14 +167,19 @@ class Reserve:
             async with limit:
                 try:
                     await self._actuator.reserve(reservation)
+                except AlreadyThere:
+                    return ""  # it has not been seen yet; what is not as it should be is put right then
                 except ActionFailed as failure:
-                    if cluster.reserved.get(reservation.name) is reservation:
-                        cluster.delete_reservation(reservation.name)
-                    # One that is there already has not been seen yet; what is not as it should be is put right then.
-                    return "" if isinstance(failure, AlreadyThere) else str(failure)
+                    return str(failure)
+                del unrecorded[reservation.name]
                 return ""
 
-        failures = [text for text in await asyncio.gather(*map(record, made)) if text]
+        try:
+            failures = [text for text in await asyncio.gather(*map(record, made)) if text]
+        finally:  # also where the lead is lost meanwhile
+            for name, reservation in unrecorded.items():
+                if cluster.reserved.get(name) is reservation:
+                    cluster.delete_reservation(name)
         if failures:
             log.warning("nodes not reserved", job=job.title, error=failures[0])
             await self._lift(cluster.reserved.of_job(job.namespace, job.name), "it could not be recorded")

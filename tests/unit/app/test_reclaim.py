@@ -164,6 +164,25 @@ def test_nobody_goes_for_a_plan_whose_picture_grew_stale_or_that_was_lifted_whil
     assert (world.api.evicted, world.held) == ([], ["reclaim-b.owner"] if end == "stale" else [])
 
 
+def test_who_loses_the_lead_while_a_plan_is_written_down_holds_no_room(world):
+    asked = asyncio.Event()
+
+    async def hang(reservation):
+        asked.set()
+        await asyncio.Event().wait()
+
+    async def lose_the_lead():
+        leading = asyncio.create_task(world.reclaim.run())
+        await asked.wait()
+        leading.cancel()
+        await asyncio.gather(leading, return_exceptions=True)
+
+    world.api.reserve = hang
+    world.clock.now += 1
+    asyncio.run(lose_the_lead())
+    assert (world.api.evicted, world.held) == ([], [])
+
+
 def test_somebody_goes_and_the_room_is_held_until_the_pod_is_bound(world):
     world.passes(1)
     assert (len(world.api.evicted), world.held) == (1, ["reclaim-b.owner"])

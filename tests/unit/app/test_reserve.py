@@ -186,6 +186,25 @@ def test_nobody_is_let_onto_a_node_while_it_is_written_down_who_it_is_reserved_f
     assert (kept, world.reserved) == ([{"n1"}, {"n2"}], {}), "but not where that could not be done"
 
 
+def test_who_loses_the_lead_while_it_is_written_down_reserves_nothing():
+    world, asked = World(*gang("w1", "w2")), asyncio.Event()
+
+    async def hang(reservation):
+        asked.set()
+        await asyncio.Event().wait()
+
+    async def lose_the_lead():
+        looking = asyncio.create_task(world.reserve.look())
+        await asked.wait()
+        looking.cancel()
+        await asyncio.gather(looking, return_exceptions=True)
+
+    world.api.reserve = hang
+    world.clock.now += 101
+    asyncio.run(lose_the_lead())
+    assert world.reserved == {}
+
+
 def test_what_was_reserved_while_it_was_looked_who_starves_is_not_lifted(monkeypatch):
     world, ranked = World(waiting()), starving.ranked
     theirs = Reservation("starving-a.big", PodName("a", "big", "a/big"), "n2", (), EPOCH, STARVING, job="pods/big")
