@@ -163,7 +163,7 @@ class Openings:
         cluster = self._cluster
         for queue, namespace in list(cluster.gates.lines):
             if not cluster.is_gated(namespace) and not self._stands_aside(namespace):
-                for job in list(cluster.gates.lines[queue, namespace]):
+                for job in list(cluster.gates.lines.get((queue, namespace), ())):  # it may have gone in a pause
                     for pod in sorted(job.members.values(), key=turn):
                         if pod.uid in cluster.gates and not self._stands_aside(namespace):
                             cluster.gates.let_out(pod.uid)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from policy import reclaim
-from policy.gates import PATIENCE
+from policy.gates import LOOKAHEAD, PATIENCE
 from policy.opening import Openings, adopt
 from policy.reservation import Reservation
 from policy.starving import Terms, in_turn
@@ -267,6 +267,16 @@ def test_pods_of_a_namespace_that_is_not_gated_any_more_are_let_out_whatever_the
     assert let_out(cluster) == ["a-0", "a-1", "a-2"]
     assert not cluster.gates.out
     assert not len(cluster.gates)
+
+
+def test_a_line_of_a_namespace_that_is_not_gated_any_more_may_be_gone_when_its_turn_comes():
+    cluster = gate(cluster_of(*waiting("a", 1), *waiting("b", 1)), "a", "b")
+    for namespace in ("a", "b"):
+        cluster.delete_namespace(namespace)
+    openings = Openings(divided(cluster), LOOKAHEAD).run(0)
+    assert [pod.uid for pod in next(openings)] == ["a-0"]
+    cluster.delete_pod("b-0")
+    assert list(openings) == []
 
 
 # Gangs
