@@ -6,7 +6,7 @@ priority, quotas that are in the way on free nodes, victims on several nodes.
 
 from collections.abc import Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from policy import disruption, fit, victims
@@ -162,7 +162,7 @@ def plans_for_all(
         if isinstance(result, NoPlan):
             return NoPlan("gang", f"there is no room for all of its group: {pod.name}: {result.text}")
         plans.append(result)
-        assumed.append(reservation_of(result, 0.0))
+        assumed.append(_assumption(result))
         yield
     if not plans:
         return NoPlan("gang", "not all that its group takes to start have been tried yet")
@@ -190,7 +190,7 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
         shape = shape_of(pod, cluster)
         result = known.get(pod.uid) or hopeless.get(shape) or (yield from _search_after(cluster, pod, planned))
         if isinstance(result, Plan):
-            planned.append(reservation_of(result, 0.0))
+            planned.append(_assumption(result))
         elif pod.uid not in known:
             hopeless[shape] = result
         yield pod, result
@@ -213,7 +213,7 @@ def _search_after(cluster: Cluster, pod: Pod, planned: Iterable[Reservation]) ->
 
 @contextmanager
 def _assumed(cluster: Cluster, planned: Iterable[Reservation]) -> Iterator[None]:
-    there = [reservation for reservation in planned if reservation.name not in cluster.reservations]
+    there = [reservation for reservation in planned if not cluster.is_held_for(reservation.pod.uid)]
     eased = cluster.ledger.eased
     with cluster.touched.in_passing():
         for reservation in there:
@@ -225,6 +225,11 @@ def _assumed(cluster: Cluster, planned: Iterable[Reservation]) -> Iterator[None]
             for reservation in there:
                 cluster.delete_reservation(reservation.name)
         cluster.ledger.eased = eased  # only looked at
+
+
+def _assumption(plan: Plan) -> Reservation:
+    """Keeps the room of a plan, as if it was begun. By a name of its own, as the pod's first may have been given up."""
+    return replace(reservation_of(plan, 0.0), name=f"assumed-{plan.pod.uid}")
 
 
 def has_room(cluster: Cluster, pod: Pod) -> bool:

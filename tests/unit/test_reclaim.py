@@ -166,6 +166,14 @@ def test_after_a_preview_everything_is_as_before():
     assert (cluster.reservations, cluster.table.expected) == ({}, {})
 
 
+def test_a_preview_counts_on_plans_for_pods_whose_first_was_given_up_and_leaves_that_remembered():
+    pods = [waiting(f"p{number}", created=float(number)) for number in range(3)]
+    cluster = world(*BORROWED, *pods)
+    cluster.upsert_reservation(replace(reclaim.reservation_of(Plan(pods[0], "n1", (), 0), since=0), failed_at=1.0))
+    assert outcome(preview(cluster, pods)) == {"p0": {"b3"}, "p1": {"b2"}, "p2": "protected"}
+    assert list(cluster.given_up) == ["reclaim-p0"]
+
+
 def test_a_preview_that_is_not_looked_at_to_its_end_leaves_nothing_behind():
     pods = [waiting(f"p{number}") for number in range(3)]
     cluster = world(*BORROWED, *pods)
