@@ -20,15 +20,17 @@ class Hands:
     """So many writes are under way at a time, not counting those that take long.
 
     While one takes long, no other is begun in its namespace; ``ended`` is called after that. Where it has happened
-    before, a write gives its hand back at once.
+    before, a write gives its hand back at once. Those that take long and are done, as with an API server that is slow
+    altogether, make it two at a time, four and so on, up to as many as there are hands.
     """
 
     def __init__(self, number: int, clock: Callable[[], float], ended: Callable[[], None]) -> None:
         self._free = asyncio.Semaphore(number)
+        self._number = number
         self._clock = clock
         self._ended = ended
         self._under_way: Counter[str] = Counter()
-        self._known_for_it: set[str] = set()
+        self._slow: dict[str, int] = {}  # where the last has taken long, and how many may at a time
         self._aside: Aside[str] = Aside(*AGAIN)
 
     async def take(self) -> None:
@@ -41,7 +43,8 @@ class Hands:
 
     def are_kept_from(self, namespace: str) -> bool:
         """Whether nothing is to be written in a namespace now."""
-        return self._under_way[namespace] > 0 or self._aside.holds(namespace, self._clock())
+        too_many = self._under_way[namespace] >= self._slow.get(namespace, 1)
+        return too_many or self._aside.holds(namespace, self._clock())
 
     @contextmanager
     def at_work(self, namespace: str) -> Iterator[None]:
@@ -56,20 +59,17 @@ class Hands:
                 self._free.release()
 
         started = loop.time()
-        if namespace in self._known_for_it:
+        if namespace in self._slow:
             go_back()
         timer = loop.call_later(SLOW, go_back) if kept else None
-        slow = False
         try:
             yield
         except ActionFailed:
-            slow, now = loop.time() - started >= SLOW, self._clock()
-            if slow and not self._aside.holds(namespace, now):  # as it does if several have failed at a time
-                self._aside.put(namespace, now)
+            if loop.time() - started >= SLOW:
+                self._put_aside(namespace)
             raise
         else:
-            slow = loop.time() - started >= SLOW
-            self._aside.clear(namespace)
+            self._note_done(namespace, after=loop.time() - started)
         finally:
             if timer is not None:
                 timer.cancel()
@@ -78,4 +78,16 @@ class Hands:
             else:
                 self._under_way -= Counter([namespace])
                 self._ended()
-            (self._known_for_it.add if slow else self._known_for_it.discard)(namespace)
+
+    def _put_aside(self, namespace: str) -> None:
+        now = self._clock()
+        self._slow[namespace] = 1
+        if not self._aside.holds(namespace, now):  # as it does if several have failed at a time
+            self._aside.put(namespace, now)
+
+    def _note_done(self, namespace: str, after: float) -> None:
+        self._aside.clear(namespace)
+        if after < SLOW:
+            self._slow.pop(namespace, None)
+        else:
+            self._slow[namespace] = min(2 * self._slow.get(namespace, 1), self._number)

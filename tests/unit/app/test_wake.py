@@ -215,6 +215,18 @@ def test_a_namespace_in_which_writes_hang_keeps_no_other_waiting(monkeypatch):
     assert waking.recorder.tried == AT_ONCE + 1  # one, to see whether it is well again
 
 
+def test_where_all_writes_take_long_and_are_done_they_are_not_made_one_by_one(monkeypatch):
+    monkeypatch.setattr(hands, "SLOW", 0)
+    number = 5 * AT_ONCE
+    waking = Waking(*(waiting(f"w{each}") for each in range(number)), most(number))
+    woken = set(waking.look())
+    for _ in range(5):
+        waking.clock.now += SOON
+        woken |= set(waking.look())
+    assert len(woken) == number
+    assert waking.recorder.most_under_way == AT_ONCE
+
+
 def test_only_so_many_writes_are_under_way_at_a_time():
     waking = Waking(*(waiting(f"w{number}", created=number % 60) for number in range(5 * AT_ONCE)), most(1000))
     assert len(waking.look()) == 5 * AT_ONCE
