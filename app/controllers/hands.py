@@ -46,6 +46,10 @@ class Hands:
         too_many = self._under_way[namespace] >= self._slow.get(namespace, 1)
         return too_many or self._aside.holds(namespace, self._clock())
 
+    def are_slow_in(self, namespace: str) -> bool:
+        """Whether the last write in a namespace has taken long."""
+        return namespace in self._slow
+
     @contextmanager
     def at_work(self, namespace: str) -> Iterator[None]:
         """A write in a namespace, with the hand that was taken, which goes back by itself."""

@@ -57,7 +57,7 @@ class Wake:
         self._seen, self._looked = cluster.eased, now
         self._woken = {uid: at for uid, at in self._woken.items() if now - at < AGAIN}
         found = [pod for pod in to_wake(cluster, self._stands_aside) if pod.uid not in self._woken]
-        found.sort(key=lambda pod: pod.uid in self._failed)  # last, so that they use up no rate that others need
+        found.sort(key=self._is_held_up)  # last, so that they use up no rate that others need
         pods = found[: int(self._may_wake)]
         self._may_wake -= len(pods)
         self._look_at = now + SOON if len(pods) < len(found) else self._next_look(now)
@@ -67,6 +67,9 @@ class Wake:
 
     def _stands_aside(self, pod: Pod) -> bool:
         return self._failed.holds(pod.uid, self._store.clock()) or self._hands.are_kept_from(pod.namespace)
+
+    def _is_held_up(self, pod: Pod) -> bool:
+        return pod.uid in self._failed or self._hands.are_slow_in(pod.namespace)
 
     def _next_look(self, now: float) -> float:
         return max(now + SOON, min(now + AGAIN, self._failed.next(now)))

@@ -30,6 +30,8 @@ class Recorder:
         if pod.namespace == "failing":
             self.tried += 1
             raise ActionFailed("the API server answered 403")
+        if pod.namespace == "slow":
+            await asyncio.sleep(2 * hands.SLOW)
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         await asyncio.sleep(0)
@@ -213,6 +215,15 @@ def test_a_namespace_in_which_writes_hang_keeps_no_other_waiting(monkeypatch):
     waking.see(most(101, "hanging"))
     waking.look(until=lambda: waking.recorder.tried > AT_ONCE)
     assert waking.recorder.tried == AT_ONCE + 1  # one, to see whether it is well again
+
+
+def test_a_namespace_in_which_writes_take_long_uses_up_no_rate_that_others_need(monkeypatch):
+    monkeypatch.setattr(hands, "SLOW", 0.05)
+    slow = (waiting(f"s{each}", "slow", priority=1) for each in range(2 * BURST))
+    waking = Waking(*slow, waiting("other"), most(1), most(2 * BURST, "slow"))
+    waking.look()
+    waking.clock.now += SOON
+    assert "other" in waking.look()
 
 
 def test_where_all_writes_take_long_and_are_done_they_are_not_made_one_by_one(monkeypatch):
