@@ -586,9 +586,15 @@ class Cluster:
     def keep_in(self, uid: str, now: float) -> None:
         """The gate of a pod that was let out could not be opened: it waits there again, as long as it is there."""
         self.gates.leaving.discard(uid)
-        self.withdraw(uid)
+        self.put_aside(uid)
         if (pod := self.pods.get(uid)) is not None:
             self._stand_at_gate(pod, now)
+
+    def put_aside(self, uid: str) -> None:
+        """The same, but it does not wait there yet. Whose gate is seen to be open counts: it was, whatever was said."""
+        pod = self.pods.get(uid)
+        if pod is None or pod.gate >= 0:
+            self.withdraw(uid)
 
     def withdraw(self, uid: str) -> None:
         """Takes the grant of a pod back."""
@@ -706,7 +712,7 @@ class Cluster:
         self.ledger.enter("assigned", pod)
 
     def restore_pending(self, uid: str) -> None:
-        """The pod holds nothing any more; if it has a nominated node, it waits for that."""
+        """The pod holds nothing any more but the node that it is on; if it has a nominated one, it waits for that."""
         self._in_flight.discard(uid)
         pod = self.pods.get(uid)
         if self.gangs.holds.take_back(uid) and pod is not None:
@@ -719,7 +725,7 @@ class Cluster:
             self.ledger.enter("nominated", pod)
         elif pod.pending:
             self.ledger.enter("pending", pod)
-        else:
+        elif pod.finished:
             self.ledger.remove(uid)
 
     def _heed_scheduler(self, pod: Pod, now: float) -> None:

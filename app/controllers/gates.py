@@ -131,7 +131,7 @@ class Gates:
             if isinstance(failure, Rejected):
                 self._rejected.put(pod.uid, clock())
                 self._withdrawn.add(pod.uid)
-                cluster.withdraw(pod.uid)  # until then it stands aside, so that others go on
+                cluster.put_aside(pod.uid)  # until then it stands aside, so that others go on
             else:
                 self._not_before = clock() + self._pause
                 self._pause = min(2 * self._pause, SOON[1])

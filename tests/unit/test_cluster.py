@@ -30,6 +30,12 @@ def text(cluster: Cluster, asking: Pod, now: float = 0) -> str | None:
 # Used is what is assigned and what is granted
 
 
+def test_a_pod_on_a_node_counts_even_if_somebody_takes_back_what_was_granted_to_it_too_late():
+    cluster = cluster_of(quota(), pod("p", node="n1"))
+    cluster.withdraw("p")
+    assert used(cluster) == ONE_CORE
+
+
 @pytest.mark.parametrize(
     ("state", "counts"),
     [

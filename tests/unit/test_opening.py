@@ -207,7 +207,7 @@ def test_somebody_whose_gate_could_not_be_opened_waits_again_in_the_same_place()
 def test_somebody_whose_gate_the_server_would_not_open_stands_aside_and_others_go_on():
     cluster = gate(_one_place(), "a")
     let_out(cluster)
-    cluster.withdraw("a-0")
+    cluster.put_aside("a-0")
     assert let_out(cluster) == ["a-1"]
 
 
@@ -255,6 +255,17 @@ def test_after_a_start_pods_at_gates_are_not_taken_for_admitted_by_an_earlier_pr
     cluster = cluster_of(quota(most={"cpu": 1}), *waiting("a", 3), settle_time=3)
     cluster.suspect_pending(now=0)
     assert not cluster.unsettled
+
+
+@pytest.mark.parametrize("node", ["", "n1"], ids=["seen without its gate", "seen on a node"])
+@pytest.mark.parametrize("said", ["keep_in", "put_aside"])
+def test_whose_gate_is_seen_to_be_open_counts_also_where_it_is_said_that_it_could_not_be_opened(node, said):
+    cluster = gate(cluster_of(quota(most={"cpu": 1}), *waiting("a", 2)), "a")
+    assert let_out(cluster) == ["a-0"]
+    opened(cluster, "a-0", node=node)
+    getattr(cluster, said)("a-0", *[0] * (said == "keep_in"))
+    assert cluster.ledger.account("a").used == {"cpu": 1000, "pods": 1}
+    assert let_out(cluster) == []
 
 
 # Namespaces that are not gated
