@@ -222,8 +222,7 @@ def still_has_to_go(cluster: Cluster, victim: Pod, hard: Hard) -> bool:
     if pod is None or not pod.assigned or pod.terminating:
         return False
     staying = _staying(cluster, pod.namespace)[1]
-    beyond = {resource: amount for resource, amount in staying.items() if amount > hard.get(key_of(resource), amount)}
-    return any(pod.request.get(resource) for resource in beyond)
+    return any(pod.request.get(r) and amount > hard.get(key_of(r), amount) for r, amount in staying.items())
 
 
 def _frees(pod: Pod, staying: Resources, target: Resources) -> bool:
