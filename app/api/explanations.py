@@ -1,6 +1,7 @@
 """The explanation of a pod: the verdict with its numbers, who holds what it lacks, what comes next, what would help."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from app.api.models import (
     ChangeModel,
@@ -31,6 +32,8 @@ FIGURES = {
     fair_share.FAIR_SHARE: ("request", "allocatedInNamespace", "entitled", "deserved", "claimedByOtherNamespaces"),
 }
 """The numbers that each rule compares, for the paragraph."""
+WOULD_REFUSE = "would-refuse"
+"""The verdict on who is not refused only because nobody is, as in the list of decisions."""
 BOUNDS = {"ElasticQuota": "min", "Queue": "deserved", "Namespace": "entitled"}
 
 
@@ -41,8 +44,16 @@ def explanation(
     held: Sequence[Holder],
     prospects: Sequence[Prospect],
     remedies: Sequence[Remedy],
+    *,
+    observe: bool = False,
 ) -> ExplanationModel:
-    """A verdict as REST shows it. Where no remedy was found that works, those are shown that the numbers suggest."""
+    """A verdict as REST shows it. Where no remedy was found that works, those are shown that the numbers suggest.
+
+    ``observe``: nobody is refused, so what is said is who would be.
+    """
+    if observe and verdict.outcome == "refused":
+        message = f"{verdict.message} (observe mode: nobody is refused)"
+        verdict = replace(verdict, outcome=WOULD_REFUSE, message=message)
     shown = [_remedy(each) for each in remedies] or [
         RemedyModel(
             text=each.text,
@@ -78,6 +89,11 @@ def holders_of(cluster: Cluster, pod: Pod, verdict: Verdict) -> list[Holder]:
     return holding.holders(cluster, pod, Refusal(verdict.rule, "", verdict.resources))
 
 
+def in_words(verdict: str) -> str:
+    """A verdict as the verb of a sentence on a pod."""
+    return "would be refused" if verdict == WOULD_REFUSE else f"is {verdict}"
+
+
 def _summary(
     name: tuple[str, str],
     verdict: Verdict,
@@ -87,8 +103,8 @@ def _summary(
 ) -> str:
     """All in one paragraph."""
     by = f" by {verdict.rule}" if verdict.rule else ""
-    sentences = [f"{name[0]}/{name[1]} is {verdict.outcome}{by}: {verdict.message}"]
-    if verdict.outcome == "refused":
+    sentences = [f"{name[0]}/{name[1]} {in_words(verdict.outcome)}{by}: {verdict.message}"]
+    if verdict.outcome in {"refused", WOULD_REFUSE}:
         sentences += [_compared(verdict, resource) for resource in verdict.resources or verdict.numbers]
     sentences += [_told(each) for each in held[:TOLD]]
     sentences += [f"Next: {each.text}{_when(each.after)}" for each in prospects[:1]]

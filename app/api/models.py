@@ -166,6 +166,7 @@ class GatedList(Model):
 class ExplanationModel(Model):
     """Why a pod is or is not admitted, with the numbers now and what would help.
 
+    ``verdict`` is refused (in observe mode would-refuse, as nobody is), admissible, bound or unknown.
     ``outlook`` says what is being done for a pod that waits, or why nobody is evicted for it; ``next`` says it step by
     step; ``summary`` says all in one paragraph. ``gate``: where in line, if it waits at one.
     """

@@ -135,4 +135,4 @@ class Client:
 def client_of(store: Store, *, observe: bool = False, actuator: Actuator | None = None) -> Client:
     """A client of the real HTTP application over this store."""
     extender = Extender(store, actuator or RecordingActuator(store), observe=observe)
-    return Client(application(Standing(store), extender, Settings()))
+    return Client(application(Standing(store), extender, Settings(mode="observe" if observe else "enforce")))

@@ -7,13 +7,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
+from app import cli
 from app.settings import Settings
 from app.standing import Standing
 from app.web import figures, waiting
 from app.web.rendering import amount, duration
 from app.web.routes import Web
 from tests.browser.story import HOSTILE, everything, hostile
+from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import client_of, empty_store, namespace, node, pod, queue, quota, refused, store_with
 from tests.unit.app.situations import situations
 
@@ -174,6 +177,22 @@ def test_the_explanation_of_a_pod_has_a_page_with_rule_numbers_and_remedies():
     assert "refused by elastic-quota-max: ElasticQuota max exceeded: cpu" in words
     assert "raise max of cpu in ElasticQuota a/quota from 0 to at least 1" in words
     assert "request 1" in words
+
+
+def test_in_observe_mode_everybody_is_told_that_the_pod_would_be_refused():
+    client = client_of(store_with(quota("a", max={"cpu": 0}), pod("p"), pod("q", "b")), observe=True)
+    why = "would be refused by elastic-quota-max: ElasticQuota max exceeded: cpu (observe mode: nobody is refused)"
+    shown = client.get("/api/v1/pods/a/p").json()
+    assert shown["verdict"] == "would-refuse"
+    assert shown["summary"].startswith(f"a/p {why}. cpu: request 1, used 0, max 0.")
+    assert shown["remedies"]
+    page = Parsed(client.get("/pods/a/p").text)
+    assert f"a/p {why}" in page.words
+    assert {"class": "verdict would-refuse"} in page.all("p")
+    with Forwarding(client) as server:
+        told = CliRunner().invoke(cli.app, ["explain", "a/p", "--server", server.url]).output
+    assert told.startswith(f"a/p {why}.")
+    assert client.get("/api/v1/pods/b/q").json()["summary"].startswith("b/q is admissible: ")
 
 
 def test_the_explanation_says_who_holds_what_is_lacking_what_comes_next_and_what_was_tried(monkeypatch):
