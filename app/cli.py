@@ -222,6 +222,8 @@ def simulate(
         if html is not None:
             html.write_text(charts.page(story, directory.resolve().name), encoding="utf-8")
         raise typer.Exit(1 if read.problems else 0)
+    except cli_whatif.CannotChange as error:
+        _fail(str(error))
     except (cli_whatif.CannotSimulate, scenario.InvalidDuration, InvalidSettings, OSError) as error:
         _fail(str(error), code=2)
 

@@ -24,6 +24,10 @@ class CannotSimulate(Exception):
     """What was asked for cannot be tried; the text says why."""
 
 
+class CannotChange(Exception):
+    """A change cannot be made to what is there; the text says why."""
+
+
 def read_documents(paths: Iterable[Path]) -> list[dict[str, Any]]:
     """The objects of manifests, of files and of all files below a folder. Raises CannotSimulate."""
     found: list[dict[str, Any]] = []
@@ -70,14 +74,14 @@ def story_of(read: Scenario, settings: Settings, until: float) -> tuple[Story, l
 
 
 def difference_in(read: Scenario, settings: Settings, apply: list[Any], remove: list[Any]) -> dict[str, Any]:
-    """What would become of the cluster of a scenario with changes. Raises CannotSimulate."""
+    """What would become of the cluster of a scenario with changes. Raises CannotChange."""
     cluster = scenario.standing(read.arrivals, settings, START)
     scene = Scene(snapshot(cluster, START), settings.reserve.terms, 0.0)
     try:
         made = changes.read(apply, remove)
         before, trial, otherwise = at_once(numbers(cluster)), at_once(run(scene, made)), at_once(run(scene, ()))
     except Problem as problem:
-        raise CannotSimulate(f"{problem.field}: {problem.detail}" if problem.field else problem.detail) from problem
+        raise CannotChange(f"{problem.field}: {problem.detail}" if problem.field else problem.detail) from problem
     return at_once(difference(before, trial, otherwise)).model_dump(mode="json", by_alias=True)
 
 

@@ -31,6 +31,10 @@ class CannotAsk(Exception):
     """There is no answer; the text is a sentence for the terminal."""
 
 
+class WrongOption(Exception):
+    """By these options nobody can be asked; the text is a sentence that names the one at fault."""
+
+
 @dataclass(frozen=True, slots=True)
 class Server:
     """Where a Quotaward runs, and what to show it. ``ca`` is a file, where the system's CAs do not do."""
@@ -97,6 +101,9 @@ def reaching_a_server(command: Callable[..., None]) -> Callable[..., None]:
         except CannotAsk as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(1) from None
+        except WrongOption as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(2) from None
 
     own = [each for each in inspect.signature(command).parameters.values() if each.name != "server"]
     options = {"url": (Url, DEFAULT_SERVER), "token": (Token, ""), "kubeconfig": (Kubeconfig, None), "ca": (Ca, None)}
@@ -110,26 +117,30 @@ def reaching_a_server(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _server(url: str, token: str, kubeconfig: Path | None, ca: Path | None) -> Server:
-    """Raises CannotAsk for what can be used in no case, or would show a token to everybody on the way."""
-    parts = urlsplit(url) if "[" not in url or "]" in url else urlsplit("")
-    if parts.scheme not in {"http", "https"}:
-        raise CannotAsk(f"{url} does not answer as Quotaward does: {url!r} is no URL like {DEFAULT_SERVER}")
+    """Raises WrongOption for what can be used in no case, or would show a token to everybody on the way."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a bracket that is not closed, a port that is none
+        usable = False
+    if not usable:
+        raise WrongOption(f"--server (or QUOTAWARD_SERVER): {url!r} is no URL like {DEFAULT_SERVER}")
     if parts.scheme == "https" and ca is not None and not ca.is_file():
-        raise CannotAsk(f"CA {ca}: there is no such file")
+        raise WrongOption(f"--ca (or QUOTAWARD_CA): {ca}: there is no such file")
     token = token or (_token_of(kubeconfig) if kubeconfig else "")
     if token and parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        raise CannotAsk(f"{url} is not https: the token would be readable on the way")
+        raise WrongOption(f"--server: {url} is not https: the token would be readable on the way")
     return Server(url, token, ca)
 
 
 def _token_of(kubeconfig: Path) -> str:
-    """The bearer token of a kubeconfig's user. Raises CannotAsk."""
+    """The bearer token of a kubeconfig's user. Raises WrongOption."""
     from app.kube.client import CannotConnect, token_of  # noqa: PLC0415 - it takes long to load
 
     try:
         token = asyncio.run(token_of(kubeconfig))
     except CannotConnect as error:
-        raise CannotAsk(str(error)) from error
+        raise WrongOption(f"--kubeconfig: {error}") from error
     if not token:
-        raise CannotAsk(f"kubeconfig {kubeconfig}: its user has no token (kubectl create token makes one)")
+        raise WrongOption(f"--kubeconfig: {kubeconfig}: its user has no token (kubectl create token makes one)")
     return token

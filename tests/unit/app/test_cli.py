@@ -178,19 +178,25 @@ def test_a_token_is_shown_but_not_where_others_can_read_it(server, tmp_path):
     for by in (["--token", "secret-token"], ["--kubeconfig", str(file)]):
         status, text = run("quotas", "--server", "http://quotaward.example:1", *by)
         assert (status, text) == (
-            1,
-            "http://quotaward.example:1 is not https: the token would be readable on the way\n",
+            2,
+            "--server: http://quotaward.example:1 is not https: the token would be readable on the way\n",
         )
     file.write_text(kubeconfig())
     status, text = run("quotas", "--server", server, "--kubeconfig", str(file))
-    assert status == 1
+    assert (status, text.split(":")[0]) == (2, "--kubeconfig")
     assert "its user has no token" in text
+
+
+@pytest.mark.parametrize("command", [["quotas"], ["explain", "a/p"], ["top"], ["gates"]])
+def test_a_kubeconfig_that_is_not_there_is_named_by_its_option(command):
+    said = "--kubeconfig: kubeconfig /nowhere/config: there is no such file\n"
+    assert run(*command, "--kubeconfig", "/nowhere/config") == (2, said)
 
 
 def test_a_ca_that_is_not_there_is_named():
     assert run("quotas", "--server", "https://127.0.0.1:1", "--ca", "/nowhere/ca.crt") == (
-        1,
-        "CA /nowhere/ca.crt: there is no such file\n",
+        2,
+        "--ca (or QUOTAWARD_CA): /nowhere/ca.crt: there is no such file\n",
     )
 
 
@@ -200,21 +206,20 @@ def test_what_is_no_name_of_a_pod_is_said(name):
     assert (status, text) == (2, f"{name!r} must be NAMESPACE/POD\n")
 
 
-@pytest.mark.parametrize("command", [["quotas"], ["explain", "a/p"]])
+@pytest.mark.parametrize("command", [["quotas"], ["explain", "a/p"], ["whatif"], ["top"]])
 @pytest.mark.parametrize(
     "url",
-    [
-        "http://127.0.0.1:1",
-        "http://127.0.0.1:99999",
-        "http://[::1",
-        "ftp://127.0.0.1",
-        pytest.param("127.0.0.1:1"),
-        pytest.param(""),
-    ],
+    ["http://127.0.0.1:99999", "http://127.0.0.1:x", "http://[::1", "http://", "ftp://127.0.0.1", "127.0.0.1:1", ""],
 )
+def test_what_is_no_url_of_a_server_is_named_by_its_option(command, url):
+    said = f"--server (or QUOTAWARD_SERVER): {url!r} is no URL like http://127.0.0.1:8080\n"
+    assert run(*command, "--server", url) == (2, said)
+
+
+@pytest.mark.parametrize("command", [["quotas"], ["explain", "a/p"]])
 @pytest.mark.filterwarnings("error")
-def test_a_server_that_cannot_be_asked_is_said(command, url):
-    status, text = run(*command, "--server", url)
+def test_a_server_that_cannot_be_asked_is_said(command):
+    status, text = run(*command, "--server", "http://127.0.0.1:1")
     assert status == 1
     assert is_a_sentence(text)
     assert "does not answer as Quotaward does" in text

@@ -151,7 +151,6 @@ def test_a_running_server_is_asked_what_would_be(tmp_path):
         ["simulate", EXAMPLES / "big-job", "--until", "soon"],
         ["simulate", EXAMPLES / "big-job", "--apply", "/nowhere.yaml"],
         ["simulate", EXAMPLES / "big-job", "--remove", "pod-1"],
-        ["simulate", EXAMPLES / "big-job", "--remove", "Pod/jobs/nobody"],
         ["simulate", EXAMPLES / "big-job", "--config", "/nowhere.yaml"],
         ["simulate", "/nowhere", "--remove", "Pod/jobs/pod-1"],
         ["whatif", "--remove", "Pod"],
@@ -162,6 +161,15 @@ def test_what_cannot_be_simulated_is_said_in_a_sentence(arguments):
     assert status == 2
     assert len(text.splitlines()) == 1
     assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("removed", ["Pod/jobs/nobody", "Job/jobs/pod-1"])
+def test_what_cannot_be_changed_is_the_same_failure_in_a_folder_and_on_a_server(removed):
+    simulated, why = run("simulate", EXAMPLES / "big-job", "--remove", removed)
+    with Forwarding(client_of(store_with())) as server:
+        asked, told = run("whatif", "--remove", removed, "--server", server.url)
+    assert (simulated, asked) == (1, 1)
+    assert told == f"{server.url} answers 422: {why}"
 
 
 @pytest.mark.parametrize("changes", [[], ["--remove", "Node/n"]])
