@@ -99,6 +99,7 @@ class Reflector:
         self._version = ""
         self._failures = 0
         self._silences = 0
+        self._lost: tuple[str, str] | None = None
         self._events = metrics.WATCH_EVENTS.labels(kind.label)
 
     async def run(self) -> None:
@@ -125,6 +126,7 @@ class Reflector:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return self._again("undecodable", relist=True, error=str(error))
         self._store.lost(self._kind)  # until the next one is answered, which it may never be
+        self._found()
         self._failures = 0
         self._silences += 1
         if self._silences >= PATIENCE:
@@ -164,10 +166,14 @@ class Reflector:
         async with self._client.get(self._kind.path, query, read_timeout=IDLE_TIMEOUT) as response:
             await _check(response)
             self._store.contact(self._kind)
-            pause = Pause()
-            async for line in _lines(response.content):
-                self._take(_event_decoder.decode(line))
-                await pause.if_due()
+            lasting = asyncio.get_running_loop().call_later(BRIEF, self._found)
+            try:
+                pause = Pause()
+                async for line in _lines(response.content):
+                    self._take(_event_decoder.decode(line))
+                    await pause.if_due()
+            finally:
+                lasting.cancel()
         if self._version == before and time.monotonic() - since < BRIEF:
             raise Brief
 
@@ -217,14 +223,23 @@ class Reflector:
             self._version = ""
         wait: float = min(0.2 * 2**self._failures, LONGEST_WAIT) * random.uniform(0.5, 1)  # noqa: S311
         self._failures = min(self._failures + 1, 10)
-        log.warning("watch lost", kind=self._kind.label, reason=reason, error=error, retry_seconds=round(wait, 2))
+        if self._lost != (reason, error):  # said once, and not at every retry
+            self._lost = reason, error
+            log.warning("watch lost", kind=self._kind.label, reason=reason, error=error, retry_seconds=round(wait, 2))
         return wait
+
+    def _found(self) -> None:
+        """Says that a watch has lasted again, where it has been said that it was lost."""
+        if self._lost:
+            self._lost = None
+            log.info("watching again", kind=self._kind.label)
 
     def _wait_until_installed(self) -> float:
         """A kind that is not there is empty; a kind that everything depends on is missing."""
         self._version = ""
         if not self._kind.optional:
             return self._again("not-installed", relist=True)
+        self._lost = None  # it is answered, and there is nothing to watch
         self._store.keep_only(self._kind, set())
         if not self._store.feeds[self._kind.label].synced:
             log.info("not installed, waiting for it", kind=self._kind.label, api_version=self._kind.api_version)

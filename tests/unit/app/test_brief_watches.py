@@ -1,15 +1,16 @@
-"""Something between us and the API server that answers a watch and ends it at once: it is not asked all the time."""
+"""Something between us and the API server that fails, or ends a watch at once: how often we ask, and what is logged."""
 
 import asyncio
 import json
 
 import pytest
 import yaml
+from structlog.testing import capture_logs
 
 from app.kube import reflector
 from app.kube.client import KubeClient
 from app.kube.reflector import BRIEF, LONGEST_WAIT, PATIENCE, Reflector
-from app.store.kinds import PODS
+from app.store.kinds import ELASTIC_QUOTAS, PODS
 from tests.unit.app.given import empty_store, pod
 
 
@@ -36,9 +37,9 @@ class Proxy:
 
 @pytest.fixture
 def follow(tmp_path):
-    """The waits after so many connections of a reflector of pods to a proxy."""
+    """The waits after so many connections of a reflector to a proxy."""
 
-    def run(number, proxy):
+    def run(number, proxy, kind=PODS):
         async def scenario():
             server = await asyncio.start_server(proxy.answer, "127.0.0.1", 0)
             config = {
@@ -53,7 +54,7 @@ def follow(tmp_path):
             file.write_text(yaml.safe_dump(config))
             client = await KubeClient.connect(file)
             try:
-                followed = Reflector(client, PODS, empty_store())
+                followed = Reflector(client, kind, empty_store())
                 return [await followed.follow() for _ in range(number)]
             finally:
                 await client.close()
@@ -99,3 +100,52 @@ def test_a_watch_that_has_brought_something_new_or_has_lasted_is_asked_for_again
     monkeypatch.setattr(reflector, "BRIEF", 0.01)
     lasting.lasting = 0.05
     assert max(follow(8, lasting)) < BRIEF
+
+
+class Failing(Proxy):
+    """Answers each request with the next status; a watch lasts until ``lasting_until`` says so."""
+
+    def __init__(self, *statuses, lasting_until=lambda: True):
+        super().__init__()
+        self._statuses, self._lasting_until = iter(statuses), lasting_until
+
+    async def answer(self, reader, writer):
+        status = next(self._statuses)
+        request = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")[0]
+        writer.write(f"HTTP/1.1 {status} X\r\nConnection: close\r\n\r\n".encode())
+        if status == 200 and b"watch=true" not in request:
+            writer.write(json.dumps({"metadata": {"resourceVersion": "1"}, "items": []}).encode())
+        await writer.drain()
+        while status == 200 and b"watch=true" in request and not self._lasting_until():
+            await asyncio.sleep(0.001)
+        writer.close()
+
+
+def said(logs):
+    return [
+        each["event"] if each["event"] == "watching again" else each["error"].strip()
+        for each in logs
+        if each["event"] in {"watch lost", "watching again"}
+    ]
+
+
+def test_that_a_watch_is_lost_is_logged_once_and_again_for_another_reason_or_after_it_has_lasted(follow, monkeypatch):
+    monkeypatch.setattr(reflector, "BRIEF", 0.01)
+    with capture_logs() as logs:
+        proxy = Failing(
+            503, 503, 503, 500, 500, 200, 200, 500, 500, lasting_until=lambda: "watching again" in said(logs)
+        )
+        follow(8, proxy)
+    assert said(logs) == ["503", "500", "watching again", "500"]
+
+
+def test_a_watch_that_ends_at_once_does_not_count_as_back(follow):
+    with capture_logs() as logs:
+        follow(5, Proxy())
+    assert said(logs) == ["Brief"]
+
+
+def test_the_loss_of_a_kind_that_was_not_installed_meanwhile_is_logged_again(follow):
+    with capture_logs() as logs:
+        follow(4, Failing(503, 503, 404, 503), ELASTIC_QUOTAS)
+    assert said(logs) == ["503", "503"]
