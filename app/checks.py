@@ -7,10 +7,15 @@ from typing import Any
 import yaml
 
 from app.sources import manifests as source
-from app.store.objects import ElasticQuotaObject
+from app.store.objects import ElasticQuotaObject, QueueObject
 from policy import elastic_quota, queues, resources
 from policy.cluster import Cluster
 from policy.quantity import render
+
+QUEUE_KEYS = {"weight", "capability", "guarantee", "reclaimable", "priority"}
+"""What is read of a queue's spec."""
+NOTED_QUEUE_KEYS = {"deserved", "parent"}
+"""What is not, as the queue's own condition NotEnforced says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +30,10 @@ def manifests(directory: Path) -> list[Finding]:
     """What is wrong with a folder of manifests."""
     folder = source.read(directory)
     findings = [Finding("error", str(problem)) for problem in folder.problems]
+    findings += [Finding("warning", str(strange)) for strange in folder.strange]
     if not folder.manifests and not findings:
         findings.append(Finding("warning", f"{directory}: no manifests of a kind that is read"))
-    findings += _unknown_bounds(folder.manifests)
+    findings += _unknown_bounds(folder.manifests) + _unknown_queue_keys(folder.manifests)
     cluster = Cluster()
     for manifest in folder.manifests:
         manifest.kind.upsert(cluster, manifest.obj, 0.0)
@@ -81,6 +87,27 @@ def _unknown_bounds(manifests: list[source.Manifest]) -> list[Finding]:
         if isinstance(each.obj, ElasticQuotaObject) and isinstance(each.obj.spec, dict)
         for key in sorted(each.obj.spec.keys() - {"min", "max"})
     ]
+
+
+def _unknown_queue_keys(manifests: list[source.Manifest]) -> list[Finding]:
+    """Keys of a queue's spec that do nothing, mistyped or of Volcano alone."""
+    findings = []
+    for each in manifests:
+        if not isinstance(each.obj, QueueObject) or not isinstance(each.obj.spec, dict):
+            continue
+        spec, where = each.obj.spec, f"{each.file}: Queue {each.key}: spec"
+        read = ", ".join(sorted(QUEUE_KEYS))
+        findings += [
+            Finding("warning", f"{where}.{key} does nothing: {read} do")
+            for key in sorted(spec.keys() - QUEUE_KEYS - NOTED_QUEUE_KEYS)
+        ]
+        guarantee = spec.get("guarantee")
+        if isinstance(guarantee, dict):
+            findings += [
+                Finding("warning", f"{where}.guarantee.{key} guarantees nothing: resource does")
+                for key in sorted(guarantee.keys() - {"resource"})
+            ]
+    return findings
 
 
 def _quota_warnings(cluster: Cluster) -> list[Finding]:

@@ -20,7 +20,7 @@ import yaml
 
 from app.garbage import spare_what_stays, undisturbed
 from app.observability import metrics
-from app.store.kinds import ELASTIC_QUOTAS, KINDS, PODS, Key, Kind
+from app.store.kinds import ELASTIC_QUOTAS, KINDS, PODS, QUEUES, RESERVATIONS, Key, Kind
 from app.store.objects import ElasticQuotaObject, InvalidObject, elastic_quota_of
 from app.store.store import Store
 from policy.cluster import Cluster
@@ -32,6 +32,8 @@ ALIASED, SHORT = 10, 100_000
 MANY = 1000
 """Objects that were new or different, after which the garbage collector is spared them."""
 SUFFIXES = (".yaml", ".yml", ".json")
+OURS = (ELASTIC_QUOTAS.group, QUEUES.group, RESERVATIONS.group)
+"""API groups of which all kinds are read: another kind in one of them is mistyped."""
 _KINDS = {(kind.api_version, kind.name): kind for kind in KINDS}
 
 
@@ -63,19 +65,21 @@ class Manifest:
 class Folder:
     """What was read: the objects, the files that could not be read, and all that is wrong.
 
-    ``damaged`` holds the keys of objects that are there and cannot be used. ``is_there``: whether the folder is.
+    ``damaged`` holds the keys of objects that are there and cannot be used. ``strange`` are objects of kinds that look
+    mistyped, and are left out as all that no rule reads. ``is_there``: whether the folder is.
     """
 
     manifests: list[Manifest]
     damaged: set[tuple[str, Key]]
     unreadable: set[Path]
     problems: list[Fault]
+    strange: list[Fault]
     is_there: bool
 
 
 def read(directory: Path) -> Folder:
     """Everything below a directory. Never raises: what is wrong is among the problems."""
-    folder = Folder([], set(), set(), [], directory.is_dir())
+    folder = Folder([], set(), set(), [], [], directory.is_dir())
     seen: dict[tuple[str, str | None, str], Path] = {}
     trial = Cluster()  # one for all: each would leave a thousand parts to the garbage collector
     for file in files_below(directory):
@@ -251,7 +255,7 @@ def _take(
         return
     kind = _KINDS.get((str(document["apiVersion"]), str(document["kind"])))
     if kind is None:
-        _report_version(folder, file, number, document)
+        _report_unread(folder, file, number, document)
         return
     where, readable = f"{kind.name} {_describe(document)}", True
     try:
@@ -280,12 +284,17 @@ def _take(
         folder.manifests.append(Manifest(kind, key, file, raw, obj))
 
 
-def _report_version(folder: Folder, file: Path, number: int, document: dict[str, Any]) -> None:
+def _report_unread(folder: Folder, file: Path, number: int, document: dict[str, Any]) -> None:
     """An object that no rule reads is left out, but not one of a version that we do not know."""
+    group, name = str(document["apiVersion"]).rpartition("/")[0], str(document["kind"])
+    where = f"{name} {_describe(document)}"
     for kind in KINDS:
-        if kind.group and document["kind"] == kind.name and str(document["apiVersion"]).startswith(f"{kind.group}/"):
-            text = f"{kind.name} {_describe(document)}: apiVersion: must be {kind.api_version}"
-            folder.problems.append(Fault(file, number, text))
+        if kind.group and (group, name) == (kind.group, kind.name):
+            folder.problems.append(Fault(file, number, f"{where}: apiVersion: must be {kind.api_version}"))
+            return
+    if group in OURS:
+        known = ", ".join(sorted(kind.name for kind in KINDS if kind.group == group))
+        folder.strange.append(Fault(file, number, f"{where}: is not read: of {group} there are {known}"))
 
 
 def _faults(trial: Cluster, kind: Kind, obj: Any) -> tuple[str, ...]:

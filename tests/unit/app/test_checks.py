@@ -70,6 +70,32 @@ def test_a_mistyped_bound_is_a_warning(folder):
     assert "ElasticQuota a/quota: spec.mx bounds nothing" in text
 
 
+@pytest.mark.parametrize(
+    ("version", "kind", "known"),
+    [
+        ("scheduling.x-k8s.io/v1alpha1", "ElasticQuotta", "ElasticQuota, PodGroup"),
+        ("scheduling.volcano.sh/v1beta1", "ElasticQuota", "PodGroup, Queue"),
+        ("quotaward.dev/v1alpha1", "Reserve", "Reservation"),
+    ],
+)
+def test_a_kind_that_is_none_of_a_group_of_ours_is_a_warning(folder, version, kind, known):
+    mistyped = {"apiVersion": version, "kind": kind, "metadata": {"name": "quota", "namespace": "a"}, "spec": {}}
+    [(severity, text)] = found_of(folder, quota("b"), mistyped)
+    assert severity == "warning"
+    where, group = f"{folder.path / 'all.yaml'}, document 2: {kind} a/quota", version.split("/")[0]
+    assert text == f"{where}: is not read: of {group} there are {known}"
+
+
+def test_kinds_of_others_are_left_out_without_a_word(folder):
+    others = [
+        ("scheduling.k8s.io/v1", "PriorityClass"),
+        ("batch.volcano.sh/v1alpha1", "Job"),
+        ("apps/v1", "Deployment"),
+    ]
+    objects = [{"apiVersion": version, "kind": kind, "metadata": {"name": "x"}} for version, kind in others]
+    assert found_of(folder, quota("a"), *objects) == []
+
+
 def test_a_second_quota_in_a_namespace_is_a_warning(folder):
     [(severity, text)] = found_of(folder, quota("a", "x"), quota("a", "y"))
     assert (severity, text.split(":")[0]) == ("warning", "ElasticQuota a/y")

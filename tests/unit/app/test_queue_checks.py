@@ -45,6 +45,23 @@ def test_a_field_that_cannot_be_read_is_an_error(folder):
     assert (severity, text) == ("error", "Queue q: spec.weight: must be a whole number")
 
 
+def test_a_mistyped_key_is_a_warning(folder):
+    found = found_of(folder, queue("q", wieght=2, affinity={}, guarantee={"cpu": 1}))
+    where = f"{folder.path / 'all.yaml'}: Queue q: spec"
+    read = "capability, guarantee, priority, reclaimable, weight"
+    assert found == [
+        ("warning", f"{where}.affinity does nothing: {read} do"),
+        ("warning", f"{where}.wieght does nothing: {read} do"),
+        ("warning", f"{where}.guarantee.cpu guarantees nothing: resource does"),
+    ]
+
+
+def test_a_key_that_the_queues_condition_names_is_found_once(folder):
+    [(severity, text)] = found_of(folder, queue("q", parent="root", deserved={"cpu": 1}))
+    assert severity == "warning"
+    assert "spec.deserved, spec.parent" in text
+
+
 def test_a_capability_for_what_no_node_has_is_a_warning(folder):
     bounds = {"x.io/gpu": 1, "y.io/gpu": 0, "cpu": 1}
     found = found_of(folder, node(cpu=4), queue("q", capability=bounds))
