@@ -205,13 +205,21 @@ def documents_of(file: Path) -> Iterator[tuple[int, Any]]:
     """
     text = file.read_text(encoding="utf-8")
     longest = ALIASED * len(text) + SHORT
-    documents = [json.loads(text)] if file.suffix == ".json" else yaml.load_all(text, Loader=yaml.CSafeLoader)
+    documents = iter([json.loads(text)]) if file.suffix == ".json" else _yaml_documents(text)
     for number, document in enumerate(documents, start=1):
         longest -= _length(document, {})
         if longest < 0:
             raise ValueError("its aliases stand for too much")
         for item in _items(document):
             yield number, item
+
+
+def _yaml_documents(text: str) -> Iterator[Any]:
+    """The documents of YAML. Raises ValueError, too, where the library does not look before it makes a value."""
+    try:
+        yield from yaml.load_all(text, Loader=yaml.CSafeLoader)
+    except (LookupError, AttributeError) as error:
+        raise ValueError(f"a value is not what its tag says: {error}") from error
 
 
 def _length(value: Any, known: dict[int, int]) -> int:
@@ -269,7 +277,8 @@ def _take(
         if kind is not ELASTIC_QUOTAS or key is None:
             return
         # A quota that cannot be read refuses everything; left out it would allow everything.
-        raw = msgspec.json.encode(with_defaults(kind, {"metadata": document["metadata"], "spec": str(error)}))
+        # Only its names are taken, as what else is in its metadata may be at fault.
+        raw = msgspec.json.encode({"metadata": {"namespace": key[0], "name": key[1]}, "spec": str(error)})
         obj, readable = kind.decoder.decode(raw), False
     key = kind.key(obj.metadata)
     name = kind.label, obj.metadata.namespace, obj.metadata.name

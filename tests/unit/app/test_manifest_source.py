@@ -81,13 +81,26 @@ def test_one_bad_file_is_reported_and_the_good_ones_are_served(good, content, do
 
 
 @pytest.mark.parametrize(
-    "value", ["2026-13-45", "0b_", "9" * 5000], ids=["a day that is none", "digits that are none", "too many digits"]
+    "value",
+    ["2026-13-45", "0b_", "9" * 5000, "!!bool maybe", '!!int ""', '!!float ""', "!!timestamp noon"],
+    ids=["a day that is none", "digits that are none", "too many digits", "bool", "int", "float", "timestamp"],
 )
 def test_a_scalar_that_yaml_cannot_make_a_value_of_is_reported_too(good, value):
     bad = good.write("z.yaml", bad_quota(f"{{max: {{cpu: {value}}}}}"))
     good.source()
     assert [problem.file for problem in read(good.path).problems] == [bad]
     assert good.known() >= set(GOOD)
+
+
+@pytest.mark.parametrize("metadata", [{"name": 5}, {"name": "q", "labels": 7}], ids=["name", "labels"])
+def test_a_quota_whose_metadata_cannot_be_read_refuses_everything_too(good, metadata):
+    """Whoever has written it wants a bound, and what is there in its place has none."""
+    bad = quota("c", max={"cpu": 1}) | {"metadata": {"namespace": "c"} | metadata}
+    file = good.write("z.yaml", yaml.safe_dump(bad))
+    good.source()
+    assert [(problem.file, problem.document) for problem in read(good.path).problems] == [(file, 1)]
+    assert good.known() >= set(GOOD)
+    assert [each.readable for each in good.cluster.quotas["c"].values()] == [False]
 
 
 def test_a_mounted_config_map_is_read_once(folder):
