@@ -148,15 +148,19 @@ class Status:
 
 def _conditions(status: dict[str, Any]) -> list[dict[str, Any]]:
     """The conditions of a status that hold."""
-    return [each for each in status.get("conditions") or () if isinstance(each, dict) and each.get("status") == "True"]
+    known = status.get("conditions")
+    listed = known if isinstance(known, list) else []
+    return [each for each in listed if isinstance(each, dict) and each.get("status") == "True"]
 
 
 def _without_times(status: dict[str, Any]) -> dict[str, Any]:
     """A status as we write it, but for the times in its conditions; what else is in it makes a difference."""
-    conditions = [
-        {part: value for part, value in each.items() if part != "lastTransitionTime"}
-        if isinstance(each, dict)
-        else each
-        for each in status.get("conditions") or ()
-    ]
+    conditions = status.get("conditions") or []
+    if isinstance(conditions, list):
+        conditions = [
+            {part: value for part, value in each.items() if part != "lastTransitionTime"}
+            if isinstance(each, dict)
+            else each
+            for each in conditions
+        ]
     return {"used": None, **status, "conditions": conditions}

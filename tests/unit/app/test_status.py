@@ -124,6 +124,7 @@ def test_nothing_is_written_twice_while_the_watch_lags():
         {"used": {"cpu": "9"}, "conditions": []},
         {"used": {"cpu": "500m", "pods": "1"}, "conditions": [{"type": "Invalid", "status": "True"}]},
         {"used": {"cpu": "500m", "pods": "1"}, "conditions": ["nonsense"]},
+        {"used": {"cpu": "500m", "pods": "1"}, "conditions": 5},
         {"used": {"cpu": "500m", "pods": "1"}, "conditions": [], "more": 1},
     ],
     ids=str,
@@ -226,8 +227,11 @@ def test_a_condition_that_comes_back_has_a_new_time_and_is_told_again():
     assert world.api.events == [("younger", "OlderQuotaInForce", True)] * 2
 
 
-def test_what_is_said_of_one_condition_is_not_taken_for_another():
-    status = {"used": {}, "conditions": [{"type": "Invalid", "status": "False", "lastTransitionTime": "x"}]}
+@pytest.mark.parametrize(
+    "conditions", [[{"type": "Invalid", "status": "False", "lastTransitionTime": "x"}], 5], ids=["another", "nonsense"]
+)
+def test_what_is_said_of_one_condition_is_not_taken_for_another(conditions):
+    status = {"used": {}, "conditions": conditions}
     world = World(quota("a", max={"cpu": 2}, min={"cpu": 3}) | {"status": status})
     world.look()
     assert world.since("quota")["Invalid"] != "x"
