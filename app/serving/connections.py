@@ -182,9 +182,10 @@ class Connection(HttpToolsProtocol):
         self._start_clock()
 
     def resume_writing(self) -> None:
-        """It reads on."""
+        """It reads on. If it has begun to ask for something else meanwhile, the time for that runs."""
         super().resume_writing()
-        self._stop_clock()
+        if not self._partial:
+            self._stop_clock()
 
     def _is_plain(self, limit: int) -> bool:
         """Whether a request is one as schedulers send them, nothing is under way, and its body has at most ``limit``.

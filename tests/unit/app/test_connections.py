@@ -59,6 +59,21 @@ def test_who_asks_on_and_does_not_read_has_no_more_time_for_that():
     uvloop.run(scenario())
 
 
+def test_who_reads_at_last_has_no_more_time_for_a_request_that_was_begun_meanwhile():
+    async def scenario():
+        async with serving(Response(bytes(BEYOND_BUFFERS))) as (client, there):
+            client.send(ASK)
+            [connection] = there
+            await until(lambda: connection.flow.write_paused)
+            client.send(ASK[:10])
+            while connection.flow.write_paused:
+                await asyncio.get_running_loop().sock_recv(client, 4096)
+            assert there
+            await until(lambda: not there)
+
+    uvloop.run(scenario())
+
+
 def test_who_was_answered_before_the_request_had_ended_is_kept_no_longer_than_others():
     async def scenario():
         async with serving(Response(status_code=404)) as (client, there):
