@@ -24,9 +24,9 @@ REFUSED = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Queue deser
 UIDS = {f"{namespace}{number}": namespace for namespace in "abc" for number in range(3)}
 QUEUES = ("p", "q", "default")
 PATIENCE = 30.0
-REQUESTS = ({"cpu": 1}, {"cpu": 3}, {"cpu": 2, "gpu": 1}, {"memory": 4, "cpu": 1}, {"cpu": 9})
+REQUESTS = ({"cpu": 1}, {"cpu": 3}, {"cpu": 2, "gpu": 1}, {"memory": 4, "cpu": 1}, {"cpu": 9}, {"cpu": 1, "fpga": 2})
 STATES = (*({},) * 3, {"node": "n1"}, {"node": "n2"}, {"node": "n1", "finished": True}, {"nominated_node": "n1"})
-NODES = ({}, {"cpu": 8, "memory": 9}, {"cpu": 4, "gpu": 2, "memory": 3})
+NODES = ({}, {"cpu": 8, "memory": 9}, {"cpu": 4, "gpu": 2, "memory": 3}, {"cpu": 8, "fpga": 3})
 
 
 class QueueWalker:
