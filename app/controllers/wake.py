@@ -38,6 +38,7 @@ class Wake:
         self._may_wake = 0.0
         self._woken: dict[str, float] = {}
         self._failed: Aside[str] = Aside()
+        self._chosen = 0  # and waiting for a hand
         self._hands = Hands(AT_ONCE, store.clock, self._look_soon)
 
     async def run(self) -> None:
@@ -58,8 +59,9 @@ class Wake:
         self._woken = {uid: at for uid, at in self._woken.items() if now - at < AGAIN}
         found = [pod for pod in to_wake(cluster, self._stands_aside) if pod.uid not in self._woken]
         found.sort(key=self._is_held_up)  # last, so that they use up no rate that others need
-        pods = found[: int(self._may_wake)]
+        pods = found[: min(int(self._may_wake), BURST - self._chosen)]
         self._may_wake -= len(pods)
+        self._chosen += len(pods)
         self._look_at = now + SOON if len(pods) < len(found) else self._next_look(now)
         for pod in pods:
             self._woken[pod.uid] = now
@@ -79,6 +81,7 @@ class Wake:
 
     async def _wake(self, pod: Pod) -> None:
         await self._hands.take()
+        self._chosen -= 1
         if self._hands.are_kept_from(pod.namespace):  # since it was chosen
             self._hands.give_back()
             self._woken.pop(pod.uid, None)

@@ -238,6 +238,23 @@ def test_where_all_writes_take_long_and_are_done_they_are_not_made_one_by_one(mo
     assert waking.recorder.most_under_way == AT_ONCE
 
 
+def test_no_more_wait_for_a_hand_than_are_woken_at_once_however_long_writes_hang():
+    stuck = (waiting(f"h{each}", "hanging") for each in range(2 * BURST))
+    waking = Waking(*stuck, most(2 * BURST, "hanging"))
+
+    async def look():
+        async with asyncio.TaskGroup() as group:
+            before = len(asyncio.all_tasks())
+            for _ in range(2 * int(AGAIN)):
+                waking.clock.now += SOON
+                waking.wake.look(group)
+                await asyncio.sleep(0)
+            assert len(asyncio.all_tasks()) - before <= AT_ONCE + BURST
+            waking.recorder.waited_long_enough.set()
+
+    waking.loop.run(look())
+
+
 def test_only_so_many_writes_are_under_way_at_a_time():
     waking = Waking(*(waiting(f"w{number}", created=number % 60) for number in range(5 * AT_ONCE)), most(1000))
     assert len(waking.look()) == 5 * AT_ONCE
