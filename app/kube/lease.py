@@ -25,7 +25,8 @@ from app.settings import LeaderSettings
 log = structlog.get_logger(__name__)
 
 TIMEOUT = 5.0
-UNREACHABLE = (ApiException, aiohttp.ClientError, OSError, TimeoutError)
+UNREACHABLE = (ApiException, aiohttp.ClientError, OSError, TimeoutError, ValueError, AttributeError)
+"""What is raised where the API server does not answer, or something in its place does, and not with a Lease."""
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
