@@ -44,10 +44,10 @@ class Certificates:
         """Loads the files if they have changed. What cannot be loaded changes nothing: the old ones stay."""
         try:
             found = self._read()
-            if found == self._seen:
-                return
-            self._newest = self._load()
-            self._seen = found
+            if found != self._seen:
+                self._newest = self._load()
+                self._seen = found
+                log.info("certificates loaded", files=self._names())
         except (OSError, ValueError) as error:
             metrics.CERTIFICATES_USABLE.set(0)
             if str(error) != self._problem:  # said once, not at every look
@@ -56,7 +56,6 @@ class Certificates:
         else:
             metrics.CERTIFICATES_USABLE.set(1)
             self._problem = ""
-            log.info("certificates loaded", files=self._names())
 
     def _take_newest(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         connection.context = self._newest

@@ -10,6 +10,9 @@ from datetime import timedelta
 import httpx
 import pytest
 
+from app.access.certificates import Certificates
+from app.observability import metrics
+from app.settings import TlsFiles
 from tests.access.certificates import Authority, Files, ask, client
 from tests.cases.serving import Server, serving
 from tests.controlplane.processes import free_port, wait_until
@@ -116,6 +119,20 @@ def test_certificates_are_taken_from_their_files_again_when_these_change(served)
             wait_until(lambda: answers(asking), "the old CA is trusted again")
         assert health(lasting) == 200
         assert lasting.sock is before, "a connection outlives all that"
+
+
+def test_files_that_become_what_they_were_can_be_loaded_again(tmp_path):
+    files, ours = Files(tmp_path), Authority()
+    files.present(ours.issue("quotaward"))
+    files.ask_for(ours)
+    key = tmp_path / "tls.key"
+    certificates, good = Certificates(TlsFiles(tmp_path / "tls.crt", key, tmp_path / "ca.crt")), key.read_bytes()
+    key.unlink()
+    certificates.look()
+    assert metrics.CERTIFICATES_USABLE.collect()[0].samples[0].value == 0
+    key.write_bytes(good)
+    certificates.look()
+    assert metrics.CERTIFICATES_USABLE.collect()[0].samples[0].value == 1
 
 
 def test_handshakes_that_nobody_goes_on_with_hinder_nobody_and_are_given_up(served):
