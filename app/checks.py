@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from app.settings import NO_YAML
 from app.sources import manifests as source
 from app.store.objects import ElasticQuotaObject, QueueObject
 from policy import elastic_quota, queues, resources
@@ -44,7 +45,7 @@ def scheduler_configuration(file: Path) -> list[Finding]:
     """What is wrong with how a KubeSchedulerConfiguration calls Quotaward."""
     try:
         document = yaml.safe_load(file.read_text())
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+    except (OSError, *NO_YAML) as error:
         return [Finding("error", f"{file} cannot be read: {error}")]
     extenders = document.get("extenders") if isinstance(document, dict) else None
     if not isinstance(extenders, list):

@@ -36,6 +36,8 @@ from policy.gates import PATIENCE as GATE_PATIENCE
 from policy.scoring import HIGHEST
 from policy.starving import Terms
 
+NO_YAML = (ValueError, yaml.YAMLError, RecursionError, LookupError, AttributeError)
+"""What the library raises for a text that is none; for a value that is not what its tag says whatever comes of that."""
 OTHER_VARIABLES = frozenset({"QUOTAWARD_SERVER", "QUOTAWARD_TOKEN", "QUOTAWARD_CA"})
 """Environment variables of ours that are no settings of the server."""
 CONTROLLERS = frozenset({"events", "gates", "reclaim", "reserve", "resource_quota", "status", "wake"})
@@ -434,7 +436,7 @@ def _read(path: Path | None) -> dict[str, Any]:
         return {}
     try:
         content = yaml.safe_load(path.read_text())
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+    except (OSError, *NO_YAML) as error:
         raise InvalidSettings(f"config: {path} cannot be read: {error}") from error
     if content is None:
         return {}

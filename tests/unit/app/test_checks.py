@@ -196,6 +196,7 @@ def test_the_extender_of_somebody_else_may_have_the_same_verb(scheduler):
         b"extenders: {}",
         b"--- {}\n--- {}",
         pytest.param(b"x: 2026-13-45"),
+        b'x: !!int ""',
     ],
 )
 def test_what_is_no_configuration_is_an_error(tmp_path, content):

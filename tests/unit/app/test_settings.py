@@ -261,6 +261,8 @@ def test_help_lists_every_setting(capsys):
         b"? [mode]\n: observe",
         pytest.param(b"grants: {lifetime: 2026-13-45}"),
         pytest.param(b"[" * 2000),
+        pytest.param(b"listen: !!bool maybe"),
+        pytest.param(b"listen: !!timestamp noon"),
     ],
 )
 def test_a_malformed_file_is_named(config, content):
