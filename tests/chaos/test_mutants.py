@@ -125,7 +125,10 @@ class Play:
         self.rest()
 
     def rest(self):
-        wait_until(lambda: time.monotonic() - self.recorder.records[-1].at > QUIET, "nothing happens any more")
+        began = time.monotonic()  # what was done just now has not been seen yet
+        wait_until(
+            lambda: time.monotonic() - max(began, self.recorder.records[-1].at) > QUIET, "nothing happens any more"
+        )
 
     def on_nodes(self, *names):
         there = [each["metadata"]["name"] for each in self.recorder.objects()["pods"] if is_bound(each)]
