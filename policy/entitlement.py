@@ -74,13 +74,14 @@ class Entitlement:
 
     def givers(self, ledger: Ledger) -> Iterator[str]:
         """Namespaces that pods might be taken from, for what is lent to them: most are lent nothing."""
-        borrowing = ledger.over_min
         for namespace, account in ledger.accounts.items():
             quota = account.quota
             if quota is None:
                 continue
-            for resource in self.by_quota:  # asked of every namespace in one step; a generator takes three times as long
-                if resource not in quota.min or (namespace in borrowing and over_min(account, quota, resource)):
+            for (
+                resource
+            ) in self.by_quota:  # asked of every namespace in one step; a generator takes three times as long
+                if resource not in quota.min or over_min(account, quota, resource):
                     yield namespace
                     break
         for name, queue in ledger.queues.accounts.items():

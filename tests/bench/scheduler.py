@@ -29,7 +29,7 @@ from tests.controlplane.quotaward import Quotaward
 from tests.controlplane.scheduler import Scheduler, extender
 
 BURST = max(30, 3000 // SCALE)
-SIZES = ((500, 2), (5000, 2)) if SCALE == 1 else ((max(10, 500 // SCALE), 1),)
+SIZES = ((500, 4), (5000, 2)) if SCALE == 1 else ((max(10, 500 // SCALE), 1),)
 """How many nodes there are, and how often each contender is measured there."""
 WAKES = max(3, 20 // SCALE)
 NONE, NOOP, OURS, WAITING, PLUGIN = (
