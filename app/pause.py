@@ -56,11 +56,12 @@ class Pause:
             cls._somebody_rests = False
 
 
-async def at_leisure(
-    work: Generator[None, None, T], deadline: float = float("inf"), clock: Callable[[], float] = time.perf_counter
-) -> T:
-    """What work returns that pauses often, done in slices. Raises TimeIsUp after ``deadline`` on the clock."""
-    pause = Pause(clock)
+async def at_leisure(work: Generator[None, None, T], deadline: float = float("inf"), pause: Pause | None = None) -> T:
+    """What work returns that pauses often, done in slices. Raises TimeIsUp after ``deadline`` on the clock.
+
+    ``pause``, if given, has measured the work afterwards.
+    """
+    pause = pause or Pause()
     while True:
         try:
             next(work)

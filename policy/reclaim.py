@@ -7,6 +7,7 @@ priority, quotas that are in the way on free nodes, victims on several nodes.
 from collections.abc import Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 from policy import disruption, fit, victims
@@ -16,6 +17,7 @@ from policy.gangs import Key
 from policy.gates import Waiting
 from policy.pod import Pod, turn
 from policy.reservation import RECLAIM, PodName, Reservation
+from policy.stepwise import within
 from policy.victims import NoPlan, Plan
 
 AHEAD = 100
@@ -198,17 +200,9 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
 
 def _search_after(cluster: Cluster, pod: Pod, planned: Iterable[Reservation]) -> Generator[None, None, Plan | NoPlan]:
     """The best plan for a pod once these are carried out; where it pauses they are not there."""
-    planned, work = list(planned), victims.search(cluster, pod)
-    at_a_time = 1 + len(planned) // FEW
-    while True:
-        with _assumed(cluster, planned):
-            try:
-                for _ in range(at_a_time):
-                    next(work)
-            except StopIteration as end:
-                result: Plan | NoPlan = end.value
-                return result
-        yield
+    planned = list(planned)
+    work = victims.search(cluster, pod)
+    return (yield from within(partial(_assumed, cluster, planned), work, at_a_time=1 + len(planned) // FEW))
 
 
 @contextmanager
@@ -243,14 +237,7 @@ def still_planned(cluster: Cluster, reservation: Reservation, staying: Iterable[
     To be used up; where it pauses, and the cluster may change, the reservation is there.
     """
     work = victims.search(cluster, cluster.pods[reservation.pod.uid])
-    while True:
-        with _lifted(cluster, reservation):
-            try:
-                next(work)
-            except StopIteration as end:
-                plan: Plan | NoPlan = end.value
-                break
-        yield
+    plan = yield from within(partial(_lifted, cluster, reservation), work)
     if isinstance(plan, NoPlan) or plan.node != reservation.node:
         return False
     there = {

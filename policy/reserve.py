@@ -7,6 +7,7 @@ so that the job could start with them, or none. A place once chosen is kept as l
 from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from math import ceil
 
@@ -23,7 +24,7 @@ from policy.reclaim import Shape, name_of, shape_of
 from policy.reservation import STARVING, Reservation
 from policy.resources import Resources, subtract
 from policy.starving import Terms, goes_first, refused_together, starving_members
-from policy.stepwise import at_once
+from policy.stepwise import at_once, within
 
 TOO_LARGE = "TooLarge"
 """The job can never run: some member, or all of them together, would not even fit empty nodes."""
@@ -136,15 +137,7 @@ def preview(cluster: Cluster, jobs: list[Job], terms: Terms, now: float) -> Iter
     """
     planned: list[Reservation] = []
     for job in jobs:
-        work, decision = deciding(cluster, job, terms, now), None
-        while decision is None:
-            with _assumed(cluster, planned):
-                try:
-                    next(work)
-                except StopIteration as end:
-                    decision = end.value
-            if decision is None:
-                yield None
+        decision = yield from within(partial(_assumed, cluster, planned), deciding(cluster, job, terms, now))
         planned += [reservation_of(job, place, now) for place in decision.places]
         yield decision
 

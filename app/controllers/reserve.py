@@ -15,7 +15,7 @@ import structlog
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere
 from app.observability import metrics
 from app.observability.events import Event, about_pod
-from app.pause import Pause
+from app.pause import Pause, at_leisure
 from app.store.store import Store
 from policy import reserve, starving
 from policy.job import Job
@@ -102,15 +102,9 @@ class Reserve:
 
     async def _decide(self, job: Job, now: float) -> tuple[Decision, float]:
         """What is to be reserved for a job, and how many seconds of work that was, without the pauses."""
-        work = reserve.deciding(self._store.cluster, job, self._terms, now)
         pause = Pause()
-        while True:
-            try:
-                next(work)
-            except StopIteration as end:
-                decision: Decision = end.value
-                return decision, pause.worked()
-            await pause.if_due()
+        decision = await at_leisure(reserve.deciding(self._store.cluster, job, self._terms, now), pause=pause)
+        return decision, pause.worked()
 
     def _is_due(self, key: Key) -> bool:
         question = self._questions.get(key)

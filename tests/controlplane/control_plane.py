@@ -51,10 +51,8 @@ class ControlPlane:
         """One of the built programs, not started yet."""
         log = self.directory / f"{name or program}.log"
         # kwok reads ~/.kwok/kwok.yaml first where there is one; and no program shall find the user's kubeconfig
-        env = {
-            "HOME": str(self.directory),
-            "GOGC": "400",
-        }  # collects garbage less often: it saves a seventh of their time
+        # collecting garbage less often saves a seventh of their time
+        env = {"HOME": str(self.directory), "GOGC": "400"}
         return Process([str(self.binaries[program]), *flags], log, env=env)
 
     def crash_api_server(self) -> None:

@@ -1,6 +1,7 @@
 """Kubernetes JSON with the little that a test is about, and a store that has seen it."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import httpx
@@ -136,3 +137,21 @@ def client_of(store: Store, *, observe: bool = False, actuator: Actuator | None 
     """A client of the real HTTP application over this store."""
     extender = Extender(store, actuator or RecordingActuator(store), observe=observe)
     return Client(application(Standing(store), extender, Settings(mode="observe" if observe else "enforce")))
+
+
+def cancel_at_the_write(api: Any, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Work that is told to end while the API server has not answered yet whether a reservation is written down."""
+    asked = asyncio.Event()
+
+    async def hang(_reservation: object) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    async def until_told() -> None:
+        working = asyncio.create_task(work())
+        await asked.wait()
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    api.reserve = hang
+    asyncio.run(until_told())

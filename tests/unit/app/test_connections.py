@@ -47,12 +47,18 @@ async def until(holds):
             await asyncio.sleep(0.01)
 
 
+async def unread(client, there):
+    """The connection of a client that has asked, once the answer waits for it to read."""
+    client.send(ASK)
+    [connection] = there
+    await until(lambda: connection.flow.write_paused)
+    return connection
+
+
 def test_who_asks_on_and_does_not_read_has_no_more_time_for_that():
     async def scenario():
         async with serving(Response(bytes(BEYOND_BUFFERS))) as (client, there):
-            client.send(ASK)
-            [connection] = there
-            await until(lambda: connection.flow.write_paused)
+            await unread(client, there)
             client.send(ASK)
             await until(lambda: not there)
 
@@ -62,9 +68,7 @@ def test_who_asks_on_and_does_not_read_has_no_more_time_for_that():
 def test_who_reads_at_last_has_no_more_time_for_a_request_that_was_begun_meanwhile():
     async def scenario():
         async with serving(Response(bytes(BEYOND_BUFFERS))) as (client, there):
-            client.send(ASK)
-            [connection] = there
-            await until(lambda: connection.flow.write_paused)
+            connection = await unread(client, there)
             client.send(ASK[:10])
             while connection.flow.write_paused:
                 await asyncio.get_running_loop().sock_recv(client, 4096)

@@ -13,7 +13,7 @@ from app.settings import ReclaimSettings
 from policy import reclaim, victims
 from policy.reservation import PodName, Reservation
 from policy.stepwise import at_once
-from tests.unit.app.given import Clock, node, pod, quota, refused, see, store_with
+from tests.unit.app.given import Clock, cancel_at_the_write, node, pod, quota, refused, see, store_with
 
 SETTINGS = ReclaimSettings(delay=1, bind_timeout=60, backoff=10)
 EPOCH = 1_800_000_000.0
@@ -165,21 +165,8 @@ def test_nobody_goes_for_a_plan_whose_picture_grew_stale_or_that_was_lifted_whil
 
 
 def test_who_loses_the_lead_while_a_plan_is_written_down_holds_no_room(world):
-    asked = asyncio.Event()
-
-    async def hang(reservation):
-        asked.set()
-        await asyncio.Event().wait()
-
-    async def lose_the_lead():
-        leading = asyncio.create_task(world.reclaim.run())
-        await asked.wait()
-        leading.cancel()
-        await asyncio.gather(leading, return_exceptions=True)
-
-    world.api.reserve = hang
     world.clock.now += 1
-    asyncio.run(lose_the_lead())
+    cancel_at_the_write(world.api, world.reclaim.run)
     assert (world.api.evicted, world.held) == ([], [])
 
 

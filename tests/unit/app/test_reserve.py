@@ -11,7 +11,7 @@ from app.controllers.reserve import AGAIN, GRACE, Reserve
 from policy import reserve, starving
 from policy.reservation import STARVING, PodName, Reservation
 from policy.starving import Terms
-from tests.unit.app.given import Clock, client_of, node, pod, refused, see, store_with
+from tests.unit.app.given import Clock, cancel_at_the_write, client_of, node, pod, refused, see, store_with
 from tests.unit.app.test_reserved_nodes import NO_ROOM, pod_group
 
 EPOCH = 1_800_000_000.0
@@ -187,21 +187,9 @@ def test_nobody_is_let_onto_a_node_while_it_is_written_down_who_it_is_reserved_f
 
 
 def test_who_loses_the_lead_while_it_is_written_down_reserves_nothing():
-    world, asked = World(*gang("w1", "w2")), asyncio.Event()
-
-    async def hang(reservation):
-        asked.set()
-        await asyncio.Event().wait()
-
-    async def lose_the_lead():
-        looking = asyncio.create_task(world.reserve.look())
-        await asked.wait()
-        looking.cancel()
-        await asyncio.gather(looking, return_exceptions=True)
-
-    world.api.reserve = hang
+    world = World(*gang("w1", "w2"))
     world.clock.now += 101
-    asyncio.run(lose_the_lead())
+    cancel_at_the_write(world.api, world.reserve.look)
     assert world.reserved == {}
 
 

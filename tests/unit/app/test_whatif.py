@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from app.pause import TimeIsUp, at_leisure
+from app.pause import Pause, TimeIsUp, at_leisure
 from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, store_with
 from tests.unit.app.situations import QUEUE, cpus, running
 
@@ -156,7 +156,7 @@ def test_a_long_computation_lets_others_have_their_turn_and_ends_in_time():
 
         task = asyncio.create_task(neighbour())
         with pytest.raises(TimeIsUp):
-            await at_leisure(work(), 50, clock=lambda: next(ticks))
+            await at_leisure(work(), 50, Pause(lambda: next(ticks)))
         task.cancel()
         return turns
 
