@@ -285,6 +285,13 @@ class NodeTable:
             self.memo_of_nodes["ranks"] = known
         return known
 
+    def names_by_row(self) -> tuple[str, ...]:
+        """The names as they are now, for whoever goes on with these rows when others may have changed. Shared."""
+        known: tuple[str, ...] | None = self.memo_of_nodes.get("names")
+        if known is None:
+            known = self.memo_of_nodes["names"] = tuple(self.names)
+        return known
+
     def nodes(self) -> Iterator[Node]:
         """The nodes in the order of rows."""
         return (site.node for name in self.names if (site := self._sites[name]).node)

@@ -116,13 +116,13 @@ def _search_anywhere(cluster: Cluster, pod: Pod) -> Generator[None, None, Plan |
     with _trial(cluster, pod) as trial:
         found = yield from _candidates(trial)
     for each in sorted(found, key=lambda each: each.cost):
-        if (nobody := _without_victims(cluster, pod)) is not None:
-            return nobody
-        with _trial(cluster, pod) as trial:
-            again = trial.search(each.plan.node, elsewhere=True)  # it may have been found before something changed
+        yield
+        with _trial(cluster, pod) as trial:  # it may have been found before something changed
+            if trial.can_run_without_victims():
+                break
+            again = trial.search(each.plan.node, elsewhere=True)
         if again is not None:
             return again.plan
-        yield
     return _without_victims(cluster, pod) or NoPlan("protected", "nobody may be evicted whose going would let it run")
 
 
@@ -154,6 +154,7 @@ def _roomy_node(cluster: Cluster, pod: Pod) -> str:
 def _candidates(trial: "_Trial") -> Generator[None, None, list["_Found"]]:
     """Plans on nodes that need little for it, or on one that only the rules keep the pod from."""
     roomy = trial.roomy_node()
+    yield from trial.pause()
     found: list[_Found] = []
     in_vain = 0
     for node in [roomy] if roomy else trial.promising_nodes():
@@ -252,6 +253,10 @@ class _Trial:
         """Whether the rules would let the pod in."""
         return self._refusal() is None
 
+    def can_run_without_victims(self) -> bool:
+        """Whether the pod can run without anybody being evicted for it, once pods that are going are gone."""
+        return bool(self.roomy_node()) and self.admitted()
+
     def roomy_node(self) -> str:
         """A node with room for the pod once pods that are going are gone; empty if there is none."""
         return _roomy_node(self._cluster, self._pod) or self.node_where_room_is_coming()
@@ -270,11 +275,12 @@ class _Trial:
         rows = np.flatnonzero(fit.suitable(table, self._pod))
         shortage = scoring.shortage(table, self._pod)[rows]
         rows = rows[np.lexsort((table.ranks()[rows], shortage))]
-        nodes = [table.names[row] for row in rows.tolist()]
+        names = table.names_by_row()  # as they are now: after a pause a row may be another's
         yield ""
-        self._may_give()
+        for _ in self._find_givers():
+            yield ""
         yield ""
-        for number, node in enumerate(nodes):
+        for number, node in enumerate(map(names.__getitem__, rows)):
             if self.is_promising(node):
                 yield node
             elif number % LOOKED_AT == 0:
@@ -320,12 +326,9 @@ class _Trial:
         return known
 
     def _pods_on(self, node: str) -> Collection[Pod]:
-        """The pods on a node; of one node among all, only those of namespaces that could give any."""
-        pods = self._table.pods_on(node).values()
-        if self._reach is not None:
-            return pods
-        givers = self._may_give()
-        return [pod for pod in pods if pod.namespace in givers]
+        """The pods on a node; where it is known who could give any, only theirs: it is not found out for one node."""
+        pods, givers = self._table.pods_on(node).values(), self._givers
+        return pods if givers is None else [pod for pod in pods if pod.namespace in givers]
 
     def _could_be(self, node: str, gone: frozenset[str]) -> bool:
         """Whether the pod may fit a node without some of these pods; those that it wants to be near to may stay."""
@@ -335,10 +338,14 @@ class _Trial:
 
     def _may_give(self) -> frozenset[str]:
         """Namespaces that pods might be taken from: most are lent nothing, and need no look at their pods."""
-        if self._givers is None:  # nobody has been taken yet
-            free = () if self._governed else (n for n, account in self._ledger.accounts.items() if not account.quota)
-            self._givers = frozenset({self._pod.namespace, *free, *self._entitlement.givers(self._ledger)})
-        return self._givers
+        return at_once(self._find_givers()) if self._givers is None else self._givers
+
+    def _find_givers(self) -> Generator[None, None, frozenset[str]]:
+        """The same, found some at a time. While nobody has been taken."""
+        free = () if self._governed else (n for n, account in self._ledger.accounts.items() if not account.quota)
+        known = {self._pod.namespace, *free}
+        givers = self._givers = frozenset(known | (yield from self._entitlement.givers(self._ledger)))
+        return givers
 
     def search(self, node: str, *, elsewhere: bool) -> "_Found | None":
         """The cheapest victims found for a node; with ``elsewhere`` also on others, where the quota is in the way.
@@ -516,9 +523,9 @@ class _Trial:
         if self._suffices(node, in_order[-1:]):
             in_order = in_order[-1:]
         for pod in in_order:
-            if pod.uid in self._victims:
+            if pod.uid in self._victims and self._fits_beside(node, self._together.get(pod.uid, (pod.uid,))):
                 given_back = self._give_back(pod.uid)
-                if not (self._fits(node) and self.admitted()):
+                if not self.admitted():
                     self._take_all(given_back)
 
     def _spare_gang(self, gang: frozenset[str], node: str) -> None:
@@ -538,12 +545,15 @@ class _Trial:
 
     def _suffices(self, node: str, last: list[Pod]) -> bool:
         """Whether the last one to be put back is enough, as it mostly is; then all others are put back at once."""
-        staying = {uid for pod in last for uid in self._together.get(pod.uid, {pod.uid})}
+        gone = {uid for pod in last for uid in self._together.get(pod.uid, {pod.uid})}
+        others = [uid for uid in self._victims if uid not in gone]
+        if not self._fits_beside(node, others):
+            return False
         given_back: list[Pod] = []
-        for uid in [uid for uid in self._victims if uid not in staying]:
+        for uid in others:
             if uid in self._victims:
                 given_back += self._give_back(uid)
-        if self._fits(node) and self.admitted():
+        if self.admitted():
             return True
         self._take_all(given_back)
         return False
@@ -591,6 +601,13 @@ class _Trial:
 
     def _fits(self, node: str) -> bool:
         return fit.fits_on(self._table, self._pod, node, self._gone)
+
+    def _fits_beside(self, node: str, victims: Collection[str]) -> bool:
+        """Whether the pod would fit a node if these were not taken; quicker than to put them back and look."""
+        self._gone.difference_update(victims)
+        fits = self._fits(node)
+        self._gone.update(victims)
+        return fits
 
     def _lacking(self, node: str) -> dict[str, int]:
         """What the node is short of for the pod, and by how much, once pods that are going are gone."""
