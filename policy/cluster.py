@@ -538,17 +538,17 @@ class Cluster:
             self.suspect_pending(now)
         self._somebody_else_granted, self._asked_at = False, now
         self._in_flight.discard(pod.uid)  # what is being scheduled is not being bound
-        before = self.ledger.set_aside(pod.uid)
+        before = self.ledger.lift(pod.uid)
         refused = admission.refusal(self.ledger, pod, self.rules)
         certain = refused is not None or not self.unsettled
         in_worst_case = refused if certain else admission.refusal(self.ledger, pod, self.rules, with_in_flight=True)
         if in_worst_case is None and self.gangs.gated(pod) is None:
             self.gangs.let_through(pod.uid)
             self._give_grant(pod, now)
-            self.ledger.enter_from_aside("granted", pod, before)
+            self.ledger.enter_lifted("granted", pod, before)
             return None
         if before is not None:
-            self.ledger.put_back(pod.uid, before)
+            self.ledger.lower(pod.uid, before)
         if in_worst_case is None:
             in_worst_case = self.gangs.refusal(pod, offered, now)
             if in_worst_case is None:
@@ -608,10 +608,10 @@ class Cluster:
         if known is not None and known.assigned:
             return None
         self._divide_for(pod)
-        before = self.ledger.set_aside(pod.uid)
+        before = self.ledger.lift(pod.uid)
         refused = admission.refusal(self.ledger, pod, self.rules, with_in_flight=self.unsettled)
         if before is not None:
-            self.ledger.put_back(pod.uid, before)
+            self.ledger.lower(pod.uid, before)
         return refused
 
     def pod(self, namespace: str, name: str) -> Pod | None:

@@ -170,6 +170,16 @@ class QueueLedger:
 
     def apply(self, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
         """Adds what a pod stands for, or takes it out."""
+        self.apply_to_sums(entry, change)
+        if entry.queue and _asks(entry):
+            account = self.accounts[entry.queue]
+            if entry.kind in TAKING:
+                self._compare(account)
+            self._claim(account)
+            self.claim_anew(account, account.tenants[entry.namespace])
+
+    def apply_to_sums(self, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
+        """The same, without what follows for the claims of its queue and namespace, and whether they borrow."""
         if not entry.queue:
             if entry.kind in TAKING:
                 change(self.outside, entry.request)
@@ -192,8 +202,6 @@ class QueueLedger:
             self._take(account, tenant, entry, change)
         else:
             _await(account, tenant, entry, change)
-        self._claim(account)
-        self.claim_anew(account, tenant)
 
     def _take(
         self,
@@ -209,7 +217,6 @@ class QueueLedger:
             change(account.running, entry.request)
         elif entry.kind == "held":
             change(account.held, entry.request)
-        self._compare(account)
 
     def _compare(self, account: QueueAccount) -> None:
         """Notes whether a queue has more than it deserves of something."""

@@ -3,6 +3,8 @@
 Seeds: Queue API (Proportion Policy), queue guarantee.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from policy import division, queues, shares
@@ -51,6 +53,17 @@ def test_a_claim_is_kept_for_pods_that_wait():
     cluster = world(queue("q1"), queue("q2"), *TWO, *pods("a", 10), *pods("b", 3), cpu=10)
     assert len(admitted(cluster, *pods("a", 10))) == 7
     assert why(cluster, cluster.pods["a-9"]) == BEYOND
+
+
+def test_a_pod_that_is_asked_about_in_another_queue_leaves_no_claim_in_the_one_that_it_was_seen_in():
+    waits = pod("p", "a", queue="q1")
+    cluster = world(queue("q1"), queue("q2"), waits, cpu=10)
+    ledger = cluster.ledger.queues
+    assert ledger.accounts["q1"].claim == ledger.claims == {"cpu": 1000, "pods": 1}
+    assert cluster.admit(replace(waits, queue="q2"), now=0) is None
+    assert ledger.accounts["q1"].claim == {}
+    assert ledger.claims == {}
+    assert ledger.accounts["q2"].taken == {"cpu": 1000, "pods": 1}
 
 
 def test_what_is_left_of_one_resource_is_not_kept_for_pods_that_lack_another():

@@ -15,7 +15,8 @@ import pytest
 from app.actuators.recording import RecordingActuator
 from app.extender.endpoints import Extender
 from policy import victims
-from tests.unit.app.given import node, pod, quota, store_with
+from policy.stepwise import at_once
+from tests.unit.app.given import namespace, node, pod, queue, quota, refused, store_with
 
 A_BRANCH = 3
 """Lines by which two answers differ for what stands in the quotas, not for how many there are."""
@@ -73,6 +74,17 @@ VERBS = {
 def test_an_answer_takes_few_steps(case):
     verb, requests, bound = VERBS[case]
     assert lines_of(getattr(extender(), verb), asking(**requests)) <= bound
+
+
+def test_an_answer_for_a_pod_of_a_queue_takes_few_steps_where_others_of_it_wait():
+    teams = [f"team-{number}" for number in range(3)]
+    objects = [node("n1", cpu="1000", memory="1Gi", pods="1000"), queue("q"), queue("other")]
+    objects += [namespace(team, **{"scheduling.volcano.sh/queue-name": "q"}) for team in teams]
+    waiting = [refused(pod(f"p{number}", team)) for team in teams for number in range(10)]
+    store = store_with(*objects, *waiting)
+    at_once(store.cluster.divide())
+    question = {"Pod": waiting[0], "NodeNames": ["n1"]}
+    assert lines_of(Extender(store, RecordingActuator(store)).filter, json.dumps(question).encode()) <= 530
 
 
 @pytest.mark.parametrize("case", VERBS)
