@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import yaml
@@ -31,6 +33,12 @@ def _watched_socket(address: tuple[Any, ...]) -> socket.socket:
     return made
 
 
+def _proxy_of_environment(url: str) -> str | None:
+    """The proxy that HTTPS_PROXY or HTTP_PROXY names for this URL, unless NO_PROXY excepts it."""
+    address = urlsplit(url)
+    return None if proxy_bypass(address.hostname or "") else getproxies().get(address.scheme)
+
+
 class KubeClient:
     """Speaks to one API server, with credentials that renew themselves. To be closed.
 
@@ -38,6 +46,9 @@ class KubeClient:
     """
 
     def __init__(self, configuration: Configuration) -> None:
+        # Left to itself, aiohttp would read that at every request, and also a ~/.netrc, which can only be in the way.
+        configuration.client_session_kwargs = {"trust_env": False}
+        configuration.proxy = configuration.proxy or _proxy_of_environment(configuration.host)
         self._configuration = configuration
         self.api = ApiClient(configuration)
         self._session = aiohttp.ClientSession(
@@ -45,7 +56,7 @@ class KubeClient:
             connector=aiohttp.TCPConnector(
                 ssl=self.api.rest_client.ssl_context, limit=0, socket_factory=_watched_socket
             ),
-            trust_env=True,
+            proxy=configuration.proxy,
         )
 
     @classmethod
@@ -92,7 +103,11 @@ class KubeClient:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=read_timeout)
         headers = {"Accept": "application/json"}
         async with self._session.get(
-            path.lstrip("/"), params=dict(query), headers=headers | await self.authorization(), timeout=timeout
+            path.lstrip("/"),
+            params=dict(query),
+            headers=headers | await self.authorization(),
+            timeout=timeout,
+            server_hostname=self._configuration.tls_server_name,
         ) as response:
             yield response
 

@@ -5,6 +5,7 @@ import socket
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import aiohttp
 import msgspec
 import pytest
 import yaml
@@ -131,6 +132,31 @@ def test_who_may_not_open_gates_at_all_does_not_blame_the_pod(cluster, namespace
     with pytest.raises(ActionFailed, match="403") as failure:
         asyncio.run(scenario())
     assert not isinstance(failure.value, Rejected)
+
+
+@pytest.mark.parametrize(("name", "is_it"), [("kubernetes.default.svc", True), ("another.example", False)])
+def test_the_api_server_is_known_by_the_name_that_the_kubeconfig_says(cluster, kubeconfig, name, is_it):
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["tls-server-name"] = name
+    kubeconfig.write_text(yaml.safe_dump(config))
+
+    async def reads(client):
+        async with client.get("/version", {}, read_timeout=10) as response:
+            return response.status
+
+    async def writes(client):
+        return (await client.send("PATCH", "/version", {}, "application/merge-patch+json", timeout=10))[0]
+
+    async def scenario(asks):
+        client = await KubeClient.connect(kubeconfig)
+        try:
+            return await asks(client)
+        except aiohttp.ClientConnectorCertificateError:
+            return None
+        finally:
+            await client.close()
+
+    assert [asyncio.run(scenario(asks)) is not None for asks in (reads, writes)] == [is_it, is_it]
 
 
 def test_a_pod_that_is_gone_needs_no_waking(cluster, namespace, created, act):
