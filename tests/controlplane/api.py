@@ -56,6 +56,10 @@ class Api:
         except httpx.TransportError:
             return False
 
+    def collect_garbage(self) -> None:
+        """Returns once the API server has looked for garbage: what it does not do again in the next seconds."""
+        self._client.get("/debug/pprof/heap", params={"gc": "1"}).raise_for_status()
+
     def get(self, resource: str, name: str, namespace: str | None = None) -> Object:
         return self.request("GET", path(resource, namespace, name))
 
