@@ -23,23 +23,25 @@ from tests.bench.sizes import QUEUES, QUOTAS, SCALE
 from tests.controlplane.api import Api
 from tests.controlplane.build import scheduler_with_plugins
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.gates import GATE
 from tests.controlplane.objects import elastic_quota, pod
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward
 from tests.controlplane.scheduler import Scheduler, extender
 
 BURST = max(30, 3000 // SCALE)
-SIZES = ((500, 4), (5000, 2)) if SCALE == 1 else ((max(10, 500 // SCALE), 1),)
+SIZES = ((500, 3), (5000, 3)) if SCALE == 1 else ((max(10, 500 // SCALE), 1),)
 """How many nodes there are, and how often each contender is measured there."""
 WAKES = max(3, 20 // SCALE)
-NONE, NOOP, OURS, WAITING, PLUGIN = (
+NONE, NOOP, OURS, WAITING, GATED, PLUGIN = (
     "no extender",
     "Go no-op",
     "Quotaward",
     "Quotaward, as many refused pods waiting",
+    "Quotaward, as many waiting at gates",
     "CapacityScheduling",
 )
-CROWD, REFUSED, WOKEN = "crowd", "refused", "woken"
+CROWD, REFUSED, OUTSIDE, WOKEN = "crowd", "refused", "outside", "woken"
 RULES = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "preemptVerb": "preempt"}
 
 
@@ -62,8 +64,9 @@ def _cluster(nodes: int) -> Iterator[world.Object]:
     """Nodes, and quotas and queues of which those of the burst are a few."""
     yield from world.objects(nodes, 0, QUOTAS, QUEUES)
     plenty = {"cpu": "100000", "memory": "100000Gi"}  # both: for CapacityScheduling no min is a min of nothing
-    for name, most in ((CROWD, plenty), (REFUSED, {"cpu": "0"}), (WOKEN, {"cpu": "0"})):
-        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    for name, most in ((CROWD, plenty), (REFUSED, {"cpu": "0"}), (OUTSIDE, {"cpu": "0"}), (WOKEN, {"cpu": "0"})):
+        labels = {"quotaward.dev/gated": "true"} if name == OUTSIDE else {}
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         yield elastic_quota(name, min=most, max=most)
 
 
@@ -85,6 +88,7 @@ def _rates(control_plane: ControlPlane, etcd: Etcd, times: int, *, with_waiting:
     }
     if with_waiting:
         contenders[WAITING] = lambda: _with_waiting(control_plane, etcd)
+        contenders[GATED] = lambda: _with_gated(control_plane, etcd)
     contenders[PLUGIN] = lambda: _with_plugin(control_plane)
     rates: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(times):
@@ -92,7 +96,7 @@ def _rates(control_plane: ControlPlane, etcd: Etcd, times: int, *, with_waiting:
             with contender():
                 rates[name].append(_burst(control_plane, etcd))
             print(f"{name}: {rates[name][-1]:.0f} pods/s", file=sys.stderr, flush=True)
-            _empty(control_plane, etcd, CROWD, REFUSED)
+            _empty(control_plane, etcd, CROWD, REFUSED, OUTSIDE)
     return rates
 
 
@@ -103,9 +107,9 @@ def _with_noop(control_plane: ControlPlane) -> Iterator[None]:
 
 
 @contextmanager
-def _with_quotaward(control_plane: ControlPlane) -> Iterator[None]:
+def _with_quotaward(control_plane: ControlPlane) -> Iterator[Quotaward]:
     with Quotaward(control_plane) as quotaward, Scheduler(control_plane, _entry(quotaward.url)):
-        yield
+        yield quotaward
 
 
 @contextmanager
@@ -114,6 +118,15 @@ def _with_waiting(control_plane: ControlPlane, etcd: Etcd) -> Iterator[None]:
     etcd.put(_pods(REFUSED, BURST))
     with _with_quotaward(control_plane):
         wait_until(lambda: _all_refused(control_plane.api), "all pods have been refused", 300, every=1)
+        yield
+
+
+@contextmanager
+def _with_gated(control_plane: ControlPlane, etcd: Etcd) -> Iterator[None]:
+    """Quotaward, and as many pods as the burst has that it lets wait at their gates."""
+    etcd.put(_pods(OUTSIDE, BURST, schedulingGates=[{"name": GATE}]))
+    with _with_quotaward(control_plane) as quotaward:
+        wait_until(lambda: quotaward.metric("quotaward_gated_pods") == BURST, "all wait at their gates", 300, every=1)
         yield
 
 
@@ -155,11 +168,11 @@ def _burst(control_plane: ControlPlane, etcd: Etcd) -> float:
         return BURST / (time.monotonic() - began)
 
 
-def _pods(namespace: str, count: int) -> Iterator[world.Object]:
+def _pods(namespace: str, count: int, **spec: Any) -> Iterator[world.Object]:
     for number in range(count):
         item = world.pod(number, 0)
         item["metadata"] |= {"namespace": namespace, "uid": f"{namespace}-{time.monotonic_ns()}-{number}"}
-        item["spec"] |= {"schedulerName": "default-scheduler", "terminationGracePeriodSeconds": 0}
+        item["spec"] |= {"schedulerName": "default-scheduler", "terminationGracePeriodSeconds": 0} | spec
         yield item
 
 
@@ -211,6 +224,8 @@ def _figures(nodes: int, rates: dict[str, list[float]]) -> Iterator[Figure]:
     if WAITING in rate:
         what = f"throughput, {nodes} nodes: {BURST} refused pods waiting, against none"
         yield Figure(what, rate[WAITING] / rate[OURS], "x", None, 0.5, at_least=True)
+        what = f"throughput, {nodes} nodes: {BURST} pods waiting at gates, against none"
+        yield Figure(what, rate[GATED] / rate[OURS], "x", 0.95, 1.0, at_least=True)
 
 
 def _wakes(control_plane: ControlPlane) -> Figure:
