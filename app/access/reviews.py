@@ -28,6 +28,20 @@ WAITING_AT_MOST = 256
 TIMEOUT = 5.0
 
 
+class _Status(msgspec.Struct, gc=False):
+    authenticated: bool = False
+    user: dict[str, Any] | None = None
+    allowed: bool = False
+    denied: bool = False
+
+
+class _Review(msgspec.Struct, gc=False):
+    status: _Status
+
+
+_review_decoder = msgspec.json.Decoder(_Review)
+
+
 class Reviews:
     """Asks the API server by TokenReview and SubjectAccessReview."""
 
@@ -47,8 +61,8 @@ class Reviews:
             status = await self._in_turn(
                 lambda: self._ask("TokenReview", "authentication.k8s.io", "tokenreviews", spec)
             )
-            if status.get("authenticated"):
-                said = status.get("user") or {}
+            if status.authenticated:
+                said = status.user or {}
                 known = User(hashlib.sha256(msgspec.json.encode(said, order="deterministic")).digest(), said)
                 self._users.put(key, known)  # that of made-up ones is not kept: there is no end of them
         return known
@@ -65,11 +79,11 @@ class Reviews:
             status = await self._in_turn(
                 lambda: self._ask("SubjectAccessReview", "authorization.k8s.io", "subjectaccessreviews", spec)
             )
-            known = bool(status.get("allowed")) and not status.get("denied")
+            known = status.allowed and not status.denied
             self._rights.put(key, known)
         return known
 
-    async def _in_turn(self, ask: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    async def _in_turn(self, ask: Callable[[], Awaitable[_Status]]) -> _Status:
         if self._waiting >= WAITING_AT_MOST:
             raise CannotReview("too many tokens are being looked at")
         self._waiting += 1
@@ -79,7 +93,7 @@ class Reviews:
         finally:
             self._waiting -= 1
 
-    async def _ask(self, kind: str, group: str, plural: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    async def _ask(self, kind: str, group: str, plural: str, spec: Mapping[str, Any]) -> _Status:
         review = {"apiVersion": f"{group}/v1", "kind": kind, "spec": spec}
         try:
             status, body = await self._client.send(
@@ -87,10 +101,10 @@ class Reviews:
             )
             if status != HTTPStatus.CREATED:
                 raise CannotReview(f"the API server answers {status} to a {kind}")
-            found: dict[str, Any] = msgspec.json.decode(body)["status"]
+            found = _review_decoder.decode(body).status
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._failed(kind, f"the API server cannot be reached: {type(error).__name__}") from None
-        except (CannotReview, msgspec.MsgspecError, KeyError, TypeError) as error:
+        except (CannotReview, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise self._failed(kind, str(error)) from None
         metrics.REVIEWS.labels(kind, "answered").inc()
         return found

@@ -8,7 +8,6 @@ from policy.ledger import Ledger
 from policy.verdict import Refusal
 from tests.unit.given import amounts, pod, quota, refused_for, unreadable
 
-UNBOUNDED = None
 MAX_CPU = "ElasticQuota max exceeded: cpu"
 BORROWING_CPU = "ElasticQuota borrowing exhausted: cpu"
 

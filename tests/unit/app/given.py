@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import msgspec
+import yaml
 from fastapi import FastAPI
 
 from app.actuators.protocol import Actuator
@@ -137,6 +138,18 @@ def client_of(store: Store, *, observe: bool = False, actuator: Actuator | None 
     """A client of the real HTTP application over this store."""
     extender = Extender(store, actuator or RecordingActuator(store), observe=observe)
     return Client(application(Standing(store), extender, Settings(mode="observe" if observe else "enforce")))
+
+
+def kubeconfig(server: str, token: str = "", **cluster: str) -> str:
+    """The text of a kubeconfig for the server; more of the cluster, as it stands there."""
+    return yaml.safe_dump(
+        {
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": server} | cluster}],
+            "users": [{"name": "u", "user": {"token": token} if token else {}}],
+        }
+    )
 
 
 def cancel_at_the_write(api: Any, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

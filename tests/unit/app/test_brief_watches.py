@@ -4,14 +4,13 @@ import asyncio
 import json
 
 import pytest
-import yaml
 from structlog.testing import capture_logs
 
 from app.kube import reflector
 from app.kube.client import KubeClient
 from app.kube.reflector import BRIEF, LONGEST_WAIT, PATIENCE, Reflector
 from app.store.kinds import ELASTIC_QUOTAS, PODS
-from tests.unit.app.given import empty_store, pod
+from tests.unit.app.given import empty_store, kubeconfig, pod
 
 
 class Proxy:
@@ -42,16 +41,8 @@ def follow(tmp_path):
     def run(number, proxy, kind=PODS):
         async def scenario():
             server = await asyncio.start_server(proxy.answer, "127.0.0.1", 0)
-            config = {
-                "current-context": "c",
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-                "clusters": [
-                    {"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"}}
-                ],
-                "users": [{"name": "u", "user": {}}],
-            }
             file = tmp_path / "kubeconfig"
-            file.write_text(yaml.safe_dump(config))
+            file.write_text(kubeconfig(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
             client = await KubeClient.connect(file)
             try:
                 followed = Reflector(client, kind, empty_store())

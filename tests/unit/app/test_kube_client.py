@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
-import yaml
 
 from app.kube.client import KubeClient
+from tests.unit.app.given import kubeconfig
 
 LIST, WRITE = "/api/v1/pods?limit=1", "/api/v1/namespaces/a/pods/p/status"
 BEHIND_A_PROXY = "http://cluster.example"
@@ -37,14 +37,9 @@ def asked(tmp_path, monkeypatch):
             address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             for name, value in environment.items():
                 monkeypatch.setenv(name, value.format(address))
-            config = {
-                "current-context": "c",
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-                "clusters": [{"name": "c", "cluster": {key: value.format(address) for key, value in cluster.items()}}],
-                "users": [{"name": "u", "user": {"token": "secret"}}],
-            }
+            said = {key: value.format(address) for key, value in cluster.items()}
             file = tmp_path / "kubeconfig"
-            file.write_text(yaml.safe_dump(config))
+            file.write_text(kubeconfig(**said, token="secret"))
             client = await KubeClient.connect(file)
             try:
                 async with client.get("/api/v1/pods", {"limit": "1"}, read_timeout=10) as response:
