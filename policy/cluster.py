@@ -538,7 +538,7 @@ class Cluster:
             self.suspect_pending(now)
         self._somebody_else_granted, self._asked_at = False, now
         self._in_flight.discard(pod.uid)  # what is being scheduled is not being bound
-        before = self.ledger.lift(pod.uid)
+        before = self.ledger.lift(pod)
         refused = admission.refusal(self.ledger, pod, self.rules)
         certain = refused is not None or not self.unsettled
         in_worst_case = refused if certain else admission.refusal(self.ledger, pod, self.rules, with_in_flight=True)
@@ -548,7 +548,7 @@ class Cluster:
             self.ledger.enter_lifted("granted", pod, before)
             return None
         if before is not None:
-            self.ledger.lower(pod.uid, before)
+            self.ledger.lower(pod, before)
         if in_worst_case is None:
             in_worst_case = self.gangs.refusal(pod, offered, now)
             if in_worst_case is None:
@@ -608,10 +608,10 @@ class Cluster:
         if known is not None and known.assigned:
             return None
         self._divide_for(pod)
-        before = self.ledger.lift(pod.uid)
+        before = self.ledger.lift(pod)
         refused = admission.refusal(self.ledger, pod, self.rules, with_in_flight=self.unsettled)
         if before is not None:
-            self.ledger.lower(pod.uid, before)
+            self.ledger.lower(pod, before)
         return refused
 
     def pod(self, namespace: str, name: str) -> Pod | None:

@@ -158,32 +158,29 @@ class Ledger:
             self._take_out(pod.uid)
         self._enter(pod.uid, entry, before, lent)
 
-    def lift(self, uid: str) -> Entry | None:
+    def lift(self, pod: Pod) -> Entry | None:
         """Takes a pod out to ask the rules about it alone; it is to be lowered again, or entered.
 
         Quicker than to set it aside: what its queue and its namespace have a claim to stays as it was, as against a pod
-        of their own no rule counts that.
+        of their own no rule counts that. It does not where the pod stood in another queue than it is asked about in.
         """
-        entry = self.entries.pop(uid, None)
+        entry = self.entries.pop(pod.uid, None)
         if entry is not None:
-            self._apply(entry, subtract, self.queues.apply_to_sums)
+            self._apply_alone(pod, entry, subtract)
         return entry
 
-    def lower(self, uid: str, entry: Entry) -> None:
+    def lower(self, pod: Pod, entry: Entry) -> None:
         """Enters a pod as it stood when it was lifted."""
-        self.entries[uid] = entry
-        self._apply(entry, add, self.queues.apply_to_sums)
+        self.entries[pod.uid] = entry
+        self._apply_alone(pod, entry, add)
 
     def enter_lifted(self, kind: Kind, pod: Pod, before: Entry | None) -> None:
         """Notes how a pod stands that was lifted; it stood as ``before``. Not for one that is pending."""
         entry = self.entry(kind, pod)
         if before == entry:
-            self.lower(pod.uid, entry)
-            return
-        if before is not None and before.queue != entry.queue:
-            self.lower(pod.uid, before)
-            self._take_out(pod.uid)  # so that its old queue has the right claim, too
-        self._enter(pod.uid, entry, before, self.account(pod.namespace).nominated_in_pool)
+            self.lower(pod, entry)
+        else:
+            self._enter(pod.uid, entry, before, self.account(pod.namespace).nominated_in_pool)
 
     def enter_alike(self, kind: Kind, pods: Sequence[Pod]) -> None:
         """Enters pods that are new and stand alike: of one namespace and queue, with the same request and priority."""
@@ -332,6 +329,10 @@ class Ledger:
         if entry is not None:
             self._apply(entry, subtract)
         return entry
+
+    def _apply_alone(self, pod: Pod, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
+        of_own = (entry.namespace, entry.queue) == (pod.namespace, self.queue_of(pod))
+        self._apply(entry, change, self.queues.apply_to_sums if of_own else None)
 
     def _apply_all(self, entries: Iterable[Entry], change: Callable[[dict[str, int], Resources], None]) -> None:
         distinct = {id(entry): entry for entry in entries}

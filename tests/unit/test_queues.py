@@ -66,6 +66,19 @@ def test_a_pod_that_is_asked_about_in_another_queue_leaves_no_claim_in_the_one_t
     assert ledger.accounts["q2"].taken == {"cpu": 1000, "pods": 1}
 
 
+def test_what_a_pod_claims_in_the_queue_that_it_was_seen_in_is_not_kept_from_it_in_another():
+    waits = pod("p", "a", queue="q1")
+    cluster = world(queue("q1"), queue("q2"), waits, cpu=1)
+    assert cluster.check(replace(waits, queue="q2")) is None
+
+
+def test_what_a_pod_would_leave_behind_in_its_queue_is_kept_there_for_others_when_it_is_asked_about_in_another():
+    granted, waits = (pod(name, "a", queue="q1") for name in ("granted", "waits"))
+    cluster = world(queue("q1"), queue("q2"), granted, waits, cpu=1)
+    assert cluster.admit(granted, now=0) is None
+    assert why(cluster, replace(granted, queue="q2")) == BEYOND
+
+
 def test_what_is_left_of_one_resource_is_not_kept_for_pods_that_lack_another():
     size, both, graphics = {"cpu": 20, "gpu": 4, "pods": 99}, {"cpu": 1, "gpu": 1}, {"cpu": 0, "gpu": 1}
     theirs, few = pods("b", 10, request=graphics), pods("a", 10, request=both)
