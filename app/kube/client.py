@@ -83,6 +83,8 @@ class KubeClient:
             else:
                 config.load_incluster_config(client_configuration=configuration)
             await configuration.auth_settings()  # whether there is a token that can be used
+            if not all(isinstance(value, str | None) for value in (configuration.proxy, configuration.tls_server_name)):
+                raise TypeError("proxy-url and tls-server-name have to be text")
             configuration.connection_pool_maxsize = 0  # no limit: who hangs may not keep the Lease or a bind waiting
             return cls(configuration)
         except (AttributeError, TypeError) as error:  # the official client does not look before it uses a value

@@ -447,8 +447,10 @@ def kubeconfig(**cluster):
         pytest.param(kubeconfig(**{"certificate-authority-data": "YWJj"})),
         kubeconfig(server=5),
         kubeconfig(server=["https://127.0.0.1:1"]),
+        kubeconfig(**{"proxy-url": 3128}),
+        kubeconfig(**{"tls-server-name": 5}),
     ],
-    ids=["nothing in it", "certificate missing", "no YAML", "certificate is none", "number", "list"],
+    ids=["nothing in it", "certificate missing", "no YAML", "certificate is none", "number", "list", "proxy", "name"],
 )
 def test_serve_says_what_is_wrong_with_its_kubeconfig(serve, tmp_path, content):
     file = tmp_path / "kubeconfig"
