@@ -116,9 +116,12 @@ def _search_anywhere(cluster: Cluster, pod: Pod) -> Generator[None, None, Plan |
     with _trial(cluster, pod) as trial:
         found = yield from _candidates(trial)
     for each in sorted(found, key=lambda each: each.cost):
-        yield
-        with _trial(cluster, pod) as trial:  # it may have been found before something changed
-            if trial.can_run_without_victims():
+        yield  # so it may have been found before something changed
+        roomy = _roomy_node(cluster, pod)
+        if roomy and cluster.check(pod) is None:
+            break
+        with _trial(cluster, pod) as trial:
+            if trial.node_without_victims(roomy):
                 break
             again = trial.search(each.plan.node, elsewhere=True)
         if again is not None:
@@ -138,9 +141,9 @@ def _without_victims(cluster: Cluster, pod: Pod) -> NoPlan | None:
     if roomy and cluster.check(pod) is None:
         return NoPlan("room", "a node has room for it", roomy)
     with _trial(cluster, pod) as trial:
-        node = roomy or trial.node_where_room_is_coming()
-        if node and trial.admitted():
-            return NoPlan("waiting", "there will be room when pods that are going are gone", node)
+        node = trial.node_without_victims(roomy)
+    if node:
+        return NoPlan("waiting", "there will be room when pods that are going are gone", node)
     return None
 
 
@@ -253,9 +256,10 @@ class _Trial:
         """Whether the rules would let the pod in."""
         return self._refusal() is None
 
-    def can_run_without_victims(self) -> bool:
-        """Whether the pod can run without anybody being evicted for it, once pods that are going are gone."""
-        return bool(self.roomy_node()) and self.admitted()
+    def node_without_victims(self, roomy: str) -> str:
+        """A node for the pod once pods that are going are gone; empty if there is none. ``roomy`` has room now."""
+        node = roomy or self.node_where_room_is_coming()
+        return node if node and self.admitted() else ""
 
     def roomy_node(self) -> str:
         """A node with room for the pod once pods that are going are gone; empty if there is none."""

@@ -65,17 +65,35 @@ def gone_from(cluster: Cluster, preemptor: Pod, name: str = "n1", **options) -> 
     return {victim.uid for victim in answer.victims} if answer else set()
 
 
-def test_room_that_there_is_by_the_end_of_a_search_is_told_as_that_in_whichever_pause_it_came():
-    full = node(), *LOANS, *(run(f"a{number}", "a") for number in range(4))
-    pauses = len(list(search(world(*full), me(1, "c"))))
+def reasons_after(change, objects, preemptor: Pod) -> set[str]:
+    """Why nobody has to go, in the end of a search, whichever of its pauses the cluster changes in."""
+    pauses = len(list(search(world(*objects), preemptor)))
     assert pauses
+    reasons = set()
     for number in range(pauses):
-        cluster = world(*full)
-        work = search(cluster, me(1, "c"))
+        cluster = world(*objects)
+        work = search(cluster, preemptor)
         for _ in islice(work, number + 1):
             pass
-        cluster.delete_pod("a0")
-        assert at_once(work).reason == "room"
+        change(cluster)
+        answer = at_once(work)
+        assert isinstance(answer, NoPlan), (number, answer)
+        reasons.add(answer.reason)
+    return reasons
+
+
+def test_room_that_there_is_by_the_end_of_a_search_is_told_as_that_in_whichever_pause_it_came():
+    full = node(), *LOANS, *(run(f"a{number}", "a") for number in range(4))
+    assert reasons_after(lambda cluster: cluster.delete_pod("a0"), full, me(1, "c")) == {"room"}
+
+
+def test_where_there_is_room_nobody_goes_although_the_rules_let_in_less_once_pods_that_are_going_are_gone():
+    quotas = [quota(name, least={"cpu": least}) for name, least in (("a", 0), ("b", 2), ("c", 8))]
+    full = node(), *quotas, run("low", "a", cpu=2), run("stays"), run("goes", cpu=2, terminating=True)
+    waits = pod("waits", "b", request={"cpu": 6}, nominated_node="n2")  # comes first while b is within its min
+    new = me(2, priority=1)
+    assert gone(world(*full, waits), new) == {"low"}
+    assert reasons_after(lambda cluster: cluster.upsert_node(node("n2")), (*full, waits), new) == {"room"}
 
 
 # 1. A pod that would exceed its min takes only from lower priority in its own namespace
