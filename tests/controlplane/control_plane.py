@@ -94,9 +94,9 @@ class ControlPlane:
         return answers(f"{self.etcd_url}/health")
 
     def _api_is_ready(self) -> bool:
-        certificate = self.directory / "certs" / "apiserver.crt"  # made by the API server itself when it first starts
-        if self._api is None and certificate.exists():
-            self._api = Api(self.api_url, certificate, self.token)
+        made = self.directory / "certs"  # by the API server, when it first starts; the key once the other is whole
+        if self._api is None and (made / "apiserver.key").exists():
+            self._api = Api(self.api_url, made / "apiserver.crt", self.token)
         return self._api is not None and self._api.is_ready()
 
     def _etcd_flags(self) -> list[str]:
