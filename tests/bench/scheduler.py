@@ -22,6 +22,7 @@ from tests.bench.filling import Etcd, filled
 from tests.bench.sizes import QUEUES, QUOTAS, SCALE
 from tests.controlplane.api import Api
 from tests.controlplane.build import scheduler_with_plugins
+from tests.controlplane.cluster import GATED as GATED_LABEL
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.gates import GATE
 from tests.controlplane.objects import elastic_quota, pod
@@ -65,7 +66,7 @@ def _cluster(nodes: int) -> Iterator[world.Object]:
     yield from world.objects(nodes, 0, QUOTAS, QUEUES)
     plenty = {"cpu": "100000", "memory": "100000Gi"}  # both: for CapacityScheduling no min is a min of nothing
     for name, most in ((CROWD, plenty), (REFUSED, {"cpu": "0"}), (OUTSIDE, {"cpu": "0"}), (WOKEN, {"cpu": "0"})):
-        labels = {"quotaward.dev/gated": "true"} if name == OUTSIDE else {}
+        labels = {GATED_LABEL: "true"} if name == OUTSIDE else {}
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         yield elastic_quota(name, min=most, max=most)
 
