@@ -56,6 +56,12 @@ def follow(tmp_path):
     return run
 
 
+@pytest.fixture
+def any_watch_is_brief(monkeypatch):
+    """However long this machine stands still while a watch is answered, it has ended at once."""
+    monkeypatch.setattr(reflector, "BRIEF", 1e6)
+
+
 def event(kind, version):
     item = pod("p")
     item["metadata"]["resourceVersion"] = version
@@ -65,6 +71,7 @@ def event(kind, version):
 @pytest.mark.parametrize(
     "brings", [[], [event("MODIFIED", "1")], [event("BOOKMARK", "1")]], ids=["nothing", "what is known", "a bookmark"]
 )
+@pytest.mark.usefixtures("any_watch_is_brief")
 def test_watches_that_end_at_once_are_asked_for_ever_more_seldom_and_in_the_end_lists_take_their_place(follow, brings):
     proxy = Proxy()
     proxy.brings = brings
@@ -130,6 +137,7 @@ def test_that_a_watch_is_lost_is_logged_once_and_again_for_another_reason_or_aft
     assert said(logs) == ["503", "500", "watching again", "500"]
 
 
+@pytest.mark.usefixtures("any_watch_is_brief")
 def test_a_watch_that_ends_at_once_does_not_count_as_back(follow):
     with capture_logs() as logs:
         follow(5, Proxy())
