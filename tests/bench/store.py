@@ -1,6 +1,5 @@
 """How fast, and in how much memory, a process takes in a large cluster from a real API server."""
 
-import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from tests.bench.figures import Figure, middle
 from tests.bench.filling import Etcd, filled
 from tests.bench.sizes import NODES, PODS, QUEUES, QUOTAS, SCALE
 from tests.controlplane.control_plane import ControlPlane
-from tests.controlplane.processes import wait_until
+from tests.controlplane.processes import processor_seconds, wait_until
 from tests.controlplane.quotaward import Quotaward
 
 STARTS = 3 if SCALE == 1 else 1
@@ -50,12 +49,12 @@ def _start(control_plane: ControlPlane) -> tuple[float, float]:
 def _events(control_plane: ControlPlane, etcd: Etcd) -> tuple[float, str]:
     """Events of pods by the second of the process's own time: what a core of its own would take in."""
     with Quotaward(control_plane, ready_within=300) as quotaward:
-        seen, ticks, began = _seen(quotaward), _ticks(quotaward), time.monotonic()
+        seen, before, began = _seen(quotaward), processor_seconds(quotaward.process.pid), time.monotonic()
         etcd.put(changed(EVENTS))
         put = time.monotonic() - began
         wait_until(lambda: _seen(quotaward) >= seen + EVENTS, "all events have been seen", 300, every=0.2)
         took = time.monotonic() - began
-        busy = (_ticks(quotaward) - ticks) / os.sysconf("SC_CLK_TCK")
+        busy = processor_seconds(quotaward.process.pid) - before
     return EVENTS / busy, f"{EVENTS} changes of pods, put in {put:.1f} s and taken in within {took:.1f} s"
 
 
@@ -70,12 +69,6 @@ def changed(count: int, start: int = 0) -> Iterator[world.Object]:
 
 def _seen(quotaward: Quotaward) -> int:
     return int(quotaward.metric("quotaward_watch_events_total", kind="pods"))
-
-
-def _ticks(quotaward: Quotaward) -> int:
-    """User and system time of the process so far, in clock ticks."""
-    fields = Path(f"/proc/{quotaward.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
 
 
 def _resident(quotaward: Quotaward) -> float:

@@ -2,11 +2,11 @@
 
 import copy
 import json
-import time
 
 import pytest
 
 from tests.cases.serving import go_json
+from tests.controlplane.processes import processor_seconds
 from tests.wire.raw import RawConnection, head
 from tests.wire.recordings import recording
 
@@ -149,9 +149,9 @@ def test_a_malformed_pod_is_turned_down(server, change):
     ],
 )
 def test_what_is_no_quantity_is_turned_down(server, resource, quantity):
-    start = time.monotonic()
+    before = processor_seconds(server.process.pid)
     problem = problem_of(send(server, with_requests({resource: quantity})))
-    assert time.monotonic() - start < 2
+    assert processor_seconds(server.process.pid) - before < 2
     assert "Pod" in problem["field"]
     assert resource in problem["field"]
     goes_on(server)
@@ -173,10 +173,10 @@ def limited(number, **requests):
     ],
 )
 def test_an_absurdly_large_quantity_is_more_than_any_max_and_takes_no_time(server, quantity):
-    start = time.monotonic()
+    before = processor_seconds(server.process.pid)
     over = send(server, limited(1, cpu=quantity)).json
     free = send(server, with_requests({"memory": quantity})).json
-    assert time.monotonic() - start < 2
+    assert processor_seconds(server.process.pid) - before < 2
     assert set(over["FailedAndUnresolvableNodes"].values()) == {"ElasticQuota max exceeded: cpu"}
     assert free["NodeNames"] == ["n1", "n2"]
     goes_on(server)
@@ -186,9 +186,9 @@ def test_an_absurdly_large_quantity_is_more_than_any_max_and_takes_no_time(serve
     "quantity", ["1e-999999999", "1n", f"1e-{'9' * 10_000}", pytest.param(f"0.{'0' * 100_000}1", id="100,000 decimals")]
 )
 def test_an_absurdly_small_quantity_takes_no_time(server, quantity):
-    start = time.monotonic()
+    before = processor_seconds(server.process.pid)
     assert send(server, with_requests({"cpu": quantity})).json["NodeNames"] == ["n1", "n2"]
-    assert time.monotonic() - start < 2
+    assert processor_seconds(server.process.pid) - before < 2
     goes_on(server)
 
 
