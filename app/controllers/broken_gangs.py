@@ -1,10 +1,12 @@
 """Cleans up after reclaim: what is left of a gang that has fallen below its minimum by it would only hold room idle."""
 
+import asyncio
 from collections.abc import Iterable
 
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, Blocked
+from app.controllers.hands import Hands
 from app.observability import metrics
 from app.observability.events import Event, about_pod
 from app.settings import ReclaimSettings
@@ -17,6 +19,8 @@ log = structlog.get_logger(__name__)
 
 AGAIN = 5.0
 """Seconds between attempts at what could not be evicted."""
+AT_ONCE = 20
+"""Evictions under way at a time."""
 
 
 class BrokenGangs:
@@ -27,6 +31,7 @@ class BrokenGangs:
         self._actuator = actuator
         self._settings = settings
         self._due: dict[Key, float] = {}
+        self._hands = Hands(AT_ONCE, store.clock, ended=lambda: None)  # there is another look before long anyway
 
     def note(self, evicted: Iterable[Pod]) -> None:
         """These were evicted by reclaim: their gangs have a while to become whole again."""
@@ -37,17 +42,15 @@ class BrokenGangs:
                 if group is not None:
                     self._due.setdefault(group.key, due)
 
-    async def clean_up(self) -> None:
-        """Evicts what is left of gangs whose time is over; tries again later where that is not allowed now."""
+    def clean_up(self, group: asyncio.TaskGroup) -> None:
+        """Evicts, in the group, what is left of gangs whose time is over; again later where that is not allowed now."""
         now = self._store.clock()
         for key, due in list(self._due.items()):
-            left = self._left(key)
-            if not left:
+            if not self._left(key):
                 del self._due[key]
             elif due <= now:
                 self._due[key] = now + AGAIN
-                for pod in left:
-                    await self._evict(pod)
+                group.create_task(self._evict_all(key))
 
     def _left(self, key: Key) -> list[Pod]:
         """What stands of a gang that is below its minimum; nobody if it is whole, or gone."""
@@ -57,9 +60,20 @@ class BrokenGangs:
             return []
         return [pod for pod in cluster.members(key) if pod.assigned and not pod.terminating]
 
+    async def _evict_all(self, key: Key) -> None:
+        """One after the other, each only if it still has to go: an eviction may take long."""
+        for pod in self._left(key):
+            if not await self._hands.take_for(pod.namespace):
+                return
+            if self._store.unready() or pod.uid not in {each.uid for each in self._left(key)}:
+                self._hands.give_back()
+            else:
+                await self._evict(pod)
+
     async def _evict(self, pod: Pod) -> None:
         try:
-            await self._actuator.evict(name_of(pod))
+            with self._hands.at_work(pod.namespace):
+                await self._actuator.evict(name_of(pod))
         except ActionFailed as failure:
             outcome = "blocked" if isinstance(failure, Blocked) else "failed"
             log.info("not evicted", victim=f"{pod.namespace}/{pod.name}", outcome=outcome, error=str(failure))

@@ -12,6 +12,8 @@ SLOW = 0.25
 """Seconds that a write may keep its hand."""
 SLOW_AT_MOST = 64
 """Writes that take longer and are under way, beside those that hold hands; with more of them hands are kept."""
+KNOWN = 1000
+"""Namespaces of which it is remembered that the last write took long; of more of them, that is found out anew."""
 AGAIN = (5.0, 60.0)
 """Seconds until something is written again in a namespace in which that took long and failed: at first, and at most."""
 
@@ -36,6 +38,16 @@ class Hands:
     async def take(self) -> None:
         """Waits for a hand."""
         await self._free.acquire()
+
+    async def take_for(self, namespace: str) -> bool:
+        """Waits for a hand to write in a namespace with; false, and none taken, if nothing is to be written there."""
+        if self.are_kept_from(namespace):
+            return False
+        await self.take()
+        if self.are_kept_from(namespace):  # since then
+            self.give_back()
+            return False
+        return True
 
     def give_back(self) -> None:
         """The hand that was taken is not needed."""
@@ -85,7 +97,7 @@ class Hands:
 
     def _put_aside(self, namespace: str) -> None:
         now = self._clock()
-        self._slow[namespace] = 1
+        self._note_slow(namespace, 1)
         if not self._aside.holds(namespace, now):  # as it does if several have failed at a time
             self._aside.put(namespace, now)
 
@@ -94,4 +106,9 @@ class Hands:
         if after < SLOW:
             self._slow.pop(namespace, None)
         else:
-            self._slow[namespace] = min(2 * self._slow.get(namespace, 1), self._number)
+            self._note_slow(namespace, min(2 * self._slow.get(namespace, 1), self._number))
+
+    def _note_slow(self, namespace: str, at_a_time: int) -> None:
+        if len(self._slow) >= KNOWN:  # most of them are gone, or were slow once
+            self._slow.clear()
+        self._slow[namespace] = at_a_time

@@ -13,6 +13,7 @@ import structlog
 from app.actuators.protocol import ActionFailed, Actuator
 from app.api.models import quantities
 from app.controllers.aside import Aside
+from app.controllers.hands import Hands
 from app.observability import metrics
 from app.store.store import Store
 from policy import queues, quota_manager
@@ -26,6 +27,7 @@ INTERVAL = 1.0
 REFRESH = 300.0
 """Seconds until everything is written again, so that what somebody else wrote is put right."""
 AT_ONCE = 20
+"""Writes under way at a time."""
 SLICE = 50
 
 
@@ -39,15 +41,18 @@ class QueueStatus:
         self._failed: Aside[str] = Aside()
         self._since: dict[tuple[str, str], str] = {}
         self._refreshed = store.clock()
+        self._under_way: set[str] = set()
+        self._hands = Hands(AT_ONCE, store.clock, ended=lambda: None)  # there is another look before long anyway
 
     async def run(self) -> None:
         """Goes on until cancelled."""
-        while True:
-            await self.look()
-            await asyncio.sleep(INTERVAL)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self.look(group)
+                await asyncio.sleep(INTERVAL)
 
-    async def look(self) -> None:
-        """Writes what has changed."""
+    async def look(self, group: asyncio.TaskGroup) -> None:
+        """Writes what has changed, in the group: a write that takes long holds up no other."""
         cluster = self._store.cluster
         if self._store.unready():
             return
@@ -63,29 +68,36 @@ class QueueStatus:
         self._written = {name: status for name, status in self._written.items() if name in wanted}
         lasting = {(name, each["type"]) for name, status in wanted.items() for each in status["conditions"]}
         self._since = {condition: since for condition, since in self._since.items() if condition in lasting}
-        limit = asyncio.Semaphore(AT_ONCE)
-        async with asyncio.TaskGroup() as group:
-            for name, status in wanted.items():
-                if self._written.get(name) != status and not self._failed.holds(name, self._store.clock()):
-                    group.create_task(self._write(name, status, limit))
+        for name, status in wanted.items():
+            if self._is_due(name, status) and await self._hands.take_for(name):
+                self._under_way.add(name)
+                group.create_task(self._write(name, status))
 
-    async def _write(self, name: str, status: dict[str, Any], limit: asyncio.Semaphore) -> None:
+    def _is_due(self, name: str, status: dict[str, Any]) -> bool:
+        """Whether a status is to be written now."""
+        held_back = name in self._under_way or self._failed.holds(name, self._store.clock())
+        return self._written.get(name) != status and not held_back
+
+    async def _write(self, name: str, status: dict[str, Any]) -> None:
+        """Writes a status with the hand that was taken; a queue has hands like a namespace."""
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         conditions = [
             {**each, "lastTransitionTime": self._since.setdefault((name, each["type"]), now)}
             for each in status["conditions"]
         ]
-        async with limit:
-            try:
+        try:
+            with self._hands.at_work(name):
                 await self._actuator.write_queue_status(name, {**status, "conditions": conditions})
-            except ActionFailed as failure:
-                self._failed.put(name, self._store.clock())
-                metrics.STATUS_WRITES.labels("failed").inc()
-                log.warning("status not written", queue=name, error=str(failure))
-            else:
-                metrics.STATUS_WRITES.labels("written").inc()
-                self._failed.clear(name)
-                self._written[name] = status
+        except ActionFailed as failure:
+            self._failed.put(name, self._store.clock())
+            metrics.STATUS_WRITES.labels("failed").inc()
+            log.warning("status not written", queue=name, error=str(failure))
+        else:
+            metrics.STATUS_WRITES.labels("written").inc()
+            self._failed.clear(name)
+            self._written[name] = status
+        finally:
+            self._under_way.discard(name)
 
 
 def status_of(cluster: Cluster, name: str) -> dict[str, Any]:

@@ -89,7 +89,6 @@ class Reclaim:
         self._questions: dict[tuple[Shape, int], Question] = {}
         self._busy: set[str] = set()
         self._broken = BrokenGangs(store, actuator, settings)
-        self._cleaning: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Goes on until cancelled."""
@@ -102,8 +101,7 @@ class Reclaim:
         """Does once what is to be done now, in the group where that takes time: a slow plan holds up no other."""
         if self._store.unready() or self._store.cluster.unsettled:
             return
-        if self._cleaning is None or self._cleaning.done():
-            self._cleaning = group.create_task(self._broken.clean_up())
+        self._broken.clean_up(group)
         self._remember_failures()
         for reservation in list(self._store.cluster.reservations.values()):
             self._run(group, reservation, self._follow(reservation))
@@ -255,6 +253,8 @@ class Reclaim:
         now, failed, evicted = self._store.clock(), False, list[Pod]()
         progress.next_attempt = now + BLOCKED_AGAIN
         for victim in staying:
+            if self._store.unready():
+                break  # an eviction may take long
             if not reclaim.still_has_to_go(self._store.cluster, reservation, victim, evicted):
                 continue
             try:
@@ -273,7 +273,8 @@ class Reclaim:
         for victim in evicted:
             message = f"evicted to make room for {_text(reservation.pod)}"
             await self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
-        await self._mind_failures(reservation, progress, now, failed=failed)
+        if not self._store.unready():  # or else not all have been asked for
+            await self._mind_failures(reservation, progress, now, failed=failed)
 
     async def _mind_failures(self, reservation: Reservation, progress: Progress, now: float, *, failed: bool) -> None:
         """Gives up what has failed for too long."""

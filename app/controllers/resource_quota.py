@@ -5,12 +5,15 @@ Only this controller writes the ResourceQuotas of its name: a hand edit is put b
 """
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, Blocked
 from app.controllers.aside import Aside
 from app.controllers.divide import Divide
+from app.controllers.hands import Hands
 from app.observability import metrics
 from app.observability.events import Event, about_pod
 from app.pause import Pause
@@ -27,6 +30,7 @@ INTERVAL = 0.5
 AGAIN = 5.0
 """Seconds until what failed, or has not shown effect, is tried again."""
 AT_ONCE = 20
+"""Writes under way at a time."""
 
 
 class ResourceQuotas:
@@ -41,24 +45,25 @@ class ResourceQuotas:
         self._not_before: dict[str, float] = {}
         self._failed: Aside[str] = Aside(AGAIN)
         self._taken: set[str] = set()
+        self._busy: set[str] = set()
+        self._hands = Hands(AT_ONCE, store.clock, ended=lambda: None)  # there is another look before long anyway
 
     async def run(self) -> None:
         """Goes on until cancelled."""
-        while True:
-            await self.look()
-            await asyncio.sleep(INTERVAL)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self.look(group)
+                await asyncio.sleep(INTERVAL)
 
-    async def look(self) -> None:
-        """Does what is to be done now."""
+    async def look(self, group: asyncio.TaskGroup) -> None:
+        """Does what is to be done now, in the group: a namespace in which that takes long holds up no other."""
         cluster, now = self._store.cluster, self._store.clock()
         if self._store.unready():
             return
         self._not_before = {what: until for what, until in self._not_before.items() if until > now}
-        limit = asyncio.Semaphore(AT_ONCE)
         if not self._enabled:
-            async with asyncio.TaskGroup() as group:
-                for namespace in quota_manager.leftovers(cluster):
-                    group.create_task(self._remove(namespace, cluster.limits[namespace], limit))
+            for namespace in quota_manager.leftovers(cluster):
+                self._run(group, namespace, self._remove(namespace, cluster.limits[namespace]))
             return
         if cluster.unsettled:
             return
@@ -68,13 +73,20 @@ class ResourceQuotas:
             return
         self._written = {name: hard for name, hard in self._written.items() if name in decision.limits}
         self._say_what_is_taken(decision.taken)
-        async with asyncio.TaskGroup() as group:
-            for namespace, (hard, queues) in decision.limits.items():
-                victims = decision.victims.get(namespace, [])
-                group.create_task(self._hold(namespace, hard, queues, victims, limit))
-            for namespace in decision.removals:
-                if (seen := cluster.limits.get(namespace)) is not None:
-                    group.create_task(self._remove(namespace, seen, limit))
+        for namespace, (hard, queues) in decision.limits.items():
+            self._run(group, namespace, self._hold(namespace, hard, queues, decision.victims.get(namespace, [])))
+        for namespace in decision.removals:
+            if (seen := cluster.limits.get(namespace)) is not None:
+                self._run(group, namespace, self._remove(namespace, seen))
+
+    def _run(self, group: asyncio.TaskGroup, namespace: str, work: Coroutine[Any, Any, None]) -> None:
+        """Does something in a namespace, unless something is being done there already."""
+        if namespace in self._busy:
+            work.close()
+            return
+        self._busy.add(namespace)
+        task = group.create_task(work)
+        task.add_done_callback(lambda _: self._busy.discard(namespace))
 
     async def _decide(self) -> Decision:
         """What is to be done, found in slices between which the scheduler is answered."""
@@ -83,60 +95,72 @@ class ResourceQuotas:
             await pause.if_due()
         return decision
 
-    async def _hold(
-        self, namespace: str, hard: Hard, queues: tuple[str, ...], victims: list[Pod], limit: asyncio.Semaphore
-    ) -> None:
-        """Writes the limit, if it is not there, and only then evicts whoever is above it."""
+    async def _hold(self, namespace: str, hard: Hard, queues: tuple[str, ...], victims: list[Pod]) -> None:
+        """Writes the limit, if it is not there, and only then evicts whoever is above it.
+
+        Where something has taken long, what was decided is old; the rest is left to the next look.
+        """
         cluster = self._store.cluster
         seen = cluster.limits.get(namespace)
         owners = {name: cluster.queues[name].uid for name in queues if name in cluster.queues}
         if not owners:
             return  # gone just now
         if seen is None or dict(seen.hard) != hard or seen.owners != set(owners.values()):
-            if self._failed.holds(namespace, self._store.clock()):
+            if self._failed.holds(namespace, self._store.clock()) or not await self._hands.take_for(namespace):
                 return
-            async with limit:
-                try:
+            try:
+                with self._hands.at_work(namespace):
                     await self._actuator.write_limit(namespace, hard, owners, seen)
-                except ActionFailed as failure:
-                    self._failed.put(namespace, self._store.clock())
-                    metrics.LIMIT_WRITES.labels("failed").inc()
-                    log.warning("resource quota not written", namespace=namespace, error=str(failure))
-                    return
+            except ActionFailed as failure:
+                self._failed.put(namespace, self._store.clock())
+                metrics.LIMIT_WRITES.labels("failed").inc()
+                log.warning("resource quota not written", namespace=namespace, error=str(failure))
+                return
             metrics.LIMIT_WRITES.labels("written").inc()
             self._failed.clear(namespace)
             self._written[namespace] = hard
+            if self._hands.are_slow_in(namespace):
+                return
         for victim in victims:
-            if victim.uid not in self._not_before and quota_manager.still_has_to_go(cluster, victim, hard):
-                await self._evict(victim, limit)
+            if victim.uid in self._not_before:
+                continue
+            if not await self._hands.take_for(namespace):
+                return
+            await self._evict(victim, hard)
+            if self._hands.are_slow_in(namespace):
+                return
 
-    async def _evict(self, victim: Pod, limit: asyncio.Semaphore) -> None:
+    async def _evict(self, victim: Pod, hard: Hard) -> None:
+        """Evicts a pod with the hand that was taken, if it still has to go."""
+        if self._store.unready() or not quota_manager.still_has_to_go(self._store.cluster, victim, hard):
+            self._hands.give_back()
+            return
         self._not_before[victim.uid] = self._store.clock() + AGAIN
-        async with limit:
-            try:
+        try:
+            with self._hands.at_work(victim.namespace):
                 await self._actuator.evict(PodName(victim.namespace, victim.name, victim.uid))
-            except ActionFailed as failure:
-                outcome = "blocked" if isinstance(failure, Blocked) else "failed"
-                log.info("not evicted", victim=f"{victim.namespace}/{victim.name}", error=str(failure))
-            else:
-                outcome = "evicted"
-                message = "evicted: its namespace uses more than its part of what its queue deserves"
-                await self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
+        except ActionFailed as failure:
+            outcome = "blocked" if isinstance(failure, Blocked) else "failed"
+            log.info("not evicted", victim=f"{victim.namespace}/{victim.name}", error=str(failure))
+        else:
+            outcome = "evicted"
+            message = "evicted: its namespace uses more than its part of what its queue deserves"
+            await self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
         metrics.EVICTIONS.labels("quota-manager", outcome).inc()
 
-    async def _remove(self, namespace: str, seen: Limit, limit: asyncio.Semaphore) -> None:
-        if namespace in self._not_before:
+    async def _remove(self, namespace: str, seen: Limit) -> None:
+        if namespace in self._not_before or not await self._hands.take_for(namespace):
             return
         self._not_before[namespace] = self._store.clock() + AGAIN
-        async with limit:
-            try:
+        try:
+            with self._hands.at_work(namespace):
                 await self._actuator.remove_limit(namespace, seen)
-            except ActionFailed as failure:
-                metrics.LIMIT_WRITES.labels("failed").inc()
-                log.warning("resource quota not removed", namespace=namespace, error=str(failure))
-            else:
-                metrics.LIMIT_WRITES.labels("removed").inc()
-                log.info("resource quota removed", namespace=namespace)
+        except ActionFailed as failure:
+            metrics.LIMIT_WRITES.labels("failed").inc()
+            log.warning("resource quota not removed", namespace=namespace, error=str(failure))
+        else:
+            metrics.LIMIT_WRITES.labels("removed").inc()
+            log.info("resource quota removed", namespace=namespace)
 
     def _say_what_is_taken(self, taken: list[str]) -> None:
         """Says once of each namespace that it is not limited, because an object of our name is somebody else's."""

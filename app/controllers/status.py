@@ -15,6 +15,7 @@ import structlog
 from app.actuators.protocol import ActionFailed, Actuator
 from app.api.models import quantities, used_of
 from app.controllers.aside import Aside
+from app.controllers.hands import Hands
 from app.observability import metrics
 from app.observability.events import Event, about_quota
 from app.store.store import Store
@@ -27,6 +28,7 @@ INTERVAL = 1.0
 AGAIN = 300.0
 """Seconds until the same is written over the same again, in case the write was lost; where it stands, nothing is."""
 AT_ONCE = 20
+"""Writes under way at a time."""
 SLICE = 100
 
 Key = tuple[str, str]
@@ -50,15 +52,18 @@ class Status:
         self._written: dict[Key, Written] = {}
         self._failed: Aside[Key] = Aside()
         self._since: dict[tuple[Key, str], str] = {}
+        self._under_way: set[Key] = set()
+        self._hands = Hands(AT_ONCE, store.clock, ended=lambda: None)  # there is another look before long anyway
 
     async def run(self) -> None:
         """Goes on until cancelled."""
-        while True:
-            await self.look()
-            await asyncio.sleep(INTERVAL)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self.look(group)
+                await asyncio.sleep(INTERVAL)
 
-    async def look(self) -> None:
-        """Writes what is not there yet."""
+    async def look(self, group: asyncio.TaskGroup) -> None:
+        """Writes what is not there yet, in the group: a write that takes long holds up no other."""
         if self._store.unready():
             return
         wanted: dict[Key, dict[str, Any]] = {}
@@ -69,11 +74,10 @@ class Status:
         self._written = {key: written for key, written in self._written.items() if key in wanted}
         lasting = {(key, each["type"]) for key, status in wanted.items() for each in status["conditions"]}
         self._since = {condition: since for condition, since in self._since.items() if condition in lasting}
-        limit = asyncio.Semaphore(AT_ONCE)
-        async with asyncio.TaskGroup() as group:
-            for key, status in wanted.items():
-                if self._is_missing(key, status) and not self._failed.holds(key, self._store.clock()):
-                    group.create_task(self._write(key, status, limit))
+        for key, status in wanted.items():
+            if self._is_due(key, status) and await self._hands.take_for(key[0]):
+                self._under_way.add(key)
+                group.create_task(self._write(key, status))
 
     def _statuses(self, namespace: str) -> Mapping[Key, dict[str, Any]]:
         cluster = self._store.cluster
@@ -91,6 +95,11 @@ class Status:
             ]
             statuses[namespace, name] = {"used": quantities(used), "conditions": conditions}
         return statuses
+
+    def _is_due(self, key: Key, status: dict[str, Any]) -> bool:
+        """Whether a status is to be written now."""
+        held_back = key in self._under_way or self._failed.holds(key, self._store.clock())
+        return self._is_missing(key, status) and not held_back
 
     def _is_missing(self, key: Key, status: dict[str, Any]) -> bool:
         """Whether a quota does not have this status, and not only because the watch does not show it yet."""
@@ -110,26 +119,27 @@ class Status:
         obj = self._store.quota_objects.get(key)
         return obj.status if obj is not None and isinstance(obj.status, dict) else {}
 
-    async def _write(self, key: Key, status: dict[str, Any], limit: asyncio.Semaphore) -> None:
+    async def _write(self, key: Key, status: dict[str, Any]) -> None:
+        """Writes a status with the hand that was taken."""
         seen = self._seen(key)
         appeared = [each for each in status["conditions"] if self._appears(key, each["type"], seen)]
         since = {each["type"]: self._since[key, each["type"]] for each in status["conditions"]}
         conditions = [{**each, "lastTransitionTime": since[each["type"]]} for each in status["conditions"]]
-        async with limit:
-            try:
-                await self._actuator.write_quota_status(
-                    key[0], key[1], {"used": status["used"], "conditions": conditions}
-                )
-            except ActionFailed as failure:
-                self._failed.put(key, self._store.clock())
-                metrics.STATUS_WRITES.labels("failed").inc()
-                log.warning("status not written", quota="/".join(key), error=str(failure))
-            else:
-                metrics.STATUS_WRITES.labels("written").inc()
-                self._failed.clear(key)
-                self._written[key] = Written(status, seen, self._store.clock())
-            for condition in appeared:
-                await self._tell(key, condition)
+        try:
+            with self._hands.at_work(key[0]):
+                await self._actuator.write_quota_status(*key, {"used": status["used"], "conditions": conditions})
+        except ActionFailed as failure:
+            self._failed.put(key, self._store.clock())
+            metrics.STATUS_WRITES.labels("failed").inc()
+            log.warning("status not written", quota="/".join(key), error=str(failure))
+        else:
+            metrics.STATUS_WRITES.labels("written").inc()
+            self._failed.clear(key)
+            self._written[key] = Written(status, seen, self._store.clock())
+        finally:
+            self._under_way.discard(key)
+        for condition in appeared:
+            await self._tell(key, condition)
 
     def _appears(self, key: Key, kind: str, seen: dict[str, Any]) -> bool:
         """Notes since when a condition holds; whether that is since now, as nobody has said before that it does."""

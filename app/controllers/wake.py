@@ -80,10 +80,9 @@ class Wake:
         self._look_at = min(self._look_at, self._looked + SOON)
 
     async def _wake(self, pod: Pod) -> None:
-        await self._hands.take()
+        may_write = await self._hands.take_for(pod.namespace)
         self._chosen -= 1
-        if self._hands.are_kept_from(pod.namespace):  # since it was chosen
-            self._hands.give_back()
+        if not may_write:
             self._woken.pop(pod.uid, None)
             self._may_wake += 1
             return

@@ -7,7 +7,7 @@ import httpx
 from tests.controlplane.processes import free_port, wait_until
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-_CHANGES_OF_PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}
+CHANGES_OF_PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}
 
 
 def a_policy_that_forbids_it(namespace):
@@ -16,7 +16,7 @@ def a_policy_that_forbids_it(namespace):
         "validatingadmissionpolicies",
         {
             "failurePolicy": "Fail",
-            "matchConstraints": {"resourceRules": [_CHANGES_OF_PODS]},
+            "matchConstraints": {"resourceRules": [CHANGES_OF_PODS]},
             "validations": [{"expression": "false", "message": "no", "reason": "Forbidden"}],
         },
     )
@@ -32,7 +32,7 @@ def a_webhook_that_nobody_answers(namespace, port=None, **rest):
         "failurePolicy": "Fail",
         "clientConfig": {"url": f"https://127.0.0.1:{port or free_port()}"},
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-        "rules": [_CHANGES_OF_PODS],
+        "rules": [CHANGES_OF_PODS],
     } | rest
     yield "validatingwebhookconfigurations", [webhook]
 

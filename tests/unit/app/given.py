@@ -152,6 +152,12 @@ def kubeconfig(server: str, token: str = "", **cluster: str) -> str:
     )
 
 
+async def look_once(controller: Any) -> None:
+    """One look of a controller that works in a group, until all is done that it has begun."""
+    async with asyncio.TaskGroup() as group:
+        await controller.look(group)
+
+
 def cancel_at_the_write(api: Any, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Work that is told to end while the API server has not answered yet whether a reservation is written down."""
     asked = asyncio.Event()

@@ -7,7 +7,7 @@ import pytest
 from app.actuators.protocol import ActionFailed
 from app.controllers import aside, queue_status
 from app.controllers.queue_status import QueueStatus, status_of
-from tests.unit.app.given import Clock, node, pod, queue, see, store_with
+from tests.unit.app.given import Clock, look_once, node, pod, queue, see, store_with
 
 IN_Q = {"scheduling.volcano.sh/queue-name": "q"}
 
@@ -88,19 +88,19 @@ def test_a_status_is_written_once_until_it_changes_and_again_after_a_while(store
     actuator = Recorded()
     status = QueueStatus(store, actuator)
     for _ in range(2):
-        asyncio.run(status.look())
+        asyncio.run(look_once(status))
     [(name, written)] = actuator.writes
     assert name == "q"
     assert written["used"] == {"cpu": "1", "pods": "1"}
     assert written["conditions"][0]["type"] == "NotEnforced"
 
     see(store, queued("more", nodeName="n1"))
-    asyncio.run(status.look())
+    asyncio.run(look_once(status))
     assert actuator.writes[1][1]["used"]["cpu"] == "2"
     assert actuator.writes[1][1]["conditions"] == written["conditions"]  # since the same time
 
     clock.now += queue_status.REFRESH + 1
-    asyncio.run(status.look())
+    asyncio.run(look_once(status))
     assert len(actuator.writes) == 3
 
 
@@ -109,11 +109,11 @@ def test_a_write_that_fails_is_tried_again_a_little_later(store):
     actuator.failures = 1
     status = QueueStatus(store, actuator)
     for _ in range(3):
-        asyncio.run(status.look())
+        asyncio.run(look_once(status))
     assert actuator.writes == []
     store.clock.now += aside.FIRST
     for _ in range(3):
-        asyncio.run(status.look())
+        asyncio.run(look_once(status))
     assert len(actuator.writes) == 1
 
 
@@ -121,12 +121,12 @@ def test_nothing_is_written_of_a_queue_that_is_gone(store):
     actuator = Recorded()
     status = QueueStatus(store, actuator)
     store.cluster.delete_queue("q")
-    asyncio.run(status.look())
+    asyncio.run(look_once(status))
     assert actuator.writes == []
 
 
 def test_nothing_is_written_on_a_picture_that_is_not_complete(store):
     actuator = Recorded()
     store.feeds["pods"].synced = False
-    asyncio.run(QueueStatus(store, actuator).look())
+    asyncio.run(look_once(QueueStatus(store, actuator)))
     assert actuator.writes == []

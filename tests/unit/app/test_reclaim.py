@@ -452,6 +452,24 @@ def test_those_of_others_stay_once_the_pod_is_bound():
     assert len(world.api.evicted) == 1
 
 
+def test_nobody_goes_any_more_once_an_eviction_has_taken_so_long_that_the_picture_is_old():
+    world = lending_gang()
+
+    async def evict(victim, first=world.api.evict):
+        await first(victim)
+        world.loses_contact()
+
+    world.api.blocked = True
+    world.passes(1)
+    [reservation] = world.store.cluster.reservations.values()
+    assert reservation.blocked_since
+    world.api.blocked, world.api.evict = False, evict
+    world.passes(5)
+    assert len(world.api.evicted) == 1
+    [reservation] = world.store.cluster.reservations.values()
+    assert reservation.blocked_since  # that they may go now is not known
+
+
 def test_what_is_left_of_a_gang_that_a_budget_protects_in_part_goes_after_a_while():
     world = lending_gang(broken_gang_grace=30)
     world.blocks_all_but(1)

@@ -13,7 +13,7 @@ from policy import quota_manager
 from policy.admission import Rules
 from policy.cluster import Cluster
 from policy.quota_manager import Limit
-from tests.unit.app.given import Clock, complete, empty_store, namespace, node, pod, queue, see
+from tests.unit.app.given import Clock, complete, empty_store, look_once, namespace, node, pod, queue, see
 
 QUEUE = "scheduling.volcano.sh/queue-name"
 
@@ -60,7 +60,7 @@ class World:
         """What was done."""
         before = len(self.actuator.done)
         for _ in range(times):
-            asyncio.run(self.controller.look())
+            asyncio.run(look_once(self.controller))
             self.clock.now += 1
         return self.actuator.done[before:]
 

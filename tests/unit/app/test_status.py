@@ -8,7 +8,7 @@ from app.actuators.protocol import ActionFailed
 from app.controllers import aside
 from app.controllers.status import AGAIN, INTERVAL, Status
 from app.store.kinds import ELASTIC_QUOTAS
-from tests.unit.app.given import Clock, empty_store, pod, quota, see, store_with
+from tests.unit.app.given import Clock, empty_store, look_once, pod, quota, see, store_with
 
 RUNNING = pod("p", requests={"cpu": "500m"}, nodeName="n1")
 
@@ -60,7 +60,7 @@ class World:
     def look(self):
         """Whose status is written now."""
         self.api.written.clear()
-        asyncio.run(self.status.look())
+        asyncio.run(look_once(self.status))
         return [name for _, name in self.api.written]
 
     def stored(self, name="quota"):

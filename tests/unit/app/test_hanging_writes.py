@@ -1,0 +1,271 @@
+"""A webhook of one namespace hangs: nothing written elsewhere waits, and nothing is done on what was so before."""
+
+import asyncio
+
+import pytest
+
+from app.actuators.protocol import TimedOut
+from app.actuators.recording import RecordingActuator
+from app.controllers import hands, resource_quota
+from app.controllers.broken_gangs import BrokenGangs
+from app.controllers.hands import Hands
+from app.controllers.queue_status import QueueStatus
+from app.controllers.resource_quota import ResourceQuotas
+from app.controllers.status import Status
+from app.settings import ReclaimSettings
+from policy.admission import Rules
+from policy.cluster import Cluster
+from tests.unit.app.given import Clock, complete, empty_store, namespace, node, pod, queue, quota, see
+
+QUEUE = "scheduling.volcano.sh/queue-name"
+GROUP = "scheduling.x-k8s.io/pod-group"
+
+
+class ApiServer(RecordingActuator):
+    """Acts on the store, and notes what is asked for; in the namespace ``hangs`` nothing is done until it ends.
+
+    Then it was done after all, or not if it ``fails``.
+    """
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.asked = []
+        self.ended = asyncio.Event()
+        self.fails = False
+
+    async def _asked(self, what, where):
+        self.asked.append((what, where))
+        if where == "hangs":
+            await self.ended.wait()
+            if self.fails:
+                raise TimedOut("the API server has not answered within 10 s")
+
+    async def write_quota_status(self, namespace, name, status):
+        await self._asked("status", namespace)
+
+    async def write_queue_status(self, name, status):
+        await self._asked("status", name)
+
+    async def write_limit(self, namespace, hard, owners, seen):
+        await self._asked("limit", namespace)
+        await super().write_limit(namespace, hard, owners, seen)
+
+    async def remove_limit(self, namespace, seen):
+        await self._asked("remove", namespace)
+        await super().remove_limit(namespace, seen)
+
+    async def evict(self, victim):
+        await self._asked("evict", victim.namespace)
+        await super().evict(victim)
+
+
+@pytest.fixture(autouse=True)
+def any_time_is_long(monkeypatch):
+    """A hand goes back at the next turn of the loop, and what has waited for that has taken long."""
+    monkeypatch.setattr(hands, "SLOW", 0)
+
+
+@pytest.fixture
+def store():
+    found = empty_store(Clock())
+    found.cluster = Cluster(Rules(quota_manager=True), settle_time=0)
+    return complete(found)
+
+
+@pytest.fixture
+def api(store):
+    return ApiServer(store)
+
+
+def unseen(store):
+    """Nothing has been heard of pods for longer than is believed."""
+    store.feeds["pods"].connected_at, store.clock.now = None, store.clock.now + 3600
+
+
+async def turns(number=50):
+    """All that is ready goes on."""
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+def looks(controller, api, *between):
+    """A look before and after each of these, and time for it; what hangs ends then, and there is one look more."""
+
+    async def run():
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            for happens in (None, *between):
+                if happens:
+                    happens()
+                await controller.look(group)
+                await turns()
+            api.ended.set()
+            await turns()
+            await controller.look(group)
+
+    asyncio.run(run())
+
+
+def test_the_status_of_quotas_is_written_while_one_hangs(store, api):
+    see(store, quota("hangs"), quota("a"))
+    looks(Status(store, api), api, lambda: see(store, pod("p", nodeName="n1"), pod("p", "hangs", nodeName="n1")))
+    assert api.asked == [("status", "hangs"), ("status", "a"), ("status", "a"), ("status", "hangs")]
+
+
+def test_where_a_status_has_hung_and_failed_none_is_written_for_a_while(store, api):
+    api.fails = True
+    see(store, quota("hangs", "first"), quota("a"))
+    looks(Status(store, api), api, lambda: see(store, quota("hangs", "second")))
+    assert sorted(api.asked) == [("status", "a"), ("status", "hangs")]
+
+
+def test_the_status_of_queues_is_written_while_one_hangs(store, api):
+    see(store, node(), queue("hangs"), queue("q"))
+    looks(QueueStatus(store, api), api, lambda: see(store, queue("q", weight=0), queue("hangs", weight=0)))
+    assert api.asked == [("status", "hangs"), ("status", "q"), ("status", "q"), ("status", "hangs")]
+
+
+@pytest.mark.parametrize(("controller", "made"), [(Status, quota), (QueueStatus, queue)])
+def test_a_status_that_is_being_written_is_not_written_beside_that_where_several_may_be(store, api, controller, made):
+    works = controller(store, api)
+    api.ended.set()  # slow, but done: from now on two may be written there at a time
+    see(store, made("hangs"))
+    looks(works, api)
+    api.ended.clear()
+    changes = [{"max": {"cpu": 1}}, {"max": {"memory": 1}}] if made is quota else [{"weight": 0}, {"weight": 1}]
+    see(store, made("hangs", **changes[0]))
+    api.asked.clear()
+    asked = []
+    looks(works, api, lambda: see(store, made("hangs", **changes[1])), lambda: asked.append(len(api.asked)))
+    assert (*asked, len(api.asked)) == (1, 2)
+
+
+@pytest.fixture
+def limited(store):
+    """Two namespaces of a queue each, all of a node in use."""
+    see(store, node(cpu=4))
+    for where in ("hangs", "other"):
+        see(store, queue(where), namespace(where, **{QUEUE: where}))
+        see(store, *(pod(f"p{number}", where, nodeName="n1") for number in range(2)))
+    return store
+
+
+def test_limits_are_written_while_one_hangs(limited, api):
+    looks(ResourceQuotas(limited, api, enabled=True), api, lambda: limited.cluster.delete_limit("other"))
+    assert api.asked == [("limit", "hangs"), ("limit", "other"), ("limit", "other")]
+
+
+def test_a_limit_that_is_being_written_is_not_written_beside_that_where_several_may_be(limited, api):
+    controller = ResourceQuotas(limited, api, enabled=True)
+    api.ended.set()  # slow, but done: from now on two may be written there at a time
+    looks(controller, api)
+    api.ended.clear()
+    see(limited, node(cpu=5))
+    api.asked.clear()
+    asked = []
+    looks(controller, api, lambda: see(limited, node(cpu=6)), lambda: asked.append(api.asked.count(("limit", "hangs"))))
+    assert (*asked, api.asked.count(("limit", "hangs"))) == (1, 2)
+
+
+def test_nobody_goes_for_a_limit_that_was_written_after_long_and_is_outdated(limited, api):
+    controller = ResourceQuotas(limited, api, enabled=True)
+    see(limited, node(cpu=2))
+    looks(controller, api, lambda: see(limited, node(cpu=8)))
+    assert ("evict", "hangs") not in api.asked
+    assert api.asked.count(("limit", "hangs")) == 2
+
+
+def test_who_is_above_a_limit_that_took_long_goes_at_the_next_look(limited, api):
+    see(limited, node(cpu=2))
+    looks(ResourceQuotas(limited, api, enabled=True), api)
+    assert api.asked.count(("evict", "hangs")) == 1
+
+
+def test_nobody_else_goes_for_a_limit_that_is_outdated_once_an_eviction_has_taken_long(limited, api):
+    controller = ResourceQuotas(limited, api, enabled=True)
+    see(limited, node(cpu=0))
+    api.ended.set()
+    limited.cluster.pods, pods = {}, limited.cluster.pods  # limits first
+    looks(controller, api)
+    limited.cluster.pods = pods
+    api.ended.clear()
+    looks(controller, api, lambda: see(limited, node(cpu=8)))
+    assert api.asked.count(("evict", "hangs")) == 1
+
+
+def test_nobody_goes_on_an_old_picture_after_all_hands_were_busy_for_long(limited, api, monkeypatch):
+    monkeypatch.setattr(resource_quota, "AT_ONCE", 1)
+    monkeypatch.setattr(hands, "SLOW", 1000)
+    see(limited, node(cpu=2))
+    looks(ResourceQuotas(limited, api, enabled=True), api, lambda: unseen(limited))
+    assert ("evict", "other") not in api.asked
+
+
+def test_limits_are_removed_while_one_hangs(limited, api):
+    api.ended.set()
+    looks(ResourceQuotas(limited, api, enabled=True), api)
+    api.asked.clear()
+    api.ended.clear()
+    looks(ResourceQuotas(limited, api, enabled=False), api, limited.tick)
+    assert api.asked == [("remove", "hangs"), ("remove", "other")]
+
+
+class Cleaning:
+    """The cleaning alone, as a controller."""
+
+    def __init__(self, store, api):
+        self.broken = BrokenGangs(store, api, ReclaimSettings(broken_gang_grace=0))
+
+    async def look(self, group):
+        self.broken.clean_up(group)
+
+
+def group_of(namespace, minimum):
+    return {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"namespace": namespace, "name": "g", "uid": f"g-{namespace}"},
+        "spec": {"minMember": minimum},
+    }
+
+
+def member(name, namespace):
+    return pod(name, namespace, metadata={"labels": {GROUP: "g"}}, nodeName="n1")
+
+
+@pytest.fixture
+def broken(store, api):
+    """Gangs of three, of which reclaim has taken one."""
+    cleaning = Cleaning(store, api)
+    for where in ("hangs", "a"):
+        see(store, group_of(where, 3), *(member(f"m{number}", where) for number in range(2)))
+        cleaning.broken.note([next(each for each in store.cluster.pods.values() if each.namespace == where)])
+    return cleaning
+
+
+def test_what_is_left_of_gangs_goes_while_one_hangs(broken, api):
+    looks(broken, api)
+    assert sorted(api.asked) == [("evict", "a")] * 2 + [("evict", "hangs")] * 2
+
+
+def whole_again(store):
+    see(store, group_of("hangs", 1))
+
+
+@pytest.mark.parametrize("happens", [whole_again, unseen])
+def test_nobody_goes_of_a_gang_that_need_not_any_more_after_an_eviction_has_taken_long(broken, store, api, happens):
+    looks(broken, api, lambda: happens(store))
+    assert api.asked.count(("evict", "hangs")) == 1
+
+
+def test_what_is_known_of_slow_namespaces_is_bounded(monkeypatch):
+    monkeypatch.setattr(hands, "KNOWN", 10)
+    some = Hands(2, Clock(), ended=lambda: None)
+
+    async def scenario():
+        for number in range(25):
+            assert await some.take_for(f"n{number}")
+            with some.at_work(f"n{number}"):
+                await turns(3)
+
+    asyncio.run(scenario())
+    assert sum(some.are_slow_in(f"n{number}") for number in range(25)) == 5
