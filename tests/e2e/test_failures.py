@@ -32,7 +32,7 @@ def test_pods_admitted_before_quotaward_was_killed_count_while_their_bindings_ar
     cluster.node(cpu=64)
     namespace = cluster.namespace()
     cluster.quota(namespace, max={"cpu": 30})
-    slow = {"kubeconfig": str(cluster.control_plane.kubeconfig), "qps": 3, "burst": 3}
+    slow = {"kubeconfig": str(cluster.control_plane.kubeconfig), "qps": 6, "burst": 3}
     scheduler = Scheduler(cluster.control_plane, extender(quotaward.url), clientConnection=slow)
     before = quotaward.requests("filter", result="admitted")
     with scheduler, PodWatch(cluster.api, namespace) as watch:

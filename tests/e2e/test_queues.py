@@ -88,7 +88,7 @@ def test_a_guarantee_takes_effect_while_running_and_costs_nobody_a_pod_until_its
     wait_for(borrowing, bound=9)
 
     cluster.change_queue("b", guarantee={"resource": {"cpu": "3"}})
-    wait_until(lambda: _queue(quotaward, "b")["deserved"].get("cpu") == "3", "it deserves its guarantee", timeout=2)
+    wait_until(lambda: _queue(quotaward, "b")["deserved"].get("cpu") == "3", "it deserves its guarantee")
     ensure_for(2, lambda: not evicted(borrowing), "nobody goes for a queue that has no pod")
     cluster.api.create_all(pods(3, b))
     wait_for(owning, bound=3)

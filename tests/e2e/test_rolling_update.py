@@ -103,7 +103,12 @@ def test_nothing_is_lost_or_counted_twice_while_replicas_are_replaced(cluster, w
             before = bound()
             some = [each for team in teams for each in pods(CREATED // REPLACED, team, prefix=f"pod-{number}")]
             creating = background.submit(api.create_all, some)
-            wait_until(lambda before=before: bound() >= before + 5, "some more are bound", 120)
+            wait_until(
+                lambda before=before: bound() >= before + 5,
+                "some more are bound",
+                120,
+                detail=lambda creating=creating: f"{creating}, pods: {[len(each.pods) for each in watches]}",
+            )
             amid += bound() < TEAMS * min(MAX, number * CREATED // REPLACED)
             [leader] = service.ready()
             leader.process.send_signal(signal.SIGTERM)

@@ -263,7 +263,7 @@ def test_an_api_server_that_has_lost_its_history_is_listed_again(cluster, namesp
         async with connected(kubeconfig) as found:
             found.reflector._version = "1000000000"  # seen before etcd was put back to an older state
             async with running(found):
-                await found.until(lambda: found.names == {"p"}, "the pod was listed", within=15)
+                await found.until(lambda: found.names == {"p"}, "the pod was listed")
 
     asyncio.run(scenario())
 
