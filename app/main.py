@@ -137,7 +137,8 @@ async def serve(settings: Settings) -> None:
 
             client = await KubeClient.connect(settings.kubeconfig)
             stack.push_async_callback(client.close)
-            actuator = KubernetesActuator(client)
+            actuator = writer = KubernetesActuator(client)
+            stack.push_async_callback(writer.finish)
             reviews = Reviews(client)
             lease = Lease(client, settings.leader)
             lead = lease.lead

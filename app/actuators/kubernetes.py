@@ -26,6 +26,10 @@ log = structlog.get_logger(__name__)
 TIMEOUT = 10.0
 EVICTIONS_AT_ONCE = 100
 """So many wait for an answer at a time; whoever writes anything else sees to that itself."""
+REPORTS_AT_ONCE, REPORTS_AT_MOST = 50, 1000
+"""Events that wait for an answer at a time, and those with them that wait for their turn."""
+FINISHING = 2.0
+"""Seconds that Events may take at the end."""
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
@@ -58,6 +62,8 @@ class KubernetesActuator:
     def __init__(self, client: KubeClient) -> None:
         self._client = client
         self._evictions = asyncio.Semaphore(EVICTIONS_AT_ONCE)
+        self._reporting = asyncio.Semaphore(REPORTS_AT_ONCE)
+        self._reports: set[asyncio.Task[None]] = set()
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Creates the Binding. Raises ActionFailed."""
@@ -153,13 +159,30 @@ class KubernetesActuator:
             self._send("DELETE", RESERVATIONS.path_of("", name)),
         )
 
-    async def report(self, event: Event) -> None:
-        """Creates an Event in the namespace of its subject, or raises the count of the one that is there."""
-        try:
-            if event.series is None or event.series.count == 1 or not await self._goes_on(event, event.series):
-                await self._send("POST", f"/api/v1/namespaces/{event.subject.namespace}/events", _object_of(event))
-        except ActionFailed as failure:
-            log.debug("event not written", reason=event.reason, error=str(failure))
+    def report(self, event: Event) -> None:
+        """Creates an Event in the namespace of its subject, or raises the count of the one that is there.
+
+        Nobody waits for that: a webhook may hang. The Event is lost if that fails, or too many wait.
+        """
+        if len(self._reports) >= REPORTS_AT_MOST:
+            log.debug("event not written", reason=event.reason, error="too many wait")
+            return
+        report = asyncio.create_task(self._report(event))
+        self._reports.add(report)
+        report.add_done_callback(self._reports.discard)
+
+    async def finish(self) -> None:
+        """Lets Events that are under way arrive, if they do so soon."""
+        if self._reports:
+            await asyncio.wait(self._reports, timeout=FINISHING)
+
+    async def _report(self, event: Event) -> None:
+        async with self._reporting:
+            try:
+                if event.series is None or event.series.count == 1 or not await self._goes_on(event, event.series):
+                    await self._send("POST", f"/api/v1/namespaces/{event.subject.namespace}/events", _object_of(event))
+            except ActionFailed as failure:
+                log.debug("event not written", reason=event.reason, error=str(failure))
 
     async def _goes_on(self, event: Event, series: Series) -> bool:
         """Raises the count of an Event; false where the API server has it no longer. Raises ActionFailed."""

@@ -56,8 +56,8 @@ class Actuator(Protocol):
     async def unreserve(self, name: str) -> None:
         """Removes a reservation; one that is gone is no error. Raises ActionFailed."""
 
-    async def report(self, event: Event) -> None:
-        """Notes an event on its subject, as well as may be: it is lost where it cannot be written."""
+    def report(self, event: Event) -> None:
+        """Notes an event on its subject, as well as may be: nobody waits for it, and it may be lost."""
 
     async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any]) -> None:
         """Replaces the status of an elastic quota; one that is gone is no error. Raises ActionFailed."""

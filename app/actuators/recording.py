@@ -69,7 +69,7 @@ class RecordingActuator:
         """Keeps the room no longer."""
         self._store.cluster.delete_reservation(name)
 
-    async def report(self, event: Event) -> None:
+    def report(self, event: Event) -> None:
         """Logs it."""
         log.info("event", about=str(event.subject), reason=event.reason, message=event.message)
 

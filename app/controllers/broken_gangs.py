@@ -80,5 +80,5 @@ class BrokenGangs:
         else:
             outcome = "evicted"
             message = "evicted: its pod group has fallen below its minimum, and was not whole again in time"
-            await self._actuator.report(Event(about_pod(pod), "GangBroken", message))
+            self._actuator.report(Event(about_pod(pod), "GangBroken", message))
         metrics.EVICTIONS.labels("broken-gang", outcome).inc()

@@ -208,7 +208,7 @@ class Reclaim:
         else:
             await self._follow(reservation)
         message = f"to make room on node {plan.node} these go: {names}"
-        await self._actuator.report(Event(about_pod(plan.pod), "ReclaimStarted", message))
+        self._actuator.report(Event(about_pod(plan.pod), "ReclaimStarted", message))
 
     async def _follow(self, reservation: Reservation) -> None:
         """Brings a reservation forward, or to its end."""
@@ -265,14 +265,14 @@ class Reclaim:
                 metrics.EVICTIONS.labels("reclaim", outcome).inc()
                 log.info("not evicted", victim=_text(victim), outcome=outcome, error=str(failure))
                 if progress.failing_since is None:
-                    await self._say_who_stays(reservation, victim, blocked=outcome == "blocked")
+                    self._say_who_stays(reservation, victim, blocked=outcome == "blocked")
             else:
                 metrics.EVICTIONS.labels("reclaim", "evicted").inc()
                 evicted.append(victim)
         self._broken.note(evicted)
         for victim in evicted:
             message = f"evicted to make room for {_text(reservation.pod)}"
-            await self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
+            self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
         if not self._store.unready():  # or else not all have been asked for
             await self._mind_failures(reservation, progress, now, failed=failed)
 
@@ -288,12 +288,12 @@ class Reclaim:
         elif now - progress.failing_since > self._settings.bind_timeout:
             await self._give_up(reservation, "blocked")
 
-    async def _say_who_stays(self, reservation: Reservation, victim: Pod, *, blocked: bool) -> None:
+    def _say_who_stays(self, reservation: Reservation, victim: Pod, *, blocked: bool) -> None:
         pod = self._store.cluster.pods.get(reservation.pod.uid)
         if pod is not None:
             reason = "waits for its disruption budget" if blocked else "failed, and is tried again"
             message = f"eviction of {_text(victim)} {reason}"
-            await self._actuator.report(Event(about_pod(pod), "ReclaimBlocked", message))
+            self._actuator.report(Event(about_pod(pod), "ReclaimBlocked", message))
 
     async def _wait_for_binding(self, reservation: Reservation, pod: Pod, progress: Progress) -> None:
         now = self._store.clock()

@@ -63,7 +63,7 @@ class Refusals:
                 series = self._series(story)
                 self._told[story] = now, series
                 reason, message = REASONS[story[2]], self._message(story[2], waiting[story])
-                await self._actuator.report(Event(about_quota(obj.metadata), reason, message, series=series))
+                self._actuator.report(Event(about_quota(obj.metadata), reason, message, series=series))
 
     async def _waiting(self) -> dict[Story, list[Pod]]:
         """The pods that the scheduler last said a quota refuses, by quota and rule."""

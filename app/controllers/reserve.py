@@ -135,7 +135,7 @@ class Reserve:
         if decision.places:
             self._questions.pop(key, None)
         elif decision.reason != reserve.READY:
-            await self._say_why_not(key, decision)
+            self._say_why_not(key, decision)
 
     def _may_be_replaced(self, key: Key, decision: Decision) -> bool:
         """Whether a job lacks members that may come yet."""
@@ -181,7 +181,7 @@ class Reserve:
         nodes = ", ".join(sorted({place.node for place in places}))
         log.info("nodes reserved", job=job.title, nodes=nodes)
         waits = datetime.fromtimestamp(starving.since(job), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        await self._tell(job, "NodesReserved", f"reserved for {job.title}, which waits since {waits}: {nodes}")
+        self._tell(job, "NodesReserved", f"reserved for {job.title}, which waits since {waits}: {nodes}")
 
     async def _lift(self, reservations: list[Reservation], why: str) -> bool:
         """Reserves nothing of this any more; whether that was done."""
@@ -215,20 +215,18 @@ class Reserve:
             if reservation.reason == STARVING and (over or not self._store.cluster.is_in_force(reservation)):
                 await self._lift([reservation], "it is over")
 
-    async def _say_why_not(self, key: Key, decision: Decision) -> None:
+    def _say_why_not(self, key: Key, decision: Decision) -> None:
         question = self._questions.setdefault(key, Question())
         question.again_at = self._store.clock() + question.wait
         question.wait = min(2 * question.wait, AGAIN[1])
         if question.told != decision.text:
             question.told = decision.text
             metrics.NOTHING_RESERVED.labels(decision.reason).inc()
-            await self._tell(
-                decision.job, decision.reason, f"no node is reserved for {decision.job.title}: {decision.text}"
-            )
+            self._tell(decision.job, decision.reason, f"no node is reserved for {decision.job.title}: {decision.text}")
 
-    async def _tell(self, job: Job, reason: str, message: str) -> None:
+    def _tell(self, job: Job, reason: str, message: str) -> None:
         for pod in job.waiting[:TOLD]:
-            await self._actuator.report(Event(about_pod(pod), reason, message, warning=reason == reserve.TOO_LARGE))
+            self._actuator.report(Event(about_pod(pod), reason, message, warning=reason == reserve.TOO_LARGE))
 
 
 def _is_as_it_was(job: Job | None, before: Job) -> bool:

@@ -145,7 +145,7 @@ class ResourceQuotas:
         else:
             outcome = "evicted"
             message = "evicted: its namespace uses more than its part of what its queue deserves"
-            await self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
+            self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
         metrics.EVICTIONS.labels("quota-manager", outcome).inc()
 
     async def _remove(self, namespace: str, seen: Limit) -> None:

@@ -139,7 +139,7 @@ class Status:
         finally:
             self._under_way.discard(key)
         for condition in appeared:
-            await self._tell(key, condition)
+            self._tell(key, condition)
 
     def _appears(self, key: Key, kind: str, seen: dict[str, Any]) -> bool:
         """Notes since when a condition holds; whether that is since now, as nobody has said before that it does."""
@@ -149,11 +149,11 @@ class Status:
         self._since[key, kind] = since or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return since is None
 
-    async def _tell(self, key: Key, condition: dict[str, Any]) -> None:
+    def _tell(self, key: Key, condition: dict[str, Any]) -> None:
         obj = self._store.quota_objects.get(key)
         if obj is not None:
             event = Event(about_quota(obj.metadata), condition["reason"], condition["message"], warning=True)
-            await self._actuator.report(event)
+            self._actuator.report(event)
 
 
 def _conditions(status: dict[str, Any]) -> list[dict[str, Any]]:

@@ -38,7 +38,10 @@ def act(kubeconfig):
         async def scenario():
             client = await KubeClient.connect(kubeconfig)
             try:
-                await action(KubernetesActuator(client))
+                actuator = KubernetesActuator(client)
+                if (done := action(actuator)) is not None:
+                    await done
+                await actuator.finish()
             finally:
                 await client.close()
 

@@ -50,13 +50,15 @@ async def everything(client: KubeClient) -> set[int]:
     for action in (
         *(actuator.wake(pod), actuator.nominate(pod, "nowhere"), actuator.evict(NOBODY)),
         *(actuator.reserve(PLAN), actuator.note_progress(PLAN), actuator.unreserve(PLAN.name)),
-        *(actuator.report(EVENT), actuator.report(GOES_ON)),
         *(actuator.write_quota_status("default", "none", {}), actuator.write_queue_status("none", {"used": {}})),
         *(actuator.write_limit("none", {}, {}, None), actuator.write_limit("none", {}, {}, SEEN)),
         actuator.remove_limit("none", SEEN),
     ):
         with contextlib.suppress(ActionFailed):  # what is asked for does not exist; whether it may be is what counts
             await action
+    for event in (EVENT, GOES_ON):
+        actuator.report(event)
+    await actuator.finish()
     return answers
 
 

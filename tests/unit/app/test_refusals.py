@@ -17,7 +17,7 @@ class Recorder:
     def __init__(self):
         self.events = []
 
-    async def report(self, event):
+    def report(self, event):
         self.events.append(event)
 
 

@@ -41,7 +41,7 @@ class ApiServer(RecordingActuator):
             raise ActionFailed("the API server answered 500")
         await super().unreserve(name)
 
-    async def report(self, event):
+    def report(self, event):
         self.events.append((event.subject.name, event.reason, event.message))
 
 

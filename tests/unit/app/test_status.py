@@ -29,7 +29,7 @@ class ApiServer:
         self.written.append((namespace, name))
         self.quotas[namespace, name] = self.quotas[namespace, name] | {"status": status}
 
-    async def report(self, event):
+    def report(self, event):
         self.events.append((event.subject.name, event.reason, event.warning))
 
 
