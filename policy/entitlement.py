@@ -7,7 +7,7 @@ those beyond it. A pod that is under several bounds has to be beyond each of the
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from math import inf
+from math import fsum, inf
 
 from policy import fair_share, queues
 from policy.elastic_quota import ElasticQuota
@@ -195,9 +195,14 @@ def share_lent(ledger: Ledger, namespace: str, queue: str) -> float:
     return max(by_quota, _lent_to_queue(ledger, queue)) if queue else by_quota
 
 
-def shortfall(bound: Resources, used: Resources) -> list[float]:
-    """How far below a bound something is, as shares of it."""
-    return [max(0, value - used.get(resource, 0)) / value for resource, value in bound.items() if value]
+def to_spare(bound: Resources, used: Resources) -> Resources:
+    """How much may go before what is used falls below a bound, of the resources in which it has not fallen already."""
+    return {r: left for r, least in bound.items() if least and (left := used.get(r, 0) - least) >= 0}
+
+
+def shortfall(bound: Resources, spare: Resources, taken: Resources) -> float:
+    """How far below a bound something falls if so much is taken of it, as shares of the bound."""
+    return fsum((taken[r] - left) / bound[r] for r, left in spare.items() if taken.get(r, 0) > left)
 
 
 def _within_min(ledger: Ledger, account: Account, pod: Pod) -> frozenset[str]:

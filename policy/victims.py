@@ -17,7 +17,7 @@ import numpy as np
 
 from policy import admission, disruption, fit, queues, scoring
 from policy.cluster import Cluster
-from policy.entitlement import Entitlement, as_if_guaranteed, entitlement, share_lent, shortfall, untouchable
+from policy.entitlement import Entitlement, as_if_guaranteed, entitlement, share_lent, shortfall, to_spare, untouchable
 from policy.gangs import Key
 from policy.ledger import Entry
 from policy.pod import Pod
@@ -238,6 +238,7 @@ class _Trial:
         self._taken_of: dict[Key, int] = {}
         self._gone = set(going)
         self._borrowed_before: dict[tuple[str, str], float] = {}
+        self._spare_before: dict[tuple[str, str], list[tuple[Resources, Resources]]] = {}
         self._lent_before: dict[frozenset[str], dict[tuple[str, str], tuple[Resources, bool]]] = {}
 
     def close(self) -> None:
@@ -440,10 +441,14 @@ class _Trial:
             for pod, queue in self._unprotected_on(node)
         ]
         ranks.sort(reverse=True)
+        falls: list[tuple[float, Pod]] = []
         for *_, pod in ranks:
             if self._may_take(pod, wanted) and not self._is_out(pod) and not (pod.group and self._is_needed(pod)):
-                return pod
-        return None
+                fall = self._fall(pod)
+                if not fall:
+                    return pod
+                falls.append((fall, pod))
+        return min(falls, key=lambda each: each[0], default=(0.0, None))[1]
 
     def give_back_all(self) -> None:
         """Puts every victim back."""
@@ -516,7 +521,10 @@ class _Trial:
         return peers
 
     def _prune(self, node: str) -> None:
-        """Puts back as many as possible: first who is in a budget, then by importance, then of who borrowed least."""
+        """Puts back as many as possible: first who is in a budget, then those whose quotas would fall below their min.
+
+        Then by importance, then of who borrowed least.
+        """
         for gang in dict.fromkeys(self._together.values()):
             self._spare_gang(gang, node)
         victims = sorted((pod for pod, _ in self._victims.values()), key=importance)
@@ -567,7 +575,7 @@ class _Trial:
         size, request = 0, pod.request
         for resource in self._entitled or self._pod.request:
             size += request.get(resource, 0)
-        return -pod.priority, self._borrowed(pod), pod.started or pod.created, -size, pod.uid
+        return -self._fall(pod), -pod.priority, self._borrowed(pod), pod.started or pod.created, -size, pod.uid
 
     def _found(self, node: str) -> _Found:
         plan = self._plan(node)
@@ -587,17 +595,38 @@ class _Trial:
 
     def _shortfall(self) -> float:
         """How far the victims' quotas fall below their min by it, and queues below what they deserve, as shares."""
-        victims = [pod for pod, _ in self._victims.values()]
-        shares: list[float] = []
-        for namespace in {pod.namespace for pod in victims} - {self._pod.namespace}:
-            account = self._ledger.accounts.get(namespace)
-            if account is not None and account.quota is not None:
-                shares += shortfall(account.quota.min, account.used)
-        for name in {self._ledger.queue_of(pod) for pod in victims} - {self._entitlement.queue}:
-            queue = self._ledger.queues.accounts.get(name)
-            if queue is not None:
-                shares += shortfall(queue.division.deserved, queue.taken)
-        return fsum(shares)  # the same in whatever order
+        of_quotas, of_queues = dict[str, dict[str, int]](), dict[str, dict[str, int]]()
+        for pod, _ in self._victims.values():
+            add(of_quotas.setdefault(pod.namespace, {}), pod.request)
+            add(of_queues.setdefault(self._ledger.queue_of(pod), {}), pod.request)
+        fallen = [
+            shortfall(bound, to_spare(bound, total((left, taken))), taken)
+            for bounds_of, gone in ((self._min_of, of_quotas), (self._deserved_of, of_queues))
+            for whose, taken in gone.items()
+            for bound, left in bounds_of(whose)
+        ]
+        return fsum(fallen)  # the same in whatever order
+
+    def _fall(self, pod: Pod) -> float:
+        """The same, if a pod alone were taken."""
+        whose = pod.namespace, self._queue_of(pod)
+        known = self._spare_before.get(whose)
+        if known is None:
+            bounds = [*self._min_of(whose[0]), *self._deserved_of(whose[1])]
+            known = self._spare_before[whose] = [(bound, to_spare(bound, used)) for bound, used in bounds]
+        return fsum(shortfall(bound, spare, pod.request) for bound, spare in known)
+
+    def _min_of(self, namespace: str) -> list[tuple[Resources, Resources]]:
+        """The min of another quota, and what of it is used."""
+        account = self._ledger.accounts.get(namespace)
+        if namespace == self._pod.namespace or account is None or account.quota is None:
+            return []
+        return [(account.quota.min, account.used)]
+
+    def _deserved_of(self, name: str) -> list[tuple[Resources, Resources]]:
+        """What another queue deserves, and what of it is taken."""
+        queue = self._ledger.queues.accounts.get(name)
+        return [(queue.division.deserved, queue.taken)] if queue is not None and name != self._entitlement.queue else []
 
     def _refusal(self) -> Refusal | None:
         cluster = self._cluster
@@ -741,6 +770,7 @@ class _Trial:
     def _take_all(self, pods: list[Pod]) -> None:
         for pod in pods:
             self._borrowed(pod)  # while it is still there
+            self._fall(pod)
             self._victims[pod.uid] = pod, self._ledger.set_aside(pod.uid)
             self._gone.add(pod.uid)
             if pod.group:

@@ -303,6 +303,25 @@ def test_a_quota_falls_below_its_min_as_little_as_possible():
     assert gone(cluster, me(2)) == {"middle"}
 
 
+def test_rather_than_below_its_min_a_quota_loses_an_older_pod():
+    quotas = quota("a", least={"cpu": 1}), quota("b", least={"cpu": 2})
+    cluster = world(node(), *quotas, run("large", cpu=3, started=9.0), run("small", priority=1, started=1.0))
+    assert gone(cluster, me()) == gone_from(cluster, me()) == {"small"}
+
+
+def test_rather_than_below_its_min_a_quota_loses_nothing_if_another_can_spare_it():
+    quotas = quota("a", least={"cpu": 2}), quota("b", least={"cpu": 1}), quota("c", least={"cpu": 10})
+    spare = (run(f"c{number}", "c", cpu=2, priority=1) for number in range(6))
+    cluster = world(node(size={"cpu": 14}), *quotas, run("b1", cpu=2), *spare)
+    assert {uid[0] for uid in gone(cluster, me(2))} == {uid[0] for uid in gone_from(cluster, me(2))} == {"c"}
+
+
+def test_a_quota_does_not_fall_below_a_min_that_it_did_not_use_up_anyway():
+    quotas = quota("a", least={"cpu": 1}), quota("b", least={"cpu": 0, "memory": 9}), quota("c", least={"cpu": 0})
+    pods = run("b1", request={"cpu": 4, "memory": 1}), run("c1", "c", cpu=4, priority=1, on="n2")
+    assert gone(world(node(), node("n2"), *quotas, *pods), me()) == {"b1"}
+
+
 def test_what_must_overshoot_does():
     cluster = world(node(size={"cpu": 6}), quota("a", least={"cpu": 2}), quota("b", least={"cpu": 5}), run("b1", cpu=6))
     assert gone(cluster, me(1)) == {"b1"}
