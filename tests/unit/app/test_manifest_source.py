@@ -186,6 +186,28 @@ def test_what_the_api_server_would_fill_in_is_filled_in(folder):
     assert found.request == {"pods": 1}
 
 
+def test_who_only_says_how_much_it_may_use_requests_that(folder):
+    limits = {"cpu": 2, "nvidia.com/gpu": 1}
+    resources = (
+        {"limits": limits},
+        {"limits": limits, "requests": {"cpu": 1}},
+        {"limits": None},
+        {"requests": {"cpu": 1}},
+    )
+    containers = [{"name": str(number), "resources": each} for number, each in enumerate(resources)]
+    init = [{"name": "init", "resources": {"limits": {"memory": 7}}}]
+    folder.write("pod.yaml", pod("p", containers=containers, initContainers=init))
+    folder.source()
+    assert folder.cluster.pod("a", "p").request == {"cpu": 4000, "nvidia.com/gpu": 2, "memory": 7, "pods": 1}
+
+
+def test_all_that_a_node_has_is_allocatable_where_nothing_else_is_said(folder):
+    folder.write("n1.yaml", node("n1") | {"status": {"capacity": {"cpu": 2}}})
+    folder.write("n2.yaml", node("n2") | {"status": {"capacity": {"cpu": 2}, "allocatable": {"cpu": 1}}})
+    folder.source()
+    assert [node.allocatable for node in folder.cluster.table.nodes()] == [{"cpu": 2000}, {"cpu": 1000}]
+
+
 def test_of_two_manifests_for_one_object_the_first_counts(folder):
     folder.write("1.yaml", quota("a", max={"cpu": 1}), quota("a", max={"cpu": 2}))
     folder.write("2.yaml", quota("a", max={"cpu": 3}))
