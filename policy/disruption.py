@@ -1,4 +1,4 @@
-"""Pod disruption budgets: which evictions would violate one, counted as kube-scheduler's own preemption counts."""
+"""Pod disruption budgets: which evictions would violate one."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -37,18 +37,15 @@ def violating(victims: Sequence[Pod], budgets: Iterable[Budget]) -> set[str]:
 
 
 def protecting(victim: Pod, budgets: Iterable[Budget]) -> list[Budget]:
-    """The budgets that the eviction of a pod would draw on.
+    """The budgets that the eviction of a pod would draw on, as the Eviction API sees it.
 
-    An empty selector protects nobody, as for the scheduler; a pod without labels is in no budget.
+    An empty selector selects all pods of the namespace; an absent one none. (kube-scheduler's own preemption takes an
+    empty one for none, and a pod without labels to be in no budget.)
     """
-    if not victim.labels:
-        return []
     return [
         budget
         for budget in budgets
         if budget.namespace == victim.namespace
-        and budget.selector is not None
-        and budget.selector.requirements
         and matches(budget.selector, victim.labels)
         and victim.name not in budget.disrupted
     ]

@@ -1,4 +1,4 @@
-"""Disruption budgets: which evictions violate one, counted as kube-scheduler's own preemption counts."""
+"""Disruption budgets: which evictions violate one, as the Eviction API sees it."""
 
 import pytest
 
@@ -38,17 +38,22 @@ def test_a_budget_is_drawn_on_pod_by_pod_and_those_past_it_violate_it(allowed, v
         (Selector((Requirement("app", "Exists"),)), True),
         (Selector((Requirement("tier", "DoesNotExist"),)), True),
         (Selector((Requirement("app", "NotIn", ("db",)),)), True),
-        (Selector(), False),
+        (Selector(), True),
         (None, False),
     ],
 )
-def test_a_budget_protects_what_its_selector_matches_and_an_empty_or_absent_one_protects_nobody(selector, protects):
+def test_a_budget_protects_what_its_selector_matches_an_empty_one_all_and_an_absent_one_nobody(selector, protects):
     assert bool(protecting(web("p")[0], [budget(selector=selector)])) is protects
 
 
-def test_a_pod_without_labels_is_in_no_budget():
-    anything = Selector((Requirement("tier", "DoesNotExist"),))
-    assert violating([pod("p")], [budget(selector=anything)]) == set()
+def test_a_pod_without_labels_is_in_the_budgets_that_ask_for_none():
+    others = Selector((Requirement("tier", "DoesNotExist"),))
+    assert (
+        violating([pod("p")], [budget(selector=others)])
+        == violating([pod("p")], [budget(selector=Selector())])
+        == {"p"}
+    )
+    assert violating([pod("p")], [budget()]) == set()
 
 
 def test_a_budget_protects_pods_of_its_namespace_only():
