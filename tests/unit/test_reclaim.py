@@ -315,6 +315,14 @@ def test_members_beyond_the_minimum_start_no_reclaim():
     assert reclaim.waiting(cluster, now=1, delay=0) == []
 
 
+def test_a_gang_that_has_started_and_lost_a_member_goes_first_in_its_namespace():
+    others = waiting("of-b", namespace="b", created=-3.0), waiting("of-a", created=-2.0, priority=1)
+    cluster = gang_waits(node(), quota("a"), quota("b"), *others, minimum=3, count=2)
+    assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["of-a", "of-b", "m0", "m1"]
+    cluster.upsert_pod(pod("runs", group="g", node="n1"), now=0)
+    assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["m0", "of-b", "m1", "of-a"]
+
+
 def test_those_that_room_is_kept_for_count_towards_the_minimum():
     cluster = gang_waits(*BORROWED, count=4)
     name = reclaim.name_of(cluster.pods["m2"])
