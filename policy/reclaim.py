@@ -286,6 +286,21 @@ def still_has_to_go(cluster: Cluster, reservation: Reservation, victim: Pod, evi
     return bool(gone) and group is not None and len(cluster.gangs.ready(group) - gone) < group.minimum
 
 
+def grounds(cluster: Cluster, reservation: Reservation, victim: Pod) -> str:
+    """By which rule a victim goes, for people; as long as it is there."""
+    if victim.namespace == reservation.pod.namespace:
+        return "its priority is lower"
+    pod, queue = cluster.pods.get(reservation.pod.uid), cluster.queue_of(victim)
+    account, rules = cluster.ledger.accounts.get(victim.namespace), list[str]()
+    if account is not None and account.quota is not None:
+        rules.append(f"ElasticQuota {victim.namespace}/{account.quota.name} borrows")
+    if queue in cluster.queues and pod is not None and cluster.queue_of(pod) != queue:
+        rules.append(f"Queue {queue} has more than it deserves")
+    elif queue in cluster.queues and not rules:
+        rules.append(f"namespace {victim.namespace} has more than its share of Queue {queue}")
+    return " and ".join(rules) or "its priority is lower"
+
+
 def waits_for_others(cluster: Cluster, reservation: Reservation) -> bool:
     """Whether room is still being made for others of the same gang: until then the pod cannot be bound."""
     pod = cluster.pods.get(reservation.pod.uid)

@@ -202,13 +202,15 @@ class Reclaim:
             return
         names = ", ".join(_text(victim) for victim in reservation.victims)
         log.info("reclaim", pod=_text(reservation.pod), node=reservation.node, victims=names)
+        grounds = "; ".join(sorted({reclaim.grounds(cluster, reservation, victim) for victim in plan.victims}))
         staying = self._staying(reservation)
         if cluster.relevant == as_of and self._is_as_planned(reservation, staying):
             await self._evict(reservation, self._progress_of(reservation), staying)
         else:
             await self._follow(reservation)
-        message = f"to make room on node {plan.node} these go: {names}"
-        self._actuator.report(Event(about_pod(plan.pod), "ReclaimStarted", message))
+        if plan.victims:
+            message = f"to make room on node {plan.node} these go: {names} ({grounds})"
+            self._actuator.report(Event(about_pod(plan.pod), "ReclaimStarted", message))
 
     async def _follow(self, reservation: Reservation) -> None:
         """Brings a reservation forward, or to its end."""
@@ -252,7 +254,8 @@ class Reclaim:
         """Asks for the eviction of those who have not been evicted yet; says of whom it was done."""
         now, failed, evicted = self._store.clock(), False, list[Pod]()
         progress.next_attempt = now + BLOCKED_AGAIN
-        for victim in staying:
+        grounds = [reclaim.grounds(self._store.cluster, reservation, victim) for victim in staying]
+        for victim, why in zip(staying, grounds, strict=True):
             if self._store.unready():
                 break  # an eviction may take long
             if not reclaim.still_has_to_go(self._store.cluster, reservation, victim, evicted):
@@ -269,10 +272,9 @@ class Reclaim:
             else:
                 metrics.EVICTIONS.labels("reclaim", "evicted").inc()
                 evicted.append(victim)
+                message = f"evicted to make room for {_text(reservation.pod)}: {why}"
+                self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
         self._broken.note(evicted)
-        for victim in evicted:
-            message = f"evicted to make room for {_text(reservation.pod)}"
-            self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
         if not self._store.unready():  # or else not all have been asked for
             await self._mind_failures(reservation, progress, now, failed=failed)
 

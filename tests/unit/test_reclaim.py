@@ -16,6 +16,7 @@ from policy.stepwise import at_once
 from policy.victims import NoPlan, Plan
 from tests.unit.given import pod, quota
 from tests.unit.given_nodes import labelled, node, term
+from tests.unit.given_queues import queue
 from tests.unit.test_victims import me, run, world
 
 NO_ROOM = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
@@ -280,6 +281,27 @@ def test_a_plan_is_still_true_when_one_of_those_who_go_has_gone_while_it_was_loo
     assert at_once(work)
     cluster.upsert_quota(quota("b", least={"cpu": 4}))
     assert not at_once(reclaim.still_planned(cluster, recorded, [second]))
+
+
+@pytest.mark.parametrize(
+    ("namespace", "said"),
+    [
+        ("a", "its priority is lower"),
+        ("b", "ElasticQuota b/quota borrows"),
+        ("both", "ElasticQuota both/quota borrows and Queue large has more than it deserves"),
+        ("queued", "Queue large has more than it deserves"),
+        ("beside", "namespace beside has more than its share of Queue small"),
+        ("free", "its priority is lower"),
+    ],
+)
+def test_it_can_be_told_by_which_rule_a_victim_goes(namespace, said):
+    in_queues = {"a": "small", "b": "gone", "both": "large", "queued": "large", "beside": "small"}
+    victim = run("v", namespace, queue=in_queues.get(namespace, ""))
+    cluster = world(node(), quota("b"), quota("both"), waiting("p", queue="small"), victim)
+    cluster.upsert_queue(queue("small"))
+    cluster.upsert_queue(queue("large"))
+    reservation = reclaim.reservation_of(Plan(cluster.pods["p"], "n1", (victim,), 0), since=0)
+    assert reclaim.grounds(cluster, reservation, victim) == said
 
 
 # Gangs

@@ -24,7 +24,7 @@ class ApiServer(RecordingActuator):
 
     def __init__(self, store):
         super().__init__(store)
-        self.evicted, self.reserved = [], []
+        self.evicted, self.reserved, self.told = [], [], {}
         self.blocked = self.lingering = self.failing = False
 
     async def evict(self, victim):
@@ -39,6 +39,9 @@ class ApiServer(RecordingActuator):
     async def reserve(self, reservation):
         self.reserved.append(reservation.name)
         await super().reserve(reservation)
+
+    def report(self, event):
+        self.told[event.subject.name, event.reason] = event.message
 
     async def note_progress(self, reservation):
         if self.failing:
@@ -126,6 +129,15 @@ def test_nothing_is_begun_for_a_pod_that_was_bound_while_a_plan_was_looked_for(w
     world.passes(1)
     assert (world.api.evicted, world.held, world.remembered) == ([], [], [])
     assert world.api.reserved == []
+
+
+def test_both_are_told_who_goes_for_whom_and_by_which_rule(world):
+    world.passes(1)
+    (victim,) = world.api.evicted
+    assert world.api.told == {
+        (victim, "Reclaimed"): "evicted to make room for b/owner: ElasticQuota a/quota borrows",
+        ("owner", "ReclaimStarted"): f"to make room on node n1 these go: a/{victim} (ElasticQuota a/quota borrows)",
+    }
 
 
 def overtaken(search, by):
