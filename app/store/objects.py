@@ -39,6 +39,8 @@ NATIVE_GROUPS = "podgroups.scheduling.k8s.io"
 """The kinds of pod groups, as they are told apart where they have the same name."""
 WEIGHT = "volcano.sh/namespace.weight"
 MANAGED = "quotaward.dev/managed"
+MIRROR = "kubernetes.io/config.mirror"
+"""What a kubelet gives the pod that stands for a static one."""
 
 
 class InvalidObject(ValueError):
@@ -58,6 +60,7 @@ class Annotations(Struct, gc=False):
     queue: Any = field(name=QUEUE, default=None)
     allowed_queues: Any = field(name=ALLOWED_QUEUES, default=None)
     group: Any = field(name=VOLCANO_GROUP, default=None)
+    mirror: Any = field(name=MIRROR, default=None)
 
 
 class OwnerReference(Struct, gc=False):
@@ -391,7 +394,7 @@ def pod_of(obj: PodObject) -> Pod:
         version=version_of(meta),
         labels=_labels(meta.labels),
         constraints=_constraints(meta, spec),
-        owner=_controller(meta.owner_references) if meta.owner_references else "",
+        owner=_controller(meta),
         started=seconds(status.start_time),
         may_preempt=spec.preemption_policy != "Never",
         queue=_text(annotations.queue if annotations else None),
@@ -403,9 +406,11 @@ def pod_of(obj: PodObject) -> Pod:
     )
 
 
-def _controller(owners: list[OwnerReference]) -> str:
-    """The kind of an object's controller."""
-    return next((owner.kind for owner in owners if owner.controller), "")
+def _controller(meta: Metadata) -> str:
+    """The kind of a pod's controller; that of a static pod is its node, told by its mark alone, too."""
+    if meta.annotations is not None and meta.annotations.mirror is not None:
+        return "Node"
+    return next((owner.kind for owner in meta.owner_references or () if owner.controller), "")
 
 
 def gate_of(spec: PodSpec) -> int:

@@ -64,6 +64,19 @@ def test_a_container_may_request_nothing(resources):
     assert as_pod(item).request == {"pods": 1}
 
 
+@pytest.mark.parametrize(
+    ("metadata", "owner"),
+    [
+        ({}, ""),
+        ({"ownerReferences": [{"kind": "Owner"}, {"kind": "DaemonSet", "controller": True}]}, "DaemonSet"),
+        ({"annotations": {"kubernetes.io/config.mirror": "a hash"}}, "Node"),
+        ({"annotations": {"kubernetes.io/config.hash": "a hash"}}, ""),
+    ],
+)
+def test_the_owner_of_a_pod_is_its_controller_and_of_a_static_one_its_node(metadata, owner):
+    assert as_pod(pod("p", metadata=metadata)).owner == owner
+
+
 @pytest.mark.parametrize("quantity", ["1", 1, 1.0, "1000m", "1e0", "+1", "1.", "0.9995"])
 def test_a_quantity_may_be_text_or_a_number(quantity):
     assert as_pod(pod("p", requests={"cpu": quantity})).request == ONE_CORE
