@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -172,9 +173,9 @@ class KubernetesActuator:
         report.add_done_callback(self._reports.discard)
 
     async def finish(self) -> None:
-        """Lets Events that are under way arrive, if they do so soon."""
-        if self._reports:
-            await asyncio.wait(self._reports, timeout=FINISHING)
+        """Lets Events that are under way arrive, if they do so soon; the others are lost."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*self._reports, return_exceptions=True), FINISHING)
 
     async def _report(self, event: Event) -> None:
         async with self._reporting:
