@@ -30,6 +30,9 @@ AT_ONCE = 20
 """Writes under way at a time."""
 SLICE = 50
 
+Key = tuple[str, str]
+"""The name of a queue and its UID: one that was made anew has no status."""
+
 
 class QueueStatus:
     """Keeps the status of every queue equal to the ledger."""
@@ -37,9 +40,9 @@ class QueueStatus:
     def __init__(self, store: Store, actuator: Actuator) -> None:
         self._store = store
         self._actuator = actuator
-        self._written: dict[str, dict[str, Any]] = {}
-        self._failed: Aside[str] = Aside()
-        self._since: dict[tuple[str, str], str] = {}
+        self._written: dict[Key, dict[str, Any]] = {}
+        self._failed: Aside[Key] = Aside()
+        self._since: dict[tuple[Key, str], str] = {}
         self._refreshed = store.clock()
         self._under_way: set[str] = set()
         self._hands = Hands(AT_ONCE, store.clock, ended=lambda: None)  # there is another look before long anyway
@@ -59,43 +62,45 @@ class QueueStatus:
         if self._store.clock() - self._refreshed > REFRESH:
             self._written.clear()
             self._refreshed = self._store.clock()
-        wanted: dict[str, dict[str, Any]] = {}
+        wanted: dict[Key, dict[str, Any]] = {}
         for index, name in enumerate(list(cluster.queues)):
             if name in cluster.queues:
-                wanted[name] = status_of(cluster, name)
+                wanted[name, cluster.queues[name].uid] = status_of(cluster, name)
             if index % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
-        self._written = {name: status for name, status in self._written.items() if name in wanted}
-        lasting = {(name, each["type"]) for name, status in wanted.items() for each in status["conditions"]}
+        self._written = {key: status for key, status in self._written.items() if key in wanted}
+        lasting = {(key, each["type"]) for key, status in wanted.items() for each in status["conditions"]}
         self._since = {condition: since for condition, since in self._since.items() if condition in lasting}
-        for name, status in wanted.items():
-            if self._is_due(name, status) and await self._hands.take_for(name):
-                self._under_way.add(name)
-                group.create_task(self._write(name, status))
+        for key, status in wanted.items():
+            if self._is_due(key, status) and await self._hands.take_for(key[0]):
+                self._under_way.add(key[0])
+                group.create_task(self._write(key, status))
 
-    def _is_due(self, name: str, status: dict[str, Any]) -> bool:
+    def _is_due(self, key: Key, status: dict[str, Any]) -> bool:
         """Whether a status is to be written now."""
-        held_back = name in self._under_way or self._failed.holds(name, self._store.clock())
-        return self._written.get(name) != status and not held_back
+        held_back = key[0] in self._under_way or self._failed.holds(key, self._store.clock())
+        return self._written.get(key) != status and not held_back
 
-    async def _write(self, name: str, status: dict[str, Any]) -> None:
+    async def _write(self, key: Key, status: dict[str, Any]) -> None:
         """Writes a status with the hand that was taken; a queue has hands like a namespace."""
+        name = key[0]
+        self._written.pop(key, None)  # what fails may have been done all the same
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         conditions = [
-            {**each, "lastTransitionTime": self._since.setdefault((name, each["type"]), now)}
+            {**each, "lastTransitionTime": self._since.setdefault((key, each["type"]), now)}
             for each in status["conditions"]
         ]
         try:
             with self._hands.at_work(name):
                 await self._actuator.write_queue_status(name, {**status, "conditions": conditions})
         except ActionFailed as failure:
-            self._failed.put(name, self._store.clock())
+            self._failed.put(key, self._store.clock())
             metrics.STATUS_WRITES.labels("failed").inc()
             log.warning("status not written", queue=name, error=str(failure))
         else:
             metrics.STATUS_WRITES.labels("written").inc()
-            self._failed.clear(name)
-            self._written[name] = status
+            self._failed.clear(key)
+            self._written[key] = status
         finally:
             self._under_way.discard(name)
 

@@ -117,6 +117,28 @@ def test_a_write_that_fails_is_tried_again_a_little_later(store):
     assert len(actuator.writes) == 1
 
 
+def test_after_a_write_that_failed_nobody_knows_what_stands_there(store):
+    actuator = Recorded()
+    status = QueueStatus(store, actuator)
+    asyncio.run(look_once(status))
+    actuator.failures = 1
+    see(store, queued("more", nodeName="n1"))
+    asyncio.run(look_once(status))
+    store.cluster.delete_pod("more")
+    store.clock.now += aside.FIRST
+    asyncio.run(look_once(status))
+    assert [written["used"]["cpu"] for _, written in actuator.writes] == ["1", "1"]
+
+
+def test_a_queue_that_was_made_anew_between_two_looks_has_no_status_yet(store):
+    actuator = Recorded()
+    status = QueueStatus(store, actuator)
+    asyncio.run(look_once(status))
+    see(store, queue("q", weight=0) | {"metadata": {"name": "q", "uid": "another"}})
+    asyncio.run(look_once(status))
+    assert len(actuator.writes) == 2
+
+
 def test_nothing_is_written_of_a_queue_that_is_gone(store):
     actuator = Recorded()
     status = QueueStatus(store, actuator)
