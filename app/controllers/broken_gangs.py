@@ -7,6 +7,7 @@ import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, Blocked
 from app.controllers.hands import Hands
+from app.controllers.under_way import UnderWay
 from app.observability import metrics
 from app.observability.events import Event, about_pod
 from app.settings import ReclaimSettings
@@ -31,6 +32,7 @@ class BrokenGangs:
         self._actuator = actuator
         self._settings = settings
         self._due: dict[Key, float] = {}
+        self._under_way: UnderWay[Key] = UnderWay()
         self._hands = Hands(AT_ONCE, store.clock, ended=lambda: None)  # there is another look before long anyway
 
     def note(self, evicted: Iterable[Pod]) -> None:
@@ -50,7 +52,7 @@ class BrokenGangs:
                 del self._due[key]
             elif due <= now:
                 self._due[key] = now + AGAIN
-                group.create_task(self._evict_all(key))
+                self._under_way.begin(group, key, self._evict_all(key))
 
     def _left(self, key: Key) -> list[Pod]:
         """What stands of a gang that is below its minimum; nobody if it is whole, or gone."""

@@ -14,6 +14,7 @@ from app.actuators.protocol import ActionFailed, Actuator
 from app.api.models import quantities
 from app.controllers.aside import Aside
 from app.controllers.hands import Hands
+from app.controllers.under_way import UnderWay
 from app.observability import metrics
 from app.store.store import Store
 from policy import queues, quota_manager
@@ -44,7 +45,7 @@ class QueueStatus:
         self._failed: Aside[Key] = Aside()
         self._since: dict[tuple[Key, str], str] = {}
         self._refreshed = store.clock()
-        self._under_way: set[str] = set()
+        self._under_way: UnderWay[str] = UnderWay()
         self._hands = Hands(AT_ONCE, store.clock, ended=lambda: None)  # there is another look before long anyway
 
     async def run(self) -> None:
@@ -73,8 +74,7 @@ class QueueStatus:
         self._since = {condition: since for condition, since in self._since.items() if condition in lasting}
         for key, status in wanted.items():
             if self._is_due(key, status) and await self._hands.take_for(key[0]):
-                self._under_way.add(key[0])
-                group.create_task(self._write(key, status))
+                self._under_way.begin(group, key[0], self._write(key, status))
 
     def _is_due(self, key: Key, status: dict[str, Any]) -> bool:
         """Whether a status is to be written now."""
@@ -101,8 +101,6 @@ class QueueStatus:
             metrics.STATUS_WRITES.labels("written").inc()
             self._failed.clear(key)
             self._written[key] = status
-        finally:
-            self._under_way.discard(name)
 
 
 def status_of(cluster: Cluster, name: str) -> dict[str, Any]:

@@ -5,14 +5,14 @@ Every plan is a Reservation before anybody is evicted for it, so that whoever le
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere, Blocked
 from app.controllers.broken_gangs import BrokenGangs
+from app.controllers.under_way import UnderWay
 from app.observability import metrics
 from app.observability.events import Event, about_pod
 from app.pause import at_leisure
@@ -87,7 +87,7 @@ class Reclaim:
         self._progress: dict[str, Progress] = {}
         self._backoff: dict[str, Backoff] = {}
         self._questions: dict[tuple[Shape, int], Question] = {}
-        self._busy: set[str] = set()
+        self._under_way: UnderWay[str] = UnderWay()
         self._broken = BrokenGangs(store, actuator, settings)
 
     async def run(self) -> None:
@@ -104,9 +104,9 @@ class Reclaim:
         self._broken.clean_up(group)
         self._remember_failures()
         for reservation in list(self._store.cluster.reservations.values()):
-            self._run(group, reservation, self._follow(reservation))
+            self._under_way.begin(group, reservation.name, self._follow(reservation))
         for reservation in reclaim.obsolete(self._store.cluster):
-            self._run(group, reservation, self._forget(reservation))
+            self._under_way.begin(group, reservation.name, self._forget(reservation))
         looked_at: set[str] = set()
         waiting = reclaim.waiting(self._store.cluster, self._store.clock(), self._settings.delay)
         for pod in waiting:
@@ -126,23 +126,14 @@ class Reclaim:
         for plan in plans:
             backoff = self._backoff.get(plan.pod.uid)
             begun.append((plan, reclaim.reservation_of(plan, self._epoch(), backoff.failures if backoff else 0)))
-        if any(reservation.name in self._busy for _, reservation in begun):
+        if any(reservation.name in self._under_way for _, reservation in begun):
             return
         for _, reservation in begun:
             self._store.cluster.upsert_reservation(reservation)
         # Plans for several were made one after the other, so the first of them may be true no longer.
         as_of = self._store.cluster.relevant if len(begun) == 1 else None
         for plan, reservation in begun:
-            self._run(group, reservation, self._start(plan, reservation, as_of))
-
-    def _run(self, group: asyncio.TaskGroup, reservation: Reservation, work: Coroutine[Any, Any, None]) -> None:
-        """Runs something for a reservation, unless something runs for it already."""
-        if reservation.name in self._busy:
-            work.close()
-            return
-        self._busy.add(reservation.name)
-        task = group.create_task(work)
-        task.add_done_callback(lambda _: self._busy.discard(reservation.name))
+            self._under_way.begin(group, reservation.name, self._start(plan, reservation, as_of))
 
     async def _plans(self, members: list[Pod]) -> list[Plan]:
         """A plan for each of these pods, if it is time to look for them and there are all of them."""

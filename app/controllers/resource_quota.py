@@ -5,8 +5,6 @@ Only this controller writes the ResourceQuotas of its name: a hand edit is put b
 """
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
 
 import structlog
 
@@ -14,6 +12,7 @@ from app.actuators.protocol import ActionFailed, Actuator, Blocked
 from app.controllers.aside import Aside
 from app.controllers.divide import Divide
 from app.controllers.hands import Hands
+from app.controllers.under_way import UnderWay
 from app.observability import metrics
 from app.observability.events import Event, about_pod
 from app.pause import Pause
@@ -45,7 +44,7 @@ class ResourceQuotas:
         self._not_before: dict[str, float] = {}
         self._failed: Aside[str] = Aside(AGAIN)
         self._taken: set[str] = set()
-        self._busy: set[str] = set()
+        self._under_way: UnderWay[str] = UnderWay()
         self._hands = Hands(AT_ONCE, store.clock, ended=lambda: None)  # there is another look before long anyway
 
     async def run(self) -> None:
@@ -63,7 +62,7 @@ class ResourceQuotas:
         self._not_before = {what: until for what, until in self._not_before.items() if until > now}
         if not self._enabled:
             for namespace in quota_manager.leftovers(cluster):
-                self._run(group, namespace, self._remove(namespace, cluster.limits[namespace]))
+                self._under_way.begin(group, namespace, self._remove(namespace, cluster.limits[namespace]))
             return
         if cluster.unsettled:
             return
@@ -74,19 +73,11 @@ class ResourceQuotas:
         self._written = {name: hard for name, hard in self._written.items() if name in decision.limits}
         self._say_what_is_taken(decision.taken)
         for namespace, (hard, queues) in decision.limits.items():
-            self._run(group, namespace, self._hold(namespace, hard, queues, decision.victims.get(namespace, [])))
+            victims = decision.victims.get(namespace, [])
+            self._under_way.begin(group, namespace, self._hold(namespace, hard, queues, victims))
         for namespace in decision.removals:
             if (seen := cluster.limits.get(namespace)) is not None:
-                self._run(group, namespace, self._remove(namespace, seen))
-
-    def _run(self, group: asyncio.TaskGroup, namespace: str, work: Coroutine[Any, Any, None]) -> None:
-        """Does something in a namespace, unless something is being done there already."""
-        if namespace in self._busy:
-            work.close()
-            return
-        self._busy.add(namespace)
-        task = group.create_task(work)
-        task.add_done_callback(lambda _: self._busy.discard(namespace))
+                self._under_way.begin(group, namespace, self._remove(namespace, seen))
 
     async def _decide(self) -> Decision:
         """What is to be done, found in slices between which the scheduler is answered."""

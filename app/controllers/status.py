@@ -16,6 +16,7 @@ from app.actuators.protocol import ActionFailed, Actuator
 from app.api.models import quantities, used_of
 from app.controllers.aside import Aside
 from app.controllers.hands import Hands
+from app.controllers.under_way import UnderWay
 from app.observability import metrics
 from app.observability.events import Event, about_quota
 from app.store.store import Store
@@ -52,7 +53,7 @@ class Status:
         self._written: dict[Key, Written] = {}
         self._failed: Aside[Key] = Aside()
         self._since: dict[tuple[Key, str], str] = {}
-        self._under_way: set[Key] = set()
+        self._under_way: UnderWay[Key] = UnderWay()
         self._hands = Hands(AT_ONCE, store.clock, ended=lambda: None)  # there is another look before long anyway
 
     async def run(self) -> None:
@@ -76,8 +77,7 @@ class Status:
         self._since = {condition: since for condition, since in self._since.items() if condition in lasting}
         for key, status in wanted.items():
             if self._is_due(key, status) and await self._hands.take_for(key[0]):
-                self._under_way.add(key)
-                group.create_task(self._write(key, status))
+                self._under_way.begin(group, key, self._write(key, status))
 
     def _statuses(self, namespace: str) -> Mapping[Key, dict[str, Any]]:
         cluster = self._store.cluster
@@ -136,8 +136,6 @@ class Status:
             metrics.STATUS_WRITES.labels("written").inc()
             self._failed.clear(key)
             self._written[key] = Written(status, seen, self._store.clock())
-        finally:
-            self._under_way.discard(key)
         for condition in appeared:
             self._tell(key, condition)
 

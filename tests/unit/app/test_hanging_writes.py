@@ -6,7 +6,7 @@ import pytest
 
 from app.actuators.protocol import TimedOut
 from app.actuators.recording import RecordingActuator
-from app.controllers import hands, resource_quota
+from app.controllers import broken_gangs, hands, resource_quota
 from app.controllers.broken_gangs import BrokenGangs
 from app.controllers.hands import Hands
 from app.controllers.queue_status import QueueStatus
@@ -245,6 +245,23 @@ def broken(store, api):
 def test_what_is_left_of_gangs_goes_while_one_hangs(broken, api):
     looks(broken, api)
     assert sorted(api.asked) == [("evict", "a")] * 2 + [("evict", "hangs")] * 2
+
+
+def test_nobody_of_a_gang_is_asked_to_go_twice_while_that_takes_long_where_several_may_be(broken, store, api):
+    api.ended.set()  # slow, but done: from now on several may go there at a time
+    looks(broken, api)
+    see(store, *(member(f"m{number}", "hangs") for number in range(2)))
+    broken.broken.note(store.cluster.pods.values())
+    api.ended.clear()
+    api.asked.clear()
+    asked = []
+    store.clock.now += broken_gangs.AGAIN
+    looks(broken, api, lambda: later(store), lambda: asked.append(len(api.asked)))
+    assert asked == [1]
+
+
+def later(store):
+    store.clock.now += broken_gangs.AGAIN
 
 
 def whole_again(store):
