@@ -28,6 +28,8 @@ INTERVAL = 0.5
 """Seconds between looks."""
 AGAIN = 5.0
 """Seconds until what failed, or has not shown effect, is tried again."""
+FRESH = 1.0
+"""Seconds that what was decided is done in; where a write takes longer, or waits longer, the next look decides anew."""
 AT_ONCE = 20
 """Writes under way at a time."""
 
@@ -87,17 +89,14 @@ class ResourceQuotas:
         return decision
 
     async def _hold(self, namespace: str, hard: Hard, queues: tuple[str, ...], victims: list[Pod]) -> None:
-        """Writes the limit, if it is not there, and only then evicts whoever is above it.
-
-        Where something has taken long, what was decided is old; the rest is left to the next look.
-        """
-        cluster = self._store.cluster
+        """Writes the limit, if it is not there, and only then evicts whoever is above it."""
+        cluster, decided = self._store.cluster, self._store.clock()
         seen = cluster.limits.get(namespace)
         owners = {name: cluster.queues[name].uid for name in queues if name in cluster.queues}
         if not owners:
             return  # gone just now
         if seen is None or dict(seen.hard) != hard or seen.owners != set(owners.values()):
-            if self._failed.holds(namespace, self._store.clock()) or not await self._hands.take_for(namespace):
+            if self._failed.holds(namespace, self._store.clock()) or not await self._may_write(namespace, decided):
                 return
             try:
                 with self._hands.at_work(namespace):
@@ -110,23 +109,27 @@ class ResourceQuotas:
             metrics.LIMIT_WRITES.labels("written").inc()
             self._failed.clear(namespace)
             self._written[namespace] = hard
-            if self._hands.are_slow_in(namespace):
-                return
         for victim in victims:
             if victim.uid in self._not_before:
                 continue
-            if not await self._hands.take_for(namespace):
+            if not await self._may_write(namespace, decided):
                 return
             await self._evict(victim, hard)
-            if self._hands.are_slow_in(namespace):
-                return
+
+    async def _may_write(self, namespace: str, decided: float) -> bool:
+        """Waits for a hand; false, and none taken, if what was decided then is not to be done any more."""
+        if not await self._hands.take_for(namespace):
+            return False
+        if self._store.unready() or self._store.clock() - decided > FRESH:
+            self._hands.give_back()
+            return False
+        return True
 
     async def _evict(self, victim: Pod, hard: Hard) -> None:
         """Evicts a pod with the hand that was taken, if it still has to go."""
-        if self._store.unready() or not quota_manager.still_has_to_go(self._store.cluster, victim, hard):
+        if not quota_manager.still_has_to_go(self._store.cluster, victim, hard):
             self._hands.give_back()
             return
-        self._not_before[victim.uid] = self._store.clock() + AGAIN
         try:
             with self._hands.at_work(victim.namespace):
                 await self._actuator.evict(PodName(victim.namespace, victim.name, victim.uid))
@@ -137,12 +140,12 @@ class ResourceQuotas:
             outcome = "evicted"
             message = "evicted: its namespace uses more than its part of what its queue deserves"
             self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
+        self._not_before[victim.uid] = self._store.clock() + AGAIN
         metrics.EVICTIONS.labels("quota-manager", outcome).inc()
 
     async def _remove(self, namespace: str, seen: Limit) -> None:
-        if namespace in self._not_before or not await self._hands.take_for(namespace):
+        if namespace in self._not_before or not await self._may_write(namespace, self._store.clock()):
             return
-        self._not_before[namespace] = self._store.clock() + AGAIN
         try:
             with self._hands.at_work(namespace):
                 await self._actuator.remove_limit(namespace, seen)
@@ -152,6 +155,7 @@ class ResourceQuotas:
         else:
             metrics.LIMIT_WRITES.labels("removed").inc()
             log.info("resource quota removed", namespace=namespace)
+        self._not_before[namespace] = self._store.clock() + AGAIN
 
     def _say_what_is_taken(self, taken: list[str]) -> None:
         """Says once of each namespace that it is not limited, because an object of our name is somebody else's."""
