@@ -51,7 +51,6 @@ class BrokenGangs:
             if not self._left(key):
                 del self._due[key]
             elif due <= now:
-                self._due[key] = now + AGAIN
                 self._under_way.begin(group, key, self._evict_all(key))
 
     def _left(self, key: Key) -> list[Pod]:
@@ -66,11 +65,12 @@ class BrokenGangs:
         """One after the other, each only if it still has to go: an eviction may take long."""
         for pod in self._left(key):
             if not await self._hands.take_for(pod.namespace):
-                return
+                break
             if self._store.unready() or pod.uid not in {each.uid for each in self._left(key)}:
                 self._hands.give_back()
             else:
                 await self._evict(pod)
+        self._due[key] = max(self._due.get(key, 0.0), self._store.clock() + AGAIN)
 
     async def _evict(self, pod: Pod) -> None:
         try:
