@@ -11,7 +11,10 @@ from app.controllers.aside import Aside
 SLOW = 0.25
 """Seconds that a write may keep its hand."""
 SLOW_AT_MOST = 64
-"""Writes that take longer and are under way, beside those that hold hands; with more of them hands are kept."""
+"""Writes that take longer and are under way, beside those that hold hands; with more of them hands are kept.
+
+Where the last has failed after long, no other is begun then: what hangs again and again keeps no hand.
+"""
 KNOWN = 1000
 """Namespaces of which it is remembered that the last write took long; of more of them, that is found out anew."""
 AGAIN = (5.0, 60.0)
@@ -56,7 +59,8 @@ class Hands:
     def are_kept_from(self, namespace: str) -> bool:
         """Whether nothing is to be written in a namespace now."""
         too_many = self._under_way[namespace] >= self._slow.get(namespace, 1)
-        return too_many or self._aside.holds(namespace, self._clock())
+        would_keep_its_hand = namespace in self._aside and self._under_way.total() >= SLOW_AT_MOST
+        return too_many or would_keep_its_hand or self._aside.holds(namespace, self._clock())
 
     def are_slow_in(self, namespace: str) -> bool:
         """Whether the last write in a namespace has taken long."""

@@ -1,10 +1,11 @@
 """A webhook of one namespace hangs: nothing written elsewhere waits, and nothing is done on what was so before."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
-from app.actuators.protocol import TimedOut
+from app.actuators.protocol import ActionFailed, TimedOut
 from app.actuators.recording import RecordingActuator
 from app.controllers import broken_gangs, hands, resource_quota
 from app.controllers.broken_gangs import BrokenGangs
@@ -293,6 +294,26 @@ def whole_again(store):
 def test_nobody_goes_of_a_gang_that_need_not_any_more_after_an_eviction_has_taken_long(broken, store, api, happens):
     looks(broken, api, lambda: happens(store))
     assert api.asked.count(("evict", "hangs")) == 1
+
+
+def test_where_a_write_has_hung_none_is_begun_that_would_keep_its_hand(monkeypatch):
+    monkeypatch.setattr(hands, "SLOW_AT_MOST", 1)
+    clock = Clock()
+    some = Hands(2, clock, ended=lambda: None)
+
+    async def scenario():
+        assert await some.take_for("hung")
+        with suppress(ActionFailed), some.at_work("hung"):
+            raise ActionFailed("the API server answered 500")
+        clock.now += hands.AGAIN[0]
+        assert await some.take_for("hangs")
+        with some.at_work("hangs"):
+            await turns(3)  # it has given its hand back
+            assert not await some.take_for("hung")
+            assert await some.take_for("other")
+        assert await some.take_for("hung")
+
+    asyncio.run(scenario())
 
 
 def test_what_is_known_of_slow_namespaces_is_bounded(monkeypatch):
