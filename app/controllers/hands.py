@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from app.actuators.protocol import ActionFailed
+from app.actuators.protocol import ActionFailed, Blocked
 from app.controllers.aside import Aside
 
 SLOW = 0.25
@@ -84,6 +84,9 @@ class Hands:
         timer = loop.call_later(SLOW, go_back) if kept else None
         try:
             yield
+        except Blocked:  # the API server was well
+            self._note_done(namespace, after=loop.time() - started)
+            raise
         except ActionFailed:
             if loop.time() - started >= SLOW:
                 self._put_aside(namespace)

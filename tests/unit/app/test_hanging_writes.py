@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from app.actuators.protocol import ActionFailed, TimedOut
+from app.actuators.protocol import ActionFailed, Blocked, TimedOut
 from app.actuators.recording import RecordingActuator
 from app.controllers import broken_gangs, hands, resource_quota
 from app.controllers.broken_gangs import BrokenGangs
@@ -25,7 +25,8 @@ GROUP = "scheduling.x-k8s.io/pod-group"
 class ApiServer(RecordingActuator):
     """Acts on the store, and notes what is asked for; in the namespace ``hangs`` nothing is done until it ends.
 
-    Then it was done after all, or not if it ``fails``. Of evictions the watch shows nothing yet while it ``lags``.
+    Then it was done after all, or not if it ``fails``. Of evictions the watch shows nothing yet while it ``lags``,
+    and whoever is ``protected`` does not go.
     """
 
     def __init__(self, store):
@@ -33,6 +34,7 @@ class ApiServer(RecordingActuator):
         self.asked = []
         self.ended = asyncio.Event()
         self.fails = self.lags = False
+        self.protected = set()
 
     async def _asked(self, what, where):
         self.asked.append((what, where))
@@ -57,6 +59,8 @@ class ApiServer(RecordingActuator):
 
     async def evict(self, victim):
         await self._asked("evict", victim.namespace)
+        if victim.uid in self.protected:
+            raise Blocked("a disruption budget does not allow it now")
         if not self.lags:
             await super().evict(victim)
 
@@ -284,6 +288,13 @@ def test_nobody_of_a_gang_is_asked_to_go_twice_while_that_takes_long_where_sever
     store.clock.now += broken_gangs.AGAIN
     looks(broken, api, *[lambda: later(store, broken_gangs.AGAIN)] * 2)
     assert api.asked == [("evict", "hangs")] * 2  # each of them once, also before that is seen
+
+
+@pytest.mark.parametrize("protected", ["a/m0", "a/m1"])
+def test_others_of_a_gang_go_where_a_budget_protects_one_and_evictions_take_long(broken, store, api, protected):
+    api.protected.add(protected)
+    looks(broken, api)
+    assert [uid for uid, each in store.cluster.pods.items() if each.namespace == "a"] == [protected]
 
 
 def whole_again(store):
