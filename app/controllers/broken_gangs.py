@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, Blocked
+from app.controllers.aside import Aside
 from app.controllers.hands import Hands
 from app.controllers.under_way import UnderWay
 from app.observability import metrics
@@ -33,6 +34,7 @@ class BrokenGangs:
         self._settings = settings
         self._due: dict[Key, float] = {}
         self._under_way: UnderWay[Key] = UnderWay()
+        self._failed: Aside[str] = Aside()
         self._hands = Hands(AT_ONCE, store.clock, ended=lambda: None)  # there is another look before long anyway
 
     def note(self, evicted: Iterable[Pod]) -> None:
@@ -62,8 +64,8 @@ class BrokenGangs:
         return [pod for pod in cluster.members(key) if pod.assigned and not pod.terminating]
 
     async def _evict_all(self, key: Key) -> None:
-        """One after the other, each only if it still has to go: an eviction may take long."""
-        for pod in self._left(key):
+        """One after the other, each only if it still has to go: an eviction may take long, and fail for one of them."""
+        for pod in sorted(self._left(key), key=lambda each: each.uid in self._failed):
             if not await self._hands.take_for(pod.namespace):
                 break
             if self._store.unready() or pod.uid not in {each.uid for each in self._left(key)}:
@@ -77,6 +79,7 @@ class BrokenGangs:
             with self._hands.at_work(pod.namespace):
                 await self._actuator.evict(name_of(pod))
         except ActionFailed as failure:
+            self._failed.put(pod.uid, self._store.clock())
             outcome = "blocked" if isinstance(failure, Blocked) else "failed"
             log.info("not evicted", victim=f"{pod.namespace}/{pod.name}", outcome=outcome, error=str(failure))
         else:

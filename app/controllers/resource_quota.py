@@ -109,7 +109,7 @@ class ResourceQuotas:
             metrics.LIMIT_WRITES.labels("written").inc()
             self._failed.clear(namespace)
             self._written[namespace] = hard
-        for victim in victims:
+        for victim in sorted(victims, key=lambda each: each.uid in self._failed):
             if victim.uid in self._not_before:
                 continue
             if not await self._may_write(namespace, decided):
@@ -134,6 +134,7 @@ class ResourceQuotas:
             with self._hands.at_work(victim.namespace):
                 await self._actuator.evict(PodName(victim.namespace, victim.name, victim.uid))
         except ActionFailed as failure:
+            self._failed.put(victim.uid, self._store.clock())  # others come first then
             outcome = "blocked" if isinstance(failure, Blocked) else "failed"
             log.info("not evicted", victim=f"{victim.namespace}/{victim.name}", error=str(failure))
         else:

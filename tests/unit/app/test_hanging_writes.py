@@ -26,7 +26,7 @@ class ApiServer(RecordingActuator):
     """Acts on the store, and notes what is asked for; in the namespace ``hangs`` nothing is done until it ends.
 
     Then it was done after all, or not if it ``fails``. Of evictions the watch shows nothing yet while it ``lags``,
-    and whoever is ``protected`` does not go.
+    and whoever is ``protected`` or ``refused`` does not go.
     """
 
     def __init__(self, store):
@@ -34,7 +34,7 @@ class ApiServer(RecordingActuator):
         self.asked = []
         self.ended = asyncio.Event()
         self.fails = self.lags = False
-        self.protected = set()
+        self.protected, self.refused = set(), set()
 
     async def _asked(self, what, where):
         self.asked.append((what, where))
@@ -59,6 +59,8 @@ class ApiServer(RecordingActuator):
 
     async def evict(self, victim):
         await self._asked("evict", victim.namespace)
+        if victim.uid in self.refused:
+            raise ActionFailed("the API server answered 500")
         if victim.uid in self.protected:
             raise Blocked("a disruption budget does not allow it now")
         if not self.lags:
@@ -182,6 +184,14 @@ def test_a_limit_that_is_being_written_is_not_written_beside_that_where_several_
     assert (*asked, api.asked.count(("limit", "hangs"))) == (1, 2)
 
 
+@pytest.mark.parametrize("refused", ["other/p0", "other/p1"])
+def test_others_go_for_a_limit_where_a_webhook_refuses_one_after_long(limited, api, refused):
+    see(limited, node(cpu=0))
+    api.refused.add(refused)
+    looks(ResourceQuotas(limited, api, enabled=True), api, lambda: later(limited, hands.AGAIN[0]))
+    assert [uid for uid, each in limited.cluster.pods.items() if each.namespace == "other"] == [refused]
+
+
 def test_nobody_goes_for_a_limit_that_was_written_after_long_and_is_outdated(limited, api):
     controller = ResourceQuotas(limited, api, enabled=True)
     see(limited, node(cpu=2))
@@ -295,6 +305,13 @@ def test_others_of_a_gang_go_where_a_budget_protects_one_and_evictions_take_long
     api.protected.add(protected)
     looks(broken, api)
     assert [uid for uid, each in store.cluster.pods.items() if each.namespace == "a"] == [protected]
+
+
+@pytest.mark.parametrize("refused", ["a/m0", "a/m1"])
+def test_others_of_a_gang_go_where_a_webhook_refuses_one_after_long(broken, store, api, refused):
+    api.refused.add(refused)
+    looks(broken, api, lambda: later(store, hands.AGAIN[0]))
+    assert [uid for uid, each in store.cluster.pods.items() if each.namespace == "a"] == [refused]
 
 
 def whole_again(store):
