@@ -72,7 +72,7 @@ class BrokenGangs:
                 self._hands.give_back()
             else:
                 await self._evict(pod)
-        self._due[key] = max(self._due.get(key, 0.0), self._store.clock() + AGAIN)
+        self._due[key] = self._store.clock() + AGAIN
 
     async def _evict(self, pod: Pod) -> None:
         try:

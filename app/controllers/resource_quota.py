@@ -120,7 +120,7 @@ class ResourceQuotas:
         """Waits for a hand; false, and none taken, if what was decided then is not to be done any more."""
         if not await self._hands.take_for(namespace):
             return False
-        if self._store.unready() or self._store.clock() - decided > FRESH:
+        if self._store.clock() - decided > FRESH:
             self._hands.give_back()
             return False
         return True

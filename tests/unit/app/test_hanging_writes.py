@@ -25,8 +25,8 @@ GROUP = "scheduling.x-k8s.io/pod-group"
 class ApiServer(RecordingActuator):
     """Acts on the store, and notes what is asked for; in the namespace ``hangs`` nothing is done until it ends.
 
-    Then it was done after all, or not if it ``fails``. Of evictions the watch shows nothing yet while it ``lags``,
-    and whoever is ``protected`` or ``refused`` does not go.
+    Then it was done after all, or not if it ``fails``. What goes is still seen while the watch ``lags``, and whoever is
+    ``protected`` or ``refused`` does not go.
     """
 
     def __init__(self, store):
@@ -55,7 +55,8 @@ class ApiServer(RecordingActuator):
 
     async def remove_limit(self, namespace, seen):
         await self._asked("remove", namespace)
-        await super().remove_limit(namespace, seen)
+        if not self.lags:
+            await super().remove_limit(namespace, seen)
 
     async def evict(self, victim):
         await self._asked("evict", victim.namespace)
@@ -71,6 +72,14 @@ class ApiServer(RecordingActuator):
 def any_time_is_long(monkeypatch):
     """A hand goes back at the next turn of the loop, and what has waited for that has taken long."""
     monkeypatch.setattr(hands, "SLOW", 0)
+
+
+@pytest.fixture
+def one_hand(monkeypatch):
+    """What hangs keeps the only hand there is."""
+    monkeypatch.setattr(resource_quota, "AT_ONCE", 1)
+    monkeypatch.setattr(broken_gangs, "AT_ONCE", 1)
+    monkeypatch.setattr(hands, "SLOW", 1000)
 
 
 @pytest.fixture
@@ -143,7 +152,10 @@ def test_the_status_of_queues_is_written_while_one_hangs(store, api):
 
 
 @pytest.mark.parametrize(("controller", "made"), [(Status, quota), (QueueStatus, queue)])
-def test_a_status_that_is_being_written_is_not_written_beside_that_where_several_may_be(store, api, controller, made):
+def test_a_status_that_is_being_written_is_not_written_beside_that_where_several_may_be(
+    store, api, controller, made, monkeypatch
+):
+    monkeypatch.setattr(f"{controller.__module__}.AT_ONCE", 2)  # none may be lost
     works = controller(store, api)
     api.ended.set()  # slow, but done: from now on two may be written there at a time
     see(store, made("hangs"))
@@ -231,10 +243,24 @@ def test_nobody_else_goes_for_a_limit_that_is_outdated_once_an_eviction_has_take
     assert api.asked.count(("evict", "hangs")) == 1
 
 
+@pytest.mark.usefixtures("one_hand")
+def test_a_hand_that_is_not_needed_goes_back(limited, api):
+    controller = ResourceQuotas(limited, api, enabled=True)
+    see(limited, node(cpu=0))
+    api.ended.set()
+    limited.cluster.pods, pods = {}, limited.cluster.pods  # limits first
+    looks(controller, api)
+    limited.cluster.pods = pods
+    api.ended.clear()
+    gone = {uid for uid in pods if uid.startswith("hangs/")}
+    looks(controller, api, lambda: [limited.cluster.delete_pod(uid) for uid in gone])
+    assert api.asked.count(("evict", "hangs")) == 1
+    assert api.asked.count(("evict", "other")) == 2
+
+
 @pytest.mark.parametrize("happens", [unseen, grows])
-def test_nobody_goes_on_an_old_picture_after_all_hands_were_busy_for_long(limited, api, monkeypatch, happens):
-    monkeypatch.setattr(resource_quota, "AT_ONCE", 1)
-    monkeypatch.setattr(hands, "SLOW", 1000)
+@pytest.mark.usefixtures("one_hand")
+def test_nobody_goes_on_an_old_picture_after_all_hands_were_busy_for_long(limited, api, happens):
     see(limited, node(cpu=2))
     looks(ResourceQuotas(limited, api, enabled=True), api, lambda: happens(limited))
     assert ("evict", "other") not in api.asked
@@ -245,6 +271,7 @@ def test_limits_are_removed_while_one_hangs(limited, api):
     looks(ResourceQuotas(limited, api, enabled=True), api)
     api.asked.clear()
     api.ended.clear()
+    api.lags = True
     looks(ResourceQuotas(limited, api, enabled=False), api, limited.tick)
     assert api.asked == [("remove", "hangs"), ("remove", "other")]
 
@@ -316,6 +343,12 @@ def test_others_of_a_gang_go_where_a_webhook_refuses_one_after_long(broken, stor
 
 def whole_again(store):
     see(store, group_of("hangs", 1))
+
+
+@pytest.mark.usefixtures("one_hand")
+def test_a_hand_that_is_not_needed_for_a_gang_goes_back(broken, store, api):
+    looks(broken, api, lambda: whole_again(store))
+    assert api.asked.count(("evict", "a")) == 2
 
 
 @pytest.mark.parametrize("happens", [whole_again, unseen])
