@@ -35,7 +35,7 @@ class BrokenGangs:
         self._due: dict[Key, float] = {}
         self._under_way: UnderWay[Key] = UnderWay()
         self._failed: Aside[str] = Aside()
-        self._hands = Hands(AT_ONCE, store.clock, ended=lambda: None)  # there is another look before long anyway
+        self._hands = Hands(AT_ONCE, store.clock)
 
     def note(self, evicted: Iterable[Pod]) -> None:
         """These were evicted by reclaim: their gangs have a while to become whole again."""

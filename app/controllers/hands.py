@@ -24,12 +24,13 @@ AGAIN = (5.0, 60.0)
 class Hands:
     """So many writes are under way at a time, not counting those that take long.
 
-    While one takes long, no other is begun in its namespace; ``ended`` is called after that. Where it has happened
-    before, a write gives its hand back at once. Those that take long and are done, as with an API server that is slow
-    altogether, make it two at a time, four and so on, up to as many as there are hands.
+    While one takes long, no other is begun in its namespace; ``ended`` is called after that, for whoever does not look
+    again before long anyway. Where it has happened before, a write gives its hand back at once. Those that take long
+    and are done, as with an API server that is slow altogether, make it two at a time, four and so on, up to as many as
+    there are hands.
     """
 
-    def __init__(self, number: int, clock: Callable[[], float], ended: Callable[[], None]) -> None:
+    def __init__(self, number: int, clock: Callable[[], float], ended: Callable[[], None] = lambda: None) -> None:
         self._free = asyncio.Semaphore(number)
         self._number = number
         self._clock = clock

@@ -46,7 +46,7 @@ class QueueStatus:
         self._since: dict[tuple[Key, str], str] = {}
         self._refreshed = store.clock()
         self._under_way: UnderWay[str] = UnderWay()
-        self._hands = Hands(AT_ONCE, store.clock, ended=lambda: None)  # there is another look before long anyway
+        self._hands = Hands(AT_ONCE, store.clock)
 
     async def run(self) -> None:
         """Goes on until cancelled."""

@@ -47,7 +47,7 @@ class ResourceQuotas:
         self._failed: Aside[str] = Aside(AGAIN)
         self._taken: set[str] = set()
         self._under_way: UnderWay[str] = UnderWay()
-        self._hands = Hands(AT_ONCE, store.clock, ended=lambda: None)  # there is another look before long anyway
+        self._hands = Hands(AT_ONCE, store.clock)
 
     async def run(self) -> None:
         """Goes on until cancelled."""

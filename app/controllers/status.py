@@ -54,7 +54,7 @@ class Status:
         self._failed: Aside[Key] = Aside()
         self._since: dict[tuple[Key, str], str] = {}
         self._under_way: UnderWay[Key] = UnderWay()
-        self._hands = Hands(AT_ONCE, store.clock, ended=lambda: None)  # there is another look before long anyway
+        self._hands = Hands(AT_ONCE, store.clock)
 
     async def run(self) -> None:
         """Goes on until cancelled."""

@@ -360,7 +360,7 @@ def test_nobody_goes_of_a_gang_that_need_not_any_more_after_an_eviction_has_take
 def test_where_a_write_has_hung_none_is_begun_that_would_keep_its_hand(monkeypatch):
     monkeypatch.setattr(hands, "SLOW_AT_MOST", 1)
     clock = Clock()
-    some = Hands(2, clock, ended=lambda: None)
+    some = Hands(2, clock)
 
     async def scenario():
         assert await some.take_for("hung")
@@ -379,7 +379,7 @@ def test_where_a_write_has_hung_none_is_begun_that_would_keep_its_hand(monkeypat
 
 def test_what_is_known_of_slow_namespaces_is_bounded(monkeypatch):
     monkeypatch.setattr(hands, "KNOWN", 10)
-    some = Hands(2, Clock(), ended=lambda: None)
+    some = Hands(2, Clock())
 
     async def scenario():
         for number in range(25):
