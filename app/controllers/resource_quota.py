@@ -29,7 +29,7 @@ INTERVAL = 0.5
 AGAIN = 5.0
 """Seconds until what failed, or has not shown effect, is tried again."""
 FRESH = 1.0
-"""Seconds that what was decided is done in; where a write takes longer, or waits longer, the next look decides anew."""
+"""Seconds within which those go of whom that was decided; where writes take longer, or wait, it is decided anew."""
 AT_ONCE = 20
 """Writes under way at a time."""
 
@@ -96,7 +96,7 @@ class ResourceQuotas:
         if not owners:
             return  # gone just now
         if seen is None or dict(seen.hard) != hard or seen.owners != set(owners.values()):
-            if self._failed.holds(namespace, self._store.clock()) or not await self._may_write(namespace, decided):
+            if self._failed.holds(namespace, self._store.clock()) or not await self._hands.take_for(namespace):
                 return
             try:
                 with self._hands.at_work(namespace):
@@ -112,18 +112,12 @@ class ResourceQuotas:
         for victim in sorted(victims, key=lambda each: each.uid in self._failed):
             if victim.uid in self._not_before:
                 continue
-            if not await self._may_write(namespace, decided):
+            if not await self._hands.take_for(namespace):
+                return
+            if self._store.clock() - decided > FRESH:
+                self._hands.give_back()
                 return
             await self._evict(victim, hard)
-
-    async def _may_write(self, namespace: str, decided: float) -> bool:
-        """Waits for a hand; false, and none taken, if what was decided then is not to be done any more."""
-        if not await self._hands.take_for(namespace):
-            return False
-        if self._store.clock() - decided > FRESH:
-            self._hands.give_back()
-            return False
-        return True
 
     async def _evict(self, victim: Pod, hard: Hard) -> None:
         """Evicts a pod with the hand that was taken, if it still has to go."""
@@ -145,7 +139,7 @@ class ResourceQuotas:
         metrics.EVICTIONS.labels("quota-manager", outcome).inc()
 
     async def _remove(self, namespace: str, seen: Limit) -> None:
-        if namespace in self._not_before or not await self._may_write(namespace, self._store.clock()):
+        if namespace in self._not_before or not await self._hands.take_for(namespace):
             return
         try:
             with self._hands.at_work(namespace):
