@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from msgspec import Struct
 from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.protocol import ActionFailed
 from app.kube.client import KubeClient
-from app.store.kinds import PODS
+from app.store.kinds import NAMESPACES, PODS
 from app.store.objects import PodObject, PodSpec, gate_of
 from policy.pod import Pod
 from policy.resources import NOTHING
@@ -25,7 +26,7 @@ PASSES = 5
 
 
 class CannotList(Exception):
-    """The pods could not be listed; the text says why."""
+    """The pods could not be listed, or are those of no namespace; the text says why."""
 
 
 class _ListMeta(Struct, gc=False):
@@ -57,9 +58,20 @@ async def release(kubeconfig: Path | None, namespace: str | None) -> tuple[int, 
             opened += tried - len(failed)
             if not tried:
                 break
+        if namespace and not opened and not failed:
+            await _look_whether_there_is(client, namespace)
         return opened, list(failed.values())
     finally:
         await client.close()
+
+
+async def _look_whether_there_is(client: KubeClient, namespace: str) -> None:
+    """Raises CannotList if there is no such namespace; who may not look is not told."""
+    # The API server lists no pods of a namespace that it does not know: that looks as if all were released.
+    with suppress(aiohttp.ClientError, OSError):
+        async with client.get(NAMESPACES.path_of("", namespace), {}, read_timeout=30) as response:
+            if response.status == HTTPStatus.NOT_FOUND:
+                raise CannotList(f"there is no namespace {namespace}")
 
 
 async def _open(actuator: KubernetesActuator, pod: Pod, hands: asyncio.Semaphore, failed: dict[str, str]) -> None:

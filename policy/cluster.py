@@ -619,6 +619,10 @@ class Cluster:
         uid = self._uids.get(namespace, {}).get(name)
         return self.pods.get(uid) if uid else None
 
+    def knows_namespace(self, name: str) -> bool:
+        """Whether there is such a namespace, or (in a folder of manifests) a pod or an elastic quota in it."""
+        return name in self.membership.namespaces or name in self._uids or name in self.quotas
+
     def verdict(self, namespace: str, name: str) -> Verdict:
         """All that can be said of a pod now, with the numbers and what would help."""
         pod = self.pod(namespace, name)

@@ -127,11 +127,16 @@ async def list_decisions(request: Request, limit: Annotated[int, Query(ge=1, le=
     return DecisionList(items=[_decision(each) for each in islice(request.app.state.decisions, limit)])
 
 
-@router.get("/gates")
+@router.get("/gates", responses=problems(404))
 async def list_gated(
     store: SyncedStore, namespace: str | None = None, limit: Annotated[int, Query(ge=1, le=100_000)] = 1000
 ) -> GatedList:
-    """Who waits at gates, and where in line; ``namespace`` shows those of one only, ``limit`` the first so many."""
+    """Who waits at gates, and where in line; ``namespace`` shows those of one only, ``limit`` the first so many.
+
+    Raises Problem (404) for a namespace that is not known: nobody waiting is what one hopes to see.
+    """
+    if namespace is not None and not store.cluster.knows_namespace(namespace):
+        raise Problem(404, f"there is no namespace {namespace}", field="namespace")
     return await gates.gated(store.cluster, namespace, limit)
 
 

@@ -246,3 +246,10 @@ def test_released_pods_need_nobody_and_keep_the_gates_of_others(cluster, gates, 
         gate["name"] for item in cluster.api.items("pods", namespace) for gate in item["spec"]["schedulingGates"]
     }
     assert gates_left == {"example.com/theirs"}
+
+    for name, (status, said) in {
+        namespace: (0, "0 gates opened\n"),
+        "typo": (1, "there is no namespace typo\n"),
+    }.items():
+        done = subprocess.run([*command, "-n", name], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout + done.stderr) == (status, said)

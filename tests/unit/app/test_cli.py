@@ -114,6 +114,7 @@ def test_every_pod_is_explained(server, name, said):
     [
         (["explain", "a/nobody"], "a/nobody is unknown: no pod nobody in namespace a is known."),
         (["quotas", "--namespace", "nowhere"], "there is no elastic quota in namespace nowhere"),
+        (["gates", "--namespace", "nowhere"], "there is no namespace nowhere"),
         (["whatif", "--remove", "ElasticQuota/a/none"], "there is no ElasticQuota a/none"),
         (["whatif", "--remove", "Queue/none"], "there is no Queue none"),
         (["whatif", "--remove", "Quota/a/none"], "in the version that is read"),
@@ -163,6 +164,7 @@ def test_where_pods_cannot_be_listed_no_gates_are_released_and_that_is_said(tmp_
 
 def test_where_nothing_is_done_that_is_said(server):
     assert run("reservations", "--server", server) == (0, "no reservations\n")
+    assert run("gates", "--server", server, "-n", "c") == (0, "nobody waits at a gate\n")
     status, text = run("plan", "--server", server)  # pods do wait there, which no scheduler has tried
     assert (status, text.split(" (")[0]) == (0, "nobody is to be evicted, and nobody waits for an eviction")
 

@@ -14,7 +14,7 @@ from app.controllers.gates import AGAIN, REJECTED, SOON, Gates
 from app.kube.scheduling_gates import removal
 from app.settings import GateSettings, Settings
 from app.store.kinds import PODS
-from tests.unit.app.given import Clock, client_of, node, pod, quota, see, store_with
+from tests.unit.app.given import Clock, client_of, namespace, node, pod, quota, see, store_with
 
 GATE = {"name": "quotaward.dev/quota"}
 MINE = {"metadata": {"name": "a", "labels": {"quotaward.dev/gated": "true"}}}
@@ -274,7 +274,17 @@ def test_the_list_of_gates_is_in_the_order_in_which_they_would_be_opened():
     assert {each["rule"] for each in told["items"]} == {"elastic-quota-max"}
     assert told["total"] == 4
     assert len(client.get("/api/v1/gates?limit=1").json()["items"]) == 1
+
+
+@pytest.mark.parametrize(
+    "there", [namespace("b"), pod("p", "b", nodeName="n1"), quota("b")], ids=lambda each: each["kind"]
+)
+def test_a_namespace_where_nobody_waits_at_a_gate_is_told_from_one_that_nobody_knows(there):
+    client = client_of(Opening(gated(1), there).store)
     assert client.get("/api/v1/gates?namespace=b").json() == {"total": 0, "items": []}
+    told = client.get("/api/v1/gates?namespace=typo")
+    assert (told.status_code, told.json()["field"]) == (404, "namespace")
+    assert told.json()["detail"] == "there is no namespace typo"
 
 
 # What is written, and what the webhook answers
