@@ -6,7 +6,7 @@ without a quota only from lower-priority pods without a quota. Nobody is taken f
 gang that cannot do without a member all go, or none, and only if nobody else will do.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -461,12 +461,14 @@ class _Trial:
         """Takes all who may be taken on the node: first from borrowers, and then, if need be, from the pod's peers."""
         if self._fits(node):
             return
-        wanted = frozenset(self._lacking(node).keys() & self._entitled)
+        lacking = self._lacking(node)
+        wanted = frozenset(lacking.keys() & self._entitled)
         if wanted:
             others = [pod for pod in self._table.pods_on(node).values() if self._is_other(pod)]
+            in_order = self._in_order(others, lacking, order)
             if frugally:
-                self._take_while_more_is_borrowed(others, wanted, order)
-            self._take_while_borrowed(others, wanted, order)
+                self._take_while_more_is_borrowed(in_order, wanted)
+            self._take_while_borrowed(in_order, wanted)
         if not self._fits(node):
             for pod in sorted(self._table.pods_on(node).values(), key=importance, reverse=True):
                 if self._is_peer(pod):
@@ -501,7 +503,7 @@ class _Trial:
             return known
         pods = self._pods_of(self._may_give()) if node is None else self._table.pods_on(node).values()
         others = [p for p in pods if p.namespace != self._pod.namespace and not wanted.isdisjoint(p.request)]
-        others.sort(key=lambda pod: (self._is_needed(pod), *order(pod, wanted, self._borrowed(pod))))
+        others = self._in_order(others, dict.fromkeys(wanted, 1), order)
         if node is None:
             self._in_turn[wanted, order] = others
         return others
@@ -699,9 +701,9 @@ class _Trial:
             return True
         return of_own and not all(self._is_less_important_peer(other) for other in along)
 
-    def _in_order(self, pods: list[Pod], wanted: frozenset[str], order: "_Order") -> list[Pod]:
+    def _in_order(self, pods: Iterable[Pod], lacking: Mapping[str, int], order: "_Order") -> list[Pod]:
         """In which order they are taken: last of all those whom others would have to follow."""
-        return sorted(pods, key=lambda pod: (self._is_needed(pod), *order(pod, wanted, self._borrowed(pod))))
+        return sorted(pods, key=lambda pod: (self._is_needed(pod), *order(pod, lacking, self._borrowed(pod))))
 
     def _is_needed(self, pod: Pod) -> bool:
         """Whether a running gang would fall below its minimum without the pod."""
@@ -737,15 +739,15 @@ class _Trial:
     def _is_of_another_queue(self, pod: Pod) -> bool:
         return self._ledger.queue_of(pod) != self._entitlement.queue
 
-    def _take_while_borrowed(self, pods: list[Pod], wanted: frozenset[str], order: "_Order") -> None:
-        """Takes pods in an order, each only if its quota still borrows what is wanted without those taken before."""
-        for pod in self._in_order(pods, wanted, order):
+    def _take_while_borrowed(self, pods: list[Pod], wanted: frozenset[str]) -> None:
+        """Takes pods in their order, each only if its quota still borrows what is wanted without those before."""
+        for pod in pods:
             if self._may_take(pod, wanted) and not self._is_out(pod):
                 self._take(pod)
 
-    def _take_while_more_is_borrowed(self, pods: list[Pod], wanted: frozenset[str], order: "_Order") -> None:
+    def _take_while_more_is_borrowed(self, pods: list[Pod], wanted: frozenset[str]) -> None:
         """Takes only those after whom their quota still borrows: most can be had if the last one taken is large."""
-        for pod in self._in_order(pods, wanted, order):
+        for pod in pods:
             if self._may_take(pod, wanted) and not self._is_out(pod):
                 self._take(pod)
                 if not self._may_take(pod, wanted):
@@ -795,27 +797,30 @@ def _of_one_group(pod: Pod, other: Pod) -> bool:
     return (pod.namespace, pod.group) == (other.namespace, other.group)
 
 
-_Order = Callable[[Pod, frozenset[str], float], tuple[float | str, ...]]
-"""In which order borrowers are taken; the order decides which of them are still borrowing when their turn comes."""
+_Order = Callable[[Pod, Mapping[str, int], float], tuple[float | str, ...]]
+"""In which order borrowers are taken, by what is lacking and how much; the order decides which of them are still
+borrowing when their turn comes."""
 
 
-def _by_importance(pod: Pod, _: frozenset[str], borrowed: float) -> tuple[float | str, ...]:
+def _by_importance(pod: Pod, _: Mapping[str, int], borrowed: float) -> tuple[float | str, ...]:
     start, uid = importance(pod)[1:]
     return pod.priority, -borrowed, -start, uid
 
 
-def _small_first(pod: Pod, wanted: frozenset[str], borrowed: float) -> tuple[float | str, ...]:
-    return (sum(pod.request.get(resource, 0) for resource in wanted), *_by_importance(pod, wanted, borrowed))
+def _small_first(pod: Pod, lacking: Mapping[str, int], borrowed: float) -> tuple[float | str, ...]:
+    size = fsum(pod.request.get(resource, 0) / amount for resource, amount in lacking.items())
+    return (size, *_by_importance(pod, lacking, borrowed))
 
 
-def _large_first(pod: Pod, wanted: frozenset[str], borrowed: float) -> tuple[float | str, ...]:
-    return (-sum(pod.request.get(resource, 0) for resource in wanted), *_by_importance(pod, wanted, borrowed))
+def _helpful_first(pod: Pod, lacking: Mapping[str, int], borrowed: float) -> tuple[float | str, ...]:
+    helps = fsum(min(1, pod.request.get(resource, 0) / amount) for resource, amount in lacking.items())
+    return (-helps, *_by_importance(pod, lacking, borrowed))
 
 
 _ATTEMPTS: tuple[tuple[_Order, bool], ...] = (
     (_by_importance, False),
     (_small_first, False),
-    (_large_first, False),
-    (_large_first, True),
+    (_helpful_first, False),
+    (_helpful_first, True),
 )
 """How borrowers are taken on a node: in which order, and, where all else fails, frugally."""

@@ -334,6 +334,31 @@ def test_most_can_be_had_of_a_quota_when_a_large_pod_goes_last():
     assert gone(cluster, me(3)) in ({"s1", "l"}, {"s2", "l"})
 
 
+def test_one_who_is_enough_goes_though_another_of_its_quota_would_end_what_it_could_be_taken_for():
+    """The quota borrows one core: whoever goes first goes alone, be it the smallest, the largest or the newest."""
+    cluster = world(
+        node(size={"cpu": 6, "gpu": 2}),
+        quota("a", least={"cpu": 3, "gpu": 2}),
+        quota("b", least={"cpu": 5, "gpu": 2}),
+        run("small", cpu=1, created=9.0),
+        run("both", request={"cpu": 2, "gpu": 2}),
+        run("large", cpu=3),
+    )
+    preemptor = me(request={"cpu": 2, "gpu": 1})
+    assert gone(cluster, preemptor) == gone_from(cluster, preemptor) == {"both"}
+
+
+def test_one_who_is_enough_goes_though_it_is_another_resource_that_it_is_taken_for():
+    cluster = world(
+        node(size={"cpu": 2, "gpu": 1}),
+        quota("a", least={"cpu": 2}),
+        quota("b", least={"cpu": 1}),
+        run("cores", priority=-1),
+        run("both", request={"cpu": 1, "gpu": 1}),
+    )
+    assert gone(cluster, me(request={"cpu": 1, "gpu": 1})) == {"both"}
+
+
 # 3. Without a quota
 
 
