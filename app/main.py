@@ -148,7 +148,7 @@ async def serve(settings: Settings) -> None:
         extender = Extender(
             store,
             actuator,
-            observe=settings.mode == "observe",
+            observe=settings.observes,
             respect_budgets=settings.preemption.pdb == "respect",
             apart=settings.prioritize.borrowers_apart,
         )

@@ -351,10 +351,15 @@ class Settings(BaseSettings):
         )
 
     @property
+    def observes(self) -> bool:
+        """Whether nobody is refused or evicted, and nothing written."""
+        return self.mode == "observe"
+
+    @property
     def active_controllers(self) -> frozenset[str]:
         """The controllers that run; none in observe mode, which writes nothing."""
         names = set(self.controllers.split(","))
-        if self.mode == "observe" or "none" in names:
+        if self.observes or "none" in names:
             return frozenset()
         return CONTROLLERS if "all" in names else CONTROLLERS & names
 

@@ -25,6 +25,7 @@ ASKED = (
     "quotaward_extender_last_request_timestamp_seconds",
     "quotaward_store_synced",
     "quotaward_leader",
+    "quotaward_observing",
 )
 """The metrics that are looked at."""
 
@@ -118,9 +119,10 @@ def _fetch(server: Server) -> Snapshot:
 def _state(shown: Snapshot) -> str:
     samples = shown.samples
     called = samples.get(("quotaward_extender_last_request_timestamp_seconds", "filter"), 0)
+    acts = "its controllers act" if samples.get(("quotaward_leader", "")) else "its controllers do not act"
     parts = (
         "in sync" if samples.get(("quotaward_store_synced", "")) else "NOT IN SYNC",
-        "its controllers act" if samples.get(("quotaward_leader", "")) else "its controllers do not act",
+        "ONLY OBSERVES: nobody is refused or evicted" if samples.get(("quotaward_observing", "")) else acts,
         f"filter called {max(0, shown.at - called):.0f} s ago" if called else "NO SCHEDULER HAS CALLED FILTER YET",
     )
     return ", ".join(parts)

@@ -45,6 +45,7 @@ async def prometheus(request: Request) -> Response:
     """Metrics in Prometheus' text format."""
     store: Store = request.app.state.store
     _refresh(store)
+    metrics.OBSERVING.set(request.app.state.settings.observes)
     await _count_pending(store.cluster)
     ledger = store.cluster.ledger
     text = generate_latest() + await quota_lines(ledger) + await queue_lines(ledger.queues)

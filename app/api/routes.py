@@ -116,8 +116,7 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     expected = await at_leisure(prospects(cluster, pod, settings.reserve.terms, times))
     waits = verdict.outcome == "refused" or pod.uid in cluster.unschedulable_since
     remedies = await trials.remedies(pod, (repr(verdict), outlook)) if waits else []
-    observe = settings.mode == "observe"
-    shown = explanation((namespace, name), verdict, outlook, held, expected, remedies, observe=observe)
+    shown = explanation((namespace, name), verdict, outlook, held, expected, remedies, observe=settings.observes)
     return shown.model_copy(update={"gate": gates.place_of(cluster, pod)})
 
 

@@ -49,6 +49,7 @@ NOTHING_RESERVED = Counter(
     "quotaward_nothing_reserved", "Jobs that starve and that no node could be reserved for, by reason.", ["reason"]
 )
 LEADER = Gauge("quotaward_leader", "1 while this replica's controllers act.")
+OBSERVING = Gauge("quotaward_observing", "1 in observe mode: nobody is refused or evicted.")
 STATUS_WRITES = Counter("quotaward_status_writes", "Writes of a quota's status, by outcome.", ["outcome"])
 LIMIT_WRITES = Counter(
     "quotaward_resource_quota_writes", "Resource quotas of queues' namespaces written, by outcome.", ["outcome"]

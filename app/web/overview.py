@@ -52,7 +52,7 @@ class Overview:
         self._store = store
         self._settings = settings
         self._decisions = decisions
-        self._crowds = Crowds()
+        self._crowds = Crowds(observe=settings.observes)
         self._quotas, self._queues = Rows(), Rows()
         self._between_quotas, self._between_queues = Loans(), Loans()
         self._namespaces: set[str] = set()

@@ -226,7 +226,8 @@ async def _waiting(request: Request, choice: Choice) -> Markup:
     def is_meant(pod: Pod) -> bool:
         return choice.names(f"{pod.namespace}/{pod.name}", cluster.queue_of(pod))
 
-    crowds, pause = Crowds(), Pause()
+    settings: Settings = request.app.state.settings
+    crowds, pause = Crowds(observe=settings.observes), Pause()
     for namespace in {pod.namespace for pod in cluster.pending.values()}:
         for _ in crowds.count(cluster, namespace, is_meant):
             await pause.if_due()

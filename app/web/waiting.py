@@ -83,8 +83,9 @@ class Crowd:
 class Crowds:
     """Who waits, by namespace: only those have to be counted again where something has changed."""
 
-    def __init__(self) -> None:
-        """Nobody waits."""
+    def __init__(self, *, observe: bool = False) -> None:
+        """Nobody waits. ``observe``: nobody waits for a rule of ours either, as nobody is refused."""
+        self._observe = observe
         self.by_queue: Counter[str] = Counter()
         self._by_rule: Counter[str] = Counter()
         self._crowds: dict[str, Crowd] = {}
@@ -119,7 +120,7 @@ class Crowds:
         by_rule, looked_at, first = Counter(self._by_rule), 0, list[Pod]()
         for crowd in list(self._crowds.values()):
             for pod in crowd.untried:
-                by_rule[_rule_now(cluster, pod)] += 1
+                by_rule[UNTRIED if self._observe else _rule_now(cluster, pod)] += 1
                 looked_at += 1
                 if looked_at % FEW == 0:
                     yield None
@@ -133,7 +134,7 @@ class Crowds:
         reasons = tuple(Reason(rule, number) for rule, number in by_number if number)
         shown = list[WaitingPod]()
         for pod in first:
-            shown.append(_shown(cluster, pod))
+            shown.append(_shown(cluster, pod, observe=self._observe))
             if len(shown) % FEW == 0:
                 yield None
         yield Waiting(tuple(shown), reasons)
@@ -182,19 +183,24 @@ def _waits(cluster: Cluster, pod: Pod) -> bool:
     return pod.pending and not pod.terminating and not pod.gated and pod.uid not in cluster.grants
 
 
-def _shown(cluster: Cluster, pod: Pod) -> WaitingPod:
+def _shown(cluster: Cluster, pod: Pod, *, observe: bool) -> WaitingPod:
     kept = cluster.reserved.of_pod(pod.uid) or cluster.held_for(pod.uid)
     refused = cluster.check(pod) if pod.uid in cluster.pods else None
-    rule = _rule_in(pod.unschedulable.message) if pod.unschedulable else UNTRIED
-    if refused is not None:
-        message = refused.message
-    elif rule in NOT_BY_NUMBERS:
-        message = NOT_BY_NUMBERS[rule]
-    elif rule == UNTRIED:
-        message = "no rule refuses it; no scheduler has tried it yet"
-    elif rule == NO_RULE:
-        message = f"the scheduler says: {pod.unschedulable.message[:LONGEST] if pod.unschedulable else ''}"
+    if refused is None:
+        message = _said(pod, "no rule refuses it; ", "no rule refuses it any more; ")
+    elif observe:
+        message = f"{_said(pod)} (observe mode: it would be refused: {refused.message})"
     else:
-        message = "no rule refuses it any more; the scheduler has to try it again"
+        message = refused.message
     node = kept.node if kept else ""
     return WaitingPod(pod.namespace, pod.name, cluster.queue_of(pod), message, node, pod.created)
+
+
+def _said(pod: Pod, untried: str = "", retried: str = "") -> str:
+    """What the scheduler says of a pod, after what we say of one that it has not tried, or has to try again."""
+    if pod.unschedulable is None:
+        return f"{untried}no scheduler has tried it yet"
+    rule = _rule_in(pod.unschedulable.message)
+    if rule == NO_RULE:
+        return f"the scheduler says: {pod.unschedulable.message[:LONGEST]}"
+    return NOT_BY_NUMBERS.get(rule, f"{retried}the scheduler has to try it again")

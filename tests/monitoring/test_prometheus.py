@@ -108,7 +108,11 @@ def test_every_alert_has_a_situation():
 
 def test_an_alert_fires_when_it_should_and_not_otherwise(tmp_path):
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rules()))
-    tests = [situation("GuaranteeNotBacked", WITHOUT_NODES, fires=True)]
+    observing = SITUATIONS["QuotawardNoLeader"][0] | {'quotaward_observing{instance="a"}': "1x60"}
+    tests = [
+        situation("GuaranteeNotBacked", WITHOUT_NODES, fires=True),
+        situation("QuotawardNoLeader", observing, fires=False),
+    ]
     for alert, (bad, good) in SITUATIONS.items():
         tests += [situation(alert, bad, fires=True), situation(alert, bad | good, fires=False)]
     (tmp_path / "tests.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": tests}))

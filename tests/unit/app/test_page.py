@@ -195,6 +195,17 @@ def test_in_observe_mode_everybody_is_told_that_the_pod_would_be_refused():
     assert client.get("/api/v1/pods/b/q").json()["summary"].startswith("b/q is admissible: ")
 
 
+@pytest.mark.parametrize("path", ["/", "/?q=a"])
+def test_in_observe_mode_nobody_waits_for_a_rule(path):
+    waiting = [pod("new"), refused(pod("tried"), "no cpu"), refused(pod("before"))]
+    words = Parsed(client_of(store_with(quota("a", max={"cpu": 0}), *waiting), observe=True).get(path).text).words
+    would_be = "(observe mode: it would be refused: ElasticQuota max exceeded: cpu)"
+    assert f"a/new no scheduler has tried it yet {would_be}" in words
+    assert f"a/tried the scheduler says: no cpu {would_be}" in words
+    assert f"a/before the scheduler has to try it again {would_be}" in words
+    assert "not tried yet 1 pod" in words
+
+
 def test_the_explanation_says_who_holds_what_is_lacking_what_comes_next_and_what_was_tried(monkeypatch):
     explained = SimpleNamespace(
         namespace="a",

@@ -15,6 +15,8 @@ from app.cli import app
 from tests.browser.story import everything
 from tests.cases.serving import serving
 from tests.controlplane.launch import QUOTAWARD
+from tests.unit.app.forwarding import Forwarding
+from tests.unit.app.given import client_of, pod, quota, store_with
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +66,11 @@ def test_into_a_pipe_goes_one_frame(server):
         [QUOTAWARD, "top", "--server", server], check=True, capture_output=True, text=True, timeout=60
     )
     assert "search/quota" in done.stdout
+
+
+def test_a_frame_says_that_a_server_only_observes():
+    with Forwarding(client_of(store_with(quota("a", max={"cpu": 0}), pod("p")), observe=True)) as server:
+        assert "in sync, ONLY OBSERVES: nobody is refused or evicted, " in once(server.url)[0][2]
 
 
 def test_a_server_that_does_not_answer_is_said():
