@@ -19,19 +19,24 @@ _GRAMMAR = re.compile(
 )
 _BEYOND = 30  # powers of ten from here on lie beyond LARGEST, whatever digits stand before them
 _DIGITS_SHOWN = 40
+LONGEST_KEPT = 64
+"""Characters of a quantity up to which it is remembered what it is: nobody needs more, but anybody may write them."""
 
 
 class InvalidQuantity(ValueError):
     """The text is not a Kubernetes quantity."""
 
 
-@lru_cache(maxsize=8192, typed=True)  # True is no quantity, although it equals 1
 def to_milli(quantity: Quantity) -> int:
     """The quantity in thousandths, rounded away from zero, capped at ±LARGEST units. Raises InvalidQuantity.
 
     Grammar and rounding are those of ``resource.Quantity`` in Kubernetes' apimachinery. Numbers, which YAML manifests
     may have in place of text, are read as their decimal text.
     """
+    return _parsed(quantity) if isinstance(quantity, str) and len(quantity) > LONGEST_KEPT else _remembered(quantity)
+
+
+def _parsed(quantity: Quantity) -> int:
     if isinstance(quantity, int) and not isinstance(quantity, bool):
         return max(-LARGEST, min(quantity, LARGEST)) * 1000
     text = quantity if isinstance(quantity, str) else repr(quantity)
@@ -45,6 +50,9 @@ def to_milli(quantity: Quantity) -> int:
     power = 3 - len(fraction or "") + (DECIMAL[decimal or ""] if exponent is None else _bounded(exponent))
     magnitude = _scaled(digits, power, BINARY.get(binary or "", 1))
     return -magnitude if sign == "-" else magnitude
+
+
+_remembered = lru_cache(maxsize=8192, typed=True)(_parsed)  # True is no quantity, although it equals 1
 
 
 def amount(resource: str, milli: int) -> int:

@@ -1,6 +1,7 @@
 """Quantities: what Kubernetes makes of a text, in thousandths and in amounts, and back."""
 
 import time
+import tracemalloc
 
 import pytest
 
@@ -154,6 +155,21 @@ def test_an_absurd_text_is_answered_quickly(text, milli):
     else:
         assert to_milli(text) == milli
     assert time.process_time() - began < 2
+
+
+def test_what_many_long_texts_are_is_not_kept():
+    def read_many(length):
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(100):
+            assert to_milli(f"{number:0{length}}") == number * 1000
+        return tracemalloc.get_traced_memory()[0] - before
+
+    tracemalloc.start()
+    try:
+        assert read_many(100_000) < 100_000
+        assert 0 < read_many(20) < 100_000
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
