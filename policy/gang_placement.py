@@ -87,6 +87,8 @@ class Places:
         """Fills one node after the other, in the order of how little each has left; who has no place, or None."""
         request = alike[0].request
         rows = np.flatnonzero(self._allowed(alike[0]) & _at_least(self._table, self._free, request))
+        if not len(rows):
+            return alike[0]  # it may request what no node has
         rows = rows[np.argsort(self._left(rows, request), kind="stable")]
         rows = np.repeat(rows, self._times(rows, request))[: len(alike)]
         if len(rows) < len(alike):

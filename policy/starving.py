@@ -139,8 +139,10 @@ def _could_start(cluster: Cluster, job: Job, now: float) -> bool:
     for pod in members:
         kept = table.mask_of(cluster.nodes_reserved_from(pod) | cluster.nodes_held_from(pod))
         mask = fit.fits(table, pod) & ~kept
+        if not mask.any():
+            return False  # it may request what no node has
         columns = [(table.columns[resource], amount) for resource, amount in pod.request.items() if amount]
-        for column, amount in columns if mask.any() else ():
+        for column, amount in columns:
             mask &= free[:, column] >= amount
         rows = np.flatnonzero(mask)
         if not len(rows):

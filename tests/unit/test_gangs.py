@@ -46,6 +46,7 @@ STARTS = {  # members that exist, cores of the nodes, other objects: whether the
     "with one that is bound": (2, [4], [pod("b", group="g", node="n1")], True),
     "with one that is bound and in the way": (2, [2], [pod("b", group="g", node="n1", request={"cpu": 2})], False),
     "with one that is bound and going": (2, [4], [pod("b", group="g", node="n1", terminating=True)], False),
+    "with one that requests what no node has": (2, [4], [pod("x", group="g", request={"gpu": 1})], False),
     "with a quota for all": (3, [4], [quota(most={"cpu": 3})], True),
     "with a quota for one less": (3, [4], [quota(most={"cpu": 2})], False),
     "with a quota of which others have used a part": (3, [8], [quota(most={"cpu": 3}), pod("o", node="n1")], False),

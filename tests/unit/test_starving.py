@@ -122,12 +122,23 @@ def urgent(**rest):
         (urgent(unschedulable=NO_ROOM), True),
         (replace(urgent(), priority=0), False),
         (replace(urgent(), request=waiting().request), False),
+        (urgent(more={"example.com/nobody-has": 1}), False),
         (urgent(gated=True), False),
         (urgent(terminating=True), False),
         (urgent(node="n1"), False),
         (urgent(created=NOW - 3600), False),
     ],
-    ids=["never tried", "tried", "same priority", "no room", "gated", "going", "bound", "nobody tries it"],
+    ids=[
+        "never tried",
+        "tried",
+        "same priority",
+        "no room",
+        "no node has it",
+        "gated",
+        "going",
+        "bound",
+        "nobody tries it",
+    ],
 )
 def test_nothing_is_reserved_while_a_job_of_higher_priority_could_be_scheduled(other, goes_first):
     cluster = seen(sized(), sized_pod("runs", 1, node="n1"), waiting(), other)
