@@ -5,8 +5,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import yaml
@@ -14,6 +12,7 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
 from app.kube.credentials import UNUSABLE, Credentials, fault_of_service_account, is_in_cluster
+from app.kube.proxy import proxy_for
 
 CONNECT_TIMEOUT = 10.0
 
@@ -33,12 +32,6 @@ def _watched_socket(address: tuple[Any, ...]) -> socket.socket:
     return made
 
 
-def _proxy_of_environment(url: str) -> str | None:
-    """The proxy that HTTPS_PROXY or HTTP_PROXY names for this URL, unless NO_PROXY excepts it."""
-    address = urlsplit(url)
-    return None if proxy_bypass(address.hostname or "") else getproxies().get(address.scheme)
-
-
 class KubeClient:
     """Speaks to one API server, with credentials that renew themselves. To be closed.
 
@@ -46,9 +39,10 @@ class KubeClient:
     """
 
     def __init__(self, configuration: Configuration) -> None:
+        """Raises ValueError for a proxy that cannot be used."""
         # Left to itself, aiohttp would read that at every request, and also a ~/.netrc, which can only be in the way.
         configuration.client_session_kwargs = {"trust_env": False}
-        configuration.proxy = configuration.proxy or _proxy_of_environment(configuration.host)
+        configuration.proxy = proxy_for(configuration.host, configuration.proxy)
         self._configuration = configuration
         self.api = ApiClient(configuration)
         self._session = aiohttp.ClientSession(
