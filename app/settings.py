@@ -246,7 +246,9 @@ class Settings(BaseSettings):
     )
 
     manifests: Path | None = Field(default=None, description="serve a folder of manifests, without a cluster")
-    kubeconfig: Path | None = Field(default=None, description="reach the API server by this file (else: in cluster)")
+    kubeconfig: Path | None = Field(
+        default=None, description="reach the API server by this file (else: KUBECONFIG, in cluster)"
+    )
     listen: str = Field(default="127.0.0.1:8080", description="HOST:PORT of everything")
     secure_listen: str | None = Field(
         default=None, description="HOST:PORT of everything once more, by TLS; listen stays without it"

@@ -1,5 +1,6 @@
 """The one door to the API server: credentials and writes by the official client, lists and watches as raw bytes."""
 
+import os
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -11,7 +12,13 @@ import yaml
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
-from app.kube.credentials import UNUSABLE, Credentials, fault_of_service_account, is_in_cluster
+from app.kube.credentials import (
+    UNUSABLE,
+    Credentials,
+    fault_of_service_account,
+    is_in_cluster,
+    kubeconfig_of_environment,
+)
 from app.kube.proxy import proxy_for
 
 CONNECT_TIMEOUT = 10.0
@@ -55,22 +62,26 @@ class KubeClient:
 
     @classmethod
     async def connect(cls, kubeconfig: Path | None) -> "KubeClient":
-        """A client for the cluster of a kubeconfig file, or for the one that this process runs in.
+        """A client for the cluster of a kubeconfig file, or the one that KUBECONFIG names, or for our own cluster.
+
+        As for other controllers the environment goes before the credentials of this pod.
 
         Raises CannotConnect. Does not speak to the API server yet.
         """
+        kubeconfig = kubeconfig or kubeconfig_of_environment()
         configuration = Credentials()
         where = (
             f"kubeconfig {kubeconfig}"
             if kubeconfig
-            else "no --kubeconfig and no --manifests given, and not in a cluster"
+            else "no --kubeconfig, KUBECONFIG or --manifests given, and not in a cluster"
         )
         if kubeconfig is None and is_in_cluster():
             where = "service account of this pod"
             if fault := fault_of_service_account():
                 raise CannotConnect(f"{where}: {fault}")
         if kubeconfig is not None and not kubeconfig.is_file():
-            raise CannotConnect(f"{where}: there is no such file")
+            several = "; of several files name one" if os.pathsep in str(kubeconfig) else ""
+            raise CannotConnect(f"{where}: there is no such file{several}")
         try:
             if kubeconfig is not None:
                 await config.load_kube_config(str(kubeconfig), client_configuration=configuration, persist_config=False)

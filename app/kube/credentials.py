@@ -44,6 +44,12 @@ def _checked(key: str | None) -> str:
     return f"{kind} {token}"
 
 
+def kubeconfig_of_environment() -> Path | None:
+    """The file that KUBECONFIG names, if it is set."""
+    named = os.environ.get("KUBECONFIG")
+    return Path(named) if named else None
+
+
 def is_in_cluster() -> bool:
     """Whether this process runs in a pod, as Kubernetes tells each of them."""
     return bool(os.environ.get(incluster_config.SERVICE_HOST_ENV_NAME))

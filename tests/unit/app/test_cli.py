@@ -406,7 +406,20 @@ def test_what_only_a_cluster_needs_is_loaded_only_where_there_is_one():
 def test_serve_says_that_there_is_no_cluster(serve):
     status, said = serve()
     assert status == 2
-    assert said.startswith("no --kubeconfig and no --manifests given, and not in a cluster: ")
+    assert said.startswith("no --kubeconfig, KUBECONFIG or --manifests given, and not in a cluster: ")
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("/nowhere/config", "kubeconfig /nowhere/config: there is no such file"),
+        ("/a/config:/b/config", "kubeconfig /a/config:/b/config: there is no such file; of several files name one"),
+    ],
+)
+def test_serve_looks_for_the_kubeconfig_that_the_environment_names(serve, named, said):
+    in_a_pod = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}
+    assert serve(KUBECONFIG=named, **in_a_pod) == (2, said)
+    assert serve("--kubeconfig", "/its/own", KUBECONFIG=named)[1].startswith("kubeconfig /its/own: ")
 
 
 def test_serve_says_what_is_wrong_with_its_service_account(serve):
