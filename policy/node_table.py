@@ -97,6 +97,7 @@ class NodeTable:
             columns = [self._column(resource) for resource in node.allocatable]
             self._allocatable[site.row] = 0
             self._allocatable[site.row, columns] = [min(amount, LARGEST) for amount in node.allocatable.values()]
+            self._forget()
 
     def delete_node(self, name: str) -> None:
         """A node is gone. The pods that are still put on it are kept, and count when it comes back."""

@@ -125,6 +125,13 @@ def test_the_table_grows():
     assert where(table, pod("p", request={"r19": 299})) == {"n299"}
 
 
+def test_the_room_of_all_nodes_is_that_of_a_node_as_it_is_now():
+    table = table_of(node(size={"cpu": 1}))
+    assert table.room() == {"cpu": 1000, "pods": 10}
+    table.upsert_node(node(size={"cpu": 1, "gpu": 8}))
+    assert table.room() == {"cpu": 1000, "pods": 10, "gpu": 8}
+
+
 def test_a_node_that_shrinks_or_names_less_has_less():
     table = table_of(node(size={"gpu": 2}))
     assert where(table, pod("p", request={"gpu": 2})) == {"n1"}
