@@ -775,7 +775,7 @@ class Cluster:
     def _divide_for(self, pod: Pod) -> None:
         """Sees to it that the pod's queue has a part: a queue that is new has none yet."""
         account = self.ledger.queues.accounts.get(self.queue_of(pod)) if self.queues else None
-        if account is not None and account.queue is not None and not account.division.real_capability:
+        if account is not None and account.queue is not None and not account.division.known:
             for _ in self.divide():
                 pass
 

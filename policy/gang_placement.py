@@ -178,7 +178,8 @@ def full(table: NodeTable, pod: Pod, nodes: Sequence[str], coming: Iterable[Alik
     placed = table.placed(pod.uid)
     if placed is not None and placed.site.row >= 0:
         for resource, amount in placed.pod.request.items():
-            free[rows == placed.site.row, table.columns[resource]] += min(amount, LARGEST)
+            if (column := table.columns.get(resource)) is not None:
+                free[rows == placed.site.row, column] += min(amount, LARGEST)
     for other, number in coming:
         _take_everywhere(table, free, other, number, fit.suitable(table, other)[rows])
     return [node for node, there in zip(nodes, _at_least(table, free, pod.request), strict=True) if not there]

@@ -5,7 +5,7 @@ column per resource), and the values of a label as a code per row. Beside them s
 by the little that a question needs of it: pods by namespace, takers of a port, pods that keep others away.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import chain
@@ -136,7 +136,7 @@ class NodeTable:
         placed.site.pods[pod.uid] = pod
         if pod.namespace in self._watched:
             add(self._hosts, {placed.site.name: 1})
-        self._use(placed.site, pod.request, 1)
+        self._use(placed.site, pod.request, add)
         self._placed[pod.uid] = placed
         if not stands:
             self.expected[pod.uid] = placed
@@ -153,7 +153,7 @@ class NodeTable:
         del site.pods[uid]
         if pod.namespace in self._watched:
             subtract(self._hosts, {site.name: 1})
-        self._use(site, pod.request, -1)
+        self._use(site, pod.request, subtract)
         self.expected.pop(uid, None)
         for registry, key in self._registries(pod):
             registry[key].pop(uid, None)
@@ -337,23 +337,25 @@ class NodeTable:
         if site.row >= len(self._used):
             self._grow(rows=len(self._used))
         used, site.used = site.used, {}
-        self._use(site, used, 1)
+        self._use(site, used, add)
 
-    def _use(self, site: Site, resources: Resources, times: int) -> None:
+    def _use(self, site: Site, resources: Resources, change: Callable[[dict[str, int], Resources], None]) -> None:
         """Counts what a pod uses, or no longer uses. Sums are exact, and the row shows them as far as it can."""
-        used = site.used
-        for resource, amount in resources.items():
-            total = used[resource] = used.get(resource, 0) + times * amount
-            if site.row >= 0:
-                column = self._column(resource)  # may put a larger array in place
-                self._used[site.row, column] = min(LARGEST, total)
+        change(site.used, resources)
+        if site.row >= 0:
+            for resource in resources:
+                if (column := self.columns.get(resource)) is not None:
+                    self._used[site.row, column] = min(LARGEST, site.used.get(resource, 0))
 
     def _column(self, resource: str) -> int:
+        """The column of what some node has: pods may name what they like, and get no column for it."""
         column = self.columns.get(resource)
         if column is None:
             column = self.columns[resource] = len(self.columns)
             if column >= self._used.shape[1]:
                 self._grow(columns=self._used.shape[1])
+            for name, row in self.rows.items():
+                self._used[row, column] = min(LARGEST, self._sites[name].used.get(resource, 0))
         return column
 
     def _grow(self, rows: int = 0, columns: int = 0) -> None:

@@ -66,12 +66,13 @@ class Division:
     """A queue's part of the cluster.
 
     ``real_capability`` bounds what it may use, as others' guarantees are kept free; a resource that no node has is
-    absent, and bounded by zero. ``guarantee`` is the part of the spec's that can be kept.
+    absent, and bounded by zero. ``guarantee`` is the part of the spec's that can be kept. ``known``: it was worked out.
     """
 
     guarantee: Resources = field(default_factory=dict)
     real_capability: Resources = field(default_factory=dict)
     deserved: Resources = field(default_factory=dict)
+    known: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def divisions(
     names = sorted(queues)
     in_order, requested = [queues[name] for name in names], [requests.get(name, NOTHING) for name in names]
     guaranteed: set[str] = {resource for queue in in_order for resource in queue.guarantee}
-    resources = sorted({*available, *guaranteed, *set[str]().union(*requested)})
+    resources = sorted({*available, *guaranteed})  # of what else pods may name there is nothing
     columns: Columns = {}
     for resource in resources:
         there, asked = available.get(resource, 0), [request.get(resource, 0) for request in requested]
@@ -121,6 +122,7 @@ def divisions(
             guarantee={r: kept for r, column in columns.items() if (kept := column.kept[at])},
             real_capability={r: column.most[at] for r, column in columns.items()},
             deserved={r: part for r, column in columns.items() if (part := column.part[at])},
+            known=True,
         )
         if number % AT_ONCE == AT_ONCE - 1:
             yield

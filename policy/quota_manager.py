@@ -156,7 +156,7 @@ def _divide(cluster: Cluster, parts: dict[str, Part], undecided: set[str]) -> It
             continue
         account = cluster.ledger.queues.account(queue)
         namespaces = [namespace for namespace in everybody if namespace not in LEFT_ALONE]
-        if not account.division.real_capability:
+        if not account.division.known:
             undecided.update(namespaces)
             continue
         for namespace in namespaces:

@@ -12,7 +12,8 @@ def model(cluster: Cluster, name: str) -> QueueModel:
     queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
     allocated = dict(account.taken)
     subtract(allocated, account.held)
-    named = {**account.division.deserved, **allocated, **queue.capability, **queue.guarantee, **account.request}
+    division = account.division
+    named = {**division.deserved, **allocated, **queue.capability, **queue.guarantee, **account.request}
     return QueueModel(
         name=name,
         state=queue.state,
@@ -21,14 +22,14 @@ def model(cluster: Cluster, name: str) -> QueueModel:
         reclaimable=queue.reclaimable,
         capability=quantities(queue.capability),
         guarantee=quantities(queue.guarantee),
-        real_capability=quantities(account.division.real_capability),
+        real_capability=quantities(dict.fromkeys(named if division.known else (), 0) | dict(division.real_capability)),
         request=quantities(account.request),
-        deserved=quantities(dict.fromkeys(named, 0) | dict(account.division.deserved)),
+        deserved=quantities(dict.fromkeys(named, 0) | dict(division.deserved)),
         allocated=quantities(dict.fromkeys(named, 0) | allocated),
         namespaces=[_tenant(cluster, namespace, account.tenants[namespace]) for namespace in sorted(account.tenants)],
         conditions=[
             ConditionModel(type=condition.type, reason=condition.reason, message=condition.message)
-            for condition in queues.conditions(queue, account.division)
+            for condition in queues.conditions(queue, division)
         ],
     )
 

@@ -287,7 +287,7 @@ def _queue_bars(account: QueueAccount, capability: Resources) -> tuple[Bar, ...]
             resource,
             allocated.get(resource, 0),
             own=division.deserved.get(resource, 0),
-            most=division.real_capability.get(resource, capability.get(resource)),
+            most=division.real_capability.get(resource, 0) if division.known else capability.get(resource),
             kept=division.guarantee.get(resource, 0),
             wanted=account.request.get(resource, 0),
         )

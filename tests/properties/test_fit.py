@@ -1,6 +1,7 @@
 """Where a pod fits, in clusters that nobody thought of: compared with the scheduler's filters, one by one."""
 
 import random
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -214,7 +215,7 @@ def assert_alike(table: NodeTable, anew: NodeTable, *askers: Pod) -> None:
     assert sorted(table.names) == sorted(anew.names)
     assert {name: row for row, name in enumerate(table.names)} == table.rows
     for array in ("allocatable", "used", "free"):
-        assert amounts_of(table, array) == amounts_of(anew, array)
+        assert amounts_of(table, array, anew.columns) == amounts_of(anew, array, anew.columns)
     assert all(table.pods_on(name) == anew.pods_on(name) for name in NODES)
     assert set(table.expected) == set(anew.expected)
     for namespaces in ({pod.namespace for pod in askers[:1]}, {pod.namespace for pod in askers[1:]}):
@@ -226,9 +227,10 @@ def assert_alike(table: NodeTable, anew: NodeTable, *askers: Pod) -> None:
         assert all(fits_on(table, pod, name, ("s1",)) == fits_on(anew, pod, name, ("s1",)) for name in NODES)
 
 
-def amounts_of(table: NodeTable, array: str) -> dict[tuple[str, str], int]:
+def amounts_of(table: NodeTable, array: str, resources: Iterable[str]) -> dict[tuple[str, str], int]:
+    """Of these resources, which some node has: there may be columns left of what nodes had before."""
     amounts = getattr(table, array)
-    cells = ((name, key) for name in table.names for key in table.columns)
+    cells = ((name, key) for name in table.names for key in resources)
     found = {(name, key): int(amounts[table.rows[name], table.columns[key]]) for name, key in cells}
     return {cell: amount for cell, amount in found.items() if amount}
 

@@ -22,8 +22,19 @@ def test_rows_show_what_nodes_have_and_pods_use():
         "n1": {"cpu": 4000, "pods": 10, "gpu": 2},
         "n2": {"cpu": 4000, "pods": 10},
     }
-    assert amounts_of(table, table.used) == {"n1": {"cpu": 5000, "tape": 1, "pods": 1}, "n2": {}}
-    assert amounts_of(table, table.free)["n1"] == {"cpu": -1000, "tape": -1, "pods": 9, "gpu": 2}
+    assert amounts_of(table, table.used) == {"n1": {"cpu": 5000, "pods": 1}, "n2": {}}
+    assert amounts_of(table, table.free)["n1"] == {"cpu": -1000, "pods": 9, "gpu": 2}
+
+
+def test_what_pods_alone_name_takes_no_room_in_the_table_and_counts_from_when_a_node_has_it():
+    table = table_of(node("n1"), *(pod(f"p{i}", request={"cpu": 1, f"r{i}": i}, node="n1") for i in range(1, 100)))
+    assert table.columns.keys() == table.totals().keys() == {"cpu", "pods"}
+    table.upsert_node(node("n2", size={"r7": 1}))
+    assert amounts_of(table, table.used) == {"n1": {"cpu": 99_000, "pods": 99, "r7": 7}, "n2": {}}
+    for i in range(1, 100):
+        table.remove(f"p{i}")
+    assert table.site("n1").used == {}
+    assert amounts_of(table, table.used) == {"n1": {}, "n2": {}}
 
 
 def test_pods_seen_before_their_node_count_when_it_comes():
@@ -119,10 +130,11 @@ def test_what_is_new_of_a_pod_is_seen_even_if_it_does_not_matter():
 
 def test_the_table_grows():
     table = table_of(*(node(f"n{i}", size={f"r{i % 20}": i}) for i in range(300)))
-    table.add(pod("a", request={f"x{i}": i for i in range(20)}, node="n299"))
+    table.add(pod("a", request={f"r{i}": i for i in range(20)}, node="n299"))
     assert amounts_of(table, table.allocatable)["n250"] == {"cpu": 4000, "pods": 10, "r10": 250}
-    assert amounts_of(table, table.used)["n299"] == {f"x{i}": i for i in range(1, 20)} | {"pods": 1}
-    assert where(table, pod("p", request={"r19": 299})) == {"n299"}
+    assert amounts_of(table, table.used)["n299"] == {f"r{i}": i for i in range(1, 20)} | {"pods": 1}
+    assert where(table, pod("p", request={"r19": 280})) == {"n299"}
+    assert where(table, pod("p", request={"r19": 281})) == set()
 
 
 def test_the_room_of_all_nodes_is_that_of_a_node_as_it_is_now():

@@ -288,6 +288,9 @@ def test_names_that_tenants_make_up_take_no_place_beside_what_nodes_have():
     cluster = world(queue("q"), "a:q", "b:q", *invented, *pods("b", 8), cpu=8)
     account = cluster.ledger.queues.accounts["q"]
     assert account.rows.resources == ["cpu", "pods"]
+    assert cluster.ledger.queues.columns.keys() == {"cpu", "pods"}
+    assert account.division.real_capability == {"cpu": 8000, "pods": 500}
+    assert cluster.admit(invented[0], now=0).message == "Queue capability exceeded: example.com/0"
     assert account.tenants["a"].entitled == {"cpu": 4000, "pods": 20}
     assert account.tenants["a"].claim == {}, "none of its pods fits what it is entitled to"
 

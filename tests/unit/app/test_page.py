@@ -15,6 +15,7 @@ from app.standing import Standing
 from app.web import figures, waiting
 from app.web.rendering import amount, duration
 from app.web.routes import Web
+from policy.stepwise import at_once
 from tests.browser.story import HOSTILE, everything, hostile
 from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import client_of, empty_store, namespace, node, pod, queue, quota, refused, store_with
@@ -90,6 +91,16 @@ def test_a_queue_is_shown_with_its_namespaces():
     ).words
     assert "q weight 2 cpu used 1, deserved 1, capability 4" in words
     assert "1 namespace a weight 1, share 25.0%" in words
+
+
+def test_of_what_no_node_has_a_queue_may_have_nothing():
+    asks = pod("p", requests={"cpu": 1, "example.com/x": 1})
+    belongs = namespace("a", **{"scheduling.volcano.sh/queue-name": "q"})
+    store = store_with(node("n1"), queue("q"), belongs, asks)
+    at_once(store.cluster.divide())
+    client = client_of(store)
+    assert client.get("/api/v1/queues/q").json()["realCapability"]["example.com/x"] == "0"
+    assert "example.com/x used 0, deserved 0, asked for 1, capability 0" in Parsed(client.get("/").text).words
 
 
 def test_who_waits_is_named_with_the_rule_and_a_link_to_the_explanation():
