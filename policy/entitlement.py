@@ -145,7 +145,7 @@ def entitlement(ledger: Ledger, pod: Pod, *, by_share: bool) -> Entitlement:
     queue = ledger.queues.accounts.get(name) if name else None
     everything = frozenset(pod.request)
     of_quota = _within_min(ledger, account, pod) if account is not None and account.quota is not None else None
-    of_queue = None if queue is None or queue.queue is None else queues.is_entitled(queue, pod.request)
+    of_queue = None if queue is None or queue.queue is None else queues.entitled_to(queue, pod.request)
     if of_quota == NOTHING:
         return Entitlement(pod, name, NOTHING, NOTHING, NOTHING, inf)
     tenant = queue.tenants.get(pod.namespace) if queue is not None else None
@@ -153,8 +153,8 @@ def entitlement(ledger: Ledger, pod: Pod, *, by_share: bool) -> Entitlement:
     return Entitlement(
         pod,
         name,
-        of_quota or NOTHING if of_queue is not False else NOTHING,
-        everything if of_queue else NOTHING,
+        of_quota or NOTHING if of_queue != NOTHING else NOTHING,
+        of_queue or NOTHING,
         everything if shares else NOTHING,
         _share_with(ledger, tenant, pod) if tenant else inf,
     )

@@ -223,10 +223,17 @@ def claims_of_others(ledger: QueueLedger, account: QueueAccount, resource: str) 
     return ledger.claims.get(resource, 0) - account.claim.get(resource, 0)
 
 
-def is_entitled(account: QueueAccount, request: Resources) -> bool:
-    """Whether a pod with this request would leave its queue within what it deserves, so that others must make room."""
-    deserved = account.division.deserved
-    return all(account.taken.get(r, 0) + asked <= deserved.get(r, 0) for r, asked in request.items())
+def entitled_to(account: QueueAccount, request: Resources) -> frozenset[str]:
+    """In which resources others must make room for a pod with this request; none, if it goes beyond its queue's part.
+
+    In all that it asks for, if its queue stays within what it deserves. Else in what the queue's guarantee names, if it
+    stays within that: a guarantee holds whatever else the queue deserves, and however long the pod waits.
+    """
+    taken, deserved, kept = account.taken, account.division.deserved, account.division.guarantee
+    if all(taken.get(r, 0) + asked <= deserved.get(r, 0) for r, asked in request.items()):
+        return frozenset(request)
+    named = frozenset(request) & kept.keys()
+    return named if all(taken.get(r, 0) + request[r] <= kept[r] for r in named) else frozenset()
 
 
 def is_over(account: QueueAccount, resource: str) -> bool:

@@ -9,6 +9,7 @@ from policy.admission import Rules
 from tests.unit.given import pod, quota
 from tests.unit.given_nodes import node
 from tests.unit.given_queues import divided, pods, queue, world
+from tests.unit.test_chances import NO_PLACE
 from tests.unit.test_victims import gone
 
 TWO = (queue("a", 50), queue("b", 50), "a:a", "b:b")
@@ -60,6 +61,18 @@ def test_a_guarantee_that_was_raised_is_taken_back_once_its_owner_has_a_pod():
     cluster = world(*TWO, *pods("a", 10, node="n1"), *pods("a", 10, 10), cpu=10)
     cluster.upsert_queue(queue("b", kept={"cpu": 3}))
     assert len(taken_for(cluster, waiting("b", cpu=3))) == 3
+
+
+def test_a_guarantee_is_taken_back_however_long_its_owner_has_waited():
+    cluster = world(queue("a"), queue("b", kept={"cpu": 3}), "a:a", "b:b", *pods("a", 10, node="n1"), cpu=10)
+    one = waiting("b", request={"cpu": 2, "pods": 1}, unschedulable=NO_PLACE)
+    cluster.upsert_pod(one, now=0)
+    cluster.tick(31)
+    assert not cluster.has_chance(one)
+    assert len(gone(divided(cluster), one)) == 2
+    cluster.upsert_pod(two := waiting("b", cpu=4, uid="two", unschedulable=NO_PLACE), now=31)
+    cluster.tick(62)
+    assert gone(divided(cluster), two) == "protected", "it is beyond the guarantee"
 
 
 def test_what_a_quota_guarantees_no_queue_takes():
