@@ -767,7 +767,12 @@ class Cluster:
             del self.untried_since[pod.namespace]
 
     def _has_claim(self, pod: Pod) -> bool:
-        """Whether a pod waits, and has a chance or a node reserved for it: not while there are too few of its gang."""
+        """Whether a pod waits, and has a chance or a node reserved for it.
+
+        Not while there are too few of its gang, or its queue is closed.
+        """
+        if _is_closed(self.queues.get(self.queue_of(pod))):
+            return False
         waits = pod.pending and not (pod.terminating or pod.gated)
         hopes = self._chances.has(pod.uid) or self.reserved.of_pod(pod.uid) is not None
         return waits and hopes and not self.gangs.lacks_members(pod)
@@ -784,10 +789,13 @@ class Cluster:
         self._relevant += 1
         self.ledger.eased += 1
         had_default, self.membership.has_default = self.membership.has_default, DEFAULT in self.queues
+        before = self.ledger.queues.account(name).queue
         self.ledger.queues.set_queue(name, queue)
         first_or_last = len(self.queues) == (queue is not None)
         if first_or_last or had_default != self.membership.has_default:
             self._assign_again(list(self.pods))
+        elif _is_closed(before) != _is_closed(queue):
+            self._assign_again([uid for uid, pod in self.pending.items() if self.queue_of(pod) == name])
 
     def _weigh(self, namespace: str) -> None:
         """The weight of a namespace has changed."""
@@ -897,6 +905,10 @@ class Cluster:
         self.touched.note(namespace)
         self._relevant += 1
         self.ledger.set_quota(namespace, elastic_quota.in_force(self.quotas.get(namespace, {}).values()))
+
+
+def _is_closed(queue: Queue | None) -> bool:
+    return queue is not None and not queue.open
 
 
 def _refused_by_us(pod: Pod) -> bool:

@@ -195,6 +195,7 @@ class QueueWalker:
         """What pods have taken, wait for, use on nodes, and are held room for: requests by queue and namespace."""
         cluster = self.cluster
         held = {reservation.pod.uid for reservation in cluster.reservations.values()}
+        closed = {queue.name for queue in cluster.queues.values() if not queue.open}
         taken, pending, running, kept = {}, {}, {}, {}
         for uid, pod in cluster.pods.items():
             where = cluster.queue_of(pod), pod.namespace
@@ -205,7 +206,7 @@ class QueueWalker:
                 kinds = (taken,)
             elif waits and uid in held:
                 kinds = (kept, taken)
-            elif waits and not pod.gated and cluster._chances.has(uid):
+            elif waits and not pod.gated and cluster._chances.has(uid) and where[0] not in closed:
                 kinds = (pending,)
             else:
                 kinds = ()
