@@ -21,11 +21,13 @@ def others(grants: Grants, table: NodeTable, pod: Pod) -> list[Alike]:
 
 
 def alike(pods: Iterable[Pod], table: NodeTable) -> list[Alike]:
-    """Pods that are expected on a node stand alone, others with their like."""
+    """Pods that are expected on a node stand alone, others with their like: which the same nodes are reserved from."""
     groups: dict[Hashable, list[Pod]] = {}
     for other in pods:
         # Equal requests and constraints are one object (app.store.objects), which is quicker to compare.
-        kind = other.uid if table.placed(other.uid) else (id(other.request), id(other.constraints))
+        same = id(other.request), id(other.constraints), other.owner
+        group = (other.namespace, other.group) if other.group else ()
+        kind = other.uid if table.placed(other.uid) else (*same, group)
         groups.setdefault(kind, []).append(other)
     return [(group[0], len(group)) for group in groups.values()]
 

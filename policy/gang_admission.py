@@ -265,7 +265,7 @@ class Gangs:
             if not decidable(cluster.table, chosen):
                 return {member.uid: (member, "") for member in chosen}
             coming = self._coming({member.uid for member in chosen})
-            places = Places(cluster.table, chosen, offered, coming, cluster.nodes_reserved_from(pod))
+            places = Places(cluster.table, chosen, offered, coming, cluster.nodes_reserved_from)
             unplaced = places.find()
             if unplaced is None:
                 return {member.uid: (member, places.nodes[member.uid]) for member in chosen}

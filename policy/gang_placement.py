@@ -5,7 +5,7 @@ be they ever so unimportant. Members with demands on other pods are placed one b
 sees those before it.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -34,9 +34,9 @@ class Places:
     """Room for members, taken by one after the other; the table stays as it is.
 
     ``offered`` are the nodes that the first member may go to, as the scheduler sees it; None: any that fits. ``coming``
-    are pods that may land anywhere: room that one of them may take is not used. ``closed`` are nodes that the members
-    must not go to. What the members themselves are
-    expected to take, by an earlier plan, is theirs.
+    are pods that may land anywhere but on nodes that are reserved from them: room that one may take is not used.
+    ``reserved_from`` says which nodes are reserved from a pod. What the members themselves are expected to take, by an
+    earlier plan, is theirs.
     """
 
     def __init__(
@@ -45,14 +45,14 @@ class Places:
         members: Sequence[Pod],
         offered: Collection[str] | None = None,
         coming: Iterable[Alike] = (),
-        closed: Collection[str] = (),
+        reserved_from: Callable[[Pod], Collection[str]] = lambda _: (),
     ) -> None:
         self.nodes: dict[str, str] = {}
         """The node of each member that was placed, by UID."""
         self._table = table
         self._members = members
         self._offered = offered
-        self._not_closed = ~table.mask_of(closed)
+        self._not_reserved = ~table.mask_of(reserved_from(members[0]))
         self._one_by_one = depends_on_others(table, members)
         self._open: dict[Hashable, Mask] = {}
         self._free = table.free.copy()
@@ -61,7 +61,8 @@ class Places:
             if placed is not None and placed.site.row >= 0:
                 self._use(placed.site.row, member.request, -1)
         for other, number in coming:
-            _take_everywhere(table, self._free, other, number, fit.suitable(table, other))
+            may_land = fit.suitable(table, other) & ~table.mask_of(reserved_from(other))
+            _take_everywhere(table, self._free, other, number, may_land)
 
     def find(self) -> Pod | None:
         """Places all members; the first that has no place, or None."""
@@ -152,7 +153,7 @@ class Places:
         """Where the member may go, be there room or not; the same for all that are alike."""
         known = self._open.get(self._kind(member))
         if known is None:
-            known = accepting(self._table, member.constraints) & self._not_closed
+            known = accepting(self._table, member.constraints) & self._not_reserved
             if member is self._members[0] and self._offered is not None:
                 known = known & self._table.mask_of(self._offered)
             self._open[self._kind(member)] = known

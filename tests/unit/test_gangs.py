@@ -10,7 +10,7 @@ from policy.constraints import Constraints
 from policy.gangs import BACKOFF, MINIMUM, TEXT
 from policy.membership import Namespace
 from policy.pod import Unschedulable
-from policy.reservation import PodName, Reservation
+from policy.reservation import STARVING, PodName, Reservation
 from policy.waking import to_wake
 from tests.unit.given import pod, quota
 from tests.unit.given_gangs import asked, bound, group, members, refused, see, seeing
@@ -163,6 +163,17 @@ def test_a_pod_that_is_on_its_way_may_land_anywhere_so_a_gang_needs_a_place_more
     assert asked(cluster, pod("o", "b", request={"cpu": 0.5}), gang[0]) == ["o"]
     see(cluster, pod("o", "b", request={"cpu": 0.5}, node="n2"))
     assert asked(cluster, gang[0]) == ["g0"]
+
+
+@pytest.mark.parametrize(("owner", "starts"), [("ReplicaSet", True), ("DaemonSet", False)])
+def test_a_pod_that_is_on_its_way_does_not_land_on_a_node_that_is_reserved_from_it(owner, starts):
+    gang = members(count=2, request={"cpu": 3})
+    there = [node(name, size={"cpu": 3, "pods": 10}) for name in ("n1", "n2", "n3")]
+    cluster = seeing(*there, group(minimum=2), gang)
+    for name, member in zip(("n1", "n2"), gang, strict=True):
+        kept_for = PodName("a", member.name, member.uid)
+        cluster.upsert_reservation(Reservation(f"for-{name}", kept_for, name, (), 0.0, STARVING, job="g"))
+    assert asked(cluster, pod("o", "b", owner=owner), *gang) == ["o", *(["g0", "g1"] if starts else [])]
 
 
 def test_a_member_whose_node_is_not_offered_goes_to_another_and_is_held_there():
