@@ -175,12 +175,11 @@ def plans_for_all(
     assumed, plans = list(planned), list[Plan]()
     for pod in members:
         result = yield from _search_after(cluster, pod, assumed)
-        if isinstance(result, NoPlan) and result.node:
-            result = Plan(pod, result.node, (), 0)
-        if isinstance(result, NoPlan):
-            return NoPlan("gang", f"there is no room for all of its group: {pod.name}: {result.text}")
-        plans.append(result)
-        assumed.append(_assumption(result))
+        takes = _takes(pod, result)
+        if isinstance(takes, NoPlan):
+            return NoPlan("gang", f"there is no room for all of its group: {pod.name}: {takes.text}")
+        plans.append(takes)
+        assumed.append(_assumption(takes))
         yield
     if not plans:
         return NoPlan("gang", "not all that its group takes to start have been tried yet")
@@ -189,11 +188,16 @@ def plans_for_all(
     return plans
 
 
+def _takes(pod: Pod, result: Plan | NoPlan) -> Plan | NoPlan:
+    """The same, but a plan without victims for a pod that has room, or will have."""
+    return Plan(pod, result.node, (), 0) if isinstance(result, NoPlan) and result.node else result
+
+
 def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan | NoPlan] | None]:
     """What would be done about each of these pods, one after the other. Between two of them nothing is changed.
 
-    Each plan counts for the next: its victims are going, and their room is kept. None stands for a pause within one
-    answer, in which the cluster may change.
+    Each plan counts for the next: its victims are going, and their room is kept. So does room that is there already, or
+    is coming: the first takes it. None stands for a pause within one answer, in which the cluster may change.
     """
     planned: list[Reservation] = []
     hopeless: dict[Shape, NoPlan] = {}
@@ -207,10 +211,11 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
             known.update(zip(uids, answer, strict=True) if isinstance(answer, list) else dict.fromkeys(uids, answer))
         shape = shape_of(pod, cluster)
         result = known.get(pod.uid) or hopeless.get(shape) or (yield from _search_after(cluster, pod, planned))
-        if isinstance(result, Plan):
-            planned.append(_assumption(result))
+        takes = _takes(pod, result)
+        if isinstance(takes, Plan):
+            planned.append(_assumption(takes))
         elif pod.uid not in known:
-            hopeless[shape] = result
+            hopeless[shape] = takes
         yield pod, result
 
 

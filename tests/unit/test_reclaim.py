@@ -152,6 +152,14 @@ def test_each_plan_counts_for_the_next_and_nobody_goes_twice():
     assert outcome(preview(cluster, pods)) == {"p0": {"b3"}, "p1": {"b2"}, "p2": "protected"}
 
 
+@pytest.mark.parametrize(("last", "reason"), [({}, "room"), ({"terminating": True}, "waiting")])
+def test_room_for_one_is_taken_by_the_first_so_that_somebody_goes_for_the_next(last, reason):
+    pods = [waiting(f"p{number}") for number in range(3)]
+    there = BORROWED if last else BORROWED[:-1]
+    cluster = world(*there, *([run("b3", created=3.0, **last)] if last else []), *pods)
+    assert outcome(preview(cluster, pods)) == {"p0": reason, "p1": {"b2"}, "p2": "protected"}
+
+
 def test_an_earlier_pod_that_cannot_be_helped_blocks_nobody():
     pods = [waiting("p0", request={"cpu": 3}), waiting("p1")]
     assert outcome(preview(world(*BORROWED, *pods), pods)) == {"p0": "protected", "p1": {"b3"}}
