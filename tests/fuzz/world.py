@@ -123,9 +123,11 @@ class World:
             await Reclaim(store, actuator, settings.reclaim, lambda: EPOCH).look(group)
             Wake(store, actuator).look(group)
         await Reserve(store, actuator, settings.reserve.terms).look()
-        await ResourceQuotas(store, actuator, enabled=True).look()
-        for each in (Refusals, Status, QueueStatus):
-            await each(store, actuator).look()
+        async with asyncio.TaskGroup() as group:
+            await ResourceQuotas(store, actuator, enabled=True).look(group)
+            for each in (Status, QueueStatus):
+                await each(store, actuator).look(group)
+        await Refusals(store, actuator).look()
 
     def standing(self) -> Any:
         """All that counts for or against anybody: what is refused must not change it."""
