@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
+from weakref import WeakValueDictionary
 
 import aiohttp
 import structlog
@@ -25,8 +26,11 @@ from policy.reservation import PodName, Reservation
 log = structlog.get_logger(__name__)
 
 TIMEOUT = 10.0
-EVICTIONS_AT_ONCE = 100
-"""So many wait for an answer at a time; whoever writes anything else sees to that itself."""
+EVICTIONS_AT_ONCE, IN_ONE_NAMESPACE = 100, 20
+"""So many wait for an answer at a time, and of those in one namespace, where a webhook may hang.
+
+Whoever writes anything else sees to that itself.
+"""
 REPORTS_AT_ONCE, REPORTS_AT_MOST = 50, 1000
 """Events that wait for an answer at a time, and those with them that wait for their turn."""
 FINISHING = 2.0
@@ -63,6 +67,7 @@ class KubernetesActuator:
     def __init__(self, client: KubeClient) -> None:
         self._client = client
         self._evictions = asyncio.Semaphore(EVICTIONS_AT_ONCE)
+        self._evictions_in = WeakValueDictionary[str, asyncio.Semaphore]()
         self._reporting = asyncio.Semaphore(REPORTS_AT_ONCE)
         self._reports: set[asyncio.Task[None]] = set()
 
@@ -109,9 +114,10 @@ class KubernetesActuator:
             "metadata": {"namespace": victim.namespace, "name": victim.name},
             "deleteOptions": {"preconditions": {"uid": victim.uid}},
         }
+        in_namespace = self._evictions_in.setdefault(victim.namespace, asyncio.Semaphore(IN_ONE_NAMESPACE))
         try:
             path = PODS.path_of(victim.namespace, victim.name, "eviction")
-            async with self._evictions:
+            async with in_namespace, self._evictions:
                 await self._unless_gone(self._send("POST", path, eviction))
         except Refused as refused:
             if refused.status == HTTPStatus.TOO_MANY_REQUESTS:

@@ -1,4 +1,4 @@
-"""Events are sent off: nobody waits for them, also where a webhook of them hangs, and they are not piled up."""
+"""Writes that are sent off, and how many are under way at a time: nothing waits for what hangs elsewhere."""
 
 import asyncio
 
@@ -7,6 +7,7 @@ import pytest
 from app.actuators import kubernetes
 from app.actuators.kubernetes import KubernetesActuator
 from app.observability.events import Event, Subject
+from policy.reservation import PodName
 
 EVENT = Event(Subject("v1", "Pod", "a", "p", "uid"), "Said", "something")
 
@@ -16,10 +17,12 @@ class ApiServer:
 
     def __init__(self):
         self.asked, self.answered = 0, 0
+        self.paths = []
         self.answers = asyncio.Event()
 
-    async def send(self, *_request, **_more):
+    async def send(self, _method, path, *_request, **_more):
         self.asked += 1
+        self.paths.append(path)
         await self.answers.wait()
         self.answered += 1
         return 201, b""
@@ -77,3 +80,22 @@ def test_few_are_under_way_at_a_time_and_not_many_wait(monkeypatch, at_once, at_
     monkeypatch.setattr(kubernetes, "REPORTS_AT_MOST", at_most)
     assert reported(5, nothing).asked == asked
     assert reported(5, answer).answered == answered
+
+
+def test_evictions_that_hang_in_one_namespace_keep_none_elsewhere_waiting(monkeypatch):
+    monkeypatch.setattr(kubernetes, "EVICTIONS_AT_ONCE", 5)
+    monkeypatch.setattr(kubernetes, "IN_ONE_NAMESPACE", 3)
+
+    async def scenario():
+        api = ApiServer()
+        actuator = KubernetesActuator(api)
+        async with asyncio.TaskGroup() as group:
+            for namespace in (*["hangs"] * 9, "other"):
+                group.create_task(actuator.evict(PodName(namespace, "p", "uid")))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            under_way = [path.split("/")[4] for path in api.paths]
+            api.answers.set()
+        return under_way, api.answered
+
+    assert asyncio.run(scenario()) == (["hangs"] * 3 + ["other"], 10)
