@@ -230,8 +230,9 @@ class Simulation:
             if not cluster.is_in_force(reservation):
                 self._lift([reservation.name])
                 continue
+            pod = cluster.pods[reservation.pod.uid]
             for victim in [cluster.pods[each.uid] for each in reservation.victims if each.uid in cluster.pods]:
-                self._evict(victim, cluster.pods[reservation.pod.uid], RECLAIM)
+                self._evict(victim, pod, RECLAIM)
 
     def _carry_out(self, plans: list[Plan]) -> None:
         for plan in plans:

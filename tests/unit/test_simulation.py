@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from policy.reclaim import name_of
+from policy.reservation import Reservation
 from policy.scheduler_scores import scores
 from policy.simulation import Simulation
 from policy.starving import Terms
@@ -67,3 +69,13 @@ def test_a_node_is_reserved_for_a_job_that_starves_and_others_are_kept_off_it():
     assert placed == {"run": "n1", "big": "", "small": "n1"}, "it was there before the job was known to starve"
     starved = left_alone(sized("n1"), running, big, terms=Terms(3600, 100))
     assert starved[0]["big"] == ""
+
+
+def test_a_plan_that_names_its_own_pod_as_a_victim_is_carried_out_all_the_same():
+    cluster = seen(sized("n1"), sized_pod("run", 3, node="n1"), waiting("p", 3))
+    own = name_of(cluster.pods["p"])
+    cluster.upsert_reservation(Reservation("by-hand", own, "n1", (own, own), since=NOW))
+    simulation = Simulation(cluster, Terms(), NOW)
+    for _ in simulation.settle():
+        pass
+    assert cluster.pods.keys() == {"run"}
