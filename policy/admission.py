@@ -62,8 +62,7 @@ def refusal_of_all(
             let_in.append(last.uid)
         return None
     finally:
-        ledger.set_aside_all(let_in)
-        ledger.put_back_all(before)
+        ledger.end_assuming(let_in, before)
 
 
 def _by_kind(ledger: Ledger, pods: Iterable[Pod]) -> Iterable[list[Pod]]:

@@ -290,23 +290,22 @@ class Gangs:
     def _admissible_one_by_one(self, members: list[Pod], missing: int) -> list[Pod] | None:
         """The same, with others in the place of those that are refused beside the ones before them."""
         cluster, ledger = self._cluster, self._cluster.ledger
-        chosen: list[tuple[Pod, Entry | None]] = []
+        chosen: list[Pod] = []
+        stood: dict[str, Entry] = {}
         for member in members:
             if len(chosen) == missing:
                 break
             before = ledger.set_aside(member.uid)
             if admission.refusal(ledger, member, cluster.rules, with_in_flight=cluster.unsettled) is None:
-                chosen.append((member, before))
+                chosen.append(member)
+                stood |= {member.uid: before} if before is not None else {}
                 ledger.put_back(member.uid, ledger.entry("granted", member))
             elif before is not None:
                 ledger.put_back(member.uid, before)
             if not chosen:
                 break  # the pod itself
-        for member, before in chosen:
-            ledger.set_aside(member.uid)
-            if before is not None:
-                ledger.put_back(member.uid, before)
-        return [member for member, _ in chosen] if len(chosen) == missing else None
+        ledger.end_assuming([member.uid for member in chosen], stood)
+        return chosen if len(chosen) == missing else None
 
     def _coming(self, but: Collection[str]) -> list[Alike]:
         """Pods that may land anywhere: admitted ones on their way, and all that may be in flight after a start."""

@@ -222,6 +222,16 @@ class Ledger:
         self.entries.update(aside)
         self._apply_all(aside.values(), add)
 
+    def end_assuming(self, uids: Iterable[str], before: Mapping[str, Entry]) -> None:
+        """Takes pods out that were put in only to look at the rest, and puts in those that stood before.
+
+        Whose namespace had no part in a queue leaves none behind.
+        """
+        assumed = self.set_aside_all(uids)
+        self.put_back_all(before)
+        for entry in {id(entry): entry for entry in assumed.values()}.values():
+            self.queues.drop_if_empty(entry)
+
     def grant_all(self, pods: Iterable[Pod]) -> None:
         """Notes that these pods are granted, in place of how they stood before; those that are alike in one step.
 
@@ -249,7 +259,7 @@ class Ledger:
     def set_quota(self, namespace: str, quota: ElasticQuota | None) -> None:
         """Puts a quota in force for a namespace, in place of the one that was; None lifts it."""
         self.eased += 1
-        account = self.account(namespace)
+        account = self.accounts.get(namespace) or self._open(namespace)
         if account.quota is not None:
             subtract(self.pool.used, account.used)
             subtract(self.pool.in_flight, account.in_flight)
@@ -309,10 +319,11 @@ class Ledger:
         return own, others
 
     def account(self, namespace: str) -> Account:
-        """The namespace's account, opened where there is none yet."""
-        account = self.accounts.get(namespace)
-        if account is None:
-            account = self.accounts[namespace] = Account()
+        """The namespace's account; where nothing stands in it, an empty one that is not kept."""
+        return self.accounts.get(namespace) or Account()
+
+    def _open(self, namespace: str) -> Account:
+        account = self.accounts[namespace] = Account()
         return account
 
     def _enter(self, uid: str, entry: Entry, before: Entry | None, lent: Resources) -> None:
@@ -353,7 +364,7 @@ class Ledger:
         (in_queues or self.queues.apply)(entry, change)
         if entry.kind == "pending":
             return
-        account = self.account(entry.namespace)
+        account = self.accounts.get(entry.namespace) or self._open(entry.namespace)
         if entry.kind in ("nominated", "held"):
             if entry.kind == "held":
                 change(account.held, entry.request)
@@ -381,10 +392,15 @@ class Ledger:
             change(self.pool.used, entry.request)
 
     def _settle(self, namespace: str, account: Account) -> None:
-        """Notes what follows from a change of an account: whether its quota borrows, and what is lent by the pool."""
+        """Notes what follows from a change of an account: whether its quota borrows, and what is lent by the pool.
+
+        One in which nothing stands any more is dropped: namespaces come and go without end.
+        """
         account.lent = None
         (self.over_min.add if account.over_min else self.over_min.discard)(namespace)
         self._lend_nominated(account)
+        if account.quota is None and not (account.used or account.nominated or account.in_flight):
+            del self.accounts[namespace]
 
     def _lend_nominated(self, account: Account) -> None:
         """Keeps in the pool what the account's nominated pods wait for, as long as its used does not exceed its min.

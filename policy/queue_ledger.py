@@ -245,8 +245,8 @@ class QueueLedger:
         for entry in (before, after):
             if entry is not None and (account := self.accounts.get(entry.queue)) is not None:
                 account.unread.add(entry.namespace)
-        if before is not None and (account := self.accounts.get(before.queue)) is not None:
-            self._drop_if_empty(before, account)
+        if before is not None:
+            self.drop_if_empty(before)
         return before is not None and bool(before.queue) and _weight(after) < _weight(before)
 
     def touch(self, account: QueueAccount) -> None:
@@ -254,7 +254,11 @@ class QueueLedger:
         if account.queue is not None:
             self._touched.note(queue=account.queue.name)
 
-    def _drop_if_empty(self, entry: Entry, account: QueueAccount) -> None:
+    def drop_if_empty(self, entry: Entry) -> None:
+        """A pod does not stand there any more: its queue and namespace need no account if nobody else does."""
+        account = self.accounts.get(entry.queue)
+        if account is None:
+            return
         tenant = account.tenants.get(entry.namespace)
         if tenant is not None and tenant.empty:
             self.claim_anew(account, tenant)

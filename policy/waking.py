@@ -23,7 +23,8 @@ def to_wake(cluster: Cluster, stands_aside: Callable[[Pod], bool] = lambda _: Fa
     """
     ledger = cluster.ledger
     woken: list[Pod] = []
-    chosen: list[tuple[Pod, Entry | None]] = []
+    chosen: list[str] = []
+    stood: dict[str, Entry] = {}
     hopeless: set[Hashable] = set()
     gangs = _Gangs(cluster)
     kept_out = _KeptOut(cluster)
@@ -43,14 +44,12 @@ def to_wake(cluster: Cluster, stands_aside: Callable[[Pod], bool] = lambda _: Fa
             hopeless.add(shape)
         if admitted and gangs.let(pod):
             woken.append(pod)
-            chosen.append((pod, before))
+            chosen.append(pod.uid)
+            stood |= {pod.uid: before} if before is not None else {}
             ledger.put_back(pod.uid, ledger.entry("granted", pod))
         elif before is not None:
             ledger.put_back(pod.uid, before)
-    for pod, before in chosen:
-        ledger.set_aside(pod.uid)
-        if before is not None:
-            ledger.put_back(pod.uid, before)
+    ledger.end_assuming(chosen, stood)
     return woken
 
 

@@ -163,8 +163,7 @@ def _is_of(item: Json, kind: Any) -> bool:
 
 
 def _accounts(cluster: Cluster) -> Any:
-    """Those that anything stands in: to be asked for opens one."""
-    return ((name, account) for name, account in cluster.ledger.accounts.items() if account.used or account.quota)
+    return cluster.ledger.accounts.items()
 
 
 def _ensure_sum(found: Resources, parts: list[Resources], what: str) -> None:

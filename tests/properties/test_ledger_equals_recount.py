@@ -198,6 +198,8 @@ class LedgerWalker:
     def check_that_nothing_else_is_kept(self):
         standing = self.recount.used() + self.recount.waiting() + self.recount.flying()
         assert sorted(self.cluster.ledger.entries) == sorted(pod.uid for pod in standing)
+        namespaces = {pod.namespace for pod in standing} | {*self.recount.in_force()}
+        assert self.cluster.ledger.accounts.keys() == namespaces
         assert {uid for uid in UIDS if uid in self.cluster.grants} == set(self.recount.grants)
         assert len(self.cluster.grants) == len(self.recount.grants)
 

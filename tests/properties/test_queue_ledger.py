@@ -253,16 +253,15 @@ class QueueWalker:
         cluster, ledger = self.cluster, self.cluster.ledger
         pods = sorted((pod for pod in cluster.pods.values() if pod.pending), key=lambda pod: (pod.namespace, pod.uid))
         together = refusal_of_all(ledger, pods, cluster.rules)
-        before = [(pod.uid, ledger.set_aside(pod.uid)) for pod in pods]
+        before = {pod.uid: entry for pod in pods if (entry := ledger.set_aside(pod.uid)) is not None}
         refused = None
         for pod in pods:
             refused = refused or refusal(ledger, pod, cluster.rules)
             ledger.put_back(pod.uid, ledger.entry("granted", pod))
-        for uid, entry in before:
-            ledger.set_aside(uid)
-            if entry is not None:
-                ledger.put_back(uid, entry)
+        ledger.end_assuming([pod.uid for pod in pods], before)
         assert (together is None) == (refused is None)
+        tenants = [tenant for account in ledger.queues.accounts.values() for tenant in account.tenants.values()]
+        assert not any(tenant.empty for tenant in tenants)
         ledger.put_back_all(ledger.set_aside_all(list(cluster.pods)))
 
     def check_division(self):
