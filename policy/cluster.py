@@ -284,11 +284,9 @@ class Cluster:
     def upsert_group(self, group: Group) -> None:
         """Adds or changes a pod group."""
         key = group.key
-        before = self.membership.groups.get(key)
-        self.membership.groups[key] = group
-        if before != group:
+        if self.membership.groups.get(key) != group:
+            self.membership.groups[key] = group
             self.gangs.changed(key)
-        if before is None or (before.queue, before.minimum) != (group.queue, group.minimum):
             self._assign_again(self._members.get(key, ()))
 
     def delete_group(self, namespace: str, name: str) -> None:

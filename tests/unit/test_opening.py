@@ -360,3 +360,10 @@ def test_somebody_for_whom_room_was_made_is_let_out_before_all_others():
     last = cluster.pods["a-2"]
     cluster.upsert_reservation(Reservation("r", reclaim.name_of(last), "n1", (), 0.0))
     assert let_out(cluster) == ["a-2"]
+
+
+def test_a_gang_stands_where_its_group_belongs_that_was_made_anew():
+    some = gated(*members("g", 2), *members("h", 2))
+    cluster = gate(seeing(node(size={"cpu": 2}), group("g", 2, created=1.0), group("h", 2, created=2.0), *some), "a")
+    cluster.upsert_group(group("g", 2, created=3.0))
+    assert let_out(cluster, lookahead=1) == ["h0", "h1"]
