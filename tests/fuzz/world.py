@@ -61,38 +61,14 @@ class World:
 
     async def ask(self, method: str, path: str, body: bytes = b"", query: bytes = b"") -> tuple[int, bytes]:
         """The application's answer. Raises Fault for an error of our own, and for a refusal that gives no reason."""
-        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
-        status, content = 0, bytearray()
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": method,
-            "scheme": "http",
-            "path": path,
-            "query_string": query,
-            "root_path": "",
-            "headers": [(b"host", b"quotaward"), (b"content-type", b"application/json")],
-            "client": ("127.0.0.1", 1),
-            "server": ("127.0.0.1", 80),
-        }
-
-        async def receive() -> Json:
-            return next(messages, {"type": "http.disconnect"})
-
-        async def send(message: Json) -> None:
-            nonlocal status
-            status = message.get("status", status)
-            content.extend(message.get("body", b""))
-
-        await self._app(scope, receive, send)
+        status, content = await answer_of(self._app, method, path, body, query)
         if status >= 500 and status != 503:
             raise Fault(f"{method} {path} was answered with {status}")
         if status >= 400 and path.startswith(("/api", "/extender", "/admission")):
             problem = json.loads(content)
             if problem["status"] != status or not problem["detail"]:
                 raise Fault(f"{method} {path} was refused without a reason: {problem}")
-        return status, bytes(content)
+        return status, content
 
     async def ask_json(self, path: str, document: Json) -> int:
         """The status of the application's answer to a document."""
@@ -156,6 +132,36 @@ class World:
         limited = [account for account in ledger.accounts.values() if account.quota]
         _ensure_sum(ledger.pool.used, [account.used for account in limited], "used of the pool")
         _ensure_sum(ledger.pool.min, [account.quota.min for account in limited if account.quota], "min of the pool")
+
+
+async def answer_of(app: Any, method: str, path: str, body: bytes = b"", query: bytes = b"") -> tuple[int, bytes]:
+    """The status and the content that an HTTP application answers with, without a network in between."""
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+    status, content = 0, bytearray()
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "query_string": query,
+        "root_path": "",
+        "headers": [(b"host", b"quotaward"), (b"content-type", b"application/json")],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+    }
+
+    async def receive() -> Json:
+        return next(messages, {"type": "http.disconnect"})
+
+    async def send(message: Json) -> None:
+        nonlocal status
+        status = message.get("status", status)
+        content.extend(message.get("body", b""))
+
+    await app(scope, receive, send)
+    return status, bytes(content)
 
 
 def _is_of(item: Json, kind: Any) -> bool:

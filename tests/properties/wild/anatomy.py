@@ -1,0 +1,170 @@
+"""What objects consist of: to compare them as wholes, and to see what grows."""
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from typing import Any
+
+from app.controllers.aside import Aside
+from policy.cluster import Cluster
+from policy.node_table import NodeTable
+from policy.queue_ledger import Tenant
+from policy.queues import Division
+from policy.touched import Touched
+
+HISTORY = {
+    "Cluster": (
+        *("_relevant", "_relevant_at_last_tick", "_left", "_settled_at", "_settle_time", "_asked_at"),
+        *("_somebody_else_granted", "unschedulable_since", "untried_since"),
+    ),
+    "Ledger": ("eased", "touched", "queue_of", "_has_claim"),
+    "QueueLedger": ("columns", "_touched", "stale"),
+    "QueueAccount": ("rows", "unread", "lent", "contended", "stale"),
+    "Tenant": ("_rows", "_at"),
+    "Account": ("lent",),
+    "Gangs": ("_backoff", "_refused", "_cluster"),
+    "Gates": ("changes", "arrivals", "_since"),
+    "Line": ("arrivals",),
+    "Grants": ("_failures", "_deadlines"),
+    "Chances": ("_deadlines", "_since", "_regained"),
+    "_Alike": ("one", "helped_at"),
+    "Waiting": ("_fitted",),
+    "Sizes": ("_heap", "_in_heap"),
+}
+"""What by the name of a class depends on how something came about, or is worked out anew when it is asked for."""
+BOUNDED = ("_store", "_settings", "_log", "_rows", "_watched", "columns", "memo", "memo_of_nodes")
+"""What need not be empty when all is gone: it does not grow with what there was."""
+_AT_ANOTHER_TIME = re.compile(rb'As of <time.*?</time>|data-version="[^"]*"|since=[^"&]*')
+
+
+def anatomy(thing: Any) -> Any:
+    """Plain dicts, lists and sets of it, without its history."""
+    if isinstance(thing, dict):
+        return {key: anatomy(value) for key, value in thing.items()}
+    if isinstance(thing, list | tuple | deque):
+        return [anatomy(each) for each in thing]
+    if isinstance(thing, NodeTable):
+        return _table(thing)
+    if isinstance(thing, Division):
+        return _parts(thing)
+    if type(thing).__module__.partition(".")[0] != "policy" or _is_frozen(thing) or isinstance(thing, Touched):
+        return thing  # compared by itself
+    if isinstance(thing, Tenant):
+        assert thing.entitled is not None  # it is worked out when it is asked for
+    return {name: anatomy(value) for name, value in _parts(thing).items() if name not in HISTORY.get(_kind(thing), ())}
+
+
+def standing(cluster: Cluster) -> Any:
+    """All of a cluster that does not depend on how it came about; amounts of nothing are as good as none."""
+    found = anatomy(cluster)
+    found["unschedulable_since"] = sorted(cluster.unschedulable_since)
+    found["untried_since"] = {namespace: sorted(uids) for namespace, uids in cluster.untried_since.items()}
+    found["given_up"] = sorted(cluster.given_up)  # of their times, the server keeps whole seconds
+    queues = found["ledger"]["queues"]
+    nothing = not _without_zeros(queues["available"])
+    for account in queues["accounts"].values():
+        account["waiting"] = _waiting(account["waiting"])
+        gone = account["queue"] is None  # what it was divided into before that, nobody asks for
+        if gone:
+            account.update({"unbounded": False, "tenant_claims": {}})
+        for tenant in account["tenants"].values():
+            tenant["waiting"] = _waiting(tenant["waiting"])
+            tenant.update({"_entitled": {}, "claim": {}} if gone else {})
+            tenant.update({"weight": 0} if gone or nothing else {})
+    return _without_zeros(found)
+
+
+def assert_same(one: Any, other: Any, what: str) -> None:
+    """Fails with the first differences."""
+    differences = list(_compare(one, other, ""))
+    assert not differences, f"{what}:\n" + "\n".join(differences[:12])
+
+
+def sizes(*things: Any) -> dict[str, int]:
+    """How much everything in them holds that can grow, by where it stands."""
+    found: dict[str, int] = {}
+    seen: set[int] = set()
+
+    def measure(thing: Any, path: str) -> None:
+        if id(thing) in seen or isinstance(thing, Touched | Aside):  # they are bounded, and tidied now and then
+            return
+        seen.add(id(thing))
+        if isinstance(thing, dict | set | list | deque):
+            found[path] = found.get(path, 0) + len(thing)
+            for each in thing.values() if isinstance(thing, dict) else thing:
+                measure(each, f"{path}/*")
+        elif type(thing).__module__.partition(".")[0] in ("app", "policy"):
+            for name, value in _parts(thing).items():
+                if name not in BOUNDED:
+                    measure(value, f"{path}.{name}")
+
+    for thing in things:
+        measure(thing, _kind(thing))
+    return {path: size for path, size in found.items() if size}
+
+
+def lines_of(page: bytes) -> list[str]:
+    """The lines of a page, without what depends on when it was made."""
+    return [line.strip() for line in _AT_ANOTHER_TIME.sub(b"", page).decode().splitlines() if line.strip()]
+
+
+def _kind(thing: Any) -> str:
+    return type(thing).__name__
+
+
+def _is_frozen(thing: Any) -> bool:
+    return is_dataclass(thing) and type(thing).__dataclass_params__.frozen  # type: ignore[attr-defined]
+
+
+def _parts(thing: Any) -> dict[str, Any]:
+    """The attributes of an object, be they in slots or not."""
+    slots = (name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ()))
+    return {name: getattr(thing, name) for name in slots if hasattr(thing, name)} | getattr(thing, "__dict__", {})
+
+
+def _table(nodes: NodeTable) -> Any:
+    """The table by names, and of resources that nodes have."""
+    parts = _parts(nodes)
+    had = {resource for node in nodes.nodes() for resource in node.allocatable}
+    return {
+        "sites": {
+            name: (site.node, sorted(site.pods), _without_zeros(site.used)) for name, site in parts["_sites"].items()
+        },
+        "rows": {
+            name: {
+                resource: (int(nodes.allocatable[row, column]), int(nodes.used[row, column]))
+                for resource, column in nodes.columns.items()
+                if resource in had
+            }
+            for name, row in nodes.rows.items()
+        },
+        "expected": sorted(nodes.expected),
+        "placed": {uid: (each.pod, each.site.name, each.stands) for uid, each in parts["_placed"].items()},
+        "usable": parts["_usable"],
+        "unusable": parts["_unusable"],
+        **{of: {key: sorted(placed) for key, placed in parts[of].items()} for of in ("_by_port", "_by_term")},
+    }
+
+
+def _waiting(found: Any) -> Any:
+    return {"counts": found["_counts"], "asking": found["_asking"]}
+
+
+def _without_zeros(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {key: _without_zeros(value) for key, value in found.items() if type(value) is not int or value}
+    return found
+
+
+def _compare(one: Any, other: Any, path: str) -> Iterator[str]:
+    if one == other:
+        return
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other}, key=repr):
+            yield from _compare(one.get(key), other.get(key), f"{path}/{key}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for number, pair in enumerate(zip(one, other, strict=True)):
+            yield from _compare(*pair, f"{path}[{number}]")
+    else:
+        yield f"{path}: {one!r} and {other!r}"

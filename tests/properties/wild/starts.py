@@ -1,0 +1,140 @@
+"""What a wild world begins with: settings of any kind, and situations in which much is about to happen."""
+
+from app.settings import Settings
+from app.store.objects import GATE, GATED, GROUP, QUEUE
+from tests.fuzz.seeds import ITEMS
+from tests.properties.walk import Pick
+from tests.properties.wild.objects import NO_ROOM, REQUIRED, Json
+from tests.unit.app.given import namespace, node, pod, queue, quota, refused
+from tests.unit.app.situations import cpus, created, group, situations
+
+
+def settings_by(pick: Pick) -> Settings:
+    """Any of the switches on or off."""
+    return Settings.model_validate(
+        {
+            "mode": pick(("enforce",) * 5 + ("observe",)),
+            "elastic_quota": {"strict_borrowing": pick((False, False, True))},
+            "fair_share": {"preemption": pick((False, True))},
+            "gangs": {"enabled": pick((True, True, False)), "hold_time": pick((30, 0.5))},
+            "gates": {"lookahead": pick((1.2, 1, 100)), "patience": pick((30, 0.5)), "concurrency": pick((1, 5))},
+            "quota_manager": {"enabled": pick((False, True))},
+            "reserve": {
+                "evict": pick((False, True)),
+                "starving_after": pick((0, 60, 172800)),
+                "max_nodes_percent": pick((50, 100, 0)),
+                "max_duration": pick((None, None, 0.5)),
+            },
+            "prioritize": {"borrowers_apart": pick((1, 0, 10))},
+            "preemption": {"pdb": pick(("best-effort", "respect"))},
+            "reclaim": {
+                "delay": pick((1, 0)),
+                "bind_timeout": pick((60, 1)),
+                "broken_gang_grace": pick((60, 0)),
+                "clean_up_broken_gangs": pick((True, True, False)),
+            },
+            "claims": {"patience": pick((30, 0.5))},
+            "whatif": {"remedy_time": pick((0.01, 0.3)), "time_limit": 5},
+            "store": {"settle_time": pick((0, 0, 3))},
+        }
+    )
+
+
+def _lent() -> list[Json]:
+    """Two full nodes, of which what is b's and c's is lent to a."""
+    return [
+        *(node("n1", **cpus(4)), node("n2", **cpus(4) | {"nvidia.com/gpu": "2"})),
+        quota("a", "x", min={"cpu": 2}),
+        quota("b", "x", min={"cpu": 3, "nvidia.com/gpu": 1}),
+        quota("c", "x", min={"cpu": 3}, max={"cpu": 4}),
+        group("a", 2),
+        *(
+            pod(
+                f"p{n}",
+                "a",
+                nodeName="n1",
+                metadata={"labels": {"app": "web", "scheduling.x-k8s.io/pod-group": "g" if n < 2 else "h"}},
+            )
+            for n in range(4)
+        ),
+        *(pod(f"s{n}", "a", nodeName="n2", metadata={"labels": {"app": "web"}}) for n in range(4)),
+        *(refused(pod(f"p{n}", "b", {"cpu": 1 + n % 2}, created(3)), NO_ROOM) for n in range(3)),
+        refused(pod("p3", "b", {"cpu": 1, "nvidia.com/gpu": 1}), NO_ROOM),
+        refused(pod("p0", "c", {"cpu": 2}, priority=10), NO_ROOM),
+        refused(pod("p1", "c", {"cpu": 2}), "0/2 nodes are available: 2 ElasticQuota borrowing exhausted: cpu."),
+    ]
+
+
+def _gangs() -> list[Json]:
+    """Gangs of two namespaces beside each other, of which not all have room."""
+    mates = [(of, f"p{n}", "g" if n < 3 else "h") for of in "abc" for n in range(5)]
+    return [
+        *(node("n1", **cpus(4)), node("n2", **cpus(2)), node("n3", **cpus(1))),
+        *(group(of, 3) for of in "abc"),
+        *(
+            pod(name, of, {"cpu": "1"}, {"labels": {"app": "web", "scheduling.x-k8s.io/pod-group": g}, **created(3)})
+            for of, name, g in mates
+        ),
+    ]
+
+
+def _choosy() -> list[Json]:
+    """Gangs whose members keep apart, before a few nodes, some of them at our gates."""
+    apart = {
+        "podAntiAffinity": {
+            REQUIRED: [{"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}]
+        }
+    }
+    nodes = [node(f"n{n}", **cpus(2)) for n in (1, 2, 3)]
+    for each in nodes:
+        each["metadata"]["labels"] = {"kubernetes.io/hostname": each["metadata"]["name"]}
+    gated = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "c", "labels": {GATED: "true"}}}
+    return [
+        *(
+            *nodes,
+            gated,
+            group("a", 2),
+            group("b", 3),
+            group("c", 2),
+            quota("b", "x", min={"cpu": 2}),
+            queue("default"),
+        ),
+        *(
+            pod(
+                f"p{n}",
+                of,
+                {"cpu": "1"},
+                {"labels": {"app": "web", "scheduling.x-k8s.io/pod-group": "g"}},
+                affinity=apart,
+            )
+            for of in "ab"
+            for n in range(3)
+        ),
+        *(
+            pod(
+                f"p{n}", "c", {"cpu": "1"}, {"labels": {GROUP: "g" if n < 2 else "h"}}, schedulingGates=[{"name": GATE}]
+            )
+            for n in range(4)
+        ),
+    ]
+
+
+def _queued() -> list[Json]:
+    """Two queues, of which one has more than it deserves, and a third of nobody's."""
+    return [
+        *(node("n1", **cpus(4)), node("n2", **cpus(4))),
+        *(queue("q", weight=2, guarantee={"resource": {"cpu": "1"}}), queue("r"), queue("default", weight=1)),
+        *(namespace("a", **{QUEUE: "q"}), namespace("b", **{QUEUE: "r"}), namespace("c", **{QUEUE: "r"})),
+        *(pod(f"p{n}", "b", nodeName="n1") for n in range(4)),
+        *(pod(f"p{n}", "c", nodeName="n2") for n in range(3)),
+        *(refused(pod(f"p{n}", "a", {"cpu": 1 + n % 2}, created(3)), NO_ROOM) for n in range(3)),
+        refused(pod("p4", "c", {"cpu": 2}), "0/2 nodes are available: 2 Queue deserved exceeded: cpu."),
+    ]
+
+
+def start_by(pick: Pick) -> list[Json]:
+    """One of the situations, or nothing."""
+    known = [*situations().values(), *[ITEMS] * 4]
+    for make in (_lent, _gangs, _choosy, _queued):
+        known += [make()] * 4
+    return pick((*([[]] * 8), *known))

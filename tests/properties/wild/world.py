@@ -1,0 +1,455 @@
+"""A whole Quotaward without a network, its controllers and views, in a cluster where anything valid may happen."""
+
+import asyncio
+import json
+import tempfile
+from copy import deepcopy
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from app import checks
+from app.actuators.kubernetes import KubernetesActuator
+from app.actuators.recording import RecordingActuator
+from app.controllers.divide import Divide
+from app.controllers.gates import Gates
+from app.controllers.queue_status import QueueStatus
+from app.controllers.reclaim import Reclaim
+from app.controllers.refusals import Refusals
+from app.controllers.reserve import Reserve
+from app.controllers.resource_quota import ResourceQuotas
+from app.controllers.status import Status
+from app.controllers.wake import Wake
+from app.extender.endpoints import Extender
+from app.main import application
+from app.settings import Settings
+from app.sources.manifests import ManifestSource
+from app.standing import Standing
+from app.store import kinds
+from app.store.kinds import KINDS, POD_GROUPS, PODS
+from app.store.objects import GATE
+from app.store.store import Store
+from app.whatif import scenario
+from policy.cluster import Cluster
+from policy.snapshot import Snapshot, snapshot
+from tests.fuzz.world import answer_of
+from tests.properties.walk import Pick
+from tests.properties.wild.anatomy import anatomy, assert_same, lines_of, sizes, standing
+from tests.properties.wild.objects import EPOCH, NAMESPACES, NODES, QUEUES, Json, Wild
+from tests.properties.wild.scheduler import Scheduler, read
+from tests.properties.wild.server import LONG_AGO, Server, key_of
+from tests.properties.wild.starts import settings_by, start_by
+from tests.unit.app.given import Clock
+
+START = 1000.0
+VIEWS = (
+    *("/", "/?q=a", "/?q=p1&show=waiting", "/waiting", "/waiting?q=a", "/metrics", "/readyz"),
+    *(
+        f"/api/v1/{each}"
+        for each in ("elasticquotas", "queues", "podgroups", "reservations", "decisions", "plan", "plan")
+    ),
+    *("/api/v1/gates", "/api/v1/gates?limit=1", "/api/v1/gates?namespace=a"),
+    *(f"/api/v1/elasticquotas/{name}" for name in NAMESPACES),
+    *(f"/api/v1/queues/{name}" for name in QUEUES),
+)
+
+
+class WildWorld:
+    """Steps that may happen in any order. ``trace`` tells what did."""
+
+    def __init__(self, pick: Pick, settings: Settings | None = None) -> None:
+        """With these settings nothing is there from the start."""
+        self.settings = settings or settings_by(pick)
+        self.recording = pick((False, False, False, True))  # as with a folder of manifests
+        self.trace = [self.settings.model_dump_json(exclude_defaults=True)]
+        self.clock = Clock(START)
+        self.server, self.wild = Server(pick), Wild(pick)
+        self._pick = pick
+        self._born = 0
+        for item in [] if settings else start_by(pick) or self._any_start():
+            self._put(item)
+        self._start()
+
+    def _start(self) -> None:
+        settle = self.settings.store.settle_time
+        self.store = Store(self._cluster(settle), clock=self.clock, settle_time=settle)
+        for kind in KINDS:
+            self.server.list_anew(self.store, kind)
+        self._extender = Extender(
+            self.store,
+            RecordingActuator(self.store) if self.recording else KubernetesActuator(self.server),  # type: ignore[arg-type]
+            observe=self.settings.observes,
+            respect_budgets=self.settings.preemption.pdb == "respect",
+            apart=self.settings.prioritize.borrowers_apart,
+        )
+        self.app = application(Standing(self.store), self._extender, self.settings)
+        self.scheduler = Scheduler(self.server, self.app, self.store, self.trace.append)
+        self._lead()
+
+    def _lead(self) -> None:
+        """The controllers that run, as they are when they begin."""
+        store, actuator, settings, clock = self.store, self._extender.actuator, self.settings, self.clock
+        self.controllers: dict[str, Any] = {"divide": Divide(store)}
+        if not settings.observes:
+            self.controllers |= {
+                "events": Refusals(store, actuator),
+                "gates": Gates(store, actuator, settings.gates),
+                "reclaim": Reclaim(store, actuator, settings.reclaim, lambda: EPOCH + clock()),
+                "reserve": Reserve(store, actuator, settings.reserve.terms, lambda: EPOCH + clock()),
+                "resource_quota": ResourceQuotas(store, actuator, enabled=settings.quota_manager.enabled),
+                "status": Status(store, actuator),
+                "queue_status": QueueStatus(store, actuator),
+                "wake": Wake(store, actuator),
+            }
+
+    def _cluster(self, settle: float) -> Cluster:
+        settings = self.settings
+        return Cluster(
+            settings.rules,
+            grant_lifetime=settings.grants.lifetime,
+            settle_time=settle,
+            patience=settings.claims.patience,
+            hold_time=settings.gangs.hold_time,
+            gate_patience=settings.gates.patience,
+        )
+
+    @property
+    def cluster(self) -> Cluster:
+        """The rules' picture of the world."""
+        return self.store.cluster
+
+    async def step(self, pick: Pick) -> None:
+        """Something happens, and mostly all that has happened is seen then."""
+        self._pick = self.wild.pick = self.server.pick = pick
+        does = (
+            *[self._changes] * 13,
+            *[self._is_scheduled] * 6,
+            *[self._is_asked, self._is_looked_at, self._is_controlled] * 2,
+            *[self._is_controlled, self._is_delivered, self._time_passes] * 2,
+            *[self._is_looked_at, self._is_asked_what_if, self._is_simulated, self._happens_to_the_process],
+        )
+        await pick(does)()
+        if pick(range(3)):
+            self._deliver()
+
+    def _put(self, item: Json) -> None:
+        self.trace.append(f"put {json.dumps(item)}")
+        self.server.put(item)
+
+    # What happens in the cluster
+
+    async def _changes(self) -> None:
+        self._pick(
+            (self._is_made, self._is_made, self._is_tweaked, self._is_tweaked, self._moves_on, self._is_deleted)
+        )()
+
+    def _any_start(self) -> list[Json]:
+        """Something that may matter to each other, or it would take long until anything meets anything."""
+        wild, pick = self.wild, self._pick
+        items = [wild.node(name) for name in NODES[: pick((3, 2, 1, 0))]]
+        for namespace in NAMESPACES:
+            items += [wild.quota(namespace, "x", 0), wild.namespace(namespace)][: pick((2, 1, 0))]
+            items += [wild.group(pick((*POD_GROUPS, *POD_GROUPS[:1] * 4)).label, namespace, "g", 0)]
+        items += [wild.queue(name, "queue-0") for name in QUEUES[: pick((2, 0, 3))]]
+        return items + [self._any_pod(self._new_uid()) for _ in range(pick((0, 6, 12)))]
+
+    def _new_uid(self) -> str:
+        self._born += 1
+        return f"uid-{self._born}"
+
+    def _any_pod(self, uid: str) -> Json:
+        return self.wild.pod(self._pick(NAMESPACES), f"p{self._pick(range(5))}", uid, self.clock.now)
+
+    def _anything(self, uid: str) -> Json:
+        wild, pick, now, of = self.wild, self._pick, self.clock.now, self._pick(NAMESPACES)
+        makers = (
+            *[lambda: self._any_pod(uid)] * 8,
+            *[lambda: wild.node(pick(NODES))] * 4,
+            *[lambda: wild.quota(of, pick("xxy"), now)] * 2,
+            *[lambda: wild.queue(pick(QUEUES), f"queue-{pick(range(3))}")] * 2,
+            *[lambda: wild.group(pick((*POD_GROUPS, *POD_GROUPS[:1] * 2)).label, of, pick("gh"), now)] * 2,
+            lambda: wild.namespace(of),
+            lambda: wild.resource_quota(of, pick(("rq", "quotaward"))),
+            lambda: wild.budget(of, pick(("pdb", "pdb2"))),
+        )
+        return pick(makers)()
+
+    def _is_made(self) -> None:
+        if self._pick(range(20)):
+            self._put(self._anything(self._new_uid()))
+            return
+        item = self.wild.reservation(self.server.pods(), self.clock.now)
+        known = self.server.objects["reservations"].get(key_of(kinds.RESERVATIONS, item))
+        if known is None or "failedAt" not in known.get("status", {}):  # what was given up is so for good
+            self._put(item)
+
+    def _is_tweaked(self) -> None:
+        some = (
+            kinds.NODES,
+            kinds.NODES,
+            PODS,
+            PODS,
+            kinds.ELASTIC_QUOTAS,
+            kinds.QUEUES,
+            kinds.NAMESPACES,
+            kinds.BUDGETS,
+        )
+        known = list(self.server.objects[self._pick((*some, *POD_GROUPS)).label].values())
+        if known:
+            item = deepcopy(self._pick(known))
+            self.wild.change(item)
+            self._put(item)
+
+    def _moves_on(self) -> None:
+        """A pod is changed by whoever else is at work."""
+        if not (pods := self.server.pods()):
+            return
+        pick, pod = self._pick, deepcopy(self._pick(pods))
+        spec, status, node = pod["spec"], pod["status"], pick((*NODES, "gone"))
+        anew = self.wild.pod(pod["metadata"]["namespace"], pod["metadata"]["name"], pod["metadata"]["uid"], 0)
+        resized = {"name": "main", "allocatedResources": self.wild.amounts(2), "resources": {"requests": {}}}
+        of_all = [
+            (pod["metadata"], {"deletionTimestamp": LONG_AGO}),
+            (status, {"phase": pick(("Running", "Succeeded", "Failed"))}),
+        ]
+        of_waiting = [
+            *[(status, {"conditions": [self.wild.condition()]})] * 2,
+            (status, {"nominatedNodeName": pick((node, ""))}),
+            (spec, {"schedulingGates": pick(([], [{"name": GATE}], [{"name": "other"}]))}),
+            (spec, {"nodeName": node}),
+            (spec, {part: value for part, value in anew["spec"].items() if part != "nodeName"}),
+        ]
+        of_running = [(status, {"containerStatuses": [resized]}), (status, {"phase": "Succeeded"})]
+        into, more = pick(of_all + (of_running if spec.get("nodeName") else of_waiting))
+        into.update(more)
+        self._put(pod)
+
+    def _is_deleted(self) -> None:
+        kind = self._pick((PODS, PODS, PODS, kinds.NODES, *KINDS))
+        if keys := list(self.server.objects[kind.label]):
+            key = self._pick(keys)
+            self.trace.append(f"delete {kind.label} {key}")
+            self.server.remove(kind, key)
+
+    async def _is_scheduled(self) -> None:
+        await self.scheduler.schedule(self._pick)
+
+    async def _is_asked(self) -> None:
+        await self.scheduler.ask_out_of_turn(self._pick, self.wild, self._new_uid())
+
+    async def _time_passes(self) -> None:
+        seconds = self._pick((0.25, 1.0, 5.0, 35.0, 400.0))
+        self.trace.append(f"wait {seconds}")
+        self.clock.now += seconds
+        self.store.tick()
+
+    # What reaches the process
+
+    def _deliver(self) -> None:
+        for kind in KINDS:
+            self.server.deliver(self.store, kind)
+
+    async def _is_delivered(self) -> None:
+        kind = self._pick((*KINDS, PODS, PODS))
+        self.trace.append(f"see {kind.label}")
+        if self._pick(range(4)) == 0:
+            self.server.list_anew(self.store, kind)
+        else:
+            self.server.deliver(self.store, kind, self._pick((1, 2, 100)))
+
+    async def _happens_to_the_process(self) -> None:
+        what = self._pick(("writes fail", "writes fail", "starts anew", "leads anew", "is cut off", "was not asked"))
+        self.trace.append(what)
+        if what == "writes fail":
+            self.server.fails = self._pick((0, 0, 2, 10))
+        elif what == "starts anew":
+            self._start()
+        elif what == "leads anew":
+            self._lead()
+        elif what == "was not asked":
+            self.cluster.suspect_pending(self.clock())
+        else:
+            self.store.lost(PODS)
+            self.clock.now += 100
+            await self._control(list(self.controllers))
+            self.server.list_anew(self.store, PODS)
+
+    async def _meddle(self) -> None:
+        """Things happen between the steps of somebody else's work."""
+        for _ in range(3):
+            for _ in range(self._pick((0, 1, 3, 10))):
+                await asyncio.sleep(0)
+            await self._pick((self._changes, self._changes, self._is_scheduled))()
+            self._deliver()
+
+    # What people see
+
+    async def _is_looked_at(self) -> None:
+        pods = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in self.server.pods()]
+        of_pods = [f"{root}/pods/{of}/{name}" for root in ("", "/api/v1") for of, name in (*pods, ("a", "gone"))]
+        path = self._pick(self._pick((VIEWS, of_pods)))
+        self.trace.append(f"look at {path}")
+        if self._pick(range(3)):
+            await self._look_at(path)
+        else:
+            await asyncio.gather(self._answer(path), self._meddle())
+
+    async def _look_at(self, path: str) -> bytes:
+        """Whoever looks changes nothing."""
+        for _ in self.cluster.divide():  # but for this, which may be needed first
+            pass
+        before = anatomy(self.cluster)
+        content = await self._answer(path)
+        assert_same(anatomy(self.cluster), before, f"a look at {path}")
+        return content
+
+    async def _answer(self, path: str, body: Json | None = None) -> bytes:
+        method, (route, _, query) = "POST" if body else "GET", path.partition("?")
+        encoded = json.dumps(body).encode() if body else b""
+        status, content = await answer_of(self.app, method, route, encoded, query.encode())
+        assert status in (200, 404, 422, 503), (path, status, content)
+        if route.startswith("/api"):
+            read(content)
+        assert route != "/metrics" or not (b"NaN" in content or b"Inf " in content)
+        return content
+
+    async def _is_asked_what_if(self) -> None:
+        apply, some = [self._anything("uid-if") for _ in range(self._pick((1, 2)))], self._pick((PODS, kinds.NODES))
+        known = list(self.server.objects[some.label])[: self._pick((0, 0, 1))]
+        question = {
+            "apply": apply,
+            "remove": [{"kind": some.name, "namespace": of, "name": name} for of, name in known],
+        }
+        self.trace.append(f"what if {json.dumps(question)}")
+        for _ in self.cluster.divide():
+            pass
+        before = anatomy(self.cluster)
+        await self._answer("/api/v1/whatif", question)
+        assert_same(anatomy(self.cluster), before, "what would be if")
+
+    async def _is_simulated(self) -> None:
+        """All that there is, as a folder of manifests that is checked, served and played as a story."""
+        items = [deepcopy(item) for kind in KINDS for item in self.server.objects[kind.label].values()]
+        for item in items:
+            timed = self._pick(({}, {}, {scenario.AT: "5m", scenario.FOR: "10m"}))
+            item["metadata"]["annotations"] = item["metadata"].get("annotations", {}) | timed
+        self.trace.append("simulate")
+        with tempfile.TemporaryDirectory(prefix="quotaward-wild-") as directory:
+            folder = Path(directory)
+            (folder / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+            ManifestSource(folder, Store(self._cluster(settle=0), clock=self.clock, settle_time=0))
+            checks.manifests(folder)
+            story = scenario.read(folder)
+        for _ in islice(scenario.play(story, self.settings, until=100_000), 300):
+            pass
+
+    # What the leader does
+
+    async def _is_controlled(self) -> None:
+        names = list(self.controllers)
+        chosen = names if self._pick(range(3)) == 0 else [self._pick(names)]
+        self.clock.now += self._pick((0.3, 2.0, 0.0))
+        self.store.tick()
+        self.trace.append(f"{self.clock.now}: control by {', '.join(chosen)}")
+        if self._pick(range(3)):
+            await self._control(chosen)
+        else:
+            await asyncio.gather(self._control(chosen), self._meddle())
+
+    async def _control(self, names: list[str]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for name in names:
+                group.create_task(_look(self.controllers[name], group))
+
+    # What has to hold in the end
+
+    async def finish(self) -> None:
+        """One that is told now how things stand knows the same; and when all is gone, nothing is left."""
+        self.server.fails = 0
+        self._deliver()
+        self._come_to_rest()
+        seen = snapshot(self.cluster, self.clock())
+        for fresh in (self._told_in_another_order(seen), *([] if self.recording else [self._told_by_the_server()])):
+            _rest(fresh, self.clock())
+            assert_same(standing(self.cluster), standing(fresh), "one that lived through it, and a fresh one")
+        page = await self._look_at("/")
+        _, anew = await answer_of(application(Standing(self.store), self._extender, self.settings), "GET", "/")
+        assert_same(lines_of(page), lines_of(anew), "the page, and one made anew")
+        self.trace.append("all is deleted")
+        for kind in KINDS:
+            for key in list(self.server.objects[kind.label]):
+                self.server.remove(kind, key)
+        bare = WildWorld(self._pick, self.settings)
+        for _ in range(3):
+            self._deliver()
+            for world in (self, bare):
+                world.clock.now += 4000
+                world.store.tick()
+                await world._control(list(world.controllers))
+                await world._look_at("/")
+        usual = bare.sizes()
+        left = {path: size for path, size in self.sizes().items() if size > usual.get(path, 0)}
+        assert not left, f"left over: {left}"
+
+    def sizes(self) -> dict[str, int]:
+        """How much is kept, by what keeps it."""
+        return sizes(self.store, *self.controllers.values(), self.app.state.web)
+
+    def _come_to_rest(self) -> None:
+        cluster = self.cluster
+        for uid in list(cluster.gates.leaving):
+            cluster.keep_in(uid, self.clock())
+        for pod in list(cluster.grants.pods()):
+            cluster.withdraw(pod.uid)
+        _rest(cluster, self.clock())
+        self.clock.now += 4000
+
+    def _told_by_the_server(self) -> Cluster:
+        store = Store(self._cluster(settle=0), clock=self.clock, settle_time=0)
+        for kind in KINDS:
+            self.server.list_anew(store, kind)
+        # Of what cannot be read the last good spec stays in force, which no fresh one knows.
+        for quota in [quota for quotas in self.cluster.quotas.values() for quota in quotas.values() if quota.errors]:
+            store.cluster.delete_quota(quota.namespace, quota.name)
+            store.cluster.upsert_quota(quota)
+        for queue in [queue for queue in self.cluster.queues.values() if queue.errors]:
+            store.cluster.delete_queue(queue.name)
+            store.cluster.upsert_queue(queue)
+        return store.cluster
+
+    def _told_in_another_order(self, seen: Snapshot) -> Cluster:
+        """Pods first, and then what they are bound by."""
+        cluster = self._cluster(settle=0)
+        for pod in reversed(seen.pods):
+            cluster.upsert_pod(pod, self.clock())
+        for upsert, some in (
+            (cluster.upsert_reservation, seen.reservations),
+            (cluster.upsert_budget, seen.budgets),
+            (cluster.upsert_quota, seen.quotas),
+            (cluster.upsert_node, reversed(seen.nodes)),
+            (cluster.upsert_group, seen.groups),
+            (lambda each: cluster.upsert_weight(*each[0], each[1]), seen.weights),
+            (lambda each: cluster.upsert_limit(*each), seen.limits),
+            (cluster.upsert_queue, reversed(seen.queues)),
+            (cluster.upsert_namespace, seen.namespaces),
+        ):
+            for each in some:
+                upsert(each)
+        return cluster
+
+
+async def _look(controller: Any, group: asyncio.TaskGroup) -> None:
+    if isinstance(controller, Wake):
+        controller.look(group)
+    elif isinstance(controller, Divide | Refusals | Reserve):
+        await controller.look()
+    else:
+        await controller.look(group)
+
+
+def _rest(cluster: Cluster, now: float) -> None:
+    """Time passes until nothing is changed by it any more."""
+    for later in (0, 1000, 2000):
+        cluster.tick(now + later)
+        for _ in cluster.divide():
+            pass
