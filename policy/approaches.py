@@ -24,12 +24,13 @@ def approaches(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> list[Ap
     """
     _give_hope(cluster)
     refused, members = cluster.check(pod), [pod, *_mates(cluster, pod)]
+    concerned = members
     if refused is None and len(members) > 1:
-        refused = starving.refused_together(cluster, members)
+        concerned, refused = _refused_together(cluster, members)
     if refused is None:
         found = list(for_room(cluster, pod, members, first))
     else:
-        found = list(_for_rule(cluster, pod, members, refused, first))
+        found = list(_for_rule(cluster, concerned, refused, first))
     of_gang = list(_for_gang(cluster, pod)) if cluster.gangs.is_waiting(pod) else []
     return of_gang + found if cluster.gangs.lacks_members(pod) else found + of_gang
 
@@ -40,9 +41,21 @@ def ahead(cluster: Cluster, pod: Pod) -> list[Pod]:
     return [each for each in waiting if turn(each) < turn(pod)]
 
 
-def _for_rule(
-    cluster: Cluster, pod: Pod, members: Sequence[Pod], refused: Refusal, first: Sequence[Pod]
-) -> Iterator[Approach]:
+def _refused_together(cluster: Cluster, members: list[Pod]) -> tuple[list[Pod], Refusal | None]:
+    """What refuses the members of a gang, and whom of them that concerns: they may be in several queues, or in none."""
+    refused = starving.refused_together(cluster, members)
+    if refused is None or refused.rule in elastic_quota.TEXTS:
+        return members, refused
+    for name in dict.fromkeys(map(cluster.queue_of, members)):
+        of_queue = [member for member in members if cluster.queue_of(member) == name]
+        if (alone := starving.refused_together(cluster, of_queue)) is not None:
+            return of_queue, alone
+    return [member for member in members if cluster.queue_of(member) in cluster.queues], refused
+
+
+def _for_rule(cluster: Cluster, members: Sequence[Pod], refused: Refusal, first: Sequence[Pod]) -> Iterator[Approach]:
+    """``members``: the pod, and those of its gang that are to start with it, as far as they are refused."""
+    pod = members[0]
     uids = {member.uid for member in members}
     others = [each for each in first if each.namespace == pod.namespace and each.uid not in uids]
     asked = total(each.request for each in (*members, *others))

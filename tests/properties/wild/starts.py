@@ -132,9 +132,40 @@ def _queued() -> list[Json]:
     ]
 
 
+def _gated() -> list[Json]:
+    """Namespaces of two queues whose pods wait at our gates, with more of them than there is room for."""
+    names = {"a": "q", "b": "q", "c": "r"}
+    spaces = [namespace(of, **{QUEUE: name}) for of, name in names.items()]
+    for each in spaces:
+        each["metadata"]["labels"] = {GATED: "true"}
+    waiting = [pod(f"p{n}", of, {"cpu": str(1 + n % 2)}, priority=n % 3) for of in names for n in range(5)]
+    for number, each in enumerate(waiting):
+        each["spec"] |= {"schedulingGates": [{"name": GATE}]}
+        each["spec"] |= {"schedulingGroup": {"podGroupName": "g"}} if number % 2 else {}
+    version, spec = "scheduling.k8s.io/v1beta1", {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    gangs = [
+        {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": "g", "namespace": of}, "spec": spec}
+        for of in names
+    ]
+    return [*(node(f"n{n}", **cpus(4)) for n in (1, 2)), queue("q", weight=2), queue("r"), *spaces, *gangs, *waiting]
+
+
+def _lent_to_gangs() -> list[Json]:
+    """A full node of gangs that are lent what is another's: who loses one member may not do without it."""
+    of_gang = {"labels": {GROUP: "g"}}
+    return [
+        *(node("n1", **cpus(6)), node("n2", **cpus(2))),
+        *(quota("a", "x", min={"cpu": 1}), quota("b", "x", min={"cpu": 5}), quota("c", "x", min={"cpu": 2})),
+        *(group("a", 3), group("c", 2)),
+        *(pod(f"p{n}", "a", nodeName="n1", metadata=of_gang) for n in range(5)),
+        *(pod(f"p{n}", "c", nodeName="n2", metadata=of_gang) for n in range(2)),
+        *(refused(pod(f"p{n}", "b", {"cpu": 1 + n}, created(3)), NO_ROOM) for n in range(3)),
+    ]
+
+
 def start_by(pick: Pick) -> list[Json]:
     """One of the situations, or nothing."""
     known = [*situations().values(), *[ITEMS] * 4]
-    for make in (_lent, _gangs, _choosy, _queued):
+    for make in (_lent, _lent_to_gangs, _gangs, _choosy, _queued, _gated):
         known += [make()] * 4
     return pick((*([[]] * 8), *known))

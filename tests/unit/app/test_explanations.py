@@ -5,8 +5,8 @@ from typer.testing import CliRunner
 
 from app.cli import app
 from tests.unit.app.forwarding import Forwarding
-from tests.unit.app.given import client_of, node, pod, quota, refused, store_with
-from tests.unit.app.situations import TOLD, cpus, running, situations
+from tests.unit.app.given import client_of, node, pod, queue, quota, refused, store_with
+from tests.unit.app.situations import QUEUE, TOLD, cpus, group, member, running, situations
 
 SITUATIONS = situations()
 
@@ -99,3 +99,14 @@ async def _takes_too_long(work, deadline):
 
     work.close()
     raise TimeIsUp
+
+
+def test_a_gang_that_the_queue_of_a_mate_refuses_is_told_what_to_change_there():
+    mate = member("mate")
+    mate["metadata"]["annotations"] = {QUEUE: "q"}
+    items = [node("n1", **cpus(9)), queue("q", capability={"cpu": "500m"}), group("b", 2), mate]
+    answer = client_of(store_with(*items, refused(member("p"), "Gang minimum cannot be placed yet"))).get(
+        "/api/v1/pods/b/p"
+    )
+    assert answer.status_code == 200, answer.text
+    assert "raise capability of cpu in Queue q" in answer.json()["remedies"][0]["text"]
