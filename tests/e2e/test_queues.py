@@ -124,7 +124,7 @@ def test_pods_that_fit_nowhere_keep_no_room_idle_for_longer_than_the_patience(cl
     assert taken[4] - tried[0] >= timedelta(seconds=patience), "but not before"
 
 
-def test_a_pod_whose_namespace_names_no_queue_is_refused_until_there_is_one(cluster, scheduler, watch):
+def test_a_pod_whose_namespace_names_no_queue_is_refused_until_there_is_one(cluster, quotaward, scheduler, watch):
     cluster.node(cpu=8)
     cluster.queue("other")
     namespace = cluster.namespace("lost", "nowhere")
@@ -134,6 +134,7 @@ def test_a_pod_whose_namespace_names_no_queue_is_refused_until_there_is_one(clus
     cluster.queue("nowhere")
     wait_for(waiting, bound=1)
     cluster.api.delete("queues", "nowhere")
+    wait_until(lambda: _names(quotaward) == {"other"}, "it is known to be gone")
     cluster.api.create(pod("late", namespace))
     wait_for(waiting, bound=1, refused=1, why="Queue is closed")
 
@@ -146,6 +147,10 @@ def _scheduled_since(item: Object) -> datetime:
 def _queue(quotaward: Quotaward, name: str) -> Object:
     found: Object = quotaward.get(f"/api/v1/queues/{name}")
     return found
+
+
+def _names(quotaward: Quotaward) -> set[str]:
+    return {queue["name"] for queue in quotaward.get("/api/v1/queues")["items"]}
 
 
 def _requested(quotaward: Quotaward) -> int:
