@@ -53,6 +53,18 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 Lead = Callable[[Work], Coroutine[Any, Any, None]]
 
 
+def cluster_of(settings: Settings, settle_time: float) -> Cluster:
+    """A cluster of which nothing is known yet, with the rules and times of these settings."""
+    return Cluster(
+        settings.rules,
+        grant_lifetime=settings.grants.lifetime,
+        settle_time=settle_time,
+        patience=settings.claims.patience,
+        hold_time=settings.gangs.hold_time,
+        gate_patience=settings.gates.patience,
+    )
+
+
 def application(standing: Standing, extender: Extender, settings: Settings) -> Application:
     """The HTTP application: kube-scheduler's verbs, REST, health and metrics."""
     app = Application(
@@ -101,15 +113,7 @@ def probe_application(standing: Standing) -> FastAPI:
 async def serve(settings: Settings) -> None:
     """Serves until SIGTERM or SIGINT. Raises CannotConnect, InvalidSettings, OSError where an address cannot be had."""
     settle = 0.0 if settings.manifests else settings.store.settle_time
-    cluster = Cluster(
-        settings.rules,
-        grant_lifetime=settings.grants.lifetime,
-        settle_time=settle,
-        patience=settings.claims.patience,
-        hold_time=settings.gangs.hold_time,
-        gate_patience=settings.gates.patience,
-    )
-    store = Store(cluster, max_staleness=settings.store.max_staleness, settle_time=settle)
+    store = Store(cluster_of(settings, settle), max_staleness=settings.store.max_staleness, settle_time=settle)
     async with AsyncExitStack() as stack:
         plain, tls, probed = (
             stack.enter_context(listen(address)) if address else None

@@ -245,12 +245,12 @@ class Reclaim:
         """Asks for the eviction of those who have not been evicted yet; says of whom it was done."""
         now, failed, evicted = self._store.clock(), False, list[Pod]()
         progress.next_attempt = now + BLOCKED_AGAIN
-        grounds = [reclaim.grounds(self._store.cluster, reservation, victim) for victim in staying]
-        for victim, why in zip(staying, grounds, strict=True):
+        for victim in staying:
             if self._store.unready():
                 break  # an eviction may take long
             if not reclaim.still_has_to_go(self._store.cluster, reservation, victim, evicted):
                 continue
+            why = reclaim.grounds(self._store.cluster, reservation, victim)  # as long as it is there
             try:
                 await self._actuator.evict(reclaim.name_of(victim))
             except ActionFailed as failure:

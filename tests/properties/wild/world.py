@@ -21,7 +21,7 @@ from app.controllers.resource_quota import ResourceQuotas
 from app.controllers.status import Status
 from app.controllers.wake import Wake
 from app.extender.endpoints import Extender
-from app.main import application
+from app.main import application, cluster_of
 from app.settings import Settings
 from app.sources.manifests import ManifestSource
 from app.standing import Standing
@@ -72,7 +72,7 @@ class WildWorld:
 
     def _start(self) -> None:
         settle = self.settings.store.settle_time
-        self.store = Store(self._cluster(settle), clock=self.clock, settle_time=settle)
+        self.store = Store(cluster_of(self.settings, settle), clock=self.clock, settle_time=settle)
         for kind in KINDS:
             self.server.list_anew(self.store, kind)
         self._extender = Extender(
@@ -101,17 +101,6 @@ class WildWorld:
                 "queue_status": QueueStatus(store, actuator),
                 "wake": Wake(store, actuator),
             }
-
-    def _cluster(self, settle: float) -> Cluster:
-        settings = self.settings
-        return Cluster(
-            settings.rules,
-            grant_lifetime=settings.grants.lifetime,
-            settle_time=settle,
-            patience=settings.claims.patience,
-            hold_time=settings.gangs.hold_time,
-            gate_patience=settings.gates.patience,
-        )
 
     @property
     def cluster(self) -> Cluster:
@@ -337,7 +326,7 @@ class WildWorld:
         with tempfile.TemporaryDirectory(prefix="quotaward-wild-") as directory:
             folder = Path(directory)
             (folder / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-            ManifestSource(folder, Store(self._cluster(settle=0), clock=self.clock, settle_time=0))
+            ManifestSource(folder, Store(cluster_of(self.settings, 0), clock=self.clock, settle_time=0))
             checks.manifests(folder)
             story = scenario.read(folder)
         for _ in islice(scenario.play(story, self.settings, until=100_000), 300):
@@ -405,7 +394,7 @@ class WildWorld:
         self.clock.now += 4000
 
     def _told_by_the_server(self) -> Cluster:
-        store = Store(self._cluster(settle=0), clock=self.clock, settle_time=0)
+        store = Store(cluster_of(self.settings, 0), clock=self.clock, settle_time=0)
         for kind in KINDS:
             self.server.list_anew(store, kind)
         # Of what cannot be read the last good spec stays in force, which no fresh one knows.
@@ -419,7 +408,7 @@ class WildWorld:
 
     def _told_in_another_order(self, seen: Snapshot) -> Cluster:
         """Pods first, and then what they are bound by."""
-        cluster = self._cluster(settle=0)
+        cluster = cluster_of(self.settings, 0)
         for pod in reversed(seen.pods):
             cluster.upsert_pod(pod, self.clock())
         for upsert, some in (

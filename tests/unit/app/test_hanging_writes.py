@@ -179,6 +179,15 @@ def limited(store):
     return store
 
 
+def with_its_limits_written(controller, store, api):
+    """All limits are there, and nobody has gone for them yet."""
+    api.ended.set()
+    store.cluster.pods, pods = {}, store.cluster.pods
+    looks(controller, api)
+    store.cluster.pods = pods
+    api.ended.clear()
+
+
 def test_limits_are_written_while_one_hangs(limited, api):
     looks(ResourceQuotas(limited, api, enabled=True), api, lambda: limited.cluster.delete_limit("other"))
     assert api.asked == [("limit", "hangs"), ("limit", "other"), ("limit", "other")]
@@ -222,11 +231,7 @@ def test_who_was_evicted_after_long_is_not_asked_again_before_that_is_seen(limit
     api.lags = True
     see(limited, node(cpu=2))
     controller = ResourceQuotas(limited, api, enabled=True)
-    api.ended.set()
-    limited.cluster.pods, pods = {}, limited.cluster.pods  # limits first
-    looks(controller, api)
-    limited.cluster.pods = pods
-    api.ended.clear()
+    with_its_limits_written(controller, limited, api)
     looks(controller, api, lambda: later(limited, resource_quota.AGAIN + 1))
     assert api.asked.count(("evict", "hangs")) == 1
 
@@ -234,11 +239,7 @@ def test_who_was_evicted_after_long_is_not_asked_again_before_that_is_seen(limit
 def test_nobody_else_goes_for_a_limit_that_is_outdated_once_an_eviction_has_taken_long(limited, api):
     controller = ResourceQuotas(limited, api, enabled=True)
     see(limited, node(cpu=0))
-    api.ended.set()
-    limited.cluster.pods, pods = {}, limited.cluster.pods  # limits first
-    looks(controller, api)
-    limited.cluster.pods = pods
-    api.ended.clear()
+    with_its_limits_written(controller, limited, api)
     looks(controller, api, lambda: grows(limited))
     assert api.asked.count(("evict", "hangs")) == 1
 
@@ -247,12 +248,8 @@ def test_nobody_else_goes_for_a_limit_that_is_outdated_once_an_eviction_has_take
 def test_a_hand_that_is_not_needed_goes_back(limited, api):
     controller = ResourceQuotas(limited, api, enabled=True)
     see(limited, node(cpu=0))
-    api.ended.set()
-    limited.cluster.pods, pods = {}, limited.cluster.pods  # limits first
-    looks(controller, api)
-    limited.cluster.pods = pods
-    api.ended.clear()
-    gone = {uid for uid in pods if uid.startswith("hangs/")}
+    with_its_limits_written(controller, limited, api)
+    gone = {uid for uid in limited.cluster.pods if uid.startswith("hangs/")}
     looks(controller, api, lambda: [limited.cluster.delete_pod(uid) for uid in gone])
     assert api.asked.count(("evict", "hangs")) == 1
     assert api.asked.count(("evict", "other")) == 2
