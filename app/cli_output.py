@@ -5,6 +5,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from app.amounts import readable
+
 _console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
 if not _console.is_terminal:
     _console.width = 10_000  # what reads it wants all of it
@@ -19,7 +21,7 @@ def print_quotas(document: dict[str, Any]) -> None:
         conditions = ", ".join(condition["type"] for condition in quota["conditions"])
         rows = sorted({*quota["used"], *quota["min"], *quota["max"]}) or [""]
         for resource in rows:
-            figures = [quota[field].get(resource, "-") for field in ("used", "min", "max", "borrowed")]
+            figures = [_figure(quota[field], resource) for field in ("used", "min", "max", "borrowed")]
             table.add_row(quota["namespace"], quota["name"], resource, *figures, conditions)
     if table.row_count:
         _console.print(table)
@@ -39,11 +41,11 @@ def print_queues(document: dict[str, Any]) -> None:
             conditions = ", ".join(part for part in (queue["state"], conditions) if part)
         rows = sorted({*queue["allocated"], *queue["deserved"]}) or [""]
         for resource in rows:
-            figures = [queue[field].get(resource, "-") for field in ("allocated", "deserved", "guarantee")]
-            bound = queue["capability"].get(resource, "-")
+            figures = [_figure(queue[field], resource) for field in ("allocated", "deserved", "guarantee")]
+            bound = _figure(queue["capability"], resource)
             table.add_row(queue["name"], "", str(queue["weight"]), resource, *figures, bound, conditions)
             for tenant in queue["namespaces"]:
-                used, entitled = (tenant[field].get(resource, "-") for field in ("allocated", "entitled"))
+                used, entitled = (_figure(tenant[field], resource) for field in ("allocated", "entitled"))
                 table.add_row("", tenant["namespace"], str(tenant["weight"]), resource, used, entitled, "", "", "")
     if table.row_count:
         _console.print(table)
@@ -96,3 +98,7 @@ def print_reservations(document: dict[str, Any]) -> None:
         _console.print(table)
     else:
         _console.print("no reservations")
+
+
+def _figure(amounts: dict[str, str], resource: str) -> str:
+    return readable(resource, amounts[resource]) if resource in amounts else "-"

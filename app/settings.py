@@ -357,6 +357,12 @@ class Settings(BaseSettings):
         """Whether nobody is refused or evicted, and nothing written."""
         return self.mode == "observe"
 
+    def why_idle(self, controller: str) -> str:
+        """Why a controller does not act, for people; empty if it does."""
+        if self.observes:
+            return "observe mode changes nothing"
+        return "" if controller in self.active_controllers else f"controllers: {self.controllers}"
+
     @property
     def active_controllers(self) -> frozenset[str]:
         """The controllers that run; none in observe mode, which writes nothing."""

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from app.amounts import readable
 from app.client import CannotAsk, Server
 from policy.quantity import InvalidQuantity, to_milli
 
@@ -28,6 +29,8 @@ ASKED = (
     "quotaward_observing",
 )
 """The metrics that are looked at."""
+REASONS = {"no-room": "no room on nodes", "other": "another reason", "untried": "not tried yet"}
+"""How the reasons of ``quotaward_pending_pods`` are called that are no rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ def _state(shown: Snapshot) -> str:
 def _waiting(shown: Snapshot) -> str:
     by_rule = {rule: int(value) for (name, rule), value in shown.samples.items() if name == ASKED[0] and value}
     in_order = sorted(by_rule.items(), key=lambda each: (-each[1], each[0]))
-    why = ", ".join(f"{rule} {number}" for rule, number in in_order)
+    why = ", ".join(f"{REASONS.get(rule, rule)} {number}" for rule, number in in_order)
     return f"{sum(by_rule.values())} pods wait: {why}" if by_rule else "Nobody waits."
 
 
@@ -167,9 +170,8 @@ def _table(titles: tuple[str, str, str], rows: list[Row], total: int) -> Rendera
         table.add_column(title, no_wrap=True, justify="right")
     table.add_column("", no_wrap=True)
     for row in rows:
-        table.add_row(
-            Text(row.name), Text(row.resource), _bar(row), row.used, row.own or "-", row.most or "-", row.note
-        )
+        figures = (readable(row.resource, each) if each else "-" for each in (row.used, row.own, row.most))
+        table.add_row(Text(row.name), Text(row.resource), _bar(row), *figures, row.note)
     return Group(table, Text(f"and {total - len(rows)} more")) if total > len(rows) else table
 
 

@@ -11,6 +11,7 @@ from math import inf
 from policy import admission, arriving, division, elastic_quota, fit, gangs, gates
 from policy.admission import Rules
 from policy.chances import PATIENCE, Chances
+from policy.closed import why_closed
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota
 from policy.gang_admission import Gangs
@@ -635,7 +636,8 @@ class Cluster:
             numbers = admission.numbers(self.ledger, pod)
             if refused is not None:
                 remedies = admission.remedies(self.ledger, pod, refused)
-                return Verdict("refused", refused.rule, refused.message, numbers, remedies, refused.resources)
+                message = ": ".join(filter(None, (refused.message, self.why_closed(pod))))
+                return Verdict("refused", refused.rule, message, numbers, remedies, refused.resources)
         finally:
             if before is not None:
                 self.ledger.put_back(pod.uid, before)
@@ -654,6 +656,10 @@ class Cluster:
         else:
             message = "no rule refuses it; waiting for the scheduler to try it"
         return Verdict("admissible", message=message, numbers=numbers)
+
+    def why_closed(self, pod: Pod) -> str:
+        """Why the pod's queue admits nobody, for people; empty if it does, or the pod is in none."""
+        return why_closed(self.queues, self.membership, pod)
 
     def _kept_everywhere(self, pod: Pod) -> str:
         """The rule by which all nodes that have room for a waiting pod are kept from it; empty if some are not."""

@@ -134,6 +134,17 @@ class Gangs:
         self._refused.pop(group.key, None)  # so that it is looked at when it asks
         return True
 
+    def refused_together(self, pod: Pod) -> Refusal | None:
+        """What the rules say against as many members as a pod's group takes to start, the pod among them."""
+        group, missing = self.gated(pod), self.missing(pod)
+        if group is None or missing <= 1:
+            return None
+        waiting = [other for other in self.pending(group) if other.uid != pod.uid]
+        if len(waiting) + 1 < missing or self._admissible(pod, waiting, missing, frozenset()) is not None:
+            return None
+        cluster, members = self._cluster, [pod, *waiting[: missing - 1]]
+        return admission.refusal_of_all(cluster.ledger, members, cluster.rules, with_in_flight=cluster.unsettled)
+
     def backs_off_until(self, key: Key) -> float:
         """Until when others go before a group that was not complete in time; 0 if they do not."""
         backoff = self._backoff.get(key)

@@ -17,8 +17,9 @@ MOST = 10
 class Holder:
     """Someone who uses a resource: ``kind`` and ``name`` of the ElasticQuota, Queue or Namespace.
 
-    ``bound`` is what protects its use (min, deserved, entitled) or limits it (max, capability); ``over`` is by how much
-    it has gone past it. ``pods`` are those that make up what is over, or all of them; least important first.
+    ``bound`` is what protects its use (min, deserved, entitled) or limits it (max, realCapability), whichever the rule
+    compares, and ``bound_name`` the name of that figure; ``over`` is by how much it has gone past it. ``pods`` are
+    those that make up what is over, or all of them; least important first.
     """
 
     kind: str
@@ -28,6 +29,7 @@ class Holder:
     bound: int
     over: int
     pods: tuple[Pod, ...]
+    bound_name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class _Use:
     name: str
     used: int
     bound: int
+    bound_name: str
     namespaces: tuple[str, ...]
     queue: str = ""
 
@@ -65,25 +68,27 @@ def _uses(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator[_Use
         queue = cluster.queue_of(pod)
         for namespace, tenant in cluster.ledger.queues.accounts[queue].tenants.items():
             used, entitled = tenant.taken.get(resource, 0), tenant.entitled.get(resource, 0)
-            yield _Use("Namespace", namespace, used, entitled, (namespace,), queue)
+            yield _Use("Namespace", namespace, used, entitled, "entitled", (namespace,), queue)
 
 
 def _under_quotas(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator[_Use]:
     """The quota itself where its max is reached, else all that use something."""
+    bound_name = "min" if rule == elastic_quota.BORROWING else "max"
     for namespace, quota, account in cluster.ledger.quotas():
         if rule == elastic_quota.BORROWING or namespace == pod.namespace:
-            bound = (quota.min if rule == elastic_quota.BORROWING else quota.max).get(resource, 0)
+            bound = (quota.min if bound_name == "min" else quota.max).get(resource, 0)
             name, used = f"{namespace}/{quota.name}", account.used.get(resource, 0)
-            yield _Use("ElasticQuota", name, used, bound, (namespace,))
+            yield _Use("ElasticQuota", name, used, bound, bound_name, (namespace,))
 
 
 def _in_queues(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator[_Use]:
     """The queue itself where its capability is reached, else all that have taken something."""
+    bound_name = "deserved" if rule == queues.DESERVED else "realCapability"
     for name, account in cluster.ledger.queues.accounts.items():
         if account.queue is not None and (rule == queues.DESERVED or name == cluster.queue_of(pod)):
-            part = account.division.deserved if rule == queues.DESERVED else account.division.real_capability
+            part = account.division.deserved if bound_name == "deserved" else account.division.real_capability
             used, tenants = account.taken.get(resource, 0), tuple(account.tenants)
-            yield _Use("Queue", name, used, part.get(resource, 0), tenants, name)
+            yield _Use("Queue", name, used, part.get(resource, 0), bound_name, tenants, name)
 
 
 def _holder(cluster: Cluster, use: _Use, resource: str) -> Holder:
@@ -95,4 +100,4 @@ def _holder(cluster: Cluster, use: _Use, resource: str) -> Holder:
             break
         chosen.append(pod)
         together += pod.request[resource]
-    return Holder(use.kind, use.name, resource, use.used, use.bound, use.over, tuple(chosen))
+    return Holder(use.kind, use.name, resource, use.used, use.bound, use.over, tuple(chosen), use.bound_name)

@@ -46,6 +46,15 @@ class Membership:
             return namespace.queue
         return DEFAULT if self.has_default else ""
 
+    def who_names_the_queue_of(self, pod: Pod) -> str:
+        """Who says that a pod is in its queue, for people."""
+        name, group = self.queue_of(pod), self.groups.get((pod.namespace, pod.group)) if pod.group else None
+        if pod.queue == name:
+            return "its own annotation"
+        if group is not None and group.queue == name:
+            return f"its PodGroup {group.name.rpartition('/')[2]}"
+        return f"the annotation of Namespace {pod.namespace}"
+
     def weight_by_namespace(self) -> dict[str, int]:
         """The weights of namespaces that have one: the highest among their resource quotas (namespace fair share)."""
         highest: dict[str, int] = {}

@@ -47,10 +47,17 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
     where = f"of namespace {namespace}" + (f" in queue {queue}" if queue else "")
     at = line.place(job.name)
     text = f"it waits at its gate, {at} of {len(line)} in the line {where}"
-    if at == 1:
-        others = sum(each[0] == queue for each in cluster.gates.lines) - 1
-        return f"{text}, beside {others} other lines" if others and cluster.check(pod) is None else text
-    first = next(iter(line)).first()
-    refused = cluster.check(first)
-    why = f"waits for: {refused.message}" if refused else "may be let out, as soon as there is room for it"
-    return f"{text}; the first there, {first.name}, {why}"
+    if at > 1:
+        first = next(iter(line)).first()
+        refused = cluster.check(first)
+        when = f"waits for: {refused.message}" if refused else _is_let_out(cluster, first)
+        return f"{text}; the first there, {first.name}, {when}"
+    others = sum(each[0] == queue for each in cluster.gates.lines) - 1
+    beside = f", beside {others} other {'line' if others == 1 else 'lines'}" if others else ""
+    return f"{text}{beside}" if cluster.check(pod) else f"{text}{beside}; it {_is_let_out(cluster, pod)}"
+
+
+def _is_let_out(cluster: Cluster, pod: Pod) -> str:
+    """When a pod that no rule refuses is let out."""
+    whose = "all that its group takes to start" if cluster.gangs.is_waiting(pod) else "it"
+    return f"is let out as soon as there is room for {whose}"

@@ -1,11 +1,14 @@
-"""What will happen next to a pod that waits, and when: what is under way for it, what is planned, what it waits for."""
+"""What will happen next to a pod that waits, and when: what is under way for it, what is planned, what it waits for.
 
-from collections.abc import Generator, Iterator
+Every sentence is asked of the code that will decide it, as things stand now: what nobody would do is not foretold.
+"""
+
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from policy import fit, reclaim, starving, victims
+from policy import fit, places, reclaim, reserve, starving, victims
 from policy.approach import listed, names_of
 from policy.cluster import Cluster
 from policy.gang_admission import Gangs
@@ -13,7 +16,10 @@ from policy.job import job_name, short
 from policy.pod import Pod
 from policy.reservation import Reservation
 from policy.starving import Terms
-from policy.victims import NoPlan
+from policy.victims import NoPlan, Plan
+
+MOMENT = 0.001
+"""Seconds by which somebody who starves has waited for longer than it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,38 +43,72 @@ class Times:
     delay: float
 
 
-def prospects(cluster: Cluster, pod: Pod, terms: Terms, times: Times) -> Generator[None, None, list[Prospect]]:
+WhyIdle = Callable[[str], str]
+"""Why a controller (by its name) does not act, for people; empty if it does."""
+
+
+def acts(_: str) -> str:
+    """Every controller acts."""
+    return ""
+
+
+def prospects(
+    cluster: Cluster, pod: Pod, terms: Terms, times: Times, why_idle: WhyIdle = acts
+) -> Generator[None, None, list[Prospect]]:
     """What is to be expected, the next first; nothing for a pod that does not wait. To be used up; it may pause."""
     if not pod.pending or pod.terminating:
         return []
     if pod.gated:
         return [Prospect("gated", "a scheduling gate keeps the scheduler from looking at it")]
-    of_reclaim = yield from _of_reclaim(cluster, pod, times)
+    of_reclaim = yield from _of_reclaim(cluster, pod, times, why_idle("reclaim"))
+    of_reserving = yield from _of_reserving(cluster, pod, terms, times, why_idle("reserve"))
     return [
+        *_of_gate(cluster, pod, why_idle("gates")),
         *of_reclaim,
         *_of_gang(cluster.gangs, pod, times),
         *_of_kept_nodes(cluster, pod),
-        *_of_reserving(cluster, pod, terms, times),
+        *of_reserving,
     ] or [_to_be_tried(cluster, pod)]
 
 
-def _of_reclaim(cluster: Cluster, pod: Pod, times: Times) -> Generator[None, None, list[Prospect]]:
+def _of_gate(cluster: Cluster, pod: Pod, idle: str) -> Iterator[Prospect]:
+    """Where in line it waits, and for what."""
+    text = places.outlook(cluster, pod)
+    if text:
+        yield Prospect("at-gate", f"{text}; nobody is let out: {idle}" if idle else text)
+
+
+def _of_reclaim(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Generator[None, None, list[Prospect]]:
     for reservation in cluster.reservations.values():
         if reservation.pod.uid == pod.uid:
             return [_progress(cluster, reservation)]
-    since = cluster.unschedulable_since.get(pod.uid)
-    if pod.uid in cluster.grants or since is None or not cluster.is_governed(pod) or cluster.gangs.is_waiting(pod):
+    since = reclaim.waits_since(cluster, pod)
+    if since is None or not cluster.is_governed(pod) or cluster.gangs.is_waiting(pod):
         return []
     result = yield from victims.search(cluster, pod)
     if not isinstance(result, NoPlan):
-        text = f"{names_of(result.victims)} on node {result.node} will be evicted for it"
-        return [Prospect("reclaim-planned", text, max(0.0, since + times.delay - times.now))]
+        return [_planned(cluster, pod, result, max(0.0, since + times.delay - times.now), idle)]
     if result.reason == "waiting":
         return [Prospect("room-coming", f"node {result.node} will have room for it when pods that are going are gone")]
     if result.reason == "room" or (result.reason == "undecidable" and fit.fits(cluster.table, pod).any()):
         return []  # a node has room, as far as can be seen
     step = "undecidable" if result.reason == "undecidable" else "nobody-to-evict"
     return [Prospect(step, f"nobody is evicted for it: {result.text}")]
+
+
+def _planned(cluster: Cluster, pod: Pod, plan: Plan, after: float, idle: str) -> Prospect:
+    """Who goes for it, if nobody else has the first turn and room is made at all."""
+    who = f"{names_of(plan.victims)} on node {plan.node}"
+    if idle:
+        return Prospect("nobody-to-evict", f"nobody is evicted for it: {idle}; else it would be {who}")
+    if failures := reclaim.failures(cluster, pod):
+        again = "1 time" if failures == 1 else f"{failures} times"
+        text = f"{who} would be evicted for it; that was given up {again} already, and is tried again later"
+        return Prospect("reclaim-planned", text)
+    if first := reclaim.others_first(cluster, pod):
+        before = "1 pod has its turn" if first == 1 else f"{first} pods have their turn"
+        return Prospect("reclaim-planned", f"{who} would be evicted for it; {before} before it")
+    return Prospect("reclaim-planned", f"{who} will be evicted for it", after)
 
 
 def _progress(cluster: Cluster, reservation: Reservation) -> Prospect:
@@ -95,6 +135,8 @@ def _of_gang(gangs: Gangs, pod: Pod, times: Times) -> Iterator[Prospect]:
     elif until := gangs.backs_off_until(group.key):
         text = f"{text}; it was not complete in time, and others go first for a while"
         yield Prospect("gang-backs-off", text, max(0.0, until - times.now))
+    elif refused := gangs.refused_together(pod):
+        yield Prospect("gang-refused", f"{text}; all together they would be refused: {refused.message}")
     else:
         yield Prospect("gang-waiting", f"{text}; it starts as soon as there is room for all of them at once")
 
@@ -110,7 +152,9 @@ def _of_kept_nodes(cluster: Cluster, pod: Pod) -> Iterator[Prospect]:
         yield Prospect("nodes-reserved", text)
 
 
-def _of_reserving(cluster: Cluster, pod: Pod, terms: Terms, times: Times) -> Iterator[Prospect]:
+def _of_reserving(
+    cluster: Cluster, pod: Pod, terms: Terms, times: Times, idle: str
+) -> Generator[None, None, list[Prospect]]:
     own, now = cluster.reserved.of_pod(pod.uid), times.now + times.epoch
     if own is not None and cluster.is_in_force(own):
         there = [
@@ -121,15 +165,22 @@ def _of_reserving(cluster: Cluster, pod: Pod, terms: Terms, times: Times) -> Ite
         text = f"node {own.node} is reserved for it, and nobody else may start there"
         if there:
             text = f"{text}; it waits until enough of these have ended: {names_of(there)}"
-        yield Prospect("node-draining", text)
-        return
+        return [Prospect("node-draining", text)]
     job = cluster.job(pod.namespace, job_name(cluster.membership.groups, pod))
-    waits = pod.uid in cluster.unschedulable_since and pod.created and terms.max_nodes_percent
-    if job is None or not waits or job.ready >= job.minimum or starving.is_starving(cluster, job, terms, now):
-        return
-    after = max(job.created, pod.created) + terms.starving_after - now
-    if after > 0:
-        yield Prospect("reservation-planned", "nodes will be reserved for it if it waits until then", after)
+    waits = pod.uid in cluster.unschedulable_since and pod.created and terms.max_nodes_percent and not idle
+    if job is None or not waits or job.ready >= job.minimum:
+        return []
+    if starving.is_starving(cluster, job, terms, now):
+        decision = yield from reserve.deciding(cluster, job, terms, now)
+        return [Prospect("nothing-reserved", f"no node is reserved for it: {decision.text}")] if decision.text else []
+    then = starving.since(job) + terms.starving_after
+    if then <= now:
+        return []
+    decision = yield from reserve.deciding(cluster, job, terms, then + MOMENT)
+    if not decision.places:
+        return []
+    text = "nodes will be reserved for it if it waits until then, and things stand as they do now"
+    return [Prospect("reservation-planned", text, then - now)]
 
 
 def _to_be_tried(cluster: Cluster, pod: Pod) -> Prospect:

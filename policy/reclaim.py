@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from math import inf
 
 from policy import disruption, fit, victims
 from policy.cluster import Cluster
@@ -320,6 +321,33 @@ def waits_for_others(cluster: Cluster, reservation: Reservation) -> bool:
     return False
 
 
+def waits_since(cluster: Cluster, pod: Pod) -> float | None:
+    """Since when a pod waits for room to be made for it, on the cluster's clock; None if it is not looked at for that.
+
+    Those are pods that the scheduler found no place for, and the first ones at gates; see ``waiting``.
+    """
+    if cluster.is_expected(pod.uid):
+        return None
+    stands = cluster.gates.line_of(pod.uid)
+    if stands is None:
+        return cluster.unschedulable_since.get(pod.uid)
+    (_, namespace), line, job = stands
+    first = line.kinds()[job.kind][: _enough(job)] if cluster.is_gated(namespace) else ()
+    return cluster.gates.since(pod.uid) if any(job.name == name for *_, name in first) else None
+
+
+def failures(cluster: Cluster, pod: Pod) -> int:
+    """How many plans for a pod were given up, as far as that is remembered."""
+    of_pod = (each for each in cluster.given_up.values() if each.pod.uid == pod.uid and each.reason == RECLAIM)
+    return max((each.failures + 1 for each in of_pod), default=0)
+
+
+def others_first(cluster: Cluster, pod: Pod) -> int:
+    """How many other pods that room may have to be made for are looked at before one, as things stand."""
+    in_turn = waiting(cluster, inf, 0.0)
+    return next((place for place, other in enumerate(in_turn) if other.uid == pod.uid), 0)
+
+
 def outlook(cluster: Cluster, pod: Pod) -> Generator[None, None, str]:
     """What is being done for a waiting pod, or will be, or why nobody is evicted for it; empty if it does not wait.
 
@@ -328,8 +356,7 @@ def outlook(cluster: Cluster, pod: Pod) -> Generator[None, None, str]:
     for reservation in cluster.reservations.values():
         if reservation.pod.uid == pod.uid and pod.pending:
             return _progress(cluster, reservation)
-    tried = pod.uid in cluster.unschedulable_since or pod.uid in cluster.gates
-    if not tried or cluster.is_expected(pod.uid):
+    if waits_since(cluster, pod) is None:
         return ""
     if not cluster.is_governed(pod) and not cluster.node_to_empty_for(pod):
         return ""

@@ -8,8 +8,10 @@ Starving: nobody goes, and nothing is counted. A node that is reserved takes nob
 (seed: reserve action, Reserved).
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+
+from policy.verdict import Refusal
 
 RECLAIM = "Reclaim"
 STARVING = "Starving"
@@ -88,6 +90,12 @@ class Reserved:
         if reservation is not None and self._by_uid.get(reservation.pod.uid) is reservation:
             del self._by_uid[reservation.pod.uid]
         return reservation
+
+
+def refusal_by(rules: Collection[str]) -> Refusal:
+    """What is said where every node that has room is kept from a pod by one of these rules."""
+    rule = RESERVED if RESERVED in rules else HELD
+    return Refusal(rule, TEXTS[rule])
 
 
 def kept_from(message: str) -> str | None:

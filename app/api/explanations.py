@@ -34,7 +34,14 @@ FIGURES = {
 """The numbers that each rule compares, for the paragraph."""
 WOULD_REFUSE = "would-refuse"
 """The verdict on who is not refused only because nobody is, as in the list of decisions."""
-BOUNDS = {"ElasticQuota": "min", "Queue": "deserved", "Namespace": "entitled"}
+BOUNDS = {
+    "min": "min",
+    "max": "max",
+    "deserved": "deserved part",
+    "realCapability": "real capability",
+    "entitled": "share",
+}
+"""What holders are told to be over, or within, by the figure that the rule compares."""
 
 
 def explanation(
@@ -126,10 +133,9 @@ def _told(holder: Holder) -> str:
     names = ", ".join(_titles(holder.pods[:TOLD])) + (", …" if len(holder.pods) > TOLD else "")
     pods = f": {names}" if names else ""
     who = f"{holder.kind} {holder.name}"
-    if not holder.over:
-        return f"{who} holds {used} of {holder.resource}, bound {bound}{pods}"
-    over, what = render(holder.resource, holder.over), BOUNDS[holder.kind]
-    return f"{who} holds {used} of {holder.resource}, {over} over its {what} of {bound}{pods}"
+    what = f"its {BOUNDS[holder.bound_name]} of {bound}"
+    beyond = f"{render(holder.resource, holder.over)} over {what}" if holder.over else f"within {what}"
+    return f"{who} holds {used} of {holder.resource}, {beyond}{pods}"
 
 
 def _when(after: float | None) -> str:
@@ -167,6 +173,7 @@ def _holder(holder: Holder) -> HolderModel:
         resource=holder.resource,
         used=used,
         bound=bound,
+        bound_name=holder.bound_name,
         over=over,
         pods=_titles(holder.pods[:NAMED]),
         number=len(holder.pods),

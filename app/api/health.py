@@ -15,11 +15,11 @@ from app.store.store import Store
 from policy import admission
 from policy.cluster import Cluster
 from policy.pod import Pod
-from policy.reservation import RECLAIM, STARVING, TEXTS, kept_from
+from policy.reasons import NO_ROOM, OTHER, UNTRIED, reason_in
+from policy.reservation import RECLAIM, STARVING, TEXTS
 
 SLICE = 500
-OTHER, UNTRIED = "other", "untried"
-RULES = (*admission.TEXTS, *TEXTS, OTHER, UNTRIED)
+RULES = (*admission.TEXTS, *TEXTS, NO_ROOM, OTHER, UNTRIED)
 
 router = APIRouter()
 probes = APIRouter()
@@ -56,7 +56,7 @@ async def _count_pending(cluster: Cluster) -> None:
     """Sets how many pods wait for each rule, in slices between which the loop answers the scheduler."""
     waiting = dict.fromkeys(RULES, 0)
     for index, pod in enumerate(list(cluster.pods.values()), start=1):
-        if pod.pending and not pod.terminating and not pod.gated and pod.uid not in cluster.grants:
+        if _is_before_the_scheduler(cluster, pod):
             waiting[_waits_for(pod)] += 1
         if index % SLICE == 0:
             await asyncio.sleep(0)
@@ -64,11 +64,14 @@ async def _count_pending(cluster: Cluster) -> None:
         metrics.PENDING.labels(rule).set(number)
 
 
+def _is_before_the_scheduler(cluster: Cluster, pod: Pod) -> bool:
+    """Whether a scheduler has to find a place for a pod: it waits at no gate, and was not let through already."""
+    waits = pod.pending and not pod.terminating
+    return waits and not pod.gated and not pod.at_gate and pod.uid not in cluster.grants
+
+
 def _waits_for(pod: Pod) -> str:
-    if pod.unschedulable is None:
-        return UNTRIED
-    message = pod.unschedulable.message
-    return admission.refused_by(message) or kept_from(message) or OTHER
+    return UNTRIED if pod.unschedulable is None else reason_in(pod.unschedulable.message)
 
 
 def _refresh(store: Store) -> None:

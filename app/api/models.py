@@ -109,6 +109,7 @@ class RemedyModel(Model):
 class HolderModel(Model):
     """Who holds something that the pod lacks: how much, what is theirs (or the limit), and how far beyond that.
 
+    ``boundName``: which of the figures in ``numbers`` that is (min, max, deserved, realCapability, entitled).
     ``pods`` (namespace/name) make up what is beyond, or all where nothing is; at most twenty of ``number``.
     """
 
@@ -117,6 +118,7 @@ class HolderModel(Model):
     resource: str
     used: str
     bound: str
+    bound_name: str
     over: str
     pods: list[str]
     number: int

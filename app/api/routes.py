@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Annotated, Any
@@ -37,6 +38,9 @@ from app.problems import MEDIA_TYPE, Problem
 from app.settings import Settings
 from app.store.store import Store
 from policy import elastic_quota, places, reclaim, reserve, starving
+from policy import queues as queues_rules
+from policy.approach import listed
+from policy.closed import near
 from policy.cluster import Cluster
 from policy.elastic_quota import ElasticQuota
 from policy.job import short
@@ -46,6 +50,7 @@ from policy.prospects import Times, prospects
 from policy.reservation import PodName, Reservation
 from policy.starving import Terms
 from policy.stepwise import at_once
+from policy.verdict import Verdict
 from policy.victims import NoPlan
 
 _PROBLEM = {"content": {MEDIA_TYPE: {"schema": ProblemModel.model_json_schema()}}, "description": "A problem document"}
@@ -105,7 +110,7 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     """Why a pod is or is not admitted. A pod that is not known is answered with the verdict ``unknown``."""
     cluster, trials = store.cluster, request.app.state.trials
     pod = cluster.pod(namespace, name)
-    verdict = cluster.verdict(namespace, name)
+    verdict = _with_near_names(cluster, pod, cluster.verdict(namespace, name))
     if pod is None or not pod.pending:
         return explanation((namespace, name), verdict, "", (), (), ())
     settings: Settings = request.app.state.settings
@@ -113,7 +118,7 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     times = Times(now, time.time() - now, settings.reclaim.delay)
     outlook = "; ".join(filter(None, [each async for each in _outlooks(request, cluster, pod)]))
     held = holders_of(cluster, pod, verdict)
-    expected = await at_leisure(prospects(cluster, pod, settings.reserve.terms, times))
+    expected = await at_leisure(prospects(cluster, pod, settings.reserve.terms, times, settings.why_idle))
     waits = verdict.outcome == "refused" or pod.uid in cluster.unschedulable_since
     remedies = await trials.remedies(pod, (repr(verdict), outlook)) if waits else []
     shown = explanation((namespace, name), verdict, outlook, held, expected, remedies, observe=settings.observes)
@@ -205,6 +210,14 @@ async def _add_reserved(plan: PlanModel, cluster: Cluster, terms: Terms) -> None
             plan.waiting.append(
                 WaitingModel(pod=f"{waiting.namespace}/{waiting.name}", reason=decision.reason, message=message)
             )
+
+
+def _with_near_names(cluster: Cluster, pod: Pod | None, verdict: Verdict) -> Verdict:
+    """The same, with the queues that may have been meant where there is none of a pod's queue's name."""
+    if pod is None or verdict.rule != queues_rules.CLOSED or (name := cluster.queue_of(pod)) in cluster.queues:
+        return verdict
+    found = near(name, sorted(cluster.queues))
+    return replace(verdict, message=f"{verdict.message}; there is {listed(found)}") if found else verdict
 
 
 def _decision(decision: Decision) -> DecisionModel:

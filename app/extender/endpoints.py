@@ -19,6 +19,7 @@ from policy import reservation, scoring, victims
 from policy.cluster import Unsettled
 from policy.pod import Pod
 from policy.reservation import HELD, RESERVED
+from policy.verdict import Refusal
 
 log = structlog.get_logger(__name__)
 
@@ -60,9 +61,10 @@ class Extender:
                 return "would-wait", wire.all_pass(args)
             raise Problem(503, f"not settled after the start: {unsettled}", retry_after=NOT_SYNCED_RETRY) from None
         if refused is None:
-            result, reply = self._admitted(args, pod)
-            self.decisions.note(pod, result, None)
-            log.debug(result, namespace=pod.namespace, pod=pod.name)
+            reply, kept = self._admitted(args, pod)
+            result = "refused" if kept else "admitted"
+            self.decisions.note(pod, result, kept)
+            log.debug(result, namespace=pod.namespace, pod=pod.name, rule=kept.rule if kept else "")
             return result, reply
         metrics.REFUSALS.labels(refused.rule).inc()
         log.debug("refused", namespace=pod.namespace, pod=pod.name, rule=refused.rule, message=refused.message)
@@ -131,23 +133,24 @@ class Extender:
             return known
         return wire.read_pod(obj)
 
-    def _admitted(self, args: wire.ExtenderArgs, pod: Pod) -> Answer:
-        """Every node passes, but for those that are kept for somebody else, or whose room is."""
+    def _admitted(self, args: wire.ExtenderArgs, pod: Pod) -> tuple[bytes, Refusal | None]:
+        """Every node passes, but for those that are kept for somebody else, or whose room is; why, if none passes."""
         cluster = self.store.cluster
         if not self.observe and (node := cluster.gangs.node_for(pod.uid)):
             others = (name for name in wire.candidates(args) if name != node)
-            return "admitted", wire.some_pass(args, dict.fromkeys(others, reservation.HELD_TEXT))
+            return wire.some_pass(args, dict.fromkeys(others, reservation.HELD_TEXT)), None
         kept = self._kept_from(pod)
         if not kept:
-            return "admitted", wire.all_pass(args)
+            return wire.all_pass(args), None
         failed = {name: reservation.TEXTS[rule] for name, rule in kept.items()}
         names = wire.candidates(args)
         if not kept.keys() >= set(names):
-            return "admitted", wire.some_pass(args, failed)
+            return wire.some_pass(args, failed), None
         self.store.cluster.withdraw(pod.uid)  # it goes nowhere now, so it must not count
-        for rule in {kept[name] for name in names}:
+        rules = {kept[name] for name in names}
+        for rule in rules:
             metrics.REFUSALS.labels(rule).inc()
-        return "refused", wire.some_pass(args, failed)
+        return wire.some_pass(args, failed), reservation.refusal_by(rules)
 
     def _kept_from(self, pod: Pod) -> dict[str, str]:
         """The nodes that are kept from a pod, with the rule."""

@@ -19,7 +19,7 @@ LAST_REQUEST = Gauge(
 REFUSALS = Counter("quotaward_refusals", "Pods refused, by rule; asked for again they count again.", ["rule"])
 PENDING = Gauge(
     "quotaward_pending_pods",
-    "Pending pods, by the rule that last refused them; other for another reason, untried if no scheduler has tried.",
+    "Pending pods, by the rule that last refused them; no-room, other (another reason), or untried by any scheduler.",
     ["rule"],
 )
 ALLOCATABLE = Gauge("quotaward_cluster_allocatable", "What all nodes together have for pods.", ["resource"])

@@ -6,9 +6,8 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from policy.quantity import is_bytes, render
+from app.amounts import amount
 
-UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -28,18 +27,6 @@ DOCS_HEADERS = HEADERS | {
     )
 }
 """For /docs: Swagger UI writes styles into elements."""
-
-
-def amount(resource: str, value: int) -> str:
-    """An amount for people: cores, bytes to three digits, pieces. REST has exact ones."""
-    if resource == "cpu":
-        return f"{value / 1000:.3f}".rstrip("0").rstrip(".")
-    if not is_bytes(resource):
-        return render(resource, value)
-    size, unit = float(value), 0
-    while abs(size) >= 1024 and unit < len(UNITS) - 1:  # noqa: PLR2004
-        size, unit = size / 1024, unit + 1
-    return f"{size:.3g}{UNITS[unit]}" if abs(size) < 1000 else f"{size:.0f}{UNITS[unit]}"  # noqa: PLR2004
 
 
 def percent(part: int, whole: int) -> str:

@@ -33,6 +33,7 @@ from app.web.waiting import Crowds, Waiting
 from policy import fit, reclaim
 from policy.cluster import Cluster
 from policy.pod import Pod
+from policy.stepwise import at_once
 
 CHUNK = 16_000
 """Characters of a page that are sent at a time."""
@@ -244,7 +245,7 @@ def _state_of(cluster: Cluster, namespace: str, name: str) -> str:
     pod, awaited = cluster.pod(namespace, name), tuple[Any, ...]()
     if pod is not None and pod.pending:
         held = cluster.is_held_for(pod.uid)
-        under_way = reclaim.outlook(cluster, pod) if held else bool(fit.fits(cluster.table, pod).any())
+        under_way = at_once(reclaim.outlook(cluster, pod)) if held else bool(fit.fits(cluster.table, pod).any())
         awaited = under_way, cluster.reserved.of_pod(pod.uid), cluster.relevant
     state = repr((cluster.verdict(namespace, name), awaited))
     return blake2b(state.encode(), digest_size=8).hexdigest()

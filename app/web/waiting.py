@@ -6,16 +6,14 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from policy import admission, gangs, reservation
+from policy import gangs, places, reservation
 from policy.cluster import Cluster
 from policy.pod import Pod, turn
-from policy.reservation import kept_from
+from policy.reasons import GATED, NO_ROOM, OTHER, UNTRIED, reason_in
 
 SHOWN = 100
 """How many waiting pods are shown one by one."""
 SLICE = 100
-NO_RULE, UNTRIED = "no rule", "not tried"
-"""Stand for a rule where the scheduler says something else of a pod, and where it has said nothing yet."""
 NOT_BY_NUMBERS = {gangs.MINIMUM: gangs.TEXT, **reservation.TEXTS}
 """Rules that also look at nodes: whether they still hold is not asked here, as it may take a while."""
 LONGEST = 300
@@ -43,7 +41,7 @@ class WaitingPod:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A rule, and how many pods it keeps waiting."""
+    """A rule, or another reason (see policy.reasons), and how many pods it keeps waiting."""
 
     rule: str
     pods: int
@@ -106,10 +104,12 @@ class Crowds:
         for index, pod in enumerate(list(cluster.pending_in(namespace)), start=1):
             if _waits(cluster, pod) and (is_meant is None or is_meant(pod)):
                 crowd.by_queue[cluster.queue_of(pod)] += 1
-                if pod.unschedulable is None:
+                if pod.at_gate:
+                    crowd.by_rule[GATED] += 1
+                elif pod.unschedulable is None:
                     crowd.untried.append(pod)
                 else:
-                    crowd.by_rule[_rule_in(pod.unschedulable.message)] += 1
+                    crowd.by_rule[_reason_in(pod.unschedulable.message)] += 1
                 _join(crowd.first, pod)
             if index % SLICE == 0:
                 yield
@@ -135,7 +135,7 @@ class Crowds:
         shown = list[WaitingPod]()
         for pod in first:
             shown.append(_shown(cluster, pod, observe=self._observe))
-            if len(shown) % FEW == 0:
+            if len(shown) % FEW == 0 or pod.at_gate:
                 yield None
         yield Waiting(tuple(shown), reasons)
 
@@ -167,16 +167,12 @@ def _join(first: list[Pod], pod: Pod) -> bool:
     return True
 
 
-def _rule_in(message: str) -> str:
-    """The rule that a scheduler names: it says the same of many pods."""
-    return _remembered_rule_in(message) if len(message) <= LONGEST_KEPT else _sought_rule_in(message)
+def _reason_in(message: str) -> str:
+    """The rule that a scheduler names, or what else it says: that is the same of many pods."""
+    return _remembered_reason_in(message) if len(message) <= LONGEST_KEPT else reason_in(message)
 
 
-def _sought_rule_in(message: str) -> str:
-    return admission.refused_by(message) or kept_from(message) or NO_RULE
-
-
-_remembered_rule_in = lru_cache(maxsize=1024)(_sought_rule_in)
+_remembered_reason_in = lru_cache(maxsize=1024)(reason_in)
 
 
 def _waits(cluster: Cluster, pod: Pod) -> bool:
@@ -186,12 +182,15 @@ def _waits(cluster: Cluster, pod: Pod) -> bool:
 def _shown(cluster: Cluster, pod: Pod, *, observe: bool) -> WaitingPod:
     kept = cluster.reserved.of_pod(pod.uid) or cluster.held_for(pod.uid)
     refused = cluster.check(pod) if pod.uid in cluster.pods else None
-    if refused is None:
+    why = ": ".join(filter(None, (refused.message, cluster.why_closed(pod)))) if refused else ""
+    if at_gate := places.outlook(cluster, pod):
+        message = f"{why}; {at_gate}" if why else at_gate
+    elif not why:
         message = _said(pod, "no rule refuses it; ", "no rule refuses it any more; ")
     elif observe:
-        message = f"{_said(pod)} (observe mode: it would be refused: {refused.message})"
+        message = f"{_said(pod)} (observe mode: it would be refused: {why})"
     else:
-        message = refused.message
+        message = why
     node = kept.node if kept else ""
     return WaitingPod(pod.namespace, pod.name, cluster.queue_of(pod), message, node, pod.created)
 
@@ -200,7 +199,7 @@ def _said(pod: Pod, untried: str = "", retried: str = "") -> str:
     """What the scheduler says of a pod, after what we say of one that it has not tried, or has to try again."""
     if pod.unschedulable is None:
         return f"{untried}no scheduler has tried it yet"
-    rule = _rule_in(pod.unschedulable.message)
-    if rule == NO_RULE:
+    reason = _reason_in(pod.unschedulable.message)
+    if reason in (NO_ROOM, OTHER):
         return f"the scheduler says: {pod.unschedulable.message[:LONGEST]}"
-    return NOT_BY_NUMBERS.get(rule, f"{retried}the scheduler has to try it again")
+    return NOT_BY_NUMBERS.get(reason, f"{retried}the scheduler has to try it again")

@@ -88,7 +88,8 @@ def empty_store(clock: Clock | None = None, *, settle_time: float = 0, **options
 def see(store: Store, *items: Json) -> None:
     """The store sees these objects as a watch would deliver them."""
     for item in items:
-        kind = next(kind for kind in KINDS if kind.name == item["kind"])
+        namesakes = [kind for kind in KINDS if kind.name == item["kind"]]
+        kind = next((kind for kind in namesakes if kind.api_version == item.get("apiVersion")), namesakes[0])
         store.upsert(kind, kind.decoder.decode(msgspec.json.encode(item)))
 
 

@@ -162,6 +162,7 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
                 "resource": "cpu",
                 "used": "1",
                 "bound": "2",
+                "boundName": "max",
                 "over": "0",
                 "pods": ["a/r"],
                 "number": 1,

@@ -66,7 +66,7 @@ def test_quotas_has_a_row_per_quota_and_resource(server):
     assert status == 0
     assert rows(text) == [
         ["NAMESPACE", "NAME", "RESOURCE", "USED", "MIN", "MAX", "BORROWED", "CONDITIONS"],
-        ["a", "quota", "cpu", "2", "1", "2500m", "1"],
+        ["a", "quota", "cpu", "2", "1", "2.5", "1"],
         ["a", "quota", "memory", "0", "-", "4Gi", "-"],
         ["a", "quota", "pods", "1", "-", "-", "-"],
         ["b", "quota", "cpu", "0", "1", "-", "0"],

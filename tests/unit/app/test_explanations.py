@@ -5,8 +5,9 @@ from typer.testing import CliRunner
 
 from app.cli import app
 from tests.unit.app.forwarding import Forwarding
-from tests.unit.app.given import client_of, node, pod, queue, quota, refused, store_with
+from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, store_with
 from tests.unit.app.situations import QUEUE, TOLD, cpus, group, member, running, situations
+from tests.unit.app.test_page import Parsed
 
 SITUATIONS = situations()
 
@@ -60,6 +61,57 @@ def test_who_has_borrowed_is_named_with_the_pods_that_are_over_its_min():
     assert (holder["kind"], holder["name"], holder["over"]) == ("ElasticQuota", "a/quota", "2")
     assert holder["pods"] == ["a/r-2", "a/r-1"]
     assert "ElasticQuota a/quota holds 3 of cpu, 2 over its min of 1: a/r-2, a/r-1." in told["summary"]
+
+
+IN_GROUP = {"annotations": {"scheduling.k8s.io/group-name": "g"}}
+
+
+def volcano_group(of, queue_named):
+    spec = {"minMember": 1, "queue": queue_named}
+    meta = {"name": "g", "namespace": of}
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": meta, "spec": spec}
+
+
+def test_a_holder_is_told_to_be_over_the_bound_that_decides():
+    items = [node("n1", **cpus(9)), quota("b", min={"cpu": 1}, max={"cpu": 3}), *running("b", 4)]
+    told = client_of(store_with(*items, pod("p", "b"))).get("/api/v1/pods/b/p").json()
+    assert [(each["boundName"], each["bound"], each["over"]) for each in told["holders"]] == [("max", "3", "1")]
+    assert "ElasticQuota b/quota holds 4 of cpu, 1 over its max of 3: b/r-3." in told["summary"]
+
+
+@pytest.mark.parametrize(
+    ("named_by", "who"),
+    [
+        ([pod("p", "b", metadata={"annotations": {QUEUE: "serch"}})], "its own annotation"),
+        ([namespace("b", **{QUEUE: "serch"}), pod("p", "b")], "the annotation of Namespace b"),
+        ([volcano_group("b", "serch"), pod("p", "b", metadata=IN_GROUP)], "its PodGroup g"),
+    ],
+    ids=["pod", "namespace", "group"],
+)
+def test_of_a_queue_that_is_missing_it_is_told_who_names_it_and_which_are_near(named_by, who):
+    client = client_of(store_with(node("n1", **cpus(9)), queue("search"), queue("other"), *named_by))
+    told = client.get("/api/v1/pods/b/p").json()
+    assert told["rule"] == "queue-closed"
+    why = f"Queue is closed: there is no Queue serch, which {who} names"
+    assert told["message"] == f"{why}; there is search"
+    assert f"b/p is refused by queue-closed: {why}; there is search." in told["summary"]
+    assert f"b/p serch {why}" in Parsed(client.get("/").text).words
+    answer = client.ask("filter", {"Pod": named_by[-1], "NodeNames": ["n1"]})
+    assert list(answer["FailedAndUnresolvableNodes"].values()) == ["Queue is closed"]
+
+
+def test_of_a_queue_that_is_closed_its_state_is_told():
+    closed = queue("q") | {"status": {"state": "Closed"}}
+    items = [node("n1", **cpus(9)), closed, namespace("b", **{QUEUE: "q"}), pod("p", "b")]
+    assert client_of(store_with(*items)).get("/api/v1/pods/b/p").json()["message"] == (
+        "Queue is closed: Queue q is Closed"
+    )
+
+
+def test_a_name_of_any_length_is_told_in_part():
+    item = pod("p", "b", metadata={"annotations": {QUEUE: "x" * 100_000}})
+    told = client_of(store_with(queue("q"), item)).get("/api/v1/pods/b/p").json()
+    assert len(told["message"]) < 200
 
 
 def test_a_remedy_makes_room_for_those_too_who_go_first():

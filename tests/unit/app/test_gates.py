@@ -15,6 +15,7 @@ from app.kube.scheduling_gates import removal
 from app.settings import GateSettings, Settings
 from app.store.kinds import PODS
 from tests.unit.app.given import Clock, client_of, namespace, node, pod, quota, see, store_with
+from tests.unit.app.test_page import Parsed
 
 GATE = {"name": "quotaward.dev/quota"}
 MINE = {"metadata": {"name": "a", "labels": {"quotaward.dev/gated": "true"}}}
@@ -264,6 +265,33 @@ def test_the_explanation_of_a_gated_pod_says_where_in_line_it_stands_and_what_fo
     assert told["gate"] == {"queue": "", "namespace": "a", "place": 2, "of": 3}
     assert "2 of 3 in the line of namespace a; the first there, p1, waits for: ElasticQuota max" in told["outlook"]
     assert client_of(opening.store).get("/api/v1/pods/a/p1").json()["gate"]["place"] == 1
+
+
+def test_the_summary_and_the_page_say_where_in_line_a_pod_stands_and_what_for():
+    client = client_of(Opening(*(gated(number) for number in range(1, 4)), most(0)).store)
+    line = "it waits at its gate, {} of 3 in the line of namespace a"
+    behind = f"{line.format(2)}; the first there, p1, waits for: ElasticQuota max exceeded: cpu"
+    told = client.get("/api/v1/pods/a/p2").json()
+    assert (told["next"][0]["step"], told["next"][0]["text"]) == ("at-gate", behind)
+    assert f"Next: {behind}." in told["summary"]
+    assert f"Next: {line.format(1)}." in client.get("/api/v1/pods/a/p1").json()["summary"]
+    words = Parsed(client.get("/").text).words
+    assert "at its gate 3 pods" in words
+    assert f"a/p2 ElasticQuota max exceeded: cpu; {behind}" in words
+
+
+def test_who_is_first_in_line_and_not_refused_is_told_to_be_let_out_once_there_is_room():
+    waiting = [gated(number, requests={"cpu": "60"}) for number in (1, 2)]
+    client = client_of(Opening(*waiting).store)
+    told = [client.get(f"/api/v1/pods/a/{name}").json()["next"][0]["text"] for name in ("p1", "p2")]
+    assert told[0].endswith("1 of 2 in the line of namespace a; it is let out as soon as there is room for it")
+    assert told[1].endswith("the first there, p1, is let out as soon as there is room for it")
+
+
+def test_where_nobody_opens_gates_it_is_said():
+    client = client_of(Opening(gated(1), most(1)).store, observe=True)
+    told = client.get("/api/v1/pods/a/p1").json()["next"][0]["text"]
+    assert told.endswith("nobody is let out: observe mode changes nothing")
 
 
 def test_a_gated_pod_that_no_rule_refuses_waits_for_its_turn():

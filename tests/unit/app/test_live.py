@@ -9,12 +9,14 @@ import pytest
 from app.serving.server import SHUTDOWN
 from app.settings import Settings
 from app.standing import Standing
+from app.store.kinds import PODS
 from app.web import live as live_module
 from app.web.bell import Bell
 from app.web.live import FULL, Live
-from app.web.routes import Web
+from app.web.routes import Web, _state_of
 from tests.cases.serving import serving
 from tests.unit.app.given import node, pod, quota, see, store_with
+from tests.unit.app.situations import situations
 
 
 @pytest.fixture(autouse=True)
@@ -128,6 +130,19 @@ def test_the_page_of_a_pod_is_told_when_what_is_said_of_it_has_changed():
         await stream.aclose()
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("name", situations())
+def test_what_is_said_of_a_pod_is_the_same_as_long_as_nothing_changes(name):
+    store = store_with(*situations()[name])
+    assert len({_state_of(store.cluster, "b", "p") for _ in range(3)}) == 1
+
+
+def test_the_page_of_a_pod_that_room_is_made_for_changes_with_how_far_that_has_come():
+    store = store_with(*situations()["victims"])
+    before = _state_of(store.cluster, "b", "p")
+    store.delete(PODS, "a/leaving-0")
+    assert _state_of(store.cluster, "b", "p") != before
 
 
 def test_a_page_that_is_open_holds_up_no_shutdown(tmp_path):

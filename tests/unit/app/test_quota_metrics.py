@@ -17,7 +17,7 @@ BOUNDED = {
     "rule": {
         *("elastic-quota-max", "elastic-quota-borrowing", "elastic-quota-invalid", "node-held", "node-reserved"),
         *("queue-capability", "queue-deserved", "queue-closed", "namespace-fair-share", "gang-minimum"),
-        *("other", "untried"),
+        *("no-room", "other", "untried"),
     },
 }
 
@@ -69,8 +69,10 @@ def test_pending_pods_are_shown_by_the_rule_that_last_refused_them():
     held = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) held for a pod that is being given room."
     waiting = [refused(pod("w1")), refused(pod("w2", "b")), refused(pod("w3"), borrowing), refused(pod("w4"), held)]
     waiting += [refused(pod("w5"), "0/1 nodes are available: 1 Queue is closed.")]
-    waiting += [pod("never tried"), refused(pod("other"), "0/1 nodes are available: 1 Insufficient cpu.")]
+    waiting += [pod("never tried"), refused(pod("large"), "0/1 nodes are available: 1 Insufficient cpu.")]
+    waiting += [refused(pod("elsewhere"), "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity.")]
     waiting += [pod("gated", schedulingGates=[{"name": "x"}])]
+    waiting += [pod("at its gate", schedulingGates=[{"name": "quotaward.dev/quota"}])]
     store = store_with(quota("a", max={"cpu": 0}), *waiting)
 
     def pending():
@@ -80,7 +82,7 @@ def test_pending_pods_are_shown_by_the_rule_that_last_refused_them():
 
     nobody = dict.fromkeys(BOUNDED["rule"], 0)
     everybody = nobody | {"elastic-quota-max": 2, "elastic-quota-borrowing": 1, "queue-closed": 1, "node-held": 1}
-    everybody |= {"other": 1, "untried": 1}
+    everybody |= {"no-room": 1, "other": 1, "untried": 1}
     assert pending() == everybody
     see(store, pod("w1", nodeName="n1"), refused(pod("w4"), borrowing))
     assert pending() == everybody | {"elastic-quota-max": 1, "elastic-quota-borrowing": 2, "node-held": 0}

@@ -196,3 +196,23 @@ def test_who_was_refused_is_woken_when_the_node_is_reserved_no_longer():
 def test_who_was_refused_counts_as_pending_by_that_rule():
     store = store_with(node("n1"), refused(pod("other"), KEPT))
     assert value(samples_of(store), "quotaward_pending_pods", rule="node-reserved") == 1
+
+
+@pytest.mark.parametrize(
+    ("reserved", "rule", "message"),
+    [
+        (True, "node-reserved", RESERVED_TEXT),
+        (False, "node-held", "node(s) held for a pod that is being given room"),
+    ],
+    ids=["reserved", "held"],
+)
+def test_a_pod_that_all_nodes_are_kept_from_is_shown_among_the_decisions_with_the_rule(store, reserved, rule, message):
+    if not reserved:
+        store.cluster.delete_reservation("starving-big")
+        see(store, node("n1", cpu="1", pods="9"))
+        who = PodName("a", "big", "a/big")
+        store.cluster.upsert_reservation(Reservation("reclaim-big", who, "n1", (), 0.0))
+    client = client_of(store)
+    client.ask("filter", {"Pod": pod("other"), "NodeNames": ["n1"]})
+    [decision] = client.get("/api/v1/decisions").json()["items"]
+    assert (decision["verdict"], decision["rule"], decision["message"]) == ("refused", rule, message)

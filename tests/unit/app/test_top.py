@@ -38,7 +38,9 @@ def once(server):
 def test_a_frame_says_who_waits_and_whether_a_scheduler_calls(server):
     first, second, *_ = once(server)
     assert first[2] == "in sync, its controllers do not act, NO SCHEDULER HAS CALLED FILTER YET"
-    assert second == ["5 pods wait: other 2, elastic-quota-borrowing 1, elastic-quota-max 1, queue-deserved 1"]
+    assert second == [
+        "5 pods wait: no room on nodes 2, elastic-quota-borrowing 1, elastic-quota-max 1, queue-deserved 1"
+    ]
 
 
 def test_the_fullest_come_first_with_a_bar_that_tells_own_from_borrowed(server):

@@ -1,0 +1,26 @@
+"""Amounts for people: as short as they can be told. REST has exact ones."""
+
+from policy import quantity
+from policy.quantity import InvalidQuantity, is_bytes, render, to_milli
+
+UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+def amount(resource: str, value: int) -> str:
+    """An amount for people: cores, bytes to three digits, pieces."""
+    if resource == "cpu":
+        return f"{value / 1000:.3f}".rstrip("0").rstrip(".")
+    if not is_bytes(resource):
+        return render(resource, value)
+    size, unit = float(value), 0
+    while abs(size) >= 1024 and unit < len(UNITS) - 1:  # noqa: PLR2004
+        size, unit = size / 1024, unit + 1
+    return f"{size:.3g}{UNITS[unit]}" if abs(size) < 1000 else f"{size:.0f}{UNITS[unit]}"  # noqa: PLR2004
+
+
+def readable(resource: str, text: str) -> str:
+    """A quantity of REST for people; as it stands if it is none."""
+    try:
+        return amount(resource, quantity.amount(resource, to_milli(text)))
+    except InvalidQuantity:
+        return text

@@ -1,0 +1,102 @@
+"""What is foretold of a pod that waits is what the code would do that decides it, as things stand."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from app.settings import Settings
+from policy.prospects import Times, prospects
+from policy.reservation import PodName, Reservation
+from policy.starving import Terms
+from policy.stepwise import at_once
+from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, store_with
+from tests.unit.app.situations import NO_ROOM, QUEUE, cpus, group, member, running
+
+NOW = {"creationTimestamp": datetime.now(UTC).isoformat()}
+LONG_AGO = {"creationTimestamp": "2020-01-01T00:00:00Z"}
+
+
+def steps(*items, terms=None, settings=None, name="p"):
+    """Name and text of what comes next for b/p, from now on; nobody starves before an hour is over."""
+    store = store_with(*items)
+    times = Times(store.clock(), time.time() - store.clock(), 1.0)
+    why_idle = (settings or Settings()).why_idle
+    cluster = store.cluster
+    for _ in cluster.divide():
+        pass
+    found = at_once(prospects(cluster, cluster.pod("b", name), terms or Terms(3600, 100), times, why_idle))
+    return {each.step: each.text for each in found}
+
+
+def waits(cpu=2, message=NO_ROOM, metadata=NOW, **spec):
+    return refused(pod("p", "b", {"cpu": cpu}, metadata, **spec), message)
+
+
+FULL = [node("n1", **cpus(2)), *running("a", 2)]
+MAX = "0/1 nodes are available: 1 ElasticQuota max exceeded: cpu."
+
+
+def test_nodes_are_said_to_be_reserved_for_a_pod_that_has_to_wait_for_room_alone():
+    assert "reservation-planned" in steps(*FULL, waits())
+    assert "reservation-planned" not in steps(*FULL, waits(), settings=Settings(controllers="reclaim"))
+    assert "reservation-planned" not in steps(*FULL, waits(), terms=Terms(3600, 0))
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [*FULL, quota("b", max={"cpu": 1}), waits(message=MAX)],
+        [*FULL, waits(cpu=9)],
+        [*FULL, queue("q"), namespace("b", **{QUEUE: "typo"}), waits(message="1 Queue is closed.")],
+        [*FULL, waits(nodeSelector={"disk": "ssd"})],
+        [*FULL, group("b", 3), refused(member("p"), "1 Gang minimum cannot be placed yet."), member("mate")],
+    ],
+    ids=["beyond its max", "too large", "queue missing", "no such node", "too few members"],
+)
+def test_of_whom_nodes_would_never_be_reserved_for_that_is_not_said(items):
+    assert "reservation-planned" not in steps(*items)
+
+
+def test_who_starves_is_told_why_no_node_is_reserved():
+    told = steps(*FULL, quota("b", max={"cpu": 1}), waits(message=MAX, metadata=LONG_AGO))
+    assert told["nothing-reserved"] == "no node is reserved for it: it would be refused: ElasticQuota max exceeded: cpu"
+
+
+LENT = [node("n1", **cpus(3)), quota("a", min={"cpu": 1}), quota("b", min={"cpu": 2}), *running("a", 3)]
+
+
+def test_where_nobody_takes_back_nobody_is_said_to_go():
+    assert steps(*LENT, waits(1))["reclaim-planned"] == "a/r-2 on node n1 will be evicted for it"
+    for settings, why in (
+        (Settings(mode="observe"), "observe mode changes nothing"),
+        (Settings(controllers="status"), "controllers: status"),
+    ):
+        told = steps(*LENT, waits(1), settings=settings)
+        assert told["nobody-to-evict"] == f"nobody is evicted for it: {why}; else it would be a/r-2 on node n1"
+        assert "reclaim-planned" not in told
+
+
+def test_who_goes_is_told_with_how_many_have_their_turn_before():
+    first = refused(pod("first", "b", {"cpu": 1}, NOW, priority=5), NO_ROOM)
+    told = steps(*LENT, first, waits(1))
+    assert told["reclaim-planned"] == "a/r-2 on node n1 would be evicted for it; 1 pod has its turn before it"
+    assert steps(*LENT, first, waits(1), name="first")["reclaim-planned"].endswith("will be evicted for it")
+
+
+def test_a_plan_that_was_given_up_is_not_promised_for_now():
+    store = store_with(*LENT, waits(1))
+    store.cluster.upsert_reservation(
+        Reservation("reclaim-p", PodName("b", "p", "b/p"), "n1", (), 0.0, failed_at=time.time())
+    )
+    step = client_of(store).get("/api/v1/pods/b/p").json()["next"][0]
+    assert "given up 1 time already" in step["text"]
+    assert step["inSeconds"] is None
+
+
+def test_a_gang_that_would_be_refused_together_is_not_told_to_start_once_there_is_room():
+    gang = [group("b", 2), refused(member("p"), "1 Gang minimum cannot be placed yet."), member("mate")]
+    assert "gang-waiting" in steps(*FULL, *gang)
+    told = steps(*FULL, quota("b", max={"cpu": 1}), *gang)
+    assert "gang-waiting" not in told
+    assert told["gang-refused"].endswith("all together they would be refused: ElasticQuota max exceeded: cpu")
