@@ -1,10 +1,8 @@
 """What tests of every kind share: the real control plane, for those that need it."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -13,6 +11,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.launch import fork_quotaward
 from tests.controlplane.quotaward import install_definitions
+from tests.missing import missing
 
 _built = pytest.StashKey[CannotBuild | None]()
 _ORDER = ("chaos", "e2e", "browser", "cases", "access", "store", "wire")
@@ -53,14 +52,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def own_control_plane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
-    """A running control plane. Without one the tests are skipped; in CI they fail."""
+    """A running control plane. Without one the tests are skipped, or fail."""
     try:
         if reason := request.config.stash[_built]:
             raise reason
         with ControlPlane(tmp_path_factory.mktemp("control-plane")) as running:
             yield running
     except CannotBuild as reason:
-        _give_up(f"there is no control plane: {reason}")
+        missing(f"there is no control plane: {reason}")
 
 
 @pytest.fixture(scope="session")
@@ -72,14 +71,10 @@ def control_plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
 @pytest.fixture(scope="session")
 def install_tools(request: pytest.FixtureRequest) -> dict[str, Path]:
-    """Paths of helm, kustomize and kubectl. Without them tests are skipped; in CI they fail."""
+    """Paths of helm, kustomize and kubectl. Without them tests are skipped, or fail."""
     if reason := request.config.stash[_built]:
-        _give_up(f"there is no helm, kustomize or kubectl: {reason}")
+        missing(f"there is no helm, kustomize or kubectl: {reason}")
     return tools()
-
-
-def _give_up(why: str) -> NoReturn:
-    (pytest.fail if os.environ.get("CI") else pytest.skip)(why)
 
 
 @pytest.fixture

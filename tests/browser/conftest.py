@@ -10,6 +10,7 @@ import pytest
 
 from tests.controlplane.launch import QUOTAWARD
 from tests.controlplane.processes import Process, free_port
+from tests.missing import missing
 from tests.unit.app.given import Json
 
 _CHROMIUM = os.environ.get("QUOTAWARD_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
@@ -45,9 +46,12 @@ class Served:
 @pytest.fixture(scope="module")
 def browser() -> Iterator:
     """A Chromium without a window. Stopped with the module: while it runs, no other event loop can in this thread."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="there is no playwright")
+    try:
+        from playwright import sync_api as playwright  # noqa: PLC0415 - so that without it the other tests run
+    except ImportError:
+        missing("there is no playwright")
     if _CHROMIUM is None:
-        pytest.skip("there is no Chromium: install it, or name it in QUOTAWARD_CHROMIUM")
+        missing("there is no Chromium: install it, or name it in QUOTAWARD_CHROMIUM")
     with playwright.sync_playwright() as running:
         sandbox = [] if os.geteuid() else ["--no-sandbox"]  # Chromium has none for root
         with running.chromium.launch(executable_path=_CHROMIUM, args=sandbox) as launched:

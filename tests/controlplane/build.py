@@ -85,7 +85,10 @@ def _scheduler(version: str) -> Path:
     directory = _root() / f"scheduler-{version}"
     if not (directory / "kube-scheduler").exists():
         module = directory / "module"
-        schedulers.write_module(go_toolchain(), version, module)
+        try:
+            schedulers.write_module(go_toolchain(), version, module)
+        except subprocess.CalledProcessError as error:
+            raise CannotBuild(f"Kubernetes {version} cannot be had: {(error.stderr or error.stdout)[-1000:]}") from error
         _build({"kube-scheduler": (str(module), schedulers.PACKAGE)}, directory, modules="mod")
     return directory / "kube-scheduler"
 

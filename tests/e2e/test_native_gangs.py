@@ -10,6 +10,7 @@ from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import install_definitions
 from tests.controlplane.scheduler import Scheduler, extender
 from tests.e2e.waiting import OVER_MAX, ensure_for, is_refused
+from tests.missing import missing
 
 GATE = "--feature-gates=GenericWorkload=true"
 GROUP = "scheduling.k8s.io/v1beta1"
@@ -25,7 +26,7 @@ def control_plane(tmp_path_factory):
         with ControlPlane(directory, GATE, f"--runtime-config={GROUP}=true") as running:
             yield running
     except CannotBuild as reason:
-        pytest.skip(f"there is no control plane: {reason}")
+        missing(f"there is no control plane: {reason}")
 
 
 @pytest.fixture(scope="module")

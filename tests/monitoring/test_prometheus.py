@@ -11,6 +11,7 @@ import yaml
 from tests.browser import story
 from tests.browser.conftest import Served
 from tests.controlplane.processes import Process, free_port, wait_until
+from tests.missing import missing
 from tests.monitoring.files import alerts, panels, rules
 
 PROMTOOL, PROMETHEUS = shutil.which("promtool"), shutil.which("prometheus")
@@ -83,7 +84,7 @@ WITHOUT_NODES = {LEAST.format("a", "tpu"): "1x60", ALLOCATABLE: "8x60"}
 
 def promtool(*arguments, stdin=None):
     if PROMTOOL is None:
-        pytest.skip("there is no promtool: Debian's package prometheus brings it")
+        missing("there is no promtool: Debian's package prometheus brings it")
     return subprocess.run([PROMTOOL, *arguments], capture_output=True, text=True, input=stdin, check=False)
 
 
@@ -138,7 +139,7 @@ def served(tmp_path_factory):
 def prometheus(served, tmp_path_factory):
     """A Prometheus that has read the metrics twice."""
     if PROMETHEUS is None:
-        pytest.skip("there is no Prometheus: Debian's package prometheus brings it")
+        missing("there is no Prometheus: Debian's package prometheus brings it")
     directory = tmp_path_factory.mktemp("prometheus")
     (directory / "rules.yaml").write_text(yaml.safe_dump(rules()))
     target = served.url.removeprefix("http://")
