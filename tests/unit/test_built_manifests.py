@@ -150,9 +150,45 @@ def test_in_another_namespace_quotaward_looks_for_its_lease_there(helm):
         assert "--leader.namespace=elsewhere" in container["args"]
 
 
-def test_the_chart_is_well_formed_and_says_what_cannot_be_run(helm, install_tools):
+def test_the_chart_is_well_formed(install_tools):
     lint = [str(install_tools["helm"]), "lint", "--strict", str(MANIFESTS / "chart")]
     done = subprocess.run(lint, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    with pytest.raises(AssertionError, match="can be sidecar, standalone or none"):
-        helm("--set", "run=everything")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--set", "run=everything"),
+        ("--set", "replicas=-1"),
+        ("--set", "replicas=1.5"),
+        ("--set", "replicas=two"),
+        ("--set", "image.tag=137"),  # would be the tag %!s(int64=137)
+        ("--set", "gates=1"),
+        ("--set-string", "gates=no"),
+        ("--set", "extraArgs=--log.format=json"),
+        ("--set", "gate=true"),
+        ("--set", "image.repo=x"),
+    ],
+    ids=" ".join,
+)
+def test_the_chart_refuses_values_that_mean_nothing(helm, flags):
+    value = flags[1].partition("=")[0].replace(".", "/").replace("/repo", "")
+    with pytest.raises(AssertionError, match=f"at '/{value}'|'{value}' not allowed"):
+        helm(*flags)
+
+
+@pytest.mark.parametrize("value", ["gates", "admission", "bind", "createNamespace"])
+def test_a_switch_of_the_chart_is_off_also_as_text(helm, value):
+    assert helm("--set-string", f"{value}=false") == helm()
+    assert helm("--set-string", f"{value}=true") == helm("--set", f"{value}=true") != helm()
+
+
+def test_numbers_of_the_chart_may_be_text(helm):
+    assert helm("--set-string", "replicas=3") == helm("--set", "replicas=3")
+
+
+def test_every_value_of_the_chart_stands_in_its_schema():
+    values = yaml.safe_load((MANIFESTS / "chart/values.yaml").read_text())
+    schema = json.loads((MANIFESTS / "chart/values.schema.json").read_text())
+    assert schema["properties"].keys() - {"global"} == values.keys()
