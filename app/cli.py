@@ -221,7 +221,7 @@ def simulate(
         cli_whatif.print_story(story, waiting)
         if html is not None:
             html.write_text(charts.page(story, directory.resolve().name), encoding="utf-8")
-        raise typer.Exit(1 if read.problems else 0)
+        raise typer.Exit(1 if read.problems or story.given_up_at is not None else 0)
     except cli_whatif.CannotChange as error:
         _fail(str(error))
     except (cli_whatif.CannotSimulate, scenario.InvalidDuration, InvalidSettings, OSError) as error:

@@ -17,7 +17,7 @@ from app.whatif.scenario import Scenario
 from app.whatif.trial import Scene, run
 from policy.snapshot import snapshot
 from policy.stepwise import at_once
-from policy.timeline import START, Story
+from policy.timeline import MOST_MOMENTS, Story
 
 
 class CannotSimulate(Exception):
@@ -75,8 +75,8 @@ def story_of(read: Scenario, settings: Settings, until: float) -> tuple[Story, l
 
 def difference_in(read: Scenario, settings: Settings, apply: list[Any], remove: list[Any]) -> dict[str, Any]:
     """What would become of the cluster of a scenario with changes. Raises CannotChange."""
-    cluster = scenario.standing(read.arrivals, settings, START)
-    scene = Scene(snapshot(cluster, START), settings.reserve.terms, 0.0)
+    cluster = scenario.standing(read.arrivals, settings, read.start)
+    scene = Scene(snapshot(cluster, read.start), settings.reserve.terms, 0.0)
     try:
         made = changes.read(apply, remove)
         before, trial, otherwise = at_once(numbers(cluster)), at_once(run(scene, made)), at_once(run(scene, ()))
@@ -86,11 +86,16 @@ def difference_in(read: Scenario, settings: Settings, apply: list[Any], remove: 
 
 
 def print_story(story: Story, waiting: list[str]) -> None:
-    """The chart, and who waits in the end."""
+    """The chart, and who waits in the end; that it was given up comes first."""
+    if story.given_up_at is not None:
+        pods = len(story.lives) + len(story.over) + story.never_came
+        print(
+            f"given up at {charts.time_text(story.given_up_at)}, after {MOST_MOMENTS} moments:"
+            f" {story.never_came} of {pods} pods had not come"
+        )
     width = shutil.get_terminal_size((100, 24)).columns
-    print("\n".join([*charts.text_chart(story, width), "", *waiting]).rstrip())
-    if not story.complete:
-        print("… and so on: it was given up after too many moments")
+    over = [f"{pod.namespace}/{pod.name} had finished before, and is not drawn" for pod in story.over.values()]
+    print("\n".join([*charts.text_chart(story, width), "", *waiting, *over]).rstrip())
 
 
 def print_difference(document: dict[str, Any]) -> None:

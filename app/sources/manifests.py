@@ -20,6 +20,7 @@ import yaml
 
 from app.garbage import spare_what_stays, undisturbed
 from app.observability import metrics
+from app.sources.defaults import with_defaults
 from app.store.kinds import ELASTIC_QUOTAS, KINDS, PODS, QUEUES, RESERVATIONS, Key, Kind
 from app.store.objects import ElasticQuotaObject, InvalidObject, elastic_quota_of
 from app.store.store import Store
@@ -318,41 +319,6 @@ def _faults(trial: Cluster, kind: Kind, obj: Any) -> tuple[str, ...]:
     except InvalidObject as error:
         return (str(error),)
     return ()
-
-
-def with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
-    """What the API server would have filled in: the namespace, an identity, and amounts that follow from others."""
-    metadata = document.get("metadata")
-    if not isinstance(metadata, dict):
-        return document
-    metadata = dict(metadata)
-    if kind.namespaced:
-        metadata["namespace"] = metadata.get("namespace") or "default"
-    if kind is PODS:
-        metadata["uid"] = metadata.get("uid") or f"{metadata['namespace']}/{metadata.get('name')}"
-    match kind.name, document:
-        case "Pod", {"spec": dict(spec)}:
-            document = {**document, "spec": spec | _containers_that_request(spec)}
-        case "Node", {"status": {"capacity": capacity, **status}}:
-            document = {**document, "status": {"allocatable": capacity, **status}}
-    return {**document, "metadata": metadata}
-
-
-def _containers_that_request(spec: dict[str, Any]) -> dict[str, Any]:
-    """The containers of a pod's spec, each of which requests what it is limited to, unless it says how much."""
-    fields = ("containers", "initContainers")
-    return {
-        field: [_that_requests(each) for each in spec[field]] for field in fields if isinstance(spec.get(field), list)
-    }
-
-
-def _that_requests(container: Any) -> Any:
-    match container:
-        case {"resources": {"limits": dict(limits), **resources}}:
-            requests = resources.get("requests") or {}
-            if isinstance(requests, dict):
-                return {**container, "resources": {**resources, "requests": {**limits, **requests}}}
-    return container
 
 
 def _key_of(kind: Kind, document: dict[str, Any]) -> Key | None:

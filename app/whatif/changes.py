@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from app.problems import Problem
-from app.sources.manifests import with_defaults
+from app.sources.defaults import with_defaults
 from app.store.kinds import (
     BUDGETS,
     ELASTIC_QUOTAS,

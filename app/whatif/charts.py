@@ -50,17 +50,18 @@ def page(story: Story, title: str) -> str:
     used = usages(story.moments)
     height = ROW * (len(lives) + 3 * len(used) + 3)
     parts = [
-        f'<text x="{LABEL + LONG * tick / 4:.0f}" y="12" text-anchor="middle">{_time(length * tick / 4)}</text>'
+        f'<text x="{LABEL + LONG * tick / 4:.0f}" y="12" text-anchor="middle">{time_text(length * tick / 4)}</text>'
         for tick in range(5)
     ]
     for number, life in enumerate(lives, start=1):
         top = ROW * number
         parts.append(f'<text x="0" y="{top + 13}">{escape(_name(life))}</text>')
         parts += [
-            f'<rect x="{LABEL + LONG * start / length:.1f}" y="{top + 2}" width="{LONG * (end - start) / length:.1f}"'
+            f'<rect x="{LABEL + LONG * start / length:.1f}" y="{top + 2}"'
+            f' width="{max(1, LONG * (end - start) / length):.1f}"'
             f' height="{ROW - 4}" fill="{COLOURS[state]}">{_title(_told(life, state, start, end))}</rect>'
             for state, start, end in _phases(life, length)
-            if end > start
+            if end > start or state == _last_state(life)
         ]
         if life.end == "evicted" and life.ended is not None:
             parts.append(f'<text x="{LABEL + LONG * life.ended / length:.0f}" y="{top + 13}">✕</text>')
@@ -105,14 +106,19 @@ def _phases(life: Life, length: float) -> Iterator[tuple[str, float, float]]:
     yield RUNS, started, end
 
 
+def _last_state(life: Life) -> str:
+    """What a pod does in the end, which is seen also of one that came only then."""
+    if life.started is not None:
+        return RUNS
+    return WAITS if life.reserved is None else RESERVED
+
+
 def _bar(life: Life, length: float, columns: int) -> str:
     cells = [" "] * columns
     for state, start, end in _phases(life, length):
-        first, last = round(start / length * columns), round(end / length * columns)
-        if end > start or (state == RUNS and life.started is not None):
-            for column in range(first, max(last, first + 1)):
-                if column < columns:
-                    cells[column] = state
+        first, last = min(columns - 1, round(start / length * columns)), round(end / length * columns)
+        if end > start or state == _last_state(life):
+            cells[first : max(last, first + 1)] = [state] * (max(last, first + 1) - first)
     if life.end == "evicted" and life.ended is not None:
         cells[min(columns - 1, round(life.ended / length * columns))] = "x"
     return "".join(cells)
@@ -141,12 +147,12 @@ def _axis(length: float, columns: int) -> str:
     ticks = max(1, min(4, columns // 14)) if length > 1 else 1
     line = [" "] * (columns + 10)
     for tick in range(ticks):
-        for offset, letter in enumerate(_time(length * tick / ticks)):
+        for offset, letter in enumerate(time_text(length * tick / ticks)):
             line[round(columns * tick / ticks) + offset] = letter
     return "".join(line).rstrip()
 
 
-def _time(seconds: float) -> str:
+def time_text(seconds: float) -> str:
     """``0s``, ``90s``, ``5m``, ``1d 12h``: in units that fit."""
     whole = round(seconds)
     if whole < 120:  # noqa: PLR2004
@@ -163,7 +169,7 @@ def _title(text: str) -> str:
 
 def _told(life: Life, state: str, start: float, end: float) -> str:
     what = {WAITS: "waits", RESERVED: "a node is reserved for it", RUNS: f"runs on {life.node}"}[state]
-    return f"{_name(life)} {what}, {_time(start)} to {_time(end)}"
+    return f"{_name(life)} {what}, {time_text(start)} to {time_text(end)}"
 
 
 def _name(life: Life) -> str:

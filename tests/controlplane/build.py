@@ -88,7 +88,9 @@ def _scheduler(version: str) -> Path:
         try:
             schedulers.write_module(go_toolchain(), version, module)
         except subprocess.CalledProcessError as error:
-            raise CannotBuild(f"Kubernetes {version} cannot be had: {(error.stderr or error.stdout)[-1000:]}") from error
+            raise CannotBuild(
+                f"Kubernetes {version} cannot be had: {(error.stderr or error.stdout)[-1000:]}"
+            ) from error
         _build({"kube-scheduler": (str(module), schedulers.PACKAGE)}, directory, modules="mod")
     return directory / "kube-scheduler"
 

@@ -201,6 +201,28 @@ def test_who_only_says_how_much_it_may_use_requests_that(folder):
     assert folder.cluster.pod("a", "p").request == {"cpu": 4000, "nvidia.com/gpu": 2, "memory": 7, "pods": 1}
 
 
+@pytest.mark.parametrize(
+    ("as_a_pod", "containers", "requested"),
+    [
+        ({"limits": {"cpu": 4, "memory": 8}}, [{}, {}], {"cpu": 4000, "memory": 8}),
+        ({"limits": {"cpu": 4}}, [{"requests": {"cpu": 1}}], {"cpu": 1000}),
+        ({"limits": {"cpu": 4}}, [{"requests": {"cpu": 1}}, {"limits": {"cpu": 2}}], {"cpu": 3000}),
+        ({"limits": {"cpu": 4, "memory": 8}}, [{"requests": {"cpu": 1}}], {"cpu": 1000, "memory": 8}),
+        ({"limits": {"cpu": 4}, "requests": {"cpu": 3}}, [{"requests": {"cpu": 1}}], {"cpu": 3000}),
+        ({"limits": {"cpu": 4}, "requests": {"memory": 8}}, [{}], {"cpu": 4000, "memory": 8}),
+        ({"requests": {"cpu": 3}}, [{}], {"cpu": 3000}),
+        ({"limits": {"hugepages-2Mi": 4}}, [{"requests": {"cpu": 1}}], {"cpu": 1000, "hugepages-2Mi": 4}),
+        ({"limits": {"nvidia.com/gpu": 4}}, [{}], {}),  # which the API server refuses
+        ({"limits": None}, [{"limits": {"cpu": 2}}], {"cpu": 2000}),
+    ],
+)
+def test_a_pod_that_only_says_how_much_it_may_use_as_a_whole_requests_that(folder, as_a_pod, containers, requested):
+    given = [{"name": str(number), "resources": each} for number, each in enumerate(containers)]
+    folder.write("pod.yaml", pod("p", containers=given, resources=as_a_pod))
+    folder.source()
+    assert folder.cluster.pod("a", "p").request == {**requested, "pods": 1}
+
+
 def test_all_that_a_node_has_is_allocatable_where_nothing_else_is_said(folder):
     folder.write("n1.yaml", node("n1") | {"status": {"capacity": {"cpu": 2}}})
     folder.write("n2.yaml", node("n2") | {"status": {"capacity": {"cpu": 2}, "allocatable": {"cpu": 1}}})

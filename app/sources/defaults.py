@@ -1,0 +1,74 @@
+"""What the API server would have filled into an object that nobody has sent to it."""
+
+from typing import Any
+
+from app.store.kinds import PODS, Kind
+
+RESERVED_WHOLE = "hugepages-"
+"""What kinds of memory begin with that nobody may be limited to more of than is requested."""
+
+
+def with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
+    """What the API server would have filled in: the namespace, an identity, and amounts that follow from others."""
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        return document
+    metadata = dict(metadata)
+    if kind.namespaced:
+        metadata["namespace"] = metadata.get("namespace") or "default"
+    if kind is PODS:
+        metadata["uid"] = metadata.get("uid") or f"{metadata['namespace']}/{metadata.get('name')}"
+    match kind.name, document:
+        case "Pod", {"spec": dict(spec)}:
+            document = {**document, "spec": _that_requests_as_a_pod(spec | _containers_that_request(spec))}
+        case "Node", {"status": {"capacity": capacity, **status}}:
+            document = {**document, "status": {"allocatable": capacity, **status}}
+    return {**document, "metadata": metadata}
+
+
+def _containers_that_request(spec: dict[str, Any]) -> dict[str, Any]:
+    """The containers of a pod's spec, each of which requests what it is limited to, unless it says how much."""
+    fields = ("containers", "initContainers")
+    return {
+        field: [_that_requests(each) for each in spec[field]] for field in fields if isinstance(spec.get(field), list)
+    }
+
+
+def _that_requests(container: Any) -> Any:
+    match container:
+        case {"resources": {"limits": dict(limits), **resources}}:
+            requests = resources.get("requests") or {}
+            if isinstance(requests, dict):
+                return {**container, "resources": {**resources, "requests": {**limits, **requests}}}
+    return container
+
+
+def _that_requests_as_a_pod(spec: dict[str, Any]) -> dict[str, Any]:
+    """A pod's spec that requests, for the pod as a whole, what it is limited to as a whole.
+
+    That is so of cpu and memory where neither the pod nor any of its containers requests it, and of huge pages where
+    the pod does not. As Kubernetes 1.37 does it (``DefaultPodLevelResources`` in pkg/api/pod), as far as requests
+    come of it.
+    """
+    match spec:
+        case {"resources": {"limits": dict(limits), **resources}}:
+            requests = resources.get("requests") or {}
+            if isinstance(requests, dict):
+                elsewhere = _requested_by_containers(spec)
+                of_limits = {
+                    name: limit
+                    for name, limit in limits.items()
+                    if (name in ("cpu", "memory") and name not in elsewhere) or str(name).startswith(RESERVED_WHOLE)
+                }
+                return {**spec, "resources": {**spec["resources"], "requests": {**of_limits, **requests}}}
+    return spec
+
+
+def _requested_by_containers(spec: dict[str, Any]) -> set[str]:
+    """The resources that any container requests."""
+    names: set[str] = set()
+    for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
+        match container:
+            case {"resources": {"requests": dict(requests)}}:
+                names.update(requests)
+    return names
