@@ -27,6 +27,7 @@ from policy.pod import Pod, turn
 from policy.queues import Queue
 from policy.quota_manager import Limit
 from policy.reservation import HELD, RESERVED, STARVING, TEXTS, Reservation, Reserved, kept_from
+from policy.resources import add, total
 from policy.touched import Touched
 from policy.verdict import Refusal, Verdict
 
@@ -399,26 +400,36 @@ class Cluster:
     def nodes_held_from(self, pod: Pod) -> set[str]:
         """Nodes where the pod would take room that is kept for another of the same or higher priority.
 
-        Pods that hold a grant may come to these nodes before it, and take what is spare there; but not what is kept for
-        the pod itself.
+        Or of lower priority, if the pod is of another namespace and would borrow, or is of one that room was taken
+        from: what was taken back is not lent again. Pods that hold a grant may come to these nodes before it, and take
+        what is spare there; but not what is kept for the pod itself.
         """
-        nodes = {
-            reservation.node
-            for reservation in self.reservations.values()
-            if reservation.pod.uid != pod.uid
-            and self.is_in_force(reservation)
-            and self.pods[reservation.pod.uid].priority >= pod.priority
-        }
-        going = self.going if nodes else frozenset()
-        held = {node for node in nodes if fit.lacking_on(self.table, pod, node, going)}
+        kept: dict[str, dict[str, int]] = {}  # by node what is kept for pods that the table does not count against it
+        for reservation in self.reservations.values():
+            if reservation.pod.uid != pod.uid and self.is_in_force(reservation):
+                other = self.pods[reservation.pod.uid]
+                if self._is_kept_from(pod, reservation, other):
+                    add(kept.setdefault(reservation.node, {}), other.request if other.priority < pod.priority else {})
+        going = self.going if kept else frozenset()
+        held = {node for node, taken in kept.items() if fit.lacking_on(self.table, pod, node, going, taken)}
         own = self._held.get(pod.uid)
-        unsure = nodes - held - ({own.node} if own else set())
+        unsure = kept.keys() - held - ({own.node} if own else set())
         coming = arriving.others(self.grants, self.table, pod) if unsure else ()
         for node in unsure:
-            taken = arriving.at_most_on(self.table, node, coming, pod)
+            taken = total((kept[node], arriving.at_most_on(self.table, node, coming, pod)))
             if taken and fit.lacking_on(self.table, pod, node, going, taken):
                 held.add(node)
         return held | self.gangs.nodes_held_from(pod)
+
+    def _is_kept_from(self, pod: Pod, reservation: Reservation, other: Pod) -> bool:
+        """Whether room that is kept for the other pod is not for this one."""
+        if other.priority >= pod.priority:
+            return True
+        if other.namespace == pod.namespace:
+            return False
+        if any(victim.namespace == pod.namespace for victim in reservation.victims):
+            return True
+        return bool(self.ledger.borrows(pod, by_share=self.rules.fair_share_preemption))
 
     def pending_in(self, namespace: str) -> Iterator[Pod]:
         """The pods of a namespace that wait for a node."""

@@ -14,7 +14,8 @@ from policy.elastic_quota import ElasticQuota
 from policy.ledger import Account, Ledger
 from policy.pod import Pod
 from policy.queue_ledger import QueueAccount, Tenant
-from policy.resources import Resources
+from policy.resources import NOTHING as NO_RESOURCES
+from policy.resources import Resources, total
 
 CRITICAL = 2_000_000_000
 """The priority from which on a pod belongs to the system (system-cluster-critical)."""
@@ -134,29 +135,31 @@ class Entitlement:
         return True if resource in self.by_queue else None
 
 
-def entitlement(ledger: Ledger, pod: Pod, *, by_share: bool) -> Entitlement:
+def entitlement(ledger: Ledger, pod: Pod, beside: Resources = NO_RESOURCES, *, by_share: bool) -> Entitlement:
     """What the pod may take back; nothing if it would itself exceed what it is under. It must not be in the ledger.
 
-    Of its quota's min only the resources that it names count. ``by_share``: namespaces of one queue take from each
-    other, too.
+    ``beside`` is what other pods request that start only together with it: it may take back nothing unless all of them
+    stay within their bounds. Of its quota's min only the resources that it names count. ``by_share``: namespaces of one
+    queue take from each other, too.
     """
+    request = total((pod.request, beside)) if beside else pod.request
     name = ledger.queue_of(pod)
     account = ledger.accounts.get(pod.namespace)
     queue = ledger.queues.accounts.get(name) if name else None
     everything = frozenset(pod.request)
-    of_quota = _within_min(ledger, account, pod) if account is not None and account.quota is not None else None
-    of_queue = None if queue is None or queue.queue is None else queues.entitled_to(queue, pod.request)
+    of_quota = _within_min(ledger, account, pod, request) if account is not None and account.quota is not None else None
+    of_queue = None if queue is None or queue.queue is None else everything & queues.entitled_to(queue, request)
     if of_quota == NOTHING:
         return Entitlement(pod, name, NOTHING, NOTHING, NOTHING, inf)
     tenant = queue.tenants.get(pod.namespace) if queue is not None else None
-    shares = by_share and fair_share.is_entitled(tenant, pod.request)
+    shares = by_share and fair_share.is_entitled(tenant, request)
     return Entitlement(
         pod,
         name,
         of_quota or NOTHING if of_queue != NOTHING else NOTHING,
         of_queue or NOTHING,
         everything if shares else NOTHING,
-        _share_with(ledger, tenant, pod) if tenant else inf,
+        _share_with(ledger, tenant, request) if tenant else inf,
     )
 
 
@@ -205,17 +208,17 @@ def shortfall(bound: Resources, spare: Resources, taken: Resources) -> float:
     return fsum((taken[r] - left) / bound[r] for r, left in spare.items() if taken.get(r, 0) > left)
 
 
-def _within_min(ledger: Ledger, account: Account, pod: Pod) -> frozenset[str]:
-    """The resources of the request that min names, if used stays within min in all of them."""
+def _within_min(ledger: Ledger, account: Account, pod: Pod, request: Resources) -> frozenset[str]:
+    """The pod's resources that min names, if used stays within min in all named ones with the whole request."""
     if account.quota is None or not account.quota.readable:
         return NOTHING
     ahead, _ = ledger.ahead_of(pod, account)
-    named = [resource for resource in pod.request if resource in account.quota.min]
+    named = [resource for resource in request if resource in account.quota.min]
     within = all(
-        account.used.get(resource, 0) + ahead.get(resource, 0) + pod.request[resource] <= account.quota.min[resource]
+        account.used.get(resource, 0) + ahead.get(resource, 0) + request[resource] <= account.quota.min[resource]
         for resource in named
     )
-    return frozenset(named) if within else NOTHING
+    return frozenset(named).intersection(pod.request) if within else NOTHING
 
 
 def _may_opt_out(ledger: Ledger, victim: Pod) -> bool:
@@ -239,8 +242,8 @@ def _is_over_share(tenant: Tenant, resource: str) -> bool:
     return tenant.taken.get(resource, 0) > tenant.entitled.get(resource, 0)
 
 
-def _share_with(ledger: Ledger, tenant: Tenant, pod: Pod) -> float:
-    taken = {r: tenant.taken.get(r, 0) + asked for r, asked in pod.request.items()}
+def _share_with(ledger: Ledger, tenant: Tenant, request: Resources) -> float:
+    taken = {r: tenant.taken.get(r, 0) + asked for r, asked in request.items()}
     return fair_share.share({**tenant.taken, **taken}, ledger.queues.available) / tenant.weight
 
 

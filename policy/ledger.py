@@ -29,9 +29,9 @@ Kind = Literal["assigned", "granted", "nominated", "held", "in_flight", "pending
 class Account:
     """What the pods of one namespace use.
 
-    ``assigned``: on a node; ``used``: that, and what was admitted and is on its way to a node. ``pinned`` is the part
-    of used that may not be evicted. ``nominated`` has, by priority, what waits for its nominated node, ``held`` the
-    part of it for which room is kept. ``in_flight`` is what may have been admitted before this process started,
+    ``assigned``: on a node; ``used``: that, and what was admitted and is on its way to a node. ``nominated`` has, by
+    priority, what waits for its nominated node, ``held`` the part of it for which room is kept. ``pinned`` is the part
+    of used and held that may not be evicted. ``in_flight`` is what may have been admitted before this process started,
     ``pinned_in_flight`` the part of it that may not be evicted. ``quota`` is the elastic quota in force, if any.
     ``lent`` is how much of it is lent, None if that was not asked for since it changed (see policy.entitlement).
     """
@@ -206,6 +206,13 @@ class Ledger:
         """Takes a pod out to look at the rest; it is to be put back."""
         return self._take_out(uid)
 
+    def send_back(self, uid: str) -> Entry | None:
+        """Like ``set_aside``, but in a queue the pod waits anew: whoever is evicted comes back and claims its share."""
+        entry = self._take_out(uid)
+        if entry is not None and entry.queue:
+            self.put_back(uid, replace(entry, kind="pending", claims=True))
+        return entry
+
     def put_back(self, uid: str, entry: Entry) -> None:
         """Enters a pod that does not stand in the ledger, as it stood when it was removed."""
         self.entries[uid] = entry
@@ -284,14 +291,19 @@ class Ledger:
         over = [self.queues.accounts[name].tenants for name in self.queues.over_deserved]
         return self.over_min.union(*over) if over else self.over_min
 
-    def borrows(self, pod: Pod) -> bool | None:
-        """Whether a pod takes what has to be lent, if it runs, or does now; None where nothing is guaranteed to it."""
+    def borrows(self, pod: Pod, *, by_share: bool = False) -> bool | None:
+        """Whether a pod takes what has to be lent, if it runs, or does now; None where nothing is guaranteed to it.
+
+        ``by_share``: what its namespace is entitled to of its queue counts as guaranteed, too.
+        """
         account, queue = self.accounts.get(pod.namespace), self.queues.accounts.get(self.queue_of(pod))
-        bounds = []
+        bounds = list[tuple[Resources, Resources]]()
         if account is not None and account.quota is not None:
             bounds.append((account.used, account.quota.min))
         if queue is not None and queue.queue is not None:
             bounds.append((queue.taken, queue.division.deserved))
+            if by_share and (tenant := queue.tenants.get(pod.namespace)) is not None:
+                bounds.append((tenant.taken, tenant.entitled))
         if not bounds:
             return None
         entry = self.entries.get(pod.uid)
@@ -368,6 +380,8 @@ class Ledger:
         if entry.kind in ("nominated", "held"):
             if entry.kind == "held":
                 change(account.held, entry.request)
+                if entry.pinned:
+                    change(account.pinned, entry.request)
             requests = account.nominated.setdefault(entry.priority, {})
             change(requests, entry.request)
             if not requests:

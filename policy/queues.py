@@ -232,7 +232,7 @@ def entitled_to(account: QueueAccount, request: Resources) -> frozenset[str]:
     taken, deserved, kept = account.taken, account.division.deserved, account.division.guarantee
     if all(taken.get(r, 0) + asked <= deserved.get(r, 0) for r, asked in request.items()):
         return frozenset(request)
-    named = frozenset(request) & kept.keys()
+    named = frozenset(request).intersection(kept)
     return named if all(taken.get(r, 0) + request[r] <= kept[r] for r in named) else frozenset()
 
 

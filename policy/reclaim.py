@@ -4,7 +4,7 @@ Seed: capacity scheduling, PostFilter; for what the scheduler never asks an exte
 priority, quotas that are in the way on free nodes, victims on several nodes.
 """
 
-from collections.abc import Generator, Hashable, Iterable, Iterator
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -173,9 +173,10 @@ def plans_for_all(
 
     Room that is there already is kept by a plan without victims.
     """
-    assumed, plans = list(planned), list[Plan]()
+    assumed, plans, members = list(planned), list[Plan](), list(members)
     for pod in members:
-        result = yield from _search_after(cluster, pod, assumed)
+        beside = [other for other in members if other.uid != pod.uid]
+        result = yield from _search_after(cluster, pod, assumed, beside)
         takes = _takes(pod, result)
         if isinstance(takes, NoPlan):
             return NoPlan("gang", f"there is no room for all of its group: {pod.name}: {takes.text}")
@@ -220,10 +221,15 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
         yield pod, result
 
 
-def _search_after(cluster: Cluster, pod: Pod, planned: Iterable[Reservation]) -> Generator[None, None, Plan | NoPlan]:
-    """The best plan for a pod once these are carried out; where it pauses they are not there."""
+def _search_after(
+    cluster: Cluster, pod: Pod, planned: Iterable[Reservation], beside: Sequence[Pod] = ()
+) -> Generator[None, None, Plan | NoPlan]:
+    """The best plan for a pod once these are carried out; where it pauses they are not there.
+
+    ``beside``: see ``victims.search``.
+    """
     planned = list(planned)
-    work = victims.search(cluster, pod)
+    work = victims.search(cluster, pod, beside)
     return (yield from within(partial(_assumed, cluster, planned), work, at_a_time=1 + len(planned) // FEW))
 
 
@@ -366,6 +372,53 @@ def outlook(cluster: Cluster, pod: Pod) -> Generator[None, None, str]:
     if isinstance(result, NoPlan):
         return f"nobody is evicted for it: {result.text}"
     return f"to be evicted for it on node {result.node}: {_names(result.victims)}"
+
+
+def mates(cluster: Cluster, reservation: Reservation) -> list[Reservation]:
+    """Plans for other pods that can start only together with this one's: they stand or fall together."""
+    pod = cluster.pods.get(reservation.pod.uid)
+    return mates_of(cluster, pod) if pod is not None else []
+
+
+def mates_of(cluster: Cluster, pod: Pod) -> list[Reservation]:
+    """Plans for other members of a waiting pod's gang; none if it can start without them."""
+    group = cluster.gangs.gated(pod) if cluster.gangs.is_waiting(pod) else None
+    if group is None:
+        return []
+    waiting = sorted(member.uid for member in cluster.members(group.key) if member.pending and member.uid != pod.uid)
+    return [plan for uid in waiting if (plan := cluster.held_for(uid)) is not None]
+
+
+def held_back(cluster: Cluster, reservation: Reservation) -> list[Pod]:
+    """Victims of a plan, or of its mates, that a budget does not let go together with the others; then none may go.
+
+    A budget that lets nobody go is not among them: pods that are not ready it may let go all the same, which only the
+    API server knows.
+    """
+    those = [victim for each in (reservation, *mates(cluster, reservation)) for victim in staying(cluster, each)]
+    budgets = [budget for budget in cluster.budgets.values() if budget.allowed > 0]
+    beyond = disruption.violating(sorted(those, key=victims.importance), budgets)
+    return [victim for victim in those if victim.uid in beyond]
+
+
+def in_order_of_eviction(cluster: Cluster, reservation: Reservation) -> list[Pod]:
+    """The victims of a plan that have not been evicted: first those whose budgets let nobody go, as far as we know.
+
+    Nobody else goes until they have gone, be it for this plan or for one of its mates.
+    """
+    exhausted = [budget for budget in cluster.budgets.values() if budget.allowed <= 0]
+    own = staying(cluster, reservation)
+    first = [victim for victim in own if disruption.protecting(victim, exhausted)]
+    others = (victim for each in mates(cluster, reservation) for victim in staying(cluster, each))
+    if not first and any(disruption.protecting(victim, exhausted) for victim in others):
+        return []
+    return first + [victim for victim in own if victim not in first]
+
+
+def staying(cluster: Cluster, reservation: Reservation) -> list[Pod]:
+    """The victims of a plan that have not been evicted yet."""
+    there = (cluster.pods.get(victim.uid) for victim in reservation.victims)
+    return [victim for victim in there if victim is not None and not (victim.terminating or victim.finished)]
 
 
 def protected_victims(cluster: Cluster, reservation: Reservation) -> list[Pod]:

@@ -208,11 +208,17 @@ class Simulation:
                 result = yield from reclaim.plans_for_all(cluster, members)
             else:
                 result = yield from victims.search(cluster, pod)
-            if isinstance(result, NoPlan):
-                hopeless.add(shape)
+            plans = [] if isinstance(result, NoPlan) else result if isinstance(result, list) else [result]
+            if plans and self._budgets_allow(plans):
+                self._carry_out(plans)
             else:
-                self._carry_out(result if isinstance(result, list) else [result])
+                hopeless.add(shape)
             yield
+
+    def _budgets_allow(self, plans: list[Plan]) -> bool:
+        """Whether all victims may go: none goes while another of the same plans may not."""
+        going = [victim for plan in plans for victim in plan.victims]
+        return not disruption.violating(going, self.cluster.budgets.values())
 
     def _free_of_rules(self) -> Iterator[Pod]:
         """Waiting pods that no quota or queue says anything about: the scheduler evicts for them by priority alone."""

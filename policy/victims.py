@@ -6,7 +6,7 @@ without a quota only from lower-priority pods without a quota. Nobody is taken f
 gang that cannot do without a member all go, or none, and only if nobody else will do.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -92,11 +92,15 @@ def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:
     return at_once(search(cluster, pod))
 
 
-def search(cluster: Cluster, pod: Pod) -> Generator[None, None, Plan | NoPlan]:
-    """The same. To be used up; in between it may pause, and the cluster may change: the answer is true at its end."""
+def search(cluster: Cluster, pod: Pod, beside: Sequence[Pod] = ()) -> Generator[None, None, Plan | NoPlan]:
+    """Like ``plan``, but may pause, and the cluster may change meanwhile: the answer is true at the end.
+
+    ``beside`` are waiting pods that can start only together with this one: others go for it only if all of them stay
+    within what they are entitled to (a gang counts as one preemptor).
+    """
     node = cluster.node_to_empty_for(pod)
     on_reserved = _plan_on(cluster, pod, node) if node and pod.may_preempt and not fit.undecidable(pod) else None
-    return on_reserved or (yield from _search_anywhere(cluster, pod))
+    return on_reserved or (yield from _search_anywhere(cluster, pod, beside))
 
 
 def _plan_on(cluster: Cluster, pod: Pod, node: str) -> Plan | None:
@@ -109,23 +113,23 @@ def _plan_on(cluster: Cluster, pod: Pod, node: str) -> Plan | None:
     return found if found is not None and found.victims else None
 
 
-def _search_anywhere(cluster: Cluster, pod: Pod) -> Generator[None, None, Plan | NoPlan]:
-    if (nobody := _without_victims(cluster, pod)) is not None:
-        return nobody
-    yield
-    with _trial(cluster, pod) as trial:
-        found = yield from _candidates(trial)
-    for each in sorted(found, key=lambda each: each.cost):
-        yield  # so it may have been found before something changed
-        roomy = _roomy_node(cluster, pod)
-        if roomy and cluster.check(pod) is None:
-            break
-        with _trial(cluster, pod) as trial:
-            if trial.node_without_victims(roomy):
-                break
-            again = trial.search(each.plan.node, elsewhere=True)
-        if again is not None:
-            return again.plan
+def _search_anywhere(cluster: Cluster, pod: Pod, beside: Sequence[Pod]) -> Generator[None, None, Plan | NoPlan]:
+    for own_first in (False, True):
+        if (nobody := _without_victims(cluster, pod)) is not None:
+            return nobody
+        yield
+        with _trial(cluster, pod, beside) as trial:
+            found = (yield from _candidates(trial)) if not own_first or trial.let_own_go_first() else []
+        for each in sorted(found, key=lambda each: each.cost):
+            yield  # so it may have been found before something changed
+            if (nobody := _without_victims(cluster, pod)) is not None:
+                return nobody
+            with _trial(cluster, pod, beside) as trial:
+                if own_first and not trial.let_own_go_first():
+                    break
+                again = trial.search(each.plan.node, elsewhere=True)
+            if again is not None:
+                return again.plan
     return _without_victims(cluster, pod) or NoPlan("protected", "nobody may be evicted whose going would let it run")
 
 
@@ -190,9 +194,12 @@ class _Found:
 
 
 @contextmanager
-def _trial(cluster: Cluster, pod: Pod) -> Iterator["_Trial"]:
-    """The cluster as it would be without the pod, and without pods that are going anyway; afterwards as it was."""
-    trial = _Trial(cluster, pod)
+def _trial(cluster: Cluster, pod: Pod, beside: Sequence[Pod] = ()) -> Iterator["_Trial"]:
+    """The cluster as it would be without the pod, and without pods that are going anyway; afterwards as it was.
+
+    ``beside``: see ``search``.
+    """
+    trial = _Trial(cluster, pod, beside)
     try:
         yield trial
     finally:
@@ -214,11 +221,13 @@ class _Known(dict[str, bool]):
 class _Trial:
     """Tries out who would have to go. Victims are taken out of the ledger itself, so that its own rules decide."""
 
-    def __init__(self, cluster: Cluster, pod: Pod) -> None:
+    def __init__(self, cluster: Cluster, pod: Pod, beside: Sequence[Pod]) -> None:
         self._cluster = cluster
         self._ledger = cluster.ledger
         self._table = cluster.table
         self._pod = pod
+        self._beside = beside
+        self._own: tuple[Pod, ...] = ()
         self._governed = cluster.is_governed(pod)
         self._reach: str | None = None
         self._givers: frozenset[str] | None = None
@@ -228,10 +237,11 @@ class _Trial:
 
     def _open(self) -> None:
         """Takes the pod out of the ledger, and those that are going; nothing is known yet of who else might go."""
-        going = self._going = self._cluster.going
+        self._own = tuple(pod for pod in self._own if self._cluster.pods.get(pod.uid) is pod)
+        going = self._going = self._cluster.going | {pod.uid for pod in self._own}
         self._aside = self._ledger.set_aside_all((self._pod.uid, *going))
         self._reserved = self._cluster.nodes_reserved_from(self._pod)
-        self.entitle(entitlement(self._ledger, self._pod, by_share=self._cluster.rules.fair_share_preemption))
+        self.entitle(self._entitlement_now())
         self._victims: dict[str, tuple[Pod, Entry | None]] = {}
         self._together: dict[str, frozenset[str]] = {}
         self._ready: dict[Key, set[str]] = {}
@@ -252,6 +262,44 @@ class _Trial:
         self.close()
         yield
         self._open()
+
+    def _entitlement_now(self) -> Entitlement:
+        """What the pod may take back without those who are taken, and those that room is held for beside it."""
+        held = self._ledger.set_aside_all(pod.uid for pod in self._beside)
+        try:
+            beside = total(pod.request for pod in self._beside)
+            by_share = self._cluster.rules.fair_share_preemption
+            return entitlement(self._ledger, self._pod, beside, by_share=by_share)
+        finally:
+            self._ledger.put_back_all(held)
+
+    def let_own_go_first(self) -> bool:
+        """Counts less important pods of the pod's own namespace as going, if it is entitled only without them.
+
+        They are as few as that takes. Whether there are such pods. To be asked while nobody has been taken.
+        """
+        own = self._own_in_the_way() if not self._entitled and self._governed else ()
+        self.close()
+        self._own = own
+        self._open()
+        return bool(own) and bool(self._entitled)
+
+    def _own_in_the_way(self) -> tuple[Pod, ...]:
+        for pod in self._peers_in_turn(frozenset(self._pod.request), None):
+            if len(self._victims) >= MOST_FOR_A_RULE:
+                break
+            if self._is_peer(pod):
+                self._take(pod)
+                if self._entitlement_now().resources:
+                    break
+        for pod in sorted((pod for pod, _ in self._victims.values()), key=importance):
+            if pod.uid in self._victims:
+                given_back = self._give_back(pod.uid)
+                if not self._entitlement_now().resources:
+                    self._take_all(given_back)
+        own = tuple(pod for pod, _ in self._victims.values())
+        self.give_back_all()
+        return own
 
     def admitted(self) -> bool:
         """Whether the rules would let the pod in."""
@@ -592,7 +640,7 @@ class _Trial:
         return _Found(plan, cost)
 
     def _plan(self, node: str) -> Plan:
-        victims = tuple(sorted((pod for pod, _ in self._victims.values()), key=importance))
+        victims = tuple(sorted((*self._own, *(pod for pod, _ in self._victims.values())), key=importance))
         return Plan(self._pod, node, victims, len(disruption.violating(victims, self._cluster.budgets.values())))
 
     def _shortfall(self) -> float:
@@ -773,7 +821,7 @@ class _Trial:
         for pod in pods:
             self._borrowed(pod)  # while it is still there
             self._fall(pod)
-            self._victims[pod.uid] = pod, self._ledger.set_aside(pod.uid)
+            self._victims[pod.uid] = pod, self._ledger.send_back(pod.uid)
             self._gone.add(pod.uid)
             if pod.group:
                 key = pod.namespace, pod.group
@@ -789,6 +837,7 @@ class _Trial:
             if pod.group:
                 self._taken_of[pod.namespace, pod.group] -= 1
             if entry is not None:
+                self._ledger.set_aside(each)
                 self._ledger.put_back(each, entry)
         return given_back
 

@@ -87,6 +87,7 @@ class Reclaim:
         self._progress: dict[str, Progress] = {}
         self._backoff: dict[str, Backoff] = {}
         self._questions: dict[tuple[Shape, int], Question] = {}
+        self._unrecorded: set[str] = set()
         self._under_way: UnderWay[str] = UnderWay()
         self._broken = BrokenGangs(store, actuator, settings)
 
@@ -130,6 +131,7 @@ class Reclaim:
             return
         for _, reservation in begun:
             self._store.cluster.upsert_reservation(reservation)
+            self._unrecorded.add(reservation.name)
         # Plans for several were made one after the other, so the first of them may be true no longer.
         as_of = self._store.cluster.relevant if len(begun) == 1 else None
         for plan, reservation in begun:
@@ -155,6 +157,8 @@ class Reclaim:
         question.again_at = now + question.wait
         question.wait = min(question.wait * 2, AGAIN[1])
         metrics.RECLAIM_WITHOUT_PLAN.labels(result.reason).inc()
+        if not result.node and result.reason != "room":  # so what is held for others of its gang is held in vain
+            await self._end_all(reclaim.mates_of(cluster, pods[0]), "not-needed")
         return []
 
     async def _look_for_plans(self, pods: list[Pod]) -> list[Plan] | NoPlan:
@@ -183,6 +187,7 @@ class Reclaim:
         try:
             await self._actuator.reserve(reservation)
         except BaseException as failure:  # also where the lead was lost: what was recorded all the same is seen
+            mates = reclaim.mates(cluster, reservation)
             if cluster.reservations.get(reservation.name) is reservation:
                 cluster.delete_reservation(reservation.name)
             if not isinstance(failure, ActionFailed):
@@ -190,13 +195,16 @@ class Reclaim:
             log.warning("reservation not made", pod=_text(reservation.pod), error=str(failure))
             if not isinstance(failure, AlreadyThere):
                 self._fail(reservation, "not-recorded")
+                await self._end_all(mates, "not-needed")
             return
+        finally:
+            self._unrecorded.discard(reservation.name)
         names = ", ".join(_text(victim) for victim in reservation.victims)
         log.info("reclaim", pod=_text(reservation.pod), node=reservation.node, victims=names)
         grounds = "; ".join(sorted({reclaim.grounds(cluster, reservation, victim) for victim in plan.victims}))
-        staying = self._staying(reservation)
+        staying = reclaim.staying(cluster, reservation)
         if cluster.relevant == as_of and self._is_as_planned(reservation, staying):
-            await self._evict(reservation, self._progress_of(reservation), staying)
+            await self._evict(reservation, self._progress_of(reservation))
         else:
             await self._follow(reservation)
         if plan.victims:
@@ -210,7 +218,7 @@ class Reclaim:
         if pod is None or not cluster.is_in_force(reservation):
             await self._end(reservation, "bound" if pod is not None and pod.assigned else "gone")
             return
-        progress, staying = self._progress_of(reservation), self._staying(reservation)
+        progress, staying = self._progress_of(reservation), reclaim.staying(cluster, reservation)
         there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
         if staying and now >= progress.next_attempt:
             if not await at_leisure(reclaim.still_planned(cluster, reservation, staying)):
@@ -218,19 +226,13 @@ class Reclaim:
                 return
             if self._store.unready() or reservation.name not in cluster.reservations:
                 return
-            await self._evict(reservation, progress, staying)
+            await self._evict(reservation, progress)
         elif not any(victim.assigned for victim in there) and not reclaim.waits_for_others(cluster, reservation):
             await self._wait_for_binding(reservation, pod, progress)
         elif not fit.suitable_on(cluster.table, pod, reservation.node):
             await self._give_up(reservation, "node-lost")
         elif now - progress.started_at > self._settings.bind_timeout * LINGERING:
             await self._give_up(reservation, "lingering")
-
-    def _staying(self, reservation: Reservation) -> list[Pod]:
-        """The victims that have not been evicted yet."""
-        pods = self._store.cluster.pods
-        there = [pods[victim.uid] for victim in reservation.victims if victim.uid in pods]
-        return [victim for victim in there if not victim.terminating and not victim.finished]
 
     def _is_as_planned(self, reservation: Reservation, staying: list[Pod]) -> bool:
         """Whether what was planned a moment ago needs no second look: all are there, and no room is without it."""
@@ -241,33 +243,50 @@ class Reclaim:
             and not reclaim.has_room(cluster, cluster.pods[reservation.pod.uid])
         )
 
-    async def _evict(self, reservation: Reservation, progress: Progress, staying: list[Pod]) -> None:
-        """Asks for the eviction of those who have not been evicted yet; says of whom it was done."""
-        now, failed, evicted = self._store.clock(), False, list[Pod]()
+    async def _evict(self, reservation: Reservation, progress: Progress) -> None:
+        """Asks for the eviction of those who have not been evicted yet; says of whom it was done.
+
+        Nobody goes while it is known that another of the same plan, or of a plan for its gang, cannot.
+        """
+        cluster, now, failed, evicted = self._store.cluster, self._store.clock(), False, list[Pod]()
+        if any(mate.name in self._unrecorded for mate in reclaim.mates(cluster, reservation)):
+            return
         progress.next_attempt = now + BLOCKED_AGAIN
-        for victim in staying:
-            if self._store.unready():
+        held_back = reclaim.held_back(cluster, reservation)
+        if held_back:
+            failed = True
+            metrics.EVICTIONS.labels("reclaim", "blocked").inc()
+            if progress.failing_since is None:
+                self._say_who_stays(reservation, held_back[0], blocked=True)
+        for victim in () if held_back else reclaim.in_order_of_eviction(cluster, reservation):
+            if self._store.unready() or (reservation.name not in cluster.reservations and not evicted):
                 break  # an eviction may take long
-            if not reclaim.still_has_to_go(self._store.cluster, reservation, victim, evicted):
+            if not reclaim.still_has_to_go(cluster, reservation, victim, evicted):
                 continue
-            why = reclaim.grounds(self._store.cluster, reservation, victim)  # as long as it is there
-            try:
-                await self._actuator.evict(reclaim.name_of(victim))
-            except ActionFailed as failure:
+            if not await self._ask_to_go(victim, reservation, progress):
                 failed = True
-                outcome = "blocked" if isinstance(failure, Blocked) else "failed"
-                metrics.EVICTIONS.labels("reclaim", outcome).inc()
-                log.info("not evicted", victim=_text(victim), outcome=outcome, error=str(failure))
-                if progress.failing_since is None:
-                    self._say_who_stays(reservation, victim, blocked=outcome == "blocked")
-            else:
-                metrics.EVICTIONS.labels("reclaim", "evicted").inc()
-                evicted.append(victim)
-                message = f"evicted to make room for {_text(reservation.pod)}: {why}"
-                self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
+                break
+            evicted.append(victim)
         self._broken.note(evicted)
         if not self._store.unready():  # or else not all have been asked for
             await self._mind_failures(reservation, progress, now, failed=failed)
+
+    async def _ask_to_go(self, victim: Pod, reservation: Reservation, progress: Progress) -> bool:
+        """Asks for the eviction of one victim, and says so; whether that was granted."""
+        why = reclaim.grounds(self._store.cluster, reservation, victim)  # as long as it is there
+        try:
+            await self._actuator.evict(reclaim.name_of(victim))
+        except ActionFailed as failure:
+            outcome = "blocked" if isinstance(failure, Blocked) else "failed"
+            metrics.EVICTIONS.labels("reclaim", outcome).inc()
+            log.info("not evicted", victim=_text(victim), outcome=outcome, error=str(failure))
+            if progress.failing_since is None:
+                self._say_who_stays(reservation, victim, blocked=outcome == "blocked")
+            return False
+        metrics.EVICTIONS.labels("reclaim", "evicted").inc()
+        message = f"evicted to make room for {_text(reservation.pod)}: {why}"
+        self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
+        return True
 
     async def _mind_failures(self, reservation: Reservation, progress: Progress, now: float, *, failed: bool) -> None:
         """Gives up what has failed for too long."""
@@ -316,13 +335,14 @@ class Reclaim:
 
     async def _give_up(self, reservation: Reservation, reason: str) -> None:
         """Keeps the room no longer, but remembers that it was in vain."""
-        given_up = replace(reservation, failed_at=self._epoch())
+        given_up, mates = replace(reservation, failed_at=self._epoch()), reclaim.mates(self._store.cluster, reservation)
         if await self._note(given_up):
             self._progress.pop(reservation.name, None)
             self._store.cluster.upsert_reservation(given_up)
             metrics.RECLAIMS.labels(reason).inc()
             log.warning("reclaim given up", pod=_text(reservation.pod), node=reservation.node, reason=reason)
             self._fail(reservation, reason)
+            await self._end_all(mates, "not-needed")
 
     async def _forget(self, reservation: Reservation) -> None:
         """Removes one that was given up, and that nobody needs to know of any more."""
@@ -384,6 +404,11 @@ class Reclaim:
         metrics.RECLAIMS.labels(outcome).inc()
         log.info("reclaim ended", pod=_text(reservation.pod), outcome=outcome)
         return True
+
+    async def _end_all(self, reservations: list[Reservation], outcome: str) -> None:
+        for reservation in reservations:
+            if reservation.name in self._store.cluster.reservations:
+                await self._end(reservation, outcome)
 
     def _forget_what_is_gone(self) -> None:
         cluster = self._store.cluster

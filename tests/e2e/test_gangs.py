@@ -103,6 +103,26 @@ def test_a_gang_takes_back_what_all_of_it_needs_and_one_that_cannot_have_it_all_
     assert len(evicted(borrowers)) == 4
 
 
+def test_a_gang_that_would_itself_borrow_takes_nothing_and_holds_nothing(cluster, quotaward, scheduler, watch, gang):
+    cluster.node(cpu=8)
+    lending, waiting = cluster.namespace(), cluster.namespace()
+    cluster.quota(lending, min={"cpu": 4})
+    cluster.quota(waiting, min={"cpu": 4})
+    borrowers, others = watch(lending), watch(waiting)
+    cluster.api.create_all(gang("lent", lending, minimum=3, cpu=2))
+    wait_for(borrowers, bound=3)
+    cluster.api.create_all(gang("straddles", waiting, minimum=3, cpu=2))
+    wait_for(others, bound=0, refused=3)
+    wait_until(
+        lambda: [each["reason"] for each in quotaward.get("/api/v1/plan")["waiting"]] == ["gang"] * 3,
+        "all three are judged together",
+    )
+    ensure_for(4, lambda: not quotaward.get("/api/v1/reservations")["items"], "no room is held for it")
+    cluster.api.create(pods(1, lending, cpu=2)[0])
+    wait_for(borrowers, bound=4)
+    assert not evicted(borrowers)
+
+
 def test_of_a_gang_that_has_borrowed_all_go_or_none(cluster, scheduler, watch, gang):
     cluster.node(cpu=5)
     lending, owning = cluster.namespace(), cluster.namespace()

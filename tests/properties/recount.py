@@ -207,8 +207,9 @@ class Recount:
         flying = self.flying(but) if with_in_flight else []
         first = [p for p in self.waiting(but) if p.namespace == pod.namespace and p.priority >= pod.priority]
         own = amounts(self.used(but) + first + flying, pod.namespace)
+        held = [p for p in self.waiting(but) if p.namespace == pod.namespace and self.is_held(p)]
         everywhere = amounts(self.used(but) + first + self.ahead_elsewhere(pod.namespace, but) + flying, *quotas)
-        pinned = amounts([p for p in self.used(but) + flying if not p.preemptible], pod.namespace)
+        pinned = amounts([p for p in self.used(but) + held + flying if not p.preemptible], pod.namespace)
         over = [r for r, asked in pod.request.items() if r in quota.max and own.get(r, 0) + asked > quota.max[r]]
         if over:
             return MAX, sorted(over)

@@ -173,10 +173,11 @@ class LedgerWalker:
             assert account.quota == recount.in_force().get(namespace) or account.quota.errors
             assert account.assigned == amounts(recount.assigned(), namespace)
             assert account.used == amounts(recount.used(), namespace)
-            assert account.pinned == amounts([pod for pod in recount.used() if not pod.preemptible], namespace)
-            assert account.in_flight == amounts(recount.flying(), namespace)
             waiting = [pod for pod in recount.waiting() if pod.namespace == namespace]
-            assert account.held == amounts([pod for pod in waiting if recount.is_held(pod)], namespace)
+            held = [pod for pod in waiting if recount.is_held(pod)]
+            assert account.pinned == amounts([p for p in recount.used() + held if not p.preemptible], namespace)
+            assert account.in_flight == amounts(recount.flying(), namespace)
+            assert account.held == amounts(held, namespace)
             assert account.nominated == {
                 priority: amounts([pod for pod in waiting if pod.priority == priority], namespace)
                 for priority in {pod.priority for pod in waiting}

@@ -382,6 +382,67 @@ def test_nobody_goes_for_members_beyond_the_minimum():
     assert len(world.api.evicted) == 2
 
 
+def test_nothing_is_held_for_a_gang_that_would_itself_borrow():
+    world = GangWorld(guaranteed=2, minimum=3, count=3)
+    world.passes(1)
+    world.passes(30)
+    assert (world.api.reserved, world.held, world.api.evicted) == ([], [], [])
+
+
+def test_nobody_goes_for_a_gang_of_which_one_plan_cannot_be_written_down():
+    world = GangWorld(guaranteed=2)
+
+    async def reserve(reservation, first=world.api.reserve):
+        if reservation.name == "reclaim-b.m1":
+            raise ActionFailed("the API server answered 500")
+        await first(reservation)
+
+    world.api.reserve = reserve
+    world.passes(1)
+    assert (world.api.evicted, world.held) == ([], [])
+
+
+def test_room_is_held_for_the_rest_of_a_gang_no_longer_once_one_gets_none():
+    world = GangWorld(guaranteed=2)
+    world.api.blocked = True
+    world.passes(1)
+    assert len(world.held) == 2
+    see(world.store, quota("b", min={"cpu": 1}, max={"cpu": 9}))
+    world.passes(3)
+    world.passes(3)
+    assert (world.held, world.api.evicted) == ([], [])
+
+
+def test_when_a_plan_for_one_of_a_gang_is_given_up_the_others_are():
+    world = GangWorld(guaranteed=2)
+    world.api.blocked = True
+    world.passes(1)
+    world.passes(61)
+    assert (world.held, world.api.evicted) == ([], [])
+
+
+def test_nobody_goes_for_a_gang_while_a_budget_protects_some_of_all_who_would():
+    world = GangWorld(guaranteed=2)
+    see(world.store, budget("a", allowed=1))
+    world.passes(1)
+    world.passes(3)
+    assert (len(world.held), world.api.evicted) == (2, [])
+    assert "waits for its disruption budget" in world.api.told["m0", "ReclaimBlocked"]
+    see(world.store, budget("a", allowed=2))
+    world.passes(3)
+    assert len(world.api.evicted) == 2
+
+
+def budget(namespace, allowed):
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "pdb", "namespace": namespace},
+        "spec": {"selector": {}},
+        "status": {"disruptionsAllowed": allowed},
+    }
+
+
 def test_room_that_is_there_is_kept_for_a_gang_until_there_is_room_for_all_of_it():
     world = GangWorld(guaranteed=2)
     world.store.cluster.delete_pod("a/r0")

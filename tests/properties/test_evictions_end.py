@@ -1,0 +1,175 @@
+"""Evictions end, and each one helps, in worlds where every evicted pod is created anew at once.
+
+So a Job's or a Deployment's controller does. The simulation plays kube-scheduler and our controllers on small worlds
+with elastic quotas, queues, shares of namespaces, gangs, priorities and disruption budgets.
+"""
+
+import os
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from policy.admission import Rules
+from policy.cluster import Cluster
+from policy.constraints import Selector
+from policy.disruption import Budget
+from policy.gangs import Group
+from policy.membership import Namespace
+from policy.node import Node
+from policy.pod import Pod
+from policy.queues import Queue
+from policy.simulation import Simulation
+from policy.starving import Terms
+from tests.properties.walk import Pick, by_dice
+from tests.unit.given import quota
+
+NAMESPACES = ("a", "b", "c")
+MOST_EVICTIONS = 200
+"""In one world. Worlds that come to rest need a tenth of that."""
+WORLDS = int(os.environ.get("QUOTAWARD_WORLDS", "400"))
+AT_ONCE = 100
+
+
+class Recreating(Simulation):
+    """A simulation in which every evicted pod is created anew at once.
+
+    ``helped`` says of each eviction whether the pod that it was for ran afterwards.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster, Terms(), now=1000.0)
+        self.helped: list[bool] = []
+
+    def _bind(self, pod: Pod, node: str) -> None:
+        self.helped = [
+            helped or each.for_ is None or self._takes_the_place_of(pod, each.for_)
+            for each, helped in zip(self.evictions, self.helped, strict=True)
+        ]
+        super()._bind(pod, node)
+
+    def _takes_the_place_of(self, pod: Pod, other: Pod) -> bool:
+        """Whether it is that pod, or a more important one that may go before it: of its team, or where no rule says."""
+        free_of_rules = not (self.cluster.is_governed(other) and self.cluster.is_governed(pod))
+        may = pod.namespace == other.namespace or free_of_rules
+        return pod.uid == other.uid or (may and pod.priority > other.priority)
+
+    def _evict(self, victim: Pod, for_: Pod | None, reason: str) -> None:
+        super()._evict(victim, for_, reason)
+        self.helped += [for_ is None] * (len(self.evictions) - len(self.helped))
+        if victim.uid not in self.cluster.pods:
+            assert len(self.evictions) < MOST_EVICTIONS, "evictions do not end"
+            anew = replace(victim, uid=f"{victim.uid}'", node="", started=0.0, unschedulable=None, created=self.time)
+            self.cluster.upsert_pod(anew, self.now)
+
+
+@dataclass
+class World:
+    """A crowded cluster, and what comes to it one after the other."""
+
+    cluster: Cluster
+    arrivals: list[list[Pod]]
+    trace: list[str] = field(default_factory=list)
+
+
+def world_of(seed: int) -> World:
+    """The world of this number."""
+    pick = by_dice(seed)
+    governed_by = pick(("quotas", "queues", "both", "shares"))
+    cluster = Cluster(Rules(fair_share_preemption=governed_by == "shares" or pick((False, True))), settle_time=0)
+    cpu = 0
+    for number in range(pick((1, 1, 1, 2, 3))):
+        size = pick((4, 6, 8))
+        cpu += size
+        cluster.upsert_node(Node(f"n{number}", {"cpu": size * 1000, "gpu": pick((0, 0, 4)), "pods": 20}))
+    if governed_by in ("quotas", "both"):
+        _give_quotas(cluster, pick, cpu)
+    if governed_by != "quotas":
+        _give_queues(cluster, pick, cpu, shared=governed_by == "shares")
+    arrivals = [_unit(cluster, pick, f"u{number}", cpu) for number in range(pick((4, 6, 9)))]
+    if pick((False, False, True)):
+        anybody = Selector(())
+        cluster.upsert_budget(Budget(pick(NAMESPACES), "budget", anybody, pick((0, 1, 3))))
+    return World(cluster, arrivals)
+
+
+def _give_quotas(cluster: Cluster, pick: Pick, cpu: int) -> None:
+    left = cpu
+    for namespace in NAMESPACES[: pick((2, 3))]:
+        least = pick([each for each in (0, 2, 3, 4, cpu // 2, cpu // 2, cpu // 3) if each <= left])
+        left -= least
+        most = {} if pick((True, True, False)) else {"cpu": max(least, pick((2, 4, 6)))}
+        cluster.upsert_quota(quota(namespace, least={"cpu": least} | pick(({}, {}, {"gpu": 2})), most=most))
+
+
+def _give_queues(cluster: Cluster, pick: Pick, cpu: int, *, shared: bool) -> None:
+    names = ("q1",) if shared and pick((True, False)) else ("q1", "q2")
+    for name in names:
+        guarantee = {"cpu": pick((0, 1, 2)) * 1000} if pick((False, False, True)) else {}
+        cluster.upsert_queue(
+            Queue(
+                name,
+                weight=pick((1, 1, 2, 3)),
+                guarantee=guarantee,
+                capability=pick(({}, {}, {}, {"cpu": max(1, cpu // 2) * 1000})),
+                reclaimable=pick((True,) * 9 + (False,)),
+                priority=pick((0, 0, 0, 1)),
+            )
+        )
+    for namespace in NAMESPACES:
+        cluster.upsert_namespace(Namespace(namespace, pick(names)))
+        if pick((False, False, True)):
+            cluster.upsert_weight(namespace, "weight", pick((2, 3)))
+
+
+def _unit(cluster: Cluster, pick: Pick, name: str, cpu: int) -> list[Pod]:
+    """A pod, a few that are alike, or a gang."""
+    namespace, size = pick(NAMESPACES), pick((1, 2, 2, 3))
+    number, priority = pick((1, 2, 2, 3, 3, 4)), pick((0, 0, 0, 5, 10))
+    request = {"cpu": size * 1000, "pods": 1} | ({"gpu": 1} if pick((False, False, False, True)) else {})
+    group = ""
+    if number > 1 and pick((True, True, False)):
+        minimum, group = pick((number, number, number - 1)), f"x/{name}"
+        cluster.upsert_group(Group(namespace, group, minimum=minimum, created=float(len(name))))
+    preemptible = pick((True,) * 9 + (False,))
+    return [
+        Pod(
+            f"{name}-{each}",
+            namespace,
+            f"{name}-{each}",
+            request,
+            priority=priority,
+            group=group,
+            preemptible=preemptible,
+            created=float(pick(range(3))),
+            labels={"app": name},
+        )
+        for each in range(number)
+    ]
+
+
+def play(seed: int) -> None:
+    """Lets everything come to the world, and the world come to rest after each."""
+    world = world_of(seed)
+    simulation = Recreating(world.cluster)
+    for pods in world.arrivals:
+        for pod in pods:
+            world.cluster.upsert_pod(pod, simulation.now)
+        _settle(simulation)
+        simulation.advance(simulation.now + 40)
+        _settle(simulation)
+    assert all(simulation.helped), "somebody went in vain"
+
+
+def _settle(simulation: Recreating) -> None:
+    for _ in simulation.settle():
+        pass
+
+
+@pytest.mark.parametrize("first", range(0, WORLDS, AT_ONCE))
+def test_evictions_end_and_each_one_helps_where_evicted_pods_come_back_at_once(first):
+    for seed in range(first, first + AT_ONCE):
+        try:
+            play(seed)
+        except BaseException as failure:
+            failure.add_note(f"world {seed}")
+            raise
