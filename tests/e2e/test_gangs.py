@@ -112,7 +112,7 @@ def test_a_gang_that_would_itself_borrow_takes_nothing_and_holds_nothing(cluster
     cluster.api.create_all(gang("lent", lending, minimum=3, cpu=2))
     wait_for(borrowers, bound=3)
     cluster.api.create_all(gang("straddles", waiting, minimum=3, cpu=2))
-    wait_for(others, bound=0, refused=3)
+    wait_for(others, bound=0, refused=3, why=NOT_YET)
     wait_until(
         lambda: [each["reason"] for each in quotaward.get("/api/v1/plan")["waiting"]] == ["gang"] * 3,
         "all three are judged together",
