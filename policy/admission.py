@@ -47,22 +47,16 @@ def refusal_of_all(
 
     Of pods that are alike it is the last: every rule lets in what it would let in beside more.
     """
-    before = ledger.set_aside_all(pod.uid for pod in pods)
-    let_in: list[str] = []
-    try:
+    with ledger.trial() as trial:
+        trial.take_out_all(pod.uid for pod in pods)
         for alike in _by_kind(ledger, pods):
             last = alike[-1]
-            entries = ledger.entries_of("granted", alike)
-            ledger.put_back_all({pod.uid: entries[pod.uid] for pod in alike[:-1]})
-            let_in += [pod.uid for pod in alike[:-1]]
+            trial.let_in_all(alike[:-1])
             refused = refusal(ledger, last, rules, with_in_flight=with_in_flight)
             if refused is not None:
                 return refused
-            ledger.put_back(last.uid, entries[last.uid])
-            let_in.append(last.uid)
-        return None
-    finally:
-        ledger.end_assuming(let_in, before)
+            trial.let_in(last)
+    return None
 
 
 def _by_kind(ledger: Ledger, pods: Iterable[Pod]) -> Iterable[list[Pod]]:

@@ -5,6 +5,7 @@ seconds on a clock of the caller's that never goes back.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 
@@ -230,11 +231,54 @@ class Cluster:
         if reservation is not None and self._held.get(reservation.pod.uid) is reservation:
             uid = reservation.pod.uid
             others = (other for other in self.reservations.values() if other.pod.uid == uid)
-            if (other := next(others, None)) is not None:
-                self._held[uid] = other
-            else:
-                del self._held[uid]
+            self._hold(uid, next(others, None))
             self._stand_again(uid)
+
+    @contextmanager
+    def assumed(self, reservations: Iterable[Reservation]) -> Iterator[None]:
+        """A context in which these are there, too, to look at the rest. They must be new."""
+        there = list(reservations)
+        with self._as_before({reservation.pod.uid for reservation in there}):
+            try:
+                with self.touched.in_passing():
+                    for reservation in there:
+                        self.upsert_reservation(reservation)
+                yield
+            finally:
+                for reservation in there:
+                    self.reserved.remove(reservation.name)
+                    self.reservations.pop(reservation.name, None)
+
+    @contextmanager
+    def without_reservation(self, name: str) -> Iterator[None]:
+        """A context in which a reservation is not there, to look at the rest; one that is not known is no error."""
+        there = self.reservations.get(name)
+        with self._as_before({there.pod.uid} if there is not None else set()):
+            try:
+                with self.touched.in_passing():
+                    self.delete_reservation(name)
+                yield
+            finally:
+                if there is not None:
+                    self.reservations[name] = there
+
+    @contextmanager
+    def _as_before(self, uids: Collection[str]) -> Iterator[None]:
+        """A context after which these pods stand as before, in the ledger and the table, and have the same kept.
+
+        No rule is asked about that, so that it cannot fail.
+        """
+        eased, stood = self.ledger.eased, {uid: self.ledger.entries.get(uid) for uid in uids}
+        placed, held = {uid: self.table.place(uid) for uid in uids}, {uid: self._held.get(uid) for uid in uids}
+        try:
+            yield
+        finally:
+            with self.touched.in_passing():
+                for uid in uids:
+                    self._hold(uid, held[uid])
+                    self.ledger.restore(uid, stood[uid])
+                    self.table.restore(uid, placed[uid])
+            self.ledger.eased = eased  # only looked at
 
     def upsert_quota(self, quota: ElasticQuota) -> None:
         """Adds or changes an elastic quota. What cannot be read leaves the last good spec of the object in force."""
@@ -326,8 +370,8 @@ class Cluster:
         """
         for pod in self.pending.values():
             if pod.uid not in self.grants and pod.gate < 0:
-                self._in_flight.add(pod.uid)
                 self.ledger.enter("in_flight", pod)
+                self._in_flight.add(pod.uid)
         self._settled_at = now + self._settle_time
 
     def tick(self, now: float) -> None:
@@ -547,23 +591,23 @@ class Cluster:
         if self._somebody_else_granted and now - self._asked_at > self._settle_time > 0:
             self.suspect_pending(now)
         self._somebody_else_granted, self._asked_at = False, now
-        self._in_flight.discard(pod.uid)  # what is being scheduled is not being bound
-        before = self.ledger.lift(pod)
-        refused = admission.refusal(self.ledger, pod, self.rules)
-        certain = refused is not None or not self.unsettled
-        in_worst_case = refused if certain else admission.refusal(self.ledger, pod, self.rules, with_in_flight=True)
-        if in_worst_case is None and self.gangs.gated(pod) is None:
-            self.gangs.let_through(pod.uid)
-            self._give_grant(pod, now)
-            self.ledger.enter_lifted("granted", pod, before)
-            return None
-        if before is not None:
-            self.ledger.lower(pod, before)
+        if pod.uid in self._in_flight:
+            self.restore_pending(pod.uid)  # what is being scheduled is not being bound
+        with self.ledger.lifted(pod) as lifted:
+            refused = admission.refusal(self.ledger, pod, self.rules)
+            certain = refused is not None or not self.unsettled
+            in_worst_case = refused if certain else admission.refusal(self.ledger, pod, self.rules, with_in_flight=True)
+            if in_worst_case is None and self.gangs.gated(pod) is None:
+                lifted.enter("granted")
+                self.gangs.let_through(pod.uid)
+                self._give_grant(pod, now)
+                return None
         if in_worst_case is None:
             in_worst_case = self.gangs.refusal(pod, offered, now)
             if in_worst_case is None:
+                self.ledger.enter("granted", pod)
                 self.gangs.let_through(pod.uid)
-                self.grant(pod, now)
+                self._give_grant(pod, now)
                 return None
             if pod.uid in self.gangs.holds:
                 return in_worst_case  # none of the nodes will do now; it has its time to find another
@@ -575,23 +619,23 @@ class Cluster:
 
     def grant(self, pod: Pod, now: float) -> None:
         """Counts a pod as admitted, whatever the rules say of it."""
-        self._give_grant(pod, now)
         self.ledger.enter("granted", pod)
+        self._give_grant(pod, now)
 
     def keep_all(self, pods: list[Pod], now: float, deadline: float) -> None:
         """Counts pods as admitted that have not asked, until they do or the time is over."""
+        self.ledger.grant_all(pods)
         for pod in pods:
             self._in_flight.discard(pod.uid)
             self.grants.keep(pod, now, deadline)
-        self.ledger.grant_all(pods)
 
     def let_out(self, pod: Pod, out: Out, now: float) -> None:
         """A pod's gate is being opened: it counts as admitted until it is bound or gone, or has waited in vain."""
+        self.ledger.enter("granted", pod)
         self.gates.let_out(pod.uid)
         self.gates.count(pod.uid, out)
         self._in_flight.discard(pod.uid)
         self.grants.keep(pod, now, inf)
-        self.ledger.enter("granted", pod)
 
     def keep_in(self, uid: str, now: float) -> None:
         """The gate of a pod that was let out could not be opened: it waits there again, as long as it is there."""
@@ -608,9 +652,9 @@ class Cluster:
 
     def withdraw(self, uid: str) -> None:
         """Takes the grant of a pod back."""
+        self.restore_pending(uid)
         self.gates.discount(uid)
         self.grants.release(uid)
-        self.restore_pending(uid)
 
     def check(self, pod: Pod) -> Refusal | None:
         """What refuses a pod now, or None; grants nothing. Counts all that may be in flight, as evicting must."""
@@ -618,11 +662,8 @@ class Cluster:
         if known is not None and known.assigned:
             return None
         self._divide_for(pod)
-        before = self.ledger.lift(pod)
-        refused = admission.refusal(self.ledger, pod, self.rules, with_in_flight=self.unsettled)
-        if before is not None:
-            self.ledger.lower(pod, before)
-        return refused
+        with self.ledger.lifted(pod):
+            return admission.refusal(self.ledger, pod, self.rules, with_in_flight=self.unsettled)
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         """The pod of that name, if there is one."""
@@ -641,17 +682,14 @@ class Cluster:
         if not pod.pending:
             where = f"on node {pod.node}" if pod.node else "no longer pending"
             return Verdict("bound", message=f"finished, {where}" if pod.finished else where)
-        before = self.ledger.set_aside(pod.uid)
-        try:
+        with self.ledger.trial() as trial:
+            trial.take_out(pod.uid)
             refused = admission.refusal(self.ledger, pod, self.rules)
             numbers = admission.numbers(self.ledger, pod)
             if refused is not None:
                 remedies = admission.remedies(self.ledger, pod, refused)
                 message = ": ".join(filter(None, (refused.message, self.why_closed(pod))))
                 return Verdict("refused", refused.rule, message, numbers, remedies, refused.resources)
-        finally:
-            if before is not None:
-                self.ledger.put_back(pod.uid, before)
         numbers |= self.gangs.numbers(pod)
         if not self.gangs.could_start(pod):
             return Verdict("refused", gangs.MINIMUM, gangs.TEXT, numbers, self.gangs.remedies(pod))
@@ -732,10 +770,7 @@ class Cluster:
 
     def restore_pending(self, uid: str) -> None:
         """The pod holds nothing any more but the node that it is on; if it has a nominated one, it waits for that."""
-        self._in_flight.discard(uid)
         pod = self.pods.get(uid)
-        if self.gangs.holds.take_back(uid) and pod is not None:
-            self._place(pod)
         if pod is None:
             self._leave(uid)
         elif pod.pending and uid in self._held and not pod.terminating:
@@ -746,6 +781,9 @@ class Cluster:
             self.ledger.enter("pending", pod)
         elif pod.finished:
             self.ledger.remove(uid)
+        self._in_flight.discard(uid)
+        if self.gangs.holds.take_back(uid) and pod is not None:
+            self._place(pod)
 
     def _heed_scheduler(self, pod: Pod, now: float) -> None:
         """Notes that a pod waits, and what the scheduler last said of it: no place found, and whether by our rules."""
@@ -896,6 +934,12 @@ class Cluster:
             self.table.add(pod, expected)
         else:
             self.table.remove(pod.uid)
+
+    def _hold(self, uid: str, reservation: Reservation | None) -> None:
+        if reservation is not None:
+            self._held[uid] = reservation
+        else:
+            self._held.pop(uid, None)
 
     def _stand_again(self, uid: str) -> None:
         """What is kept for a pod has changed."""

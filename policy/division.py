@@ -20,9 +20,23 @@ BATCH = 100
 
 
 def divide(cluster: Cluster) -> Iterator[None]:
-    """Brings everything up to date; to be used up, and in between others may do their work."""
+    """Brings everything up to date; to be used up, and in between others may do their work.
+
+    What is left in the middle is done anew.
+    """
     ledger = cluster.ledger.queues
     ledger.stale = False
+    try:
+        yield from _divide(cluster)
+    except BaseException:
+        ledger.stale = True
+        for account in ledger.accounts.values():
+            account.stale, account.rows = True, None
+        raise
+
+
+def _divide(cluster: Cluster) -> Iterator[None]:
+    ledger = cluster.ledger.queues
     capacity = cluster.table.capacity()
     available = {r: max(0, amount - ledger.outside.get(r, 0)) for r, amount in capacity.items()}
     if available != ledger.available:

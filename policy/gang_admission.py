@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from policy.arriving import Alike
     from policy.cluster import Cluster
-    from policy.ledger import Entry
     from policy.verdict import Refusal
 
 SMALL, PAUSE, LONGEST_PAUSE = 20, 0.01, 1.0
@@ -302,20 +301,18 @@ class Gangs:
         """The same, with others in the place of those that are refused beside the ones before them."""
         cluster, ledger = self._cluster, self._cluster.ledger
         chosen: list[Pod] = []
-        stood: dict[str, Entry] = {}
-        for member in members:
-            if len(chosen) == missing:
-                break
-            before = ledger.set_aside(member.uid)
-            if admission.refusal(ledger, member, cluster.rules, with_in_flight=cluster.unsettled) is None:
-                chosen.append(member)
-                stood |= {member.uid: before} if before is not None else {}
-                ledger.put_back(member.uid, ledger.entry("granted", member))
-            elif before is not None:
-                ledger.put_back(member.uid, before)
-            if not chosen:
-                break  # the pod itself
-        ledger.end_assuming([member.uid for member in chosen], stood)
+        with ledger.trial() as trial:
+            for member in members:
+                if len(chosen) == missing:
+                    break
+                trial.take_out(member.uid)
+                if admission.refusal(ledger, member, cluster.rules, with_in_flight=cluster.unsettled) is None:
+                    chosen.append(member)
+                    trial.let_in(member)
+                else:
+                    trial.put_back(member.uid)
+                if not chosen:
+                    break  # the pod itself
         return chosen if len(chosen) == missing else None
 
     def _coming(self, but: Collection[str]) -> list[Alike]:
@@ -341,9 +338,9 @@ class Gangs:
 
     def _hold(self, group: Group, asking: Pod, found: dict[str, tuple[Pod, str]], now: float) -> None:
         cluster, deadline = self._cluster, now + self._hold_time
+        cluster.keep_all([member for uid, (member, _) in found.items() if uid != asking.uid], now, deadline)
         for uid, (member, node) in found.items():
             self.holds.give(uid, Hold(group.key, node), deadline)
             if node:
                 cluster.table.add(member, node)
-        cluster.keep_all([member for uid, (member, _) in found.items() if uid != asking.uid], now, deadline)
         cluster.ledger.eased += 1  # they are to be woken

@@ -103,7 +103,7 @@ class Places:
 
     def _place_one_by_one(self, members: list[Pod]) -> Pod | None:
         """The same where each has to see those before it: they are in the table meanwhile."""
-        before: list[tuple[str, Pod | None, str]] = []
+        before: list[tuple[str, tuple[Pod, str] | None]] = []
         try:
             for member in members:
                 rows = np.flatnonzero(
@@ -116,12 +116,11 @@ class Places:
                 row = int(rows[np.argmin(self._left(rows, member.request))])
                 node = self.nodes[member.uid] = self._table.names[row]
                 self._use(row, member.request, 1)
-                placed = self._table.placed(member.uid)
-                before.append((member.uid, placed.pod if placed else None, placed.site.name if placed else ""))
+                before.append((member.uid, self._table.place(member.uid)))
                 self._table.add(replace(member, node=node))
         finally:
-            for uid, pod, node in before:
-                self._table.remove(uid) if pod is None else self._table.add(pod, node)
+            for uid, place in before:
+                self._table.restore(uid, place)
         return None
 
     def _left(self, rows: NDArray[np.intp], request: Resources) -> NDArray[np.float64]:

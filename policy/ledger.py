@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from policy.queue_ledger import TAKING, QueueLedger
 from policy.resources import NOTHING, Resources, add, subtract, total
 from policy.touched import Touched
+from policy.trial import Lifted, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -158,27 +159,31 @@ class Ledger:
             self._take_out(pod.uid)
         self._enter(pod.uid, entry, before, lent)
 
-    def lift(self, pod: Pod) -> Entry | None:
-        """Takes a pod out to ask the rules about it alone; it is to be lowered again, or entered.
+    def lifted(self, pod: Pod) -> Lifted:
+        """A context in which the pod is not in the ledger, to ask the rules about it alone."""
+        return Lifted(self, pod)
 
-        Quicker than to set it aside: what its queue and its namespace have a claim to stays as it was, as against a pod
-        of their own no rule counts that. It does not where the pod stood in another queue than it is asked about in.
+    def trial(self) -> Trial:
+        """A context in which pods may be taken out or let in, to look at the rest."""
+        return Trial(self)
+
+    def lift(self, uid: str, *, alone: bool) -> None:
+        """Takes out a pod that is in the ledger; it is to be lowered again, or entered.
+
+        ``alone``: what its queue and its namespace have a claim to stays as it was.
         """
-        entry = self.entries.pop(pod.uid, None)
-        if entry is not None:
-            self._apply_alone(pod, entry, subtract)
-        return entry
+        self._apply(self.entries.pop(uid), subtract, self.queues.apply_to_sums if alone else None)
 
-    def lower(self, pod: Pod, entry: Entry) -> None:
+    def lower(self, uid: str, entry: Entry, *, alone: bool) -> None:
         """Enters a pod as it stood when it was lifted."""
-        self.entries[pod.uid] = entry
-        self._apply_alone(pod, entry, add)
+        self.entries[uid] = entry
+        self._apply(entry, add, self.queues.apply_to_sums if alone else None)
 
-    def enter_lifted(self, kind: Kind, pod: Pod, before: Entry | None) -> None:
+    def enter_lifted(self, kind: Kind, pod: Pod, before: Entry | None, *, alone: bool) -> None:
         """Notes how a pod stands that was lifted; it stood as ``before``. Not for one that is pending."""
         entry = self.entry(kind, pod)
         if before == entry:
-            self.lower(pod, entry)
+            self.lower(pod.uid, entry, alone=alone)
         else:
             self._enter(pod.uid, entry, before, self.account(pod.namespace).nominated_in_pool)
 
@@ -201,6 +206,15 @@ class Ledger:
         self.eased += self.queues.note(entry, None)
         self.eased += entry is not None and entry.kind != "pending"
         return entry
+
+    def restore(self, uid: str, entry: Entry | None) -> None:
+        """Enters a pod as it stood before, or leaves it out, in place of how it stands now. No rule is asked."""
+        now = self.entries.get(uid)
+        if now != entry:
+            self._take_out(uid)
+            if entry is not None:
+                self.put_back(uid, entry)
+            self.queues.note(now, entry)
 
     def set_aside(self, uid: str) -> Entry | None:
         """Takes a pod out to look at the rest; it is to be put back."""
@@ -352,10 +366,6 @@ class Ledger:
         if entry is not None:
             self._apply(entry, subtract)
         return entry
-
-    def _apply_alone(self, pod: Pod, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
-        of_own = (entry.namespace, entry.queue) == (pod.namespace, self.queue_of(pod))
-        self._apply(entry, change, self.queues.apply_to_sums if of_own else None)
 
     def _apply_all(self, entries: Iterable[Entry], change: Callable[[dict[str, int], Resources], None]) -> None:
         distinct = {id(entry): entry for entry in entries}

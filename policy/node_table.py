@@ -162,6 +162,18 @@ class NodeTable:
         self._forget()
         self._drop_if_empty(site)
 
+    def place(self, uid: str) -> tuple[Pod, str] | None:
+        """A pod as it stands, and the name of its node; None if it stands nowhere. To be restored later."""
+        placed = self._placed.get(uid)
+        return (placed.pod, placed.site.name) if placed else None
+
+    def restore(self, uid: str, before: tuple[Pod, str] | None) -> None:
+        """A pod stands where it did before."""
+        if before is None:
+            self.remove(uid)
+        else:
+            self.add(*before)
+
     def node(self, name: str) -> Node | None:
         """The node of this name, if it is known."""
         site = self._sites.get(name)

@@ -6,6 +6,7 @@ opened than a little beyond it, so that the scheduler's own queue stays short.
 """
 
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from heapq import heappop, heappush
 from math import inf
 
@@ -137,26 +138,40 @@ class Openings:
             return []
         members = [cluster.pods[uid] for uid in cluster.gangs.holds.members((pod.namespace, pod.group))]
         members = sorted((each for each in members if each.uid in cluster.gates), key=turn)
-        for each in members:
-            placed = bool(cluster.gangs.node_for(each.uid))
-            cluster.let_out(each, Out(where, each.request, placed=placed), now)
+        with self._all_or_none(now) as out:
+            for each in members:
+                placed = bool(cluster.gangs.node_for(each.uid))
+                cluster.let_out(each, Out(where, each.request, placed=placed), now)
+                out.append(each)
         return members
 
     def _open_native(self, where: Where, job: Waiting, missing: int, now: float) -> list[Pod]:
         """As many members of a group as it takes, which the scheduler itself places together; or nobody."""
-        cluster, out = self._cluster, list[Pod]()
+        cluster = self._cluster
         members = sorted(job.members.values(), key=turn)[:missing]
         beyond = not self._has_room(where[0], total(each.request for each in members))
         if len(members) < missing or (beyond and cluster.gates.some_beyond(where)):
             return []
-        for each in members:
-            if cluster.check(each) is not None:
-                for known in out:
-                    cluster.keep_in(known.uid, now)
-                return []
-            cluster.let_out(each, Out(where, each.request, beyond), now)
-            out.append(each)
+        with self._all_or_none(now) as out:
+            for each in members:
+                if cluster.check(each) is not None:
+                    for known in out:
+                        cluster.keep_in(known.uid, now)
+                    return []
+                cluster.let_out(each, Out(where, each.request, beyond), now)
+                out.append(each)
         return out
+
+    @contextmanager
+    def _all_or_none(self, now: float) -> Iterator[list[Pod]]:
+        """A context in which several pods are let out; who is in the list stays in if it fails."""
+        out: list[Pod] = []
+        try:
+            yield out
+        except BaseException:
+            for each in out:
+                self._cluster.keep_in(each.uid, now)
+            raise
 
     def _ungoverned(self) -> Iterator[list[Pod]]:
         """Pods of namespaces that are not gated any more: they need not wait, and filter alone decides."""

@@ -5,7 +5,7 @@ priority, quotas that are in the way on free nodes, victims on several nodes.
 """
 
 from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -233,20 +233,8 @@ def _search_after(
     return (yield from within(partial(_assumed, cluster, planned), work, at_a_time=1 + len(planned) // FEW))
 
 
-@contextmanager
-def _assumed(cluster: Cluster, planned: Iterable[Reservation]) -> Iterator[None]:
-    there = [reservation for reservation in planned if not cluster.is_held_for(reservation.pod.uid)]
-    eased = cluster.ledger.eased
-    with cluster.touched.in_passing():
-        for reservation in there:
-            cluster.upsert_reservation(reservation)
-    try:
-        yield
-    finally:
-        with cluster.touched.in_passing():
-            for reservation in there:
-                cluster.delete_reservation(reservation.name)
-        cluster.ledger.eased = eased  # only looked at
+def _assumed(cluster: Cluster, planned: Iterable[Reservation]) -> AbstractContextManager[None]:
+    return cluster.assumed([each for each in planned if not cluster.is_held_for(each.pod.uid)])
 
 
 def _assumption(plan: Plan) -> Reservation:
@@ -265,25 +253,13 @@ def still_planned(cluster: Cluster, reservation: Reservation, staying: Iterable[
     To be used up; where it pauses, and the cluster may change, the reservation is there.
     """
     work = victims.search(cluster, cluster.pods[reservation.pod.uid])
-    plan = yield from within(partial(_lifted, cluster, reservation), work)
+    plan = yield from within(partial(cluster.without_reservation, reservation.name), work)
     if isinstance(plan, NoPlan) or plan.node != reservation.node:
         return False
     there = {
         victim.uid for victim in staying if victim.uid in cluster.pods and not cluster.pods[victim.uid].terminating
     }
     return there <= {victim.uid for victim in plan.victims}
-
-
-@contextmanager
-def _lifted(cluster: Cluster, reservation: Reservation) -> Iterator[None]:
-    there, eased = cluster.reservations.get(reservation.name), cluster.ledger.eased
-    cluster.delete_reservation(reservation.name)
-    try:
-        yield
-    finally:
-        if there is not None:
-            cluster.upsert_reservation(there)
-        cluster.ledger.eased = eased  # only looked at
 
 
 def still_has_to_go(cluster: Cluster, reservation: Reservation, victim: Pod, evicted: Iterable[Pod]) -> bool:

@@ -5,7 +5,7 @@ so that the job could start with them, or none. A place once chosen is kept as l
 """
 
 from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -142,22 +142,10 @@ def preview(cluster: Cluster, jobs: list[Job], terms: Terms, now: float) -> Iter
         yield decision
 
 
-@contextmanager
-def _assumed(cluster: Cluster, planned: list[Reservation]) -> Iterator[None]:
+def _assumed(cluster: Cluster, planned: list[Reservation]) -> AbstractContextManager[None]:
     """These nodes are reserved, too, for no longer than one step of the work takes."""
     known = {*cluster.given_up, *(each.name for each in cluster.reserved)}
-    assumed = [each for each in planned if each.name not in known]
-    eased = cluster.ledger.eased
-    with cluster.touched.in_passing():
-        for each in assumed:
-            cluster.upsert_reservation(each)
-    try:
-        yield
-    finally:
-        with cluster.touched.in_passing():
-            for each in assumed:
-                cluster.delete_reservation(each.name)
-        cluster.ledger.eased = eased  # only looked at
+    return cluster.assumed([each for each in planned if each.name not in known])
 
 
 def are_open(cluster: Cluster, job: Job, places: Iterable[Place]) -> bool:
@@ -292,16 +280,14 @@ class _Search:
             yield False
             return
         everybody = [*pods, *(place.pod for place in self._places.values())]
-        before = {pod.uid: self._table.placed(pod.uid) for pod in everybody}
-        for place in self._places.values():
-            self._table.add(place.pod, place.node)
+        before = {pod.uid: self._table.place(pod.uid) for pod in everybody}
         try:
+            for place in self._places.values():
+                self._table.add(place.pod, place.node)
             yield True
         finally:
-            for uid, placed in before.items():
-                self._table.remove(uid)
-                if placed is not None:  # it may have come to a node since the decision was begun
-                    self._table.add(placed.pod, placed.site.name)
+            for uid, stood in before.items():
+                self._table.restore(uid, stood)  # it may have come to a node since the decision was begun
 
     def _node_for(self, pod: Pod, most_nodes: int, first: list[str], full: dict[tuple[Shape, bool], int]) -> str:
         """One of the ``first`` nodes, or else the best. ``full``: how many of either have no space for such pods."""

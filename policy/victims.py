@@ -201,6 +201,7 @@ def _trial(cluster: Cluster, pod: Pod, beside: Sequence[Pod] = ()) -> Iterator["
     """
     trial = _Trial(cluster, pod, beside)
     try:
+        trial.open()
         yield trial
     finally:
         trial.close()
@@ -233,16 +234,16 @@ class _Trial:
         self._givers: frozenset[str] | None = None
         self._beyond_cure = False
         self._in_turn: dict[tuple[frozenset[str], _Order | None], list[Pod]] = {}
-        self._open()
+        self._aside: dict[str, Entry] = {}
+        self._victims: dict[str, tuple[Pod, Entry | None]] = {}
 
-    def _open(self) -> None:
+    def open(self) -> None:
         """Takes the pod out of the ledger, and those that are going; nothing is known yet of who else might go."""
         self._own = tuple(pod for pod in self._own if self._cluster.pods.get(pod.uid) is pod)
         going = self._going = self._cluster.going | {pod.uid for pod in self._own}
         self._aside = self._ledger.set_aside_all((self._pod.uid, *going))
         self._reserved = self._cluster.nodes_reserved_from(self._pod)
         self.entitle(self._entitlement_now())
-        self._victims: dict[str, tuple[Pod, Entry | None]] = {}
         self._together: dict[str, frozenset[str]] = {}
         self._ready: dict[Key, set[str]] = {}
         self._taken_of: dict[Key, int] = {}
@@ -252,26 +253,24 @@ class _Trial:
         self._lent_before: dict[frozenset[str], dict[tuple[str, str], tuple[Resources, bool]]] = {}
 
     def close(self) -> None:
-        """Puts everything back."""
-        self.give_back_all()
+        """Puts everything back, also where somebody was just being taken or given back."""
+        self._ledger.put_back_all({uid: entry for uid, (_, entry) in self._victims.items() if entry is not None})
         self._ledger.put_back_all(self._aside)
-        self._aside = {}
+        self._victims, self._aside = {}, {}
 
     def pause(self) -> Iterator[None]:
         """Lets others do their work while everything is as it was. What was known of who might go is known no more."""
         self.close()
         yield
-        self._open()
+        self.open()
 
     def _entitlement_now(self) -> Entitlement:
         """What the pod may take back without those who are taken, and those that room is held for beside it."""
-        held = self._ledger.set_aside_all(pod.uid for pod in self._beside)
-        try:
+        with self._ledger.trial() as trial:
+            trial.take_out_all(pod.uid for pod in self._beside)
             beside = total(pod.request for pod in self._beside)
             by_share = self._cluster.rules.fair_share_preemption
             return entitlement(self._ledger, self._pod, beside, by_share=by_share)
-        finally:
-            self._ledger.put_back_all(held)
 
     def let_own_go_first(self) -> bool:
         """Counts less important pods of the pod's own namespace as going, if it is entitled only without them.
@@ -281,7 +280,7 @@ class _Trial:
         own = self._own_in_the_way() if not self._entitled and self._governed else ()
         self.close()
         self._own = own
-        self._open()
+        self.open()
         return bool(own) and bool(self._entitled)
 
     def _own_in_the_way(self) -> tuple[Pod, ...]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable
 from policy import admission
 from policy.cluster import Cluster
 from policy.gangs import Key
-from policy.ledger import Entry
 from policy.pod import Pod, turn
 from policy.reservation import kept_from
+from policy.trial import Trial
 
 MOST_IN_VAIN = 100
 """How many members of gangs that cannot start are looked at, but for the last of these gangs; others the next time."""
@@ -21,10 +21,13 @@ def to_wake(cluster: Cluster, stands_aside: Callable[[Pod], bool] = lambda _: Fa
     could start one member is chosen; once it is let through, room is held for the others, and so they are chosen, too.
     Who ``stands_aside`` leaves it to others.
     """
+    with cluster.ledger.trial() as trial:
+        return _to_wake(cluster, trial, stands_aside)
+
+
+def _to_wake(cluster: Cluster, trial: Trial, stands_aside: Callable[[Pod], bool]) -> list[Pod]:
     ledger = cluster.ledger
     woken: list[Pod] = []
-    chosen: list[str] = []
-    stood: dict[str, Entry] = {}
     hopeless: set[Hashable] = set()
     gangs = _Gangs(cluster)
     kept_out = _KeptOut(cluster)
@@ -38,18 +41,15 @@ def to_wake(cluster: Cluster, stands_aside: Callable[[Pod], bool] = lambda _: Fa
         shape = (pod.namespace, ledger.queue_of(pod), pod.priority, frozenset(pod.request.items()), pod.preemptible)
         if shape in hopeless:  # one like it was refused, and nothing was released since
             continue
-        before = ledger.set_aside(pod.uid)
+        trial.take_out(pod.uid)
         admitted = admission.refusal(ledger, pod, cluster.rules, with_in_flight=cluster.unsettled) is None
         if not admitted:
             hopeless.add(shape)
         if admitted and gangs.let(pod):
             woken.append(pod)
-            chosen.append(pod.uid)
-            stood |= {pod.uid: before} if before is not None else {}
-            ledger.put_back(pod.uid, ledger.entry("granted", pod))
-        elif before is not None:
-            ledger.put_back(pod.uid, before)
-    ledger.end_assuming(chosen, stood)
+            trial.let_in(pod)
+        else:
+            trial.put_back(pod.uid)
     return woken
 
 

@@ -36,7 +36,7 @@ def _none(*_: object, **__: object) -> list[str]:
 MUTANTS: dict[str, tuple[Callable[[], object], str]] = {
     "max-is-not-enforced": (lambda: patch.object(elastic_quota, "over_max", _none), "above its max"),
     "borrowing-is-not-bounded": (lambda: patch.object(elastic_quota, "beyond_borrowing", _none), "nobody has left"),
-    "grants-do-not-count": (lambda: patch.object(Ledger, "enter_lifted", lambda *_: None), "above its max"),
+    "grants-do-not-count": (lambda: patch.object(Ledger, "enter_lifted", lambda *_, **__: None), "above its max"),
     "min-protects-nobody": (lambda: patch.object(entitlement, "over_min", lambda *_: True), "was within its min"),
     "opting-out-is-ignored": (lambda: patch.object(entitlement, "_may_opt_out", lambda *_: False), "has opted out"),
     "critical-pods-are-evicted": (lambda: patch.object(entitlement, "CRITICAL", 2**31), "is critical to the system"),

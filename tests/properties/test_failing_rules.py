@@ -1,0 +1,382 @@
+"""An exception in a rule, wherever it is raised, leaves the books right: no pod is lost, and no grant alone."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+from hypothesis import assume, given, settings
+
+from app.whatif.trial import Scene, run
+from policy import reclaim, reserve, starving, victims
+from policy.admission import Rules
+from policy.cluster import Cluster, Unsettled
+from policy.constraints import Constraints
+from policy.disruption import Budget
+from policy.elastic_quota import MAX, elastic_quota
+from policy.gangs import Group
+from policy.ledger import Ledger
+from policy.membership import Namespace
+from policy.node import Node
+from policy.node_table import NodeTable
+from policy.opening import Openings, adopt
+from policy.pod import Pod
+from policy.prospects import Times, prospects
+from policy.queues import Queue
+from policy.reservation import STARVING, PodName, Reservation
+from policy.snapshot import snapshot
+from policy.starving import Terms
+from policy.stepwise import at_once
+from policy.trial import Lifted, Trial
+from policy.waking import to_wake
+from tests.properties.failing import Calls, RuleFailed
+from tests.properties.walk import Pick, by_dice
+from tests.properties.world import seeds
+from tests.unit.given import refused_for
+from tests.unit.given_gates import AT_GATE, NO_ROOM
+from tests.unit.given_nodes import HOSTNAME, term
+
+NOW = 100.0
+NODES = {"n1": 4, "n2": 3, "n3": 6}
+APART = Constraints(anti_affinity=(term(HOSTNAME, None, app="apart"),))
+SAID = (None, NO_ROOM, NO_ROOM, refused_for(MAX))
+TERMS = Terms(starving_after=1.0, max_nodes_percent=50)
+
+
+def a_world(pick: Pick) -> Cluster:
+    """A crowded cluster with all there is: quotas, queues, gangs, gates, kept room and grants."""
+    rules = Rules(fair_share_preemption=pick((True, False)), evict_for_reserved=pick((True, False)))
+    cluster = Cluster(rules, settle_time=pick((0.0, 0.0, 1000.0)))
+    _bound(cluster, pick)
+    for number in range(14):
+        cluster.upsert_pod(_a_pod(pick, f"u{number}"), 0.0)
+    at_once(cluster.divide())
+    _keep_room(cluster, pick)
+    for pod in waiting(cluster):
+        if pick((True, False, False)) and pod.gate < 0:
+            with suppress(Unsettled):
+                cluster.admit(pod, 1.0)
+    if pick((True, False, False)):
+        cluster.suspect_pending(2.0)
+    if pick((True, True, False)):
+        at_once(cluster.divide())
+    return cluster
+
+
+def _bound(cluster: Cluster, pick: Pick) -> None:
+    """Nodes, and all that pods are bound by."""
+    for name, cores in NODES.items():
+        cluster.upsert_node(Node(name, {"cpu": cores, "pods": 100}, {HOSTNAME: name}))
+    for name in pick(("qr", "qr", "")):
+        cluster.upsert_queue(Queue(name, pick((1, 2)), pick(({}, {"cpu": 8})), pick(({}, {"cpu": 2}))))
+    for namespace in "abc":
+        cluster.upsert_namespace(Namespace(namespace, pick(("q", "r", "")), gated=pick((True, False))))
+        cluster.upsert_group(Group(namespace, "g", pick((2, 3)), native=pick((False, False, True))))
+        least, most = pick((None, 0, 2, 4)), pick(({}, {"cpu": 6}))
+        if least is not None:
+            cluster.upsert_quota(elastic_quota(namespace, "quota", 0.0, {"cpu": least}, most))
+    for namespace in pick(("", "a", "b", "c")):
+        cluster.upsert_budget(Budget(namespace, "budget", None, pick((0, 1)), frozenset()))
+
+
+def _a_pod(pick: Pick, uid: str) -> Pod:
+    namespace = pick("aabbc")
+    rest = {
+        "priority": pick((0, 0, 1)),
+        "group": pick(("", "", "g", "g")),
+        "preemptible": pick((True, True, True, False)),
+        "created": float(pick(range(5))),
+    }
+    if pick((False, False, False, True)):
+        rest |= {"constraints": APART, "labels": {"app": "apart"}}
+    kind = pick(("stands", "stands", "gate", "waits", "waits", "waits"))
+    if kind == "stands":
+        rest |= {"node": pick(tuple(NODES)), "terminating": pick((False, False, True))}
+    elif kind == "gate":
+        rest |= {"gate": 0, "unschedulable": AT_GATE}
+    else:
+        rest |= {"unschedulable": pick(SAID), "nominated_node": pick(("", "", "", "n1"))}
+    return Pod(uid, namespace, uid, {"cpu": pick((1, 1, 2, 3)), "pods": 1}, **rest)
+
+
+def _keep_room(cluster: Cluster, pick: Pick) -> None:
+    """For some of the pods that wait: on one node until others have gone, or one that is kept for a starving job."""
+    there = [pod for pod in cluster.pods.values() if pod.assigned]
+    for number, pod in enumerate(waiting(cluster)):
+        kind = pick(("", "", "reclaim", STARVING))
+        name, of = f"r{number}", PodName(pod.namespace, pod.name, pod.uid)
+        if kind == STARVING:
+            cluster.upsert_reservation(Reservation(name, of, pick(tuple(NODES)), (), 0.0, STARVING, job=f"pods/{name}"))
+        elif kind:
+            gone = tuple(PodName(each.namespace, each.name, each.uid) for each in there[: pick((0, 1))])
+            cluster.upsert_reservation(Reservation(name, of, pick(tuple(NODES)), gone, 0.0))
+
+
+def waiting(cluster: Cluster) -> list[Pod]:
+    """The pods that wait, those at gates among them."""
+    return [pod for pod in cluster.pods.values() if pod.pending]
+
+
+# What has to hold
+
+
+def kinds(cluster: Cluster) -> dict[str, tuple[str, Pod]]:
+    """How each pod has to stand in the ledger."""
+    found = {}
+    for uid, pod in cluster.pods.items():
+        if pod.assigned:
+            found[uid] = "assigned", pod
+        elif uid in cluster._in_flight:
+            found[uid] = "in_flight", pod
+        elif pod.pending and cluster.is_held_for(uid) and not pod.terminating:
+            found[uid] = "held", pod
+        elif pod.pending and pod.nominated_node and not pod.terminating:
+            found[uid] = "nominated", pod
+        elif pod.pending and cluster.queue_of(pod):
+            found[uid] = "pending", pod
+    return found | {pod.uid: ("granted", pod) for pod in cluster.grants.pods()}
+
+
+def places(cluster: Cluster) -> dict[str, str]:
+    """The node where each pod has to stand in the table."""
+    found = {}
+    for uid, pod in cluster.pods.items():
+        held = cluster.held_for(uid)
+        expected = cluster.gangs.node_for(uid) or (held.node if held else pod.nominated_node)
+        if pod.assigned or (pod.pending and expected):
+            found[uid] = pod.node or expected
+    return found
+
+
+def check(cluster: Cluster) -> None:
+    """The ledger and the table equal what is counted from all pods; all that is granted is in the ledger."""
+    ledger, entries = cluster.ledger, cluster.ledger.entries
+    wanted = {uid: ledger.entry(kind, pod) for uid, (kind, pod) in kinds(cluster).items()}
+    assert entries == wanted
+    counted = Ledger(cluster.queue_of, cluster._has_claim)
+    for name, queue in cluster.queues.items():
+        counted.queues.set_queue(name, queue)
+        counted.queues.set_division(counted.queues.account(name), ledger.queues.accounts[name].division)
+    for namespace, account in ledger.accounts.items():
+        if account.quota is not None:
+            counted.set_quota(namespace, account.quota)
+    for uid, entry in wanted.items():
+        counted.put_back(uid, entry)
+    assert ledger.accounts == counted.accounts
+    assert ledger.pool == counted.pool
+    assert ledger.over_min == counted.over_min
+    ours, theirs = ledger.queues, counted.queues
+    assert (ours.outside, ours.taken, ours.in_flight) == (theirs.outside, theirs.taken, theirs.in_flight)
+    for name, account in theirs.accounts.items():
+        for part in ("taken", "running", "held", "pending", "request", "in_flight", "claim"):
+            assert getattr(ours.accounts[name], part) == getattr(account, part)
+        for namespace, tenant in account.tenants.items():
+            mine = ours.accounts[name].tenants[namespace]
+            assert (mine.taken, mine.pending, mine.request) == (tenant.taken, tenant.pending, tenant.request)
+            assert mine.claim == mine.claims()
+    check_table(cluster)
+    for pod in waiting(cluster):
+        if pod.at_gate:
+            assert pod.uid in cluster.gates or pod.uid in cluster.grants or pod.uid in cluster.gates.leaving
+
+
+def check_table(cluster: Cluster) -> None:
+    table, counted = cluster.table, NodeTable()
+    for node in table.nodes():
+        counted.upsert_node(node)
+    where = places(cluster)
+    for uid, node in where.items():
+        counted.add(cluster.pods[uid], node)
+    assert {uid: placed.site.name for uid in cluster.pods if (placed := table.placed(uid))} == where
+    assert (table.used == counted.used).all()
+    assert table.expected.keys() == counted.expected.keys()
+
+
+def all_there_is(cluster: Cluster) -> tuple:
+    """What a question must not change, but for the answer itself."""
+    return (
+        dict(cluster.ledger.entries),
+        {pod.uid for pod in cluster.grants.pods()},
+        set(cluster._in_flight),
+        set(cluster.gates.out),
+    )
+
+
+def kept(cluster: Cluster) -> tuple:
+    """The reservations, as they were and as they stay."""
+    held = {pod.uid: cluster.held_for(pod.uid) for pod in cluster.pods.values()}
+    return dict(cluster.reservations), {each.name: each for each in cluster.reserved}, dict(cluster.given_up), held
+
+
+# What is asked: what a question does, in steps where it pauses
+
+
+def is_filtered(cluster: Cluster, pod: Pod, pick: Pick) -> None:
+    with suppress(Unsettled):
+        cluster.admit(replace(pod, gate=-1), NOW, pick((None, ("n1", "n2"))))
+
+
+def is_checked(cluster: Cluster, pod: Pod, _: Pick) -> None:
+    cluster.check(pod)
+
+
+def is_explained(cluster: Cluster, pod: Pod, _: Pick) -> None:
+    cluster.verdict(pod.namespace, pod.name)
+
+
+def are_woken(cluster: Cluster, _: Pod, __: Pick) -> None:
+    to_wake(cluster)
+
+
+def victims_on_nodes(cluster: Cluster, pod: Pod, _: Pick) -> None:
+    victims.victims_on(cluster, pod, NODES)
+
+
+def is_planned(cluster: Cluster, pod: Pod, _: Pick) -> Iterator[None]:
+    return victims.search(cluster, pod)
+
+
+def all_are_planned(cluster: Cluster, _: Pod, __: Pick) -> Iterator[object]:
+    return reclaim.preview(cluster, reclaim.waiting(cluster, NOW, 1.0))
+
+
+def is_planned_again(cluster: Cluster, _: Pod, pick: Pick) -> Iterator[None]:
+    there = [each for each in cluster.reservations.values() if cluster.is_in_force(each)]
+    return reclaim.still_planned(cluster, pick(there), ()) if there else iter(())
+
+
+def nodes_are_reserved(cluster: Cluster, _: Pod, __: Pick) -> Iterator[object]:
+    return reserve.preview(cluster, starving.in_turn(cluster, TERMS, NOW), TERMS, NOW)
+
+
+def is_foreseen(cluster: Cluster, pod: Pod, _: Pick) -> Iterator[None]:
+    return prospects(cluster, pod, TERMS, Times(NOW, 0.0, 1.0))
+
+
+def gates_are_opened(cluster: Cluster, _: Pod, __: Pick) -> Iterator[list[Pod]]:
+    return Openings(cluster, 1.2).run(NOW)
+
+
+def gates_are_taken_over(cluster: Cluster, _: Pod, __: Pick) -> None:
+    adopt(cluster, NOW)
+
+
+def gang_is_looked_at(cluster: Cluster, pod: Pod, _: Pick) -> None:
+    cluster.gangs.could_start(pod)
+    cluster.gangs.remedies(pod)
+
+
+def is_simulated(cluster: Cluster, _: Pod, __: Pick) -> Iterator[None]:
+    return run(Scene(snapshot(cluster, NOW), TERMS, 0.0), ())
+
+
+def is_divided(cluster: Cluster, _: Pod, __: Pick) -> Iterator[None]:
+    return cluster.divide()
+
+
+ADMIT = (is_filtered, gates_are_opened, gates_are_taken_over)
+ASK = (
+    is_checked,
+    is_explained,
+    are_woken,
+    victims_on_nodes,
+    is_planned,
+    all_are_planned,
+    is_planned_again,
+    nodes_are_reserved,
+    is_foreseen,
+    gang_is_looked_at,
+    is_simulated,
+    is_divided,
+)
+
+
+PAUSE = (is_planned, all_are_planned, nodes_are_reserved, is_foreseen, gates_are_opened, is_simulated, is_divided)
+
+
+def asked(question, cluster: Cluster, seed: int) -> None:
+    """Asks a question, to its end."""
+    pick = by_dice(seed)
+    for _ in question(cluster, pick(waiting(cluster)), pick) or ():
+        pass
+
+
+def check_after(question, cluster: Cluster, before: tuple) -> None:
+    check(cluster)
+    assert kept(cluster) == before[0]
+    if question in ASK:
+        assert all_there_is(cluster) == before[1]
+
+
+def check_that_it_fails_well(question, seed: int) -> None:
+    """The question fails somewhere, by dice."""
+    cluster, same, pick = a_world(by_dice(seed)), a_world(by_dice(seed)), by_dice(seed + 1)
+    if not waiting(cluster):
+        return
+    check(cluster)
+    before = kept(cluster), all_there_is(cluster)
+    with Calls() as calls:
+        asked(question, same, seed)
+    if not calls.number:
+        return
+    name = pick(sorted(calls.number))
+    with suppress(RuleFailed), Calls(name, pick(range(1, calls.number[name] + 1))):
+        asked(question, cluster, seed)
+    try:
+        check_after(question, cluster, before)
+    except AssertionError as failure:
+        failure.add_note(f"{question.__name__} failed in {name}, seed {seed}")
+        raise
+
+
+@pytest.mark.parametrize("question", ADMIT + ASK)
+@settings(max_examples=60)
+@given(seeds)
+def test_a_rule_that_fails_leaves_the_books_as_they_have_to_be(question, seed):
+    check_that_it_fails_well(question, seed)
+
+
+@pytest.mark.parametrize("question", PAUSE)
+@settings(max_examples=30)
+@given(seeds)
+def test_work_that_is_left_where_it_pauses_leaves_the_books_as_they_have_to_be(question, seed):
+    cluster, pick = a_world(by_dice(seed)), by_dice(seed)
+    assume(waiting(cluster))
+    before = kept(cluster), all_there_is(cluster)
+    work, pauses = question(cluster, pick(waiting(cluster)), pick), pick((1, 2, 3, 5, 8, 13))
+    for _ in islice(work, pauses):
+        check_after(question, cluster, before)
+    if pick((True, False)):
+        work.close()
+    else:
+        with suppress(RuleFailed):
+            work.throw(RuleFailed("while it paused"))
+    check_after(question, cluster, before)
+    if question is is_divided and not cluster.divided:
+        assert cluster.to_be_divided
+
+
+def test_every_question_comes_to_rules_that_may_fail():
+    """Else the properties above would hold of nothing."""
+    for question in ADMIT + ASK:
+        called = set()
+        for seed in range(20):
+            cluster = a_world(by_dice(seed))
+            with Calls() as calls:
+                asked(question, cluster, seed)
+            called |= calls.number.keys()
+        assert len(called) > 5, question
+
+
+@pytest.mark.parametrize(("context", "question"), [(Lifted, is_filtered), (Lifted, is_checked), (Trial, are_woken)])
+def test_a_context_that_puts_nothing_back_after_a_failure_is_found(context, question, monkeypatch):
+    leave = context.__exit__
+    monkeypatch.setattr(context, "__exit__", lambda self, kind, *rest: None if kind else leave(self, kind, *rest))
+    with pytest.raises(AssertionError):
+        fail_again_and_again(question)
+
+
+def fail_again_and_again(question) -> None:
+    for seed in range(100):
+        check_that_it_fails_well(question, seed)
