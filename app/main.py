@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any
 
@@ -131,7 +131,8 @@ async def serve(settings: Settings) -> None:
             source = ManifestSource(settings.manifests, store)
             follow = source.follow()
             if settings.plain_listen:
-                _show_example(source, settings)
+                with suppress(OSError):  # nobody has to read it
+                    _show_example(source, settings)
         else:
             from app.access.reviews import Reviews  # noqa: PLC0415
             from app.actuators.kubernetes import KubernetesActuator  # noqa: PLC0415 - the official client takes

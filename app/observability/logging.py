@@ -1,15 +1,57 @@
-"""Structured logs on standard error, for people or as JSON."""
+"""Structured logs on standard error, for people or as JSON.
+
+To log never fails, whatever becomes of standard error: who logs is about to answer the scheduler.
+"""
 
 import logging
+import os
 import sys
+from typing import TextIO, cast
 
 import structlog
 
+from app.observability import metrics
 from app.settings import LogSettings
+
+
+class Sink:
+    """Writes to standard error. What cannot be written is lost and counted: nobody reads the pipe, the disk is full.
+
+    Nothing is buffered, so that what is lost does not come up again with the next line, or at the end.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        """``stream`` is None where there is no standard error at all."""
+        self._encoding = getattr(stream, "encoding", None) or "utf-8"
+        try:
+            self._file = stream.fileno() if stream is not None else None
+        except (OSError, ValueError):
+            self._file = None
+
+    def isatty(self) -> bool:
+        """Whether people look at it."""
+        return self._file is not None and os.isatty(self._file)
+
+    def write(self, text: str) -> int:
+        """Writes as much as can be written."""
+        rest = text.encode(self._encoding, "backslashreplace")
+        try:
+            while rest and self._file is not None:
+                rest = rest[os.write(self._file, rest) :]
+        except OSError:
+            pass
+        if rest:
+            metrics.LOG_LOST.inc()
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
 
 
 def configure(settings: LogSettings) -> None:
     """Sets up logging for the process, that of libraries included."""
+    _occupy_standard_streams()
+    sink = Sink(sys.stderr)
     level = logging.getLevelNamesMapping()[settings.level.upper()]
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -20,15 +62,15 @@ def configure(settings: LogSettings) -> None:
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if settings.format == "json"
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        else structlog.dev.ConsoleRenderer(colors=sink.isatty())
     )
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", sink)),
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(sink)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
@@ -36,6 +78,13 @@ def configure(settings: LogSettings) -> None:
         )
     )
     logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)
+
+
+def _occupy_standard_streams() -> None:
+    """Opens what of 0, 1 and 2 is closed: the next file or connection would get the number, which libuv cannot bear."""
+    while (lowest := os.open(os.devnull, os.O_RDWR)) <= 2:  # noqa: PLR2004 - standard error
+        pass
+    os.close(lowest)
 
 
 def warn_unknown(variable: str, closest: str) -> None:

@@ -26,6 +26,7 @@ ALLOCATABLE = Gauge("quotaward_cluster_allocatable", "What all nodes together ha
 REQUESTED = Gauge("quotaward_cluster_requested", "What the pods on all nodes request.", ["resource"])
 OBJECTS = Gauge("quotaward_store_objects", "Objects in the store, by kind.", ["kind"])
 SYNCED = Gauge("quotaward_store_synced", "1 when the picture of the cluster is complete and fresh.")
+LOG_LOST = Counter("quotaward_log_lines_lost", "Lines of the log that could not be written.")
 UNUSABLE = Counter("quotaward_store_unusable_objects", "Objects that could not be used, by kind.", ["kind"])
 WATCH_LAG = Gauge(
     "quotaward_watch_lag_seconds", "Seconds without contact to the source of a kind; 0 while connected.", ["kind"]
