@@ -13,6 +13,7 @@ from msgspec import Struct
 from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.protocol import ActionFailed
 from app.kube.client import KubeClient
+from app.kube.said import said
 from app.store.kinds import NAMESPACES, PODS
 from app.store.objects import PodObject, PodSpec, gate_of
 from policy.pod import Pod
@@ -92,9 +93,7 @@ async def _gated(client: KubeClient, namespace: str | None) -> AsyncIterator[lis
             async with client.get(path, query, read_timeout=30) as response:
                 body = await response.read()
                 if response.status != HTTPStatus.OK:
-                    raise CannotList(
-                        f"the API server answered {response.status}: {body[:300].decode(errors='replace')}"
-                    )
+                    raise CannotList(f"the API server answered {response.status}: {said(body)}")
             page = msgspec.json.decode(body, type=_PodList)
         except (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError) as error:
             raise CannotList(f"the pods cannot be listed: {error}") from error

@@ -16,6 +16,7 @@ import structlog
 from app.actuators import resource_quotas
 from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, Rejected, TimedOut
 from app.kube.client import KubeClient
+from app.kube.said import said
 from app.kube.scheduling_gates import removal
 from app.observability.events import Event, Series
 from app.store.kinds import ELASTIC_QUOTAS, PODS, QUEUES, RESERVATIONS, RESOURCE_QUOTAS
@@ -39,8 +40,6 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 COMPONENT = "quotaward"
-LONGEST_ANSWER = 1000
-"""Bytes of an answer that are looked at and logged: names in it may be long."""
 LONGEST_MESSAGE = 1024
 """Characters that the API server takes as the message of an Event."""
 ADMISSIBLE = "quotaward.dev/Admissible"
@@ -57,7 +56,7 @@ OF_THE_OBJECT = (
 """What the API server answers where it would not change this very object so, or a webhook of its namespace fails."""
 NO_RIGHT = "cannot patch resource"
 """What it says to whom it forbids that for all objects; a policy or a webhook forbids in words of its own."""
-DENIED = 'admission webhook \\"'
+DENIED = 'admission webhook "'
 """What it says where a webhook refuses something, with whatever status that chooses."""
 
 
@@ -266,7 +265,7 @@ class KubernetesActuator:
                 raise TimedOut(f"the API server has not answered within {TIMEOUT:g} s") from error
             raise ActionFailed(f"the API server cannot be reached: {type(error).__name__}") from error
         if status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise Refused(status, answer[:LONGEST_ANSWER].decode(errors="replace"))
+            raise Refused(status, said(answer))
 
     async def _unless_gone(self, request: Awaitable[None]) -> None:
         """There is nothing to do for a pod that is gone."""
@@ -288,7 +287,7 @@ class Refused(ActionFailed):
     """The API server did not do it; ``status`` is that of HTTP."""
 
     def __init__(self, status: int, message: str) -> None:
-        """With the start of what the API server said."""
+        """With what the API server said."""
         super().__init__(f"the API server answered {status}: {message}")
         self.status = status
 

@@ -19,12 +19,15 @@ import structlog
 from kubernetes.aio.client import ApiException, CoordinationV1Api, V1Lease, V1LeaseSpec, V1ObjectMeta
 
 from app.kube.client import KubeClient
+from app.kube.said import in_one_line, said
 from app.observability import metrics
 from app.settings import LeaderSettings
 
 log = structlog.get_logger(__name__)
 
 TIMEOUT = 5.0
+LONGEST_PAUSE = 30.0
+"""Seconds between two attempts at most, where somebody has to do something before one can succeed."""
 UNREACHABLE = (ApiException, aiohttp.ClientError, OSError, TimeoutError, ValueError, AttributeError)
 """What is raised where the API server does not answer, or something in its place does, and not with a Lease."""
 
@@ -42,6 +45,8 @@ class Lease:
         self._seen: V1LeaseSpec | None = None
         self._seen_at = 0.0
         self._retry = settings.lease_duration / 8
+        self._complaint = ""
+        self.pause = self._retry
 
     async def lead(self, work: Work) -> None:
         """Waits to lead, works while leading, and begins again when the lead is lost. Goes on until cancelled.
@@ -49,8 +54,8 @@ class Lease:
         Raises what ``work`` raises.
         """
         while True:
-            while not await self._hold():
-                await asyncio.sleep(self._retry)
+            while not await self.hold():
+                await asyncio.sleep(self.pause)
             log.info("leading", identity=self._identity)
             metrics.LEADER.set(1)
             self.leads = True
@@ -73,7 +78,7 @@ class Lease:
                     await working
                 asked_at = time.monotonic()
                 async with asyncio.timeout(held_at + self._settings.lease_duration * 2 / 3 - asked_at):
-                    while not await self._hold():
+                    while not await self.hold():
                         if self._seen is not None and self._is_held_by_another(self._seen):
                             return
                         await asyncio.sleep(self._retry / 4)
@@ -84,28 +89,45 @@ class Lease:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
 
-    async def _hold(self) -> bool:
-        """Takes or renews the Lease; whether it is ours now."""
-        name, namespace = self._settings.name, self._settings.namespace
+    async def hold(self) -> bool:
+        """Takes or renews the Lease; whether it is ours now. ``pause`` is how long to wait before the next attempt."""
         try:
-            try:
-                lease = await self._api.read_namespaced_lease(name, namespace, _request_timeout=TIMEOUT)
-            except ApiException as error:
-                if error.status != HTTPStatus.NOT_FOUND:
-                    raise
-                lease = V1Lease(metadata=V1ObjectMeta(name=name), spec=self._record(None))
-                await self._api.create_namespaced_lease(namespace, lease, _request_timeout=TIMEOUT)
-                return True
-            if lease.spec != self._seen:
-                self._seen, self._seen_at = lease.spec, time.monotonic()
-            if lease.spec is not None and self._is_held_by_another(lease.spec):
-                return False
-            lease.spec = self._record(lease.spec)  # its resourceVersion goes with it: of two who try, one fails
-            await self._api.replace_namespaced_lease(name, namespace, lease, _request_timeout=TIMEOUT)
+            held = await self._take()
         except UNREACHABLE as error:
             if getattr(error, "status", None) != HTTPStatus.CONFLICT:
-                log.warning("lease cannot be held", error=str(error) or type(error).__name__)
+                self._complain(error)
             return False
+        if self._complaint:
+            log.info("lease can be kept again")
+            self._complaint = ""
+        self.pause = self._retry
+        return held
+
+    def _complain(self, error: Exception) -> None:
+        """Says once why the Lease cannot be kept. What does not pass by itself is tried ever more seldom."""
+        complaint, passes = _why(error, self._settings)
+        self.pause = self._retry if passes else min(2 * self.pause, max(LONGEST_PAUSE, self._retry))
+        if complaint != self._complaint:
+            self._complaint = complaint
+            log.warning("lease cannot be kept", error=complaint)
+
+    async def _take(self) -> bool:
+        """As above. Raises what the client does."""
+        name, namespace = self._settings.name, self._settings.namespace
+        try:
+            lease = await self._api.read_namespaced_lease(name, namespace, _request_timeout=TIMEOUT)
+        except ApiException as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            lease = V1Lease(metadata=V1ObjectMeta(name=name), spec=self._record(None))
+            await self._api.create_namespaced_lease(namespace, lease, _request_timeout=TIMEOUT)
+            return True
+        if lease.spec != self._seen:
+            self._seen, self._seen_at = lease.spec, time.monotonic()
+        if lease.spec is not None and self._is_held_by_another(lease.spec):
+            return False
+        lease.spec = self._record(lease.spec)  # its resourceVersion goes with it: of two who try, one fails
+        await self._api.replace_namespaced_lease(name, namespace, lease, _request_timeout=TIMEOUT)
         return True
 
     def _is_held_by_another(self, spec: V1LeaseSpec) -> bool:
@@ -135,4 +157,23 @@ class Lease:
                 lease.spec.holder_identity = None
                 await self._api.replace_namespaced_lease(name, namespace, lease, _request_timeout=TIMEOUT)
         except UNREACHABLE as error:
-            log.debug("lease not given back", error=str(error))
+            log.debug("lease not given back", error=_why(error, self._settings)[0])
+
+
+def _why(error: Exception, settings: LeaderSettings) -> tuple[str, bool]:
+    """What is missing so that the Lease can be kept, in one sentence; and whether that may pass by itself."""
+    if not isinstance(error, ApiException):
+        lost = isinstance(error, aiohttp.ClientError | OSError | TimeoutError)
+        what = "the API server cannot be reached" if lost else "what answers is no API server"
+        return f"{what}: {in_one_line(str(error)) or type(error).__name__}", True
+    namespace, message = settings.namespace, said(error.body)
+    if error.status == HTTPStatus.NOT_FOUND and message.startswith("namespaces "):
+        return f"namespace {namespace} does not exist; create it or set leader.namespace", False
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        return f"the API server does not take our credentials: look at the token or kubeconfig: 401 {message}", False
+    if error.status == HTTPStatus.FORBIDDEN and "being terminated" in message:
+        return f"namespace {namespace} is being deleted; create it again or set leader.namespace", False
+    if error.status == HTTPStatus.FORBIDDEN:
+        role = f"apply the Role quotaward and its binding in namespace {namespace}"
+        return f"no right to Lease {namespace}/{settings.name}; {role}: 403 {message}", False
+    return f"the API server answered {error.status}: {message}", True

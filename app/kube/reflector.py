@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from app.kube.client import KubeClient
+from app.kube.said import said
 from app.observability import metrics
 from app.pause import Pause
 from app.store.kinds import Key, Kind
@@ -256,11 +257,7 @@ async def _check(response: aiohttp.ClientResponse) -> None:
         raise Expired
     if response.status == 404:  # noqa: PLR2004 - HTTP Not Found
         raise NotInstalled
-    try:
-        message = _status_decoder.decode(body).message
-    except msgspec.MsgspecError:
-        message = body[:200].decode(errors="replace")
-    raise Unanswered(f"{response.status} {message}")
+    raise Unanswered(f"{response.status} {said(body)}")
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
