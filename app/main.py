@@ -149,7 +149,7 @@ async def serve(settings: Settings) -> None:
             lead = lease.lead
             if settings.leader.only_leader_answers:
                 standing.leads = lambda: lease.leads
-            follow = kubernetes.follow(client, store)
+            follow = kubernetes.follow(client, store, keeps=settings.crds.missing == "refuse")
         extender = Extender(
             store,
             actuator,

@@ -90,6 +90,15 @@ class StoreSettings(Section):
     )
 
 
+class DefinitionSettings(Section):
+    """The definitions (CRDs) of the kinds that bind pods."""
+
+    missing: Literal["refuse", "release"] = Field(
+        default="refuse",
+        description="what becomes of quotas, queues and groups whose definition is deleted: they stay in force, or go",
+    )
+
+
 class ExtenderSettings(Section):
     """The endpoints that kube-scheduler calls."""
 
@@ -268,6 +277,7 @@ class Settings(BaseSettings):
     elastic_quota: ElasticQuotaSettings = ElasticQuotaSettings()
     grants: GrantSettings = GrantSettings()
     store: StoreSettings = StoreSettings()
+    crds: DefinitionSettings = DefinitionSettings()
     extender: ExtenderSettings = ExtenderSettings()
     claims: ClaimSettings = ClaimSettings()
     fair_share: FairShareSettings = FairShareSettings()

@@ -10,6 +10,7 @@ from app.observability import metrics
 from app.observability.queue_metrics import queue_lines
 from app.observability.quota_metrics import base_unit, quota_lines
 from app.problems import Problem
+from app.standing import Standing
 from app.store.kinds import KINDS
 from app.store.store import Store
 from policy import admission
@@ -31,13 +32,17 @@ async def alive() -> HealthModel:
     return HealthModel(status="ok")
 
 
-@probes.get("/readyz")
+@probes.get("/readyz", response_model_exclude_none=True)
 async def ready(request: Request) -> HealthModel:
-    """The picture of the cluster is complete and fresh, and this replica may be asked; else 503 says why not."""
-    reason = request.app.state.standing.unready()
+    """The picture of the cluster is complete and fresh, and this replica may be asked; else 503 says why not.
+
+    With ``?verbose`` it says, too, what is not as it should be although this replica may be asked.
+    """
+    standing: Standing = request.app.state.standing
+    reason = standing.unready()
     if reason:
         raise Problem(503, reason, retry_after=1)
-    return HealthModel(status="ok")
+    return HealthModel(status="ok", warnings=standing.store.warnings if "verbose" in request.query_params else None)
 
 
 @router.get("/metrics", response_class=Response)
@@ -81,6 +86,7 @@ def _refresh(store: Store) -> None:
     for kind in KINDS:
         metrics.OBJECTS.labels(kind.label).set(sum(1 for _ in kind.known(cluster)))
         metrics.WATCH_LAG.labels(kind.label).set(store.staleness(kind.label, now))
+        metrics.DEFINITION_GONE.labels(kind.label).set(store.lacks(kind))
     metrics.SYNCED.set(0 if store.unready() else 1)
     metrics.GRANTS.set(len(cluster.grants))
     metrics.GATED.set(len(cluster.gates))

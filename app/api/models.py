@@ -288,9 +288,13 @@ class ProblemModel(Model):
 
 
 class HealthModel(Model):
-    """That this process can do its work; what keeps it from it is told in a problem document."""
+    """That this process can do its work; what keeps it from it is told in a problem document.
+
+    ``warnings``: what is not as it should be, although it can.
+    """
 
     status: str
+    warnings: list[str] | None = None
 
 
 def quantities(resources: Resources) -> Quantities:

@@ -16,6 +16,7 @@ from app.controllers.aside import Aside
 from app.controllers.hands import Hands
 from app.controllers.under_way import UnderWay
 from app.observability import metrics
+from app.store.kinds import QUEUES
 from app.store.store import Store
 from policy import queues, quota_manager
 from policy.cluster import Cluster
@@ -58,7 +59,7 @@ class QueueStatus:
     async def look(self, group: asyncio.TaskGroup) -> None:
         """Writes what has changed, in the group: a write that takes long holds up no other."""
         cluster = self._store.cluster
-        if self._store.unready():
+        if self._store.unready() or self._store.lacks(QUEUES):
             return
         if self._store.clock() - self._refreshed > REFRESH:
             self._written.clear()

@@ -19,6 +19,7 @@ from app.controllers.hands import Hands
 from app.controllers.under_way import UnderWay
 from app.observability import metrics
 from app.observability.events import Event, about_quota
+from app.store.kinds import ELASTIC_QUOTAS
 from app.store.store import Store
 from policy import elastic_quota
 
@@ -65,7 +66,7 @@ class Status:
 
     async def look(self, group: asyncio.TaskGroup) -> None:
         """Writes what is not there yet, in the group: a write that takes long holds up no other."""
-        if self._store.unready():
+        if self._store.unready() or self._store.lacks(ELASTIC_QUOTAS):
             return
         wanted: dict[Key, dict[str, Any]] = {}
         for index, namespace in enumerate(list(self._store.cluster.quotas)):

@@ -7,14 +7,18 @@ loop answers the scheduler, since a whole page of pods takes longer than a sched
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any
 
 import aiohttp
 import msgspec
 import structlog
 
 from app.kube.client import KubeClient
+from app.kube.definitions import UNANSWERED, Departures, Served, served
 from app.kube.said import said
+from app.kube.versions import Versions
 from app.observability import metrics
 from app.pause import Pause
 from app.store.kinds import Key, Kind
@@ -33,6 +37,8 @@ That is less than IDLE_TIMEOUT, as of a kind in which nothing happens nothing is
 while there is no newer version. By ending the watch it shows that it is there.
 """
 NOT_INSTALLED_RETRY = 3.0
+GONE_AFTER = 5.0
+"""Seconds for which the API server has to say that a kind which was there is not."""
 LONGEST_WAIT = 15.0
 ENDED_RETRY = 0.1
 BRIEF = 0.5
@@ -93,10 +99,15 @@ _status_decoder = msgspec.json.Decoder(_Status)
 class Reflector:
     """Feeds one kind of objects from the API server into the store."""
 
-    def __init__(self, client: KubeClient, kind: Kind, store: Store) -> None:
+    def __init__(self, client: KubeClient, kind: Kind, store: Store, *, keeps: bool = True) -> None:
+        """``keeps``: what binds pods stays in force when its definition goes."""
         self._client = client
         self._kind = kind
         self._store = store
+        self._versions = Versions(kind, store.cluster)
+        self._departures = Departures(client, kind, store) if keeps and kind.binds else None
+        self._installed = False
+        self._missing_since: float | None = None
         self._version = ""
         self._failures = 0
         self._silences = 0
@@ -105,8 +116,11 @@ class Reflector:
 
     async def run(self) -> None:
         """Goes on until cancelled; whatever happens in between, it begins again."""
-        while True:
-            await asyncio.sleep(await self.follow())
+        async with asyncio.TaskGroup() as group:
+            if self._departures is not None:
+                group.create_task(self._departures.run())
+            while True:
+                await asyncio.sleep(await self.follow())
 
     async def follow(self) -> float:
         """One connection: lists if need be, then watches until that ends. Seconds to wait before the next."""
@@ -118,7 +132,7 @@ class Reflector:
         except Expired:
             return self._again("expired", relist=True)
         except NotInstalled:
-            return self._wait_until_installed()
+            return await self._not_installed()
         except TimeoutError as error:
             return self._again("silent", relist=False, error=str(error))
         except (aiohttp.ClientError, OSError, Unanswered, Brief) as error:
@@ -138,6 +152,7 @@ class Reflector:
     async def _list(self) -> None:
         """Takes in all objects, page by page, and removes what is not among them."""
         self._silences = 0
+        self._versions.clear()
         keys: set[Key] = set()
         pause = Pause()
         query = {"limit": str(PAGE)}
@@ -146,12 +161,18 @@ class Reflector:
                 await _check(response)
                 page = _page_decoder.decode(await response.read())
             for raw in page.items or ():
-                keys.add(self._kind.key(self._upsert(raw)))
+                meta, take_in = self._read(raw)
+                take_in()
+                keys.add(self._kind.key(meta))
                 await pause.if_due()
             if not page.metadata.continue_:
                 break
             query["continue"] = page.metadata.continue_
-        self._store.keep_only(self._kind, keys)
+        for key in [key for key in self._kind.known(self._store.cluster) if key not in keys]:
+            self._delete(key)  # its deletion was missed
+        self._installed, self._missing_since = True, None
+        if self._store.lacks(self._kind) and await served(self._client, self._kind) is not Served.ENDING:
+            self._store.definition_back(self._kind)
         self._version = page.metadata.resource_version
         self._store.complete(self._kind)
 
@@ -192,10 +213,22 @@ class Reflector:
         self._events.inc()
         if event.type == "DELETED":
             meta = _object_decoder.decode(event.object).metadata
-            self._store.delete(self._kind, self._kind.key(meta))
+            if not self._versions.is_of_another(meta):
+                self._delete(self._kind.key(meta))
+                self._versions.end(meta)
         else:
-            meta = self._upsert(event.object)
+            meta, take_in = self._read(event.object)
+            if self._versions.is_late(meta):
+                return
+            take_in()
         self._go_on_from(meta)
+
+    def _delete(self, key: Key) -> None:
+        """Lets an object go, or, where it binds pods, puts its deletion in doubt."""
+        if self._departures is not None:
+            self._departures.put(key)
+        else:
+            self._store.delete(self._kind, key)
 
     def _go_on_from(self, meta: Metadata) -> None:
         """Notes how far the watch has come; only one that gets further is none that has failed."""
@@ -203,17 +236,20 @@ class Reflector:
             self._version = meta.resource_version
             self._failures = 0
 
-    def _upsert(self, raw: msgspec.Raw) -> Metadata:
-        """Takes in an object. One that cannot be decoded is reported, and what was known of it stays."""
+    def _read(self, raw: msgspec.Raw) -> tuple[Metadata, Callable[[], None]]:
+        """An object's metadata, and what takes it in. One that cannot be decoded is reported; what was known stays."""
         try:
             obj = self._kind.decoder.decode(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             whose = _object_decoder.decode(raw).metadata
-            self._store.report(self._kind, whose, "", str(error))
-            return whose
+            return whose, partial(self._store.report, self._kind, whose, "", str(error))
+        return obj.metadata, partial(self._take_in, obj)
+
+    def _take_in(self, obj: Any) -> None:
         self._store.upsert(self._kind, obj)
-        meta: Metadata = obj.metadata
-        return meta
+        self._versions.note(obj.metadata)
+        if self._departures is not None:
+            self._departures.take_back(self._kind.key(obj.metadata))
 
     def _again(self, reason: str, *, relist: bool, error: str = "") -> float:
         """The connection is lost: how long to wait before the next, doubling up to a bound, with jitter."""
@@ -235,17 +271,44 @@ class Reflector:
             self._lost = None
             log.info("watching again", kind=self._kind.label)
 
-    def _wait_until_installed(self) -> float:
-        """A kind that is not there is empty; a kind that everything depends on is missing."""
+    async def _not_installed(self) -> float:
+        """The API server says that there is no such kind, which may not be so; how long to wait before asking again.
+
+        A kind that was there is taken for gone only where that is said for some seconds, and by discovery, too.
+        """
         self._version = ""
         if not self._kind.optional:
             return self._again("not-installed", relist=True)
+        try:
+            answer = await served(self._client, self._kind)
+        except UNANSWERED as error:
+            return self._again("error", relist=True, error=str(error) or type(error).__name__)
+        if answer in (Served.YES, Served.ENDING):
+            return self._again("error", relist=True, error="404, although the kind is served")
         self._lost = None  # it is answered, and there is nothing to watch
-        self._store.keep_only(self._kind, set())
+        now = time.monotonic()
+        self._missing_since = now if self._missing_since is None else self._missing_since
+        if not self._installed:
+            self._never_installed()
+        elif now - self._missing_since >= GONE_AFTER:
+            self._gone()
+        else:
+            self._store.lost(self._kind)
+        return NOT_INSTALLED_RETRY * random.uniform(0.5, 1)  # noqa: S311
+
+    def _never_installed(self) -> None:
+        """A kind that is waited for is empty, and missing nobody."""
         if not self._store.feeds[self._kind.label].synced:
             log.info("not installed, waiting for it", kind=self._kind.label, api_version=self._kind.api_version)
         self._store.complete(self._kind)
-        return NOT_INSTALLED_RETRY * random.uniform(0.5, 1)  # noqa: S311
+
+    def _gone(self) -> None:
+        """A kind that was there is there no more: what binds pods stays in force, if that was chosen."""
+        kept = self._departures is not None
+        if not kept:
+            self._store.keep_only(self._kind, set())
+        self._store.definition_lost(self._kind, kept=kept)
+        self._store.complete(self._kind)
 
 
 async def _check(response: aiohttp.ClientResponse) -> None:

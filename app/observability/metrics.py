@@ -28,6 +28,9 @@ OBJECTS = Gauge("quotaward_store_objects", "Objects in the store, by kind.", ["k
 SYNCED = Gauge("quotaward_store_synced", "1 when the picture of the cluster is complete and fresh.")
 LOG_LOST = Counter("quotaward_log_lines_lost", "Lines of the log that could not be written.")
 UNUSABLE = Counter("quotaward_store_unusable_objects", "Objects that could not be used, by kind.", ["kind"])
+DEFINITION_GONE = Gauge(
+    "quotaward_store_definition_gone", "1 while the definition of a kind that was there is gone.", ["kind"]
+)
 WATCH_LAG = Gauge(
     "quotaward_watch_lag_seconds", "Seconds without contact to the source of a kind; 0 while connected.", ["kind"]
 )

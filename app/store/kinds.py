@@ -42,8 +42,9 @@ Key = str | tuple[str, str]
 class Kind:
     """A kind of objects.
 
-    ``optional`` kinds may not be installed; they are then waited for, and missing nobody. ``upsert`` raises
-    InvalidObject for an object that cannot be used.
+    ``optional`` kinds may not be installed; they are then waited for, and missing nobody. Of those what ``binds`` pods
+    may stay in force when the definition is deleted. ``upsert`` raises InvalidObject for an object that cannot be used.
+    ``version_seen`` is the version of an object as it was seen last, 0 if unknown; None where the cluster keeps none.
     """
 
     plural: str
@@ -56,7 +57,9 @@ class Kind:
     known: Callable[[Cluster], Iterable[Key]]
     namespaced: bool = True
     optional: bool = False
+    binds: bool = False
     title: str = ""
+    version_seen: Callable[[Cluster, Key], int] | None = None
 
     @property
     def label(self) -> str:
@@ -95,6 +98,7 @@ PODS = Kind(
     upsert=lambda cluster, obj, now: cluster.upsert_pod(pod_of(obj), now),
     delete=lambda cluster, key: cluster.delete_pod(str(key)),
     known=lambda cluster: cluster.pods,
+    version_seen=lambda cluster, key: pod.version if (pod := cluster.pods.get(str(key))) else 0,
 )
 
 NODES = Kind(
@@ -119,6 +123,7 @@ ELASTIC_QUOTAS = Kind(
     delete=lambda cluster, key: cluster.delete_quota(key[0], key[1]),
     known=lambda cluster: [(namespace, name) for namespace, quotas in cluster.quotas.items() for name in quotas],
     optional=True,
+    binds=True,
 )
 
 BUDGETS = Kind(
@@ -156,6 +161,7 @@ QUEUES = Kind(
     known=lambda cluster: cluster.queues,
     namespaced=False,
     optional=True,
+    binds=True,
 )
 
 NAMESPACES = Kind(
@@ -191,6 +197,7 @@ def _pod_groups(kind: str, version: str) -> Kind:
         delete=lambda cluster, key: cluster.delete_group(key[0], key[1]),
         known=known,
         optional=True,
+        binds=True,
         title=kind,
     )
 

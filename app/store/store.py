@@ -22,12 +22,14 @@ class Feed:
     """How far the picture of one kind can be trusted.
 
     ``synced`` once the first list is complete. ``connected_at`` is when the present connection was made, None without
-    one; ``contact_at`` when the source was last heard of. On the store's clock, in seconds.
+    one; ``contact_at`` when the source was last heard of. On the store's clock, in seconds. ``lacking`` says what has
+    become of the objects of a kind whose definition was there and is gone; empty where it is there, or never was.
     """
 
     synced: bool = False
     connected_at: float | None = None
     contact_at: float = 0.0
+    lacking: str = ""
 
 
 class Store:
@@ -105,6 +107,32 @@ class Store:
                     pass
                 if self._settle_time:
                     self.cluster.suspect_pending(self.clock())
+
+    def definition_lost(self, kind: Kind, *, kept: bool) -> None:
+        """The definition of a kind is gone, or is going; its objects stay in force (``kept``), or were let go."""
+        feed = self.feeds[kind.label]
+        if feed.lacking:
+            return
+        number = sum(1 for _ in kind.known(self.cluster))
+        became = f"{number} known objects stay in force" if kept else "its objects are let go"
+        feed.lacking = f"the definition of {kind.plural}.{kind.group} was deleted: {became}"
+        log.warning("definition is gone", kind=kind.label, api_version=kind.api_version, kept=number if kept else 0)
+        self.cluster.touched.note()
+
+    def definition_back(self, kind: Kind) -> None:
+        """The definition of a kind that was gone is there again."""
+        self.feeds[kind.label].lacking = ""
+        log.warning("definition is back", kind=kind.label, api_version=kind.api_version)
+        self.cluster.touched.note()
+
+    def lacks(self, kind: Kind) -> bool:
+        """Whether the definition of a kind was there, and is gone."""
+        return bool(self.feeds[kind.label].lacking)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What has become of kinds whose definition is gone."""
+        return [feed.lacking for feed in self.feeds.values() if feed.lacking]
 
     @property
     def synced(self) -> bool:

@@ -39,7 +39,10 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Whether what is shown can be trusted, and how this process is run; ``unready`` says what is missing."""
+    """Whether what is shown can be trusted, and how this process is run; ``unready`` says what is missing.
+
+    ``warnings``: what is not as it should be, although it can be trusted.
+    """
 
     unready: str
     mode: str
@@ -47,6 +50,7 @@ class Status:
     controllers: str
     nodes: int
     cluster: tuple[Bar, ...]
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ def status(store: Store, settings: Settings) -> Status:
         settings.controllers,
         len(store.cluster.table.names),
         cluster_bars(store.cluster),
+        tuple(store.warnings),
     )
 
 

@@ -132,7 +132,10 @@ def clear(cluster, quotaward, namespaces: list[str]) -> None:
     cluster.api.delete_all("queues")
     cluster.api.delete_all("nodes")
     wait_until(lambda: not cluster.api.items("pods") and not cluster.api.items("nodes"), "all is gone")
-    wait_until(lambda: quotaward.metric("quotaward_store_objects", kind="pods") == 0, "and it has seen that")
+    for kind in ("pods", "elasticquotas", "queues"):
+        wait_until(
+            lambda kind=kind: quotaward.metric("quotaward_store_objects", kind=kind) == 0, "and it has seen that"
+        )
 
 
 def name_of(item: Object) -> str:

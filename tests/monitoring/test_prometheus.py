@@ -37,6 +37,10 @@ SITUATIONS = {
         {'quotaward_watch_lag_seconds{kind="pods"}': "0+10x60"},
         {'quotaward_watch_lag_seconds{kind="pods"}': "0x60"},
     ),
+    "QuotawardDefinitionGone": (
+        {'quotaward_store_definition_gone{kind="elasticquotas"}': "1x60"},
+        {'quotaward_store_definition_gone{kind="elasticquotas"}': "0x60"},
+    ),
     "QuotawardNoLeader": (
         {'quotaward_leader{instance="a"}': "0x60", 'quotaward_leader{instance="b"}': "0x60"},
         {'quotaward_leader{instance="b"}': "1x60"},

@@ -52,11 +52,11 @@ class RecordingClient(KubeClient):
 class Following:
     """One reflector, and the store that it feeds."""
 
-    def __init__(self, client: RecordingClient, kind: Kind, store: Store):
+    def __init__(self, client: RecordingClient, kind: Kind, store: Store, *, keeps: bool = True):
         self.client = client
         self.store = store
         self.cluster = store.cluster
-        self.reflector = Reflector(client, kind, store)
+        self.reflector = Reflector(client, kind, store, keeps=keeps)
 
     @property
     def names(self) -> set[str]:
@@ -78,19 +78,19 @@ class Following:
 
 
 @asynccontextmanager
-async def connected(kubeconfig: Path, kind: Kind = PODS) -> AsyncIterator[Following]:
+async def connected(kubeconfig: Path, kind: Kind = PODS, *, keeps: bool = True) -> AsyncIterator[Following]:
     """A reflector that does not run yet."""
     client = await RecordingClient.connect(kubeconfig)
     try:
-        yield Following(client, kind, Store(Cluster(settle_time=0), settle_time=0))
+        yield Following(client, kind, Store(Cluster(settle_time=0), settle_time=0), keeps=keeps)
     finally:
         await client.close()
 
 
 @asynccontextmanager
-async def following(kubeconfig: Path, kind: Kind = PODS) -> AsyncIterator[Following]:
+async def following(kubeconfig: Path, kind: Kind = PODS, *, keeps: bool = True) -> AsyncIterator[Following]:
     """A reflector that runs, and has seen everything there is."""
-    async with connected(kubeconfig, kind) as found, running(found):
+    async with connected(kubeconfig, kind, keeps=keeps) as found, running(found):
         await found.until_synced()
         yield found
 

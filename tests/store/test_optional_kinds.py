@@ -34,13 +34,28 @@ class LooseQuotas:
         self.api.apply(definition)
         wait_until(lambda: self.api.serves(LOOSE.path), "the definition is served")
 
+    def begin_to_remove(self) -> None:
+        self.api.delete("customresourcedefinitions", f"elasticquotas.{GROUP}")
+
     def remove(self) -> None:
         if self.api.serves(LOOSE.path):
-            self.api.delete("customresourcedefinitions", f"elasticquotas.{GROUP}")
+            self.begin_to_remove()
         wait_until(lambda: not self.api.serves(LOOSE.path), "the definition is not served any more")
 
-    def put(self, name: str, spec: object) -> Object:
-        metadata = {"name": name, "namespace": self.namespace}
+    def delete(self, name: str) -> None:
+        self.api.request("DELETE", LOOSE.path_of(self.namespace, name))
+
+    def let_go(self, name: str) -> None:
+        """Without what kept it from being deleted."""
+        self.api.request(
+            "PATCH",
+            LOOSE.path_of(self.namespace, name),
+            json={"metadata": {"finalizers": None}},
+            headers={"Content-Type": "application/merge-patch+json"},
+        )
+
+    def put(self, name: str, spec: object, **more: object) -> Object:
+        metadata = {"name": name, "namespace": self.namespace} | more
         return self.api.apply(
             {"apiVersion": LOOSE.api_version, "kind": "ElasticQuota", "metadata": metadata, "spec": spec}
         )
@@ -53,21 +68,81 @@ def quotas(cluster, namespace):
     loose.remove()
 
 
-def test_a_kind_is_waited_for_and_followed_and_missed_by_nobody_when_it_is_gone(quotas, kubeconfig, monkeypatch):
+@pytest.fixture
+def soon(monkeypatch):
+    """What is gone is known to be gone soon."""
     monkeypatch.setattr(reflector, "NOT_INSTALLED_RETRY", 0.2)
+    monkeypatch.setattr(reflector, "GONE_AFTER", 1.0)
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_kind_is_waited_for_and_followed_and_let_go_with_its_definition(quotas, kubeconfig):
     quotas.remove()
 
     async def scenario():
-        async with following(kubeconfig, LOOSE) as found:  # in sync without it
+        async with following(kubeconfig, LOOSE, keeps=False) as found:  # in sync without it
             assert found.cluster.quotas == {}
             for attempt in range(2):
                 await in_loop(quotas.install)
                 await in_loop(quotas.put, "q", {"max": {"cpu": attempt}})
                 await found.until(lambda: found.cluster.quotas, "the quota is known")
                 assert found.cluster.quotas[quotas.namespace]["q"].max == {"cpu": attempt * 1000}
+                await found.until(lambda: not found.store.warnings, "the definition is back")
                 await in_loop(quotas.remove)
                 await found.until(lambda: not found.cluster.quotas, "the quota is gone with its definition")
+                await found.until(lambda: found.store.warnings, "that is said")
                 assert found.store.feeds["elasticquotas"].connected_at is not None
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.usefixtures("soon")
+def test_quotas_stay_in_force_when_their_definition_is_deleted_until_it_is_back(quotas, kubeconfig):
+    quotas.install()
+    for name in ("p", "q"):
+        quotas.put(name, {"max": {"cpu": 1}})
+
+    async def scenario():
+        async with following(kubeconfig, LOOSE) as found:
+
+            def names():
+                return sorted(found.cluster.quotas.get(quotas.namespace, {}))
+
+            await in_loop(quotas.delete, "p")
+            await found.until(lambda: names() == ["q"], "one that is deleted alone is gone")
+            for name in ("r", "s"):
+                await in_loop(quotas.put, name, {"max": {"cpu": 1}})
+            await found.until(lambda: names() == ["q", "r", "s"], "all are known")
+            await in_loop(quotas.remove)
+            await found.until(lambda: found.store.warnings, "the definition is gone")
+            lists = len(found.client.lists)
+            await found.until(lambda: len(found.client.lists) >= lists + 3, "it is looked for")
+            assert names() == ["q", "r", "s"]
+            assert found.store.feeds["elasticquotas"].connected_at is not None
+            await in_loop(quotas.install)
+            await in_loop(quotas.put, "q", {"max": {"cpu": 2}})
+            await found.until(lambda: names() == ["q"], "what there is counts")
+            await found.until(lambda: not found.store.warnings, "the definition is back")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.usefixtures("soon")
+def test_quotas_stay_in_force_while_their_definition_is_being_deleted(quotas, kubeconfig):
+    quotas.install()
+    quotas.put("goes", {"max": {"cpu": 1}})
+    quotas.put("stays", {"max": {"cpu": 1}}, finalizers=["store.quotaward.dev/held"])
+
+    async def scenario():
+        async with following(kubeconfig, LOOSE) as found:
+            await in_loop(quotas.begin_to_remove)
+            await found.until(lambda: found.store.warnings, "the definition is going")
+            assert sorted(found.cluster.quotas[quotas.namespace]) == ["goes", "stays"]
+            await in_loop(quotas.let_go, "stays")
+            await in_loop(quotas.remove)
+            lists = len(found.client.lists)
+            await found.until(lambda: len(found.client.lists) >= lists + 3, "it is looked for")
+            assert sorted(found.cluster.quotas[quotas.namespace]) == ["goes", "stays"]
 
     asyncio.run(scenario())
 

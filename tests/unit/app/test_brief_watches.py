@@ -146,5 +146,5 @@ def test_a_watch_that_ends_at_once_does_not_count_as_back(follow):
 
 def test_the_loss_of_a_kind_that_was_not_installed_meanwhile_is_logged_again(follow):
     with capture_logs() as logs:
-        follow(4, Failing(503, 503, 404, 503), ELASTIC_QUOTAS)
+        follow(4, Failing(503, 503, 404, 404, 503), ELASTIC_QUOTAS)
     assert said(logs) == ["503", "503"]

@@ -47,6 +47,7 @@ VALUES = {
     "reserve.evict": (True, False, True),
     "prioritize.borrowers_apart": (1, 2, 3),
     "preemption.pdb": ("respect", "best-effort", "respect"),
+    "crds.missing": ("release", "refuse", "release"),
     "whatif.time_limit": (1.0, 2.0, 3.0),
     "whatif.remedy_time": (1.0, 2.0, 3.0),
     "whatif.body_limit": (1, 2, 3),
