@@ -32,6 +32,8 @@ def divide(cluster: Cluster) -> Iterator[None]:
         ledger.stale = True
         for account in ledger.accounts.values():
             account.stale, account.rows = True, None
+            for tenant in account.tenants.values():
+                ledger.claim_anew(account, tenant)
         raise
 
 

@@ -96,9 +96,10 @@ _KNOWN: dict[object, str] = {}
 
 
 def _name_of_rule(code) -> str:
-    path, name = Path(code.co_filename), code.co_name
-    if path.parent != RULES or path.stem in BOOKS or code.co_flags & inspect.CO_GENERATOR or name in KEEP_BOOKS:
+    path, names = Path(code.co_filename), code.co_qualname.split(".")  # comprehensions have their function's, too
+    if path.parent != RULES or path.stem in BOOKS or code.co_flags & inspect.CO_GENERATOR or KEEP_BOOKS & set(names):
         return ""
-    if (path.stem == "cluster" and name not in ASKED_OF_CLUSTER) or (name.startswith("__") and name != "__init__"):
+    if path.stem == "cluster" and not ASKED_OF_CLUSTER & set(names):
         return ""
-    return f"{path.stem}.{name}"
+    special = names[-1].startswith("__") and names[-1] != "__init__"
+    return "" if special else f"{path.stem}.{code.co_qualname}"

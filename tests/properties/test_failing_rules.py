@@ -309,6 +309,12 @@ def check_after(question, cluster: Cluster, before: tuple) -> None:
         assert all_there_is(cluster) == before[1]
 
 
+def check_that_it_is_divided_anew(cluster: Cluster) -> None:
+    assert cluster.divided or cluster.to_be_divided
+    at_once(cluster.divide())
+    check(cluster)
+
+
 def check_that_it_fails_well(question, seed: int) -> None:
     """The question fails somewhere, by dice."""
     cluster, same, pick = a_world(by_dice(seed)), a_world(by_dice(seed)), by_dice(seed + 1)
@@ -325,6 +331,7 @@ def check_that_it_fails_well(question, seed: int) -> None:
         asked(question, cluster, seed)
     try:
         check_after(question, cluster, before)
+        check_that_it_is_divided_anew(cluster)
     except AssertionError as failure:
         failure.add_note(f"{question.__name__} failed in {name}, seed {seed}")
         raise
@@ -353,8 +360,7 @@ def test_work_that_is_left_where_it_pauses_leaves_the_books_as_they_have_to_be(q
         with suppress(RuleFailed):
             work.throw(RuleFailed("while it paused"))
     check_after(question, cluster, before)
-    if question is is_divided and not cluster.divided:
-        assert cluster.to_be_divided
+    check_that_it_is_divided_anew(cluster)
 
 
 def test_every_question_comes_to_rules_that_may_fail():
