@@ -30,6 +30,7 @@ from policy.quota_manager import Limit
 from policy.reservation import HELD, RESERVED, STARVING, TEXTS, Reservation, Reserved, kept_from
 from policy.resources import add, total
 from policy.touched import Touched
+from policy.trial import Lifted
 from policy.verdict import Refusal, Verdict
 
 GRANT_LIFETIME = 30.0
@@ -593,7 +594,7 @@ class Cluster:
         self._somebody_else_granted, self._asked_at = False, now
         if pod.uid in self._in_flight:
             self.restore_pending(pod.uid)  # what is being scheduled is not being bound
-        with self.ledger.lifted(pod) as lifted:
+        with Lifted(self.ledger, pod) as lifted:
             refused = admission.refusal(self.ledger, pod, self.rules)
             certain = refused is not None or not self.unsettled
             in_worst_case = refused if certain else admission.refusal(self.ledger, pod, self.rules, with_in_flight=True)
@@ -662,7 +663,7 @@ class Cluster:
         if known is not None and known.assigned:
             return None
         self._divide_for(pod)
-        with self.ledger.lifted(pod):
+        with Lifted(self.ledger, pod):
             return admission.refusal(self.ledger, pod, self.rules, with_in_flight=self.unsettled)
 
     def pod(self, namespace: str, name: str) -> Pod | None:
@@ -773,7 +774,8 @@ class Cluster:
         pod = self.pods.get(uid)
         if pod is None:
             self._leave(uid)
-        elif pod.pending and uid in self._held and not pod.terminating:
+            return
+        if pod.pending and uid in self._held and not pod.terminating:
             self.ledger.enter("held", pod)
         elif pod.pending and pod.nominated_node and not pod.terminating:
             self.ledger.enter("nominated", pod)
@@ -782,7 +784,7 @@ class Cluster:
         elif pod.finished:
             self.ledger.remove(uid)
         self._in_flight.discard(uid)
-        if self.gangs.holds.take_back(uid) and pod is not None:
+        if self.gangs.holds.take_back(uid):
             self._place(pod)
 
     def _heed_scheduler(self, pod: Pod, now: float) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from policy.queue_ledger import TAKING, QueueLedger
 from policy.resources import NOTHING, Resources, add, subtract, total
 from policy.touched import Touched
-from policy.trial import Lifted, Trial
+from policy.trial import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -158,10 +158,6 @@ class Ledger:
         if before is not None:
             self._take_out(pod.uid)
         self._enter(pod.uid, entry, before, lent)
-
-    def lifted(self, pod: Pod) -> Lifted:
-        """A context in which the pod is not in the ledger, to ask the rules about it alone."""
-        return Lifted(self, pod)
 
     def trial(self) -> Trial:
         """A context in which pods may be taken out or let in, to look at the rest."""

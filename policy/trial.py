@@ -24,15 +24,13 @@ class Lifted:
 
     __slots__ = ("_alone", "_before", "_ledger", "_pod")
 
+    _before: Entry | None
+
     def __init__(self, ledger: Ledger, pod: Pod) -> None:
-        self._ledger = ledger
-        self._pod = pod
-        self._before: Entry | None = None
-        self._alone = False
+        self._ledger, self._pod, self._before, self._alone = ledger, pod, None, False
 
     def __enter__(self) -> Self:
-        entry = self._ledger.entries.get(self._pod.uid)
-        if entry is not None:
+        if (entry := self._ledger.entries.get(self._pod.uid)) is not None:
             own = self._pod.namespace, self._ledger.queue_of(self._pod)
             self._alone = (entry.namespace, entry.queue) == own
             self._ledger.lift(self._pod.uid, alone=self._alone)
