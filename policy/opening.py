@@ -6,7 +6,6 @@ opened than a little beyond it, so that the scheduler's own queue stays short.
 """
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
 from heapq import heappop, heappush
 from math import inf
 
@@ -36,9 +35,27 @@ class Openings:
         self._left_out: set[Where] = set()
         self._weights = cluster.membership.weight_by_namespace()
         self._heads: dict[Where, Heads] = {}
+        self._out: list[Pod] = []
 
     def run(self, now: float) -> Iterator[list[Pod]]:
-        """The pods of one job after the other, whose gates are to be opened; none where nobody could be let out."""
+        """The pods of one job after the other, whose gates are to be opened; none where nobody could be let out.
+
+        If that fails, nobody counts as let out of whom the caller does not know.
+        """
+        jobs = self._run(now)
+        while True:
+            self._out.clear()
+            try:
+                pods = next(jobs)
+            except StopIteration:
+                return
+            except BaseException:
+                for each in self._out:
+                    self._cluster.keep_in(each.uid, now)
+                raise
+            yield pods
+
+    def _run(self, now: float) -> Iterator[list[Pod]]:
         yield from self._ungoverned()
         yield from self._awaited(now)
         while (yield from self._until_claims_fall(now)):
@@ -130,7 +147,7 @@ class Openings:
             beyond = not (cluster.has_chance(pod) and self._has_room(where[0], pod.request))
             if beyond and cluster.gates.some_beyond(where):
                 return []
-            cluster.let_out(pod, Out(where, pod.request, beyond), now)
+            self._let_out(pod, Out(where, pod.request, beyond), now)
             return [pod]
         if group is not None and group.native:
             return self._open_native(where, job, missing, now)
@@ -138,11 +155,9 @@ class Openings:
             return []
         members = [cluster.pods[uid] for uid in cluster.gangs.holds.members((pod.namespace, pod.group))]
         members = sorted((each for each in members if each.uid in cluster.gates), key=turn)
-        with self._all_or_none(now) as out:
-            for each in members:
-                placed = bool(cluster.gangs.node_for(each.uid))
-                cluster.let_out(each, Out(where, each.request, placed=placed), now)
-                out.append(each)
+        for each in members:
+            placed = bool(cluster.gangs.node_for(each.uid))
+            self._let_out(each, Out(where, each.request, placed=placed), now)
         return members
 
     def _open_native(self, where: Where, job: Waiting, missing: int, now: float) -> list[Pod]:
@@ -152,26 +167,17 @@ class Openings:
         beyond = not self._has_room(where[0], total(each.request for each in members))
         if len(members) < missing or (beyond and cluster.gates.some_beyond(where)):
             return []
-        with self._all_or_none(now) as out:
-            for each in members:
-                if cluster.check(each) is not None:
-                    for known in out:
-                        cluster.keep_in(known.uid, now)
-                    return []
-                cluster.let_out(each, Out(where, each.request, beyond), now)
-                out.append(each)
-        return out
+        for at, each in enumerate(members):
+            if cluster.check(each) is not None:
+                for known in members[:at]:
+                    cluster.keep_in(known.uid, now)
+                return []
+            self._let_out(each, Out(where, each.request, beyond), now)
+        return members
 
-    @contextmanager
-    def _all_or_none(self, now: float) -> Iterator[list[Pod]]:
-        """A context in which several pods are let out; who is in the list stays in if it fails."""
-        out: list[Pod] = []
-        try:
-            yield out
-        except BaseException:
-            for each in out:
-                self._cluster.keep_in(each.uid, now)
-            raise
+    def _let_out(self, pod: Pod, out: Out, now: float) -> None:
+        self._cluster.let_out(pod, out, now)
+        self._out.append(pod)
 
     def _ungoverned(self) -> Iterator[list[Pod]]:
         """Pods of namespaces that are not gated any more: they need not wait, and filter alone decides."""
@@ -196,7 +202,7 @@ class Openings:
             if cluster.check(pod := cluster.pods[uid]) is not None:
                 continue
             if uid in cluster.grants or not cluster.gangs.is_waiting(pod):
-                cluster.let_out(pod, Out(stands[0], pod.request, placed=True), now)
+                self._let_out(pod, Out(stands[0], pod.request, placed=True), now)
                 yield [pod]
 
     def _has_room(self, queue: str, request: Resources) -> bool:

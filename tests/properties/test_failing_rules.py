@@ -295,11 +295,11 @@ ASK = (
 PAUSE = (is_planned, all_are_planned, nodes_are_reserved, is_foreseen, gates_are_opened, is_simulated, is_divided)
 
 
-def asked(question, cluster: Cluster, seed: int) -> None:
-    """Asks a question, to its end."""
+def asked(question, cluster: Cluster, seed: int, told: list) -> None:
+    """Asks a question, to its end; what it tells in between is put into the list."""
     pick = by_dice(seed)
-    for _ in question(cluster, pick(waiting(cluster)), pick) or ():
-        pass
+    for each in question(cluster, pick(waiting(cluster)), pick) or ():
+        told.append(each)  # noqa: PERF402 - also what was told before it fails
 
 
 def check_after(question, cluster: Cluster, before: tuple) -> None:
@@ -323,14 +323,16 @@ def check_that_it_fails_well(question, seed: int) -> None:
     check(cluster)
     before = kept(cluster), all_there_is(cluster)
     with Calls() as calls:
-        asked(question, same, seed)
+        asked(question, same, seed, [])
     if not calls.number:
         return
-    name = pick(sorted(calls.number))
+    name, told, out = pick(sorted(calls.number)), [], set(cluster.gates.out)
     with suppress(RuleFailed), Calls(name, pick(range(1, calls.number[name] + 1))):
-        asked(question, cluster, seed)
+        asked(question, cluster, seed, told)
     try:
         check_after(question, cluster, before)
+        if question is gates_are_opened:
+            assert cluster.gates.out.keys() - out <= {pod.uid for pods in told for pod in pods}
         check_that_it_is_divided_anew(cluster)
     except AssertionError as failure:
         failure.add_note(f"{question.__name__} failed in {name}, seed {seed}")
@@ -370,7 +372,7 @@ def test_every_question_comes_to_rules_that_may_fail():
         for seed in range(20):
             cluster = a_world(by_dice(seed))
             with Calls() as calls:
-                asked(question, cluster, seed)
+                asked(question, cluster, seed, [])
             called |= calls.number.keys()
         assert len(called) > 5, question
 
@@ -386,3 +388,20 @@ def test_a_context_that_puts_nothing_back_after_a_failure_is_found(context, ques
 def fail_again_and_again(question) -> None:
     for seed in range(100):
         check_that_it_fails_well(question, seed)
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_members_that_were_to_keep_apart_are_expected_nowhere_after_a_failure(number):
+    cluster = Cluster(settle_time=0)
+    for name in NODES:
+        cluster.upsert_node(Node(name, {"cpu": 4, "pods": 100}, {HOSTNAME: name}))
+        cluster.upsert_pod(Pod(f"on-{name}", "b", f"on-{name}", {"cpu": 4, "pods": 1}, node=name), 0.0)
+    cluster.upsert_group(Group("a", "g", 3))
+    for uid in ("m1", "m2", "m3"):
+        rest = {"group": "g", "labels": {"app": "apart"}, "constraints": APART, "created": 1.0}
+        cluster.upsert_pod(Pod(uid, "a", uid, {"cpu": 2, "pods": 1}, unschedulable=NO_ROOM, **rest), 0.0)
+    terms = Terms(starving_after=1.0, max_nodes_percent=100)
+    [job] = starving.in_turn(cluster, terms, NOW)
+    with pytest.raises(RuleFailed), Calls("reserve._Search._is_met", number):
+        reserve.decide(cluster, job, terms, NOW)
+    check(cluster)
