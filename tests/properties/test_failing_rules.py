@@ -1,5 +1,6 @@
 """An exception in a rule, wherever it is raised, leaves the books right: no pod is lost, and no grant alone."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -315,19 +316,21 @@ def check_that_it_is_divided_anew(cluster: Cluster) -> None:
     check(cluster)
 
 
-def check_that_it_fails_well(question, seed: int) -> None:
-    """The question fails somewhere, by dice."""
-    cluster, same, pick = a_world(by_dice(seed)), a_world(by_dice(seed)), by_dice(seed + 1)
-    if not waiting(cluster):
-        return
-    check(cluster)
-    before = kept(cluster), all_there_is(cluster)
+def calls_of(question, seed: int) -> Counter[str]:
+    """How often each rule is called."""
+    cluster = a_world(by_dice(seed))
     with Calls() as calls:
-        asked(question, same, seed, [])
-    if not calls.number:
-        return
-    name, told, out = pick(sorted(calls.number)), [], set(cluster.gates.out)
-    with suppress(RuleFailed), Calls(name, pick(range(1, calls.number[name] + 1))):
+        if waiting(cluster):
+            asked(question, cluster, seed, [])
+    return calls.number
+
+
+def check_that_it_fails_well(question, seed: int, name: str, number: int) -> None:
+    """The question fails at this call of a rule."""
+    cluster, told = a_world(by_dice(seed)), []
+    check(cluster)
+    before, out = (kept(cluster), all_there_is(cluster)), set(cluster.gates.out)
+    with suppress(RuleFailed), Calls(name, number):
         asked(question, cluster, seed, told)
     try:
         check_after(question, cluster, before)
@@ -335,15 +338,32 @@ def check_that_it_fails_well(question, seed: int) -> None:
             assert cluster.gates.out.keys() - out <= {pod.uid for pods in told for pod in pods}
         check_that_it_is_divided_anew(cluster)
     except AssertionError as failure:
-        failure.add_note(f"{question.__name__} failed in {name}, seed {seed}")
+        failure.add_note(f"{question.__name__} failed at call {number} of {name}, seed {seed}")
         raise
+
+
+def check_that_it_fails_well_somewhere(question, seed: int) -> None:
+    """By dice: each rule as likely as the others."""
+    pick, number = by_dice(seed + 1), calls_of(question, seed)
+    if number:
+        name = pick(sorted(number))
+        check_that_it_fails_well(question, seed, name, pick(range(1, number[name] + 1)))
 
 
 @pytest.mark.parametrize("question", ADMIT + ASK)
 @settings(max_examples=60)
 @given(seeds)
 def test_a_rule_that_fails_leaves_the_books_as_they_have_to_be(question, seed):
-    check_that_it_fails_well(question, seed)
+    check_that_it_fails_well_somewhere(question, seed)
+
+
+@pytest.mark.parametrize("question", ADMIT)
+@pytest.mark.parametrize("name", ["cluster.Cluster.queue_of", "cluster.Cluster._has_claim"])
+def test_wherever_the_ledger_asks_about_a_pod_that_may_fail(question, name):
+    """What is asked while a pod is entered comes between the steps of granting and of taking back."""
+    for seed in range(12):
+        for number in range(1, calls_of(question, seed)[name] + 1):
+            check_that_it_fails_well(question, seed, name, number)
 
 
 @pytest.mark.parametrize("question", PAUSE)
@@ -387,7 +407,7 @@ def test_a_context_that_puts_nothing_back_after_a_failure_is_found(context, ques
 
 def fail_again_and_again(question) -> None:
     for seed in range(100):
-        check_that_it_fails_well(question, seed)
+        check_that_it_fails_well_somewhere(question, seed)
 
 
 @pytest.mark.parametrize("number", [2, 3])
