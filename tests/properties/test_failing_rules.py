@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 import pytest
@@ -408,6 +409,70 @@ def test_a_context_that_puts_nothing_back_after_a_failure_is_found(context, ques
 def fail_again_and_again(question) -> None:
     for seed in range(100):
         check_that_it_fails_well_somewhere(question, seed)
+
+
+# Small worlds, in which every single call fails in turn
+
+
+def with_a_gang(*, native: bool = False, gated: bool = False) -> Cluster:
+    """Three members that keep apart, and have room."""
+    cluster = Cluster(settle_time=0)
+    cluster.upsert_queue(Queue("q"))
+    cluster.upsert_namespace(Namespace("a", "q", gated=gated))
+    cluster.upsert_group(Group("a", "g", 3, native=native))
+    for name in NODES:
+        cluster.upsert_node(Node(name, {"cpu": 4, "pods": 100}, {HOSTNAME: name}))
+    waits = {"gate": 0, "unschedulable": AT_GATE} if gated else {}
+    for uid in ("m1", "m2", "m3"):
+        rest = {"group": "g", "labels": {"app": "apart"}, "constraints": APART, "created": 1.0} | waits
+        cluster.upsert_pod(Pod(uid, "a", uid, {"cpu": 2, "pods": 1}, **rest), 0.0)
+    at_once(cluster.divide())
+    return cluster
+
+
+def with_a_lowered_quota() -> Cluster:
+    """A pod was admitted, and would be no more."""
+    cluster = Cluster(settle_time=0)
+    cluster.upsert_queue(Queue("q"))
+    cluster.upsert_namespace(Namespace("a", "q"))
+    cluster.upsert_node(Node("n1", {"cpu": 4, "pods": 100}))
+    cluster.upsert_quota(elastic_quota("a", "quota", 0.0, {"cpu": 4}, {"cpu": 4}))
+    cluster.upsert_pod(Pod("m1", "a", "m1", {"cpu": 2, "pods": 1}), 0.0)
+    at_once(cluster.divide())
+    assert cluster.admit(cluster.pods["m1"], 1.0) is None
+    cluster.upsert_quota(elastic_quota("a", "quota", 0.0, {"cpu": 1}, {"cpu": 1}))
+    return cluster
+
+
+def ask_for_the_first(cluster: Cluster, _: list) -> None:
+    cluster.admit(cluster.pods["m1"], NOW)
+
+
+def open_gates(cluster: Cluster, told: list) -> None:
+    for pods in Openings(cluster, 1.2).run(NOW):
+        told += pods
+
+
+@pytest.mark.parametrize(
+    ("world", "ask"),
+    [
+        (with_a_gang, ask_for_the_first),
+        (partial(with_a_gang, gated=True), open_gates),
+        (partial(with_a_gang, gated=True, native=True), open_gates),
+        (with_a_lowered_quota, ask_for_the_first),
+    ],
+    ids=["gang starts", "gang is let out", "native gang is let out", "quota was lowered"],
+)
+def test_wherever_it_fails_nobody_is_granted_who_does_not_count_or_is_not_told(world, ask):
+    with Calls() as calls:
+        ask(world(), [])
+    for name, times in calls.number.items():
+        for number in range(1, times + 1):
+            cluster, told = world(), []
+            with suppress(RuleFailed), Calls(name, number):
+                ask(cluster, told)
+            check(cluster)
+            assert cluster.gates.out.keys() <= {pod.uid for pod in told}, (name, number)
 
 
 @pytest.mark.parametrize("number", [2, 3])
