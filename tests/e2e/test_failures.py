@@ -71,7 +71,7 @@ def test_quotaward_goes_on_by_itself_after_the_api_server_was_killed(cluster, qu
         assert quotaward.is_alive()
 
 
-def test_quotas_count_from_the_moment_their_definition_is_installed(control_plane, tmp_path):
+def test_quotas_count_from_when_their_definition_is_installed_also_if_it_is_deleted(control_plane, tmp_path):
     with ControlPlane(tmp_path) as fresh, Quotaward(fresh) as quotaward, Scheduler(fresh, extender(quotaward.url)):
         cluster = Cluster(fresh)
         cluster.node()
@@ -84,3 +84,7 @@ def test_quotas_count_from_the_moment_their_definition_is_installed(control_plan
             wait_until(lambda: quotaward.get(f"/api/v1/elasticquotas/{namespace}")["items"], "the quota is known")
             cluster.api.create(pod("one-too-many", namespace))
             wait_for(watch, bound=3, refused=1)
+            cluster.api.delete("customresourcedefinitions", "elasticquotas.scheduling.x-k8s.io")
+            wait_until(lambda: quotaward.get("/readyz?verbose")["warnings"], "it is known to be gone")
+            cluster.api.create(pod("another", namespace))
+            wait_for(watch, bound=3, refused=2)
