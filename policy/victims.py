@@ -254,6 +254,7 @@ class _Trial:
 
     def close(self) -> None:
         """Puts everything back, also where somebody was just being taken or given back."""
+        self._ledger.set_aside_all(self._victims)  # as they wait anew
         self._ledger.put_back_all({uid: entry for uid, (_, entry) in self._victims.items() if entry is not None})
         self._ledger.put_back_all(self._aside)
         self._victims, self._aside = {}, {}
