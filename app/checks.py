@@ -38,7 +38,8 @@ def manifests(directory: Path) -> list[Finding]:
     cluster = Cluster()
     for manifest in folder.manifests:
         manifest.kind.upsert(cluster, manifest.obj, 0.0)
-    return findings + _quota_warnings(cluster) + _queue_findings(cluster) + _membership_warnings(cluster)
+    findings += _quota_warnings(cluster) + _queue_findings(cluster) + _membership_warnings(cluster)
+    return findings + _job_warnings(cluster)
 
 
 def scheduler_configuration(file: Path) -> list[Finding]:
@@ -172,3 +173,22 @@ def _membership_warnings(cluster: Cluster) -> list[Finding]:
         for who, names in sorted(named, key=lambda each: each[0])
         for queue in sorted(names - cluster.queues.keys() - {""})
     ]
+
+
+def _job_warnings(cluster: Cluster) -> list[Finding]:
+    """Jobs whose deadline runs while their pods wait at gates, and those that one eviction fails."""
+    findings = []
+    for job in sorted(cluster.batch_jobs, key=lambda job: job.key):
+        if job.deadline and cluster.is_gated(job.namespace):
+            text = (
+                "spec.activeDeadlineSeconds runs from the start of the Job, so also while its pods wait at the gates of"
+                f" namespace {job.namespace}, and then ends it; that of its template does not"
+            )
+            findings.append(Finding("warning", f"Job {job.title}: {text}"))
+        if job.fails_at_once and (job.namespace in cluster.quotas or cluster.queues):
+            text = (
+                "one eviction fails it, so its pods are the last to be taken back; with a rule that ignores"
+                " DisruptionTarget in its podFailurePolicy it would go on"
+            )
+            findings.append(Finding("warning", f"Job {job.title}: {text}"))
+    return findings

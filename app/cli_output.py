@@ -79,7 +79,8 @@ def print_gates(document: dict[str, Any]) -> None:
 def print_plan(document: dict[str, Any]) -> None:
     """Who goes for whom, and who waits with nobody going for it."""
     for eviction in document["evictions"]:
-        _console.print(f"evict {eviction['pod']} from {eviction['node']} for {eviction['for']}")
+        price = f" (evicting it fails Job {eviction['failsJob']})" if eviction.get("failsJob") else ""
+        _console.print(f"evict {eviction['pod']} from {eviction['node']} for {eviction['for']}{price}")
     for waiting in document["waiting"]:
         _console.print(f"{waiting['pod']} waits: {waiting['message']}")
     if not document["evictions"] and not document["waiting"]:

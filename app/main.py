@@ -23,6 +23,7 @@ from app.actuators.protocol import Actuator
 from app.actuators.recording import RecordingActuator
 from app.api import admission, health, routes, whatif
 from app.client import DEFAULT_SERVER
+from app.controllers.deadlines import Deadlines
 from app.controllers.divide import Divide
 from app.controllers.gates import Gates
 from app.controllers.queue_status import QueueStatus
@@ -227,7 +228,7 @@ async def _lead_once_synced(store: Store, lead: Lead, work: Work) -> None:
 async def _control(store: Store, actuator: Actuator, settings: Settings) -> None:
     """Runs the controllers that are switched on."""
     controllers: dict[str, Work] = {
-        "events": Refusals(store, actuator).run,
+        "events": partial(_together, Refusals(store, actuator).run, Deadlines(store, actuator).run),
         "gates": Gates(store, actuator, settings.gates).run,
         "reclaim": Reclaim(store, actuator, settings.reclaim).run,
         "reserve": Reserve(store, actuator, settings.reserve.terms).run,

@@ -121,6 +121,10 @@ class ReclaimSettings(Section):
         default=True, description="evict what is left of a gang that fell below its minimum by reclaim"
     )
     broken_gang_grace: float = Field(default=60, ge=0, description="seconds that such a gang has to become whole again")
+    fail_jobs: Literal["last", "never"] = Field(
+        default="last",
+        description="when pods are evicted whose Job fails by it: last of all, or never (their room stays lent)",
+    )
 
 
 class ClaimSettings(Section):
@@ -360,6 +364,7 @@ class Settings(BaseSettings):
             quota_manager=self.quota_manager.enabled,
             gangs=self.gangs.enabled,
             evict_for_reserved=self.reserve.evict,
+            spare_jobs=self.reclaim.fail_jobs == "never",
         )
 
     @property

@@ -19,7 +19,8 @@ class Rules:
     ``fair_share_preemption``: a namespace that has less than its share of a queue may take from one that has more.
     ``quota_manager``: resource quotas keep pods from being created beyond what queues deserve, so that what a queue
     would ask for is not seen, and is taken to be all there is. ``gangs``: members of a pod group wait until it
-    can start. ``evict_for_reserved``: borrowers on a node go for the job that it is reserved for.
+    can start. ``evict_for_reserved``: borrowers on a node go for the job that it is reserved for. ``spare_jobs``:
+    nobody goes whose eviction would fail a Job, not even last.
     """
 
     strict_borrowing: bool = False
@@ -27,6 +28,7 @@ class Rules:
     quota_manager: bool = False
     gangs: bool = True
     evict_for_reserved: bool = False
+    spare_jobs: bool = False
 
 
 def refusal(ledger: Ledger, pod: Pod, rules: Rules, *, with_in_flight: bool = False) -> Refusal | None:

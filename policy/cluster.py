@@ -11,6 +11,7 @@ from math import inf
 
 from policy import admission, arriving, division, elastic_quota, fit, gangs, gates
 from policy.admission import Rules
+from policy.batch_job import BatchJobs
 from policy.chances import PATIENCE, Chances
 from policy.closed import why_closed
 from policy.disruption import Budget
@@ -75,6 +76,7 @@ class Cluster:
         self.pending: dict[str, Pod] = {}
         self.table = NodeTable()
         self.budgets: dict[tuple[str, str], Budget] = {}
+        self.batch_jobs = BatchJobs()
         self.reservations: dict[str, Reservation] = {}
         self.reserved = Reserved()
         self.given_up: dict[str, Reservation] = {}
@@ -112,6 +114,7 @@ class Cluster:
         self._take_the_place_of_others(pod)
         before = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
+        self.batch_jobs.heed(pod, before)
         self.touched.note(pod.namespace, self.queue_of(pod))
         self._heed_scheduler(pod, now)
         if before is not None and before.assigned and not pod.assigned:
@@ -164,6 +167,7 @@ class Cluster:
         self.pending.pop(uid, None)
         if pod is not None:
             self.touched.note(pod.namespace, self.queue_of(pod))
+            self.batch_jobs.forget(pod)
             self._forget_name(pod)
             self._tried(pod)
             self._chances.trust(uid)

@@ -253,6 +253,10 @@ class Gates:
         """Since when a pod is seen to wait at its gate, on the clock of whoever said so."""
         return self._since[uid]
 
+    def uids(self) -> list[str]:
+        """UIDs of those that wait."""
+        return list(self._stands)
+
     def in_groups(self) -> Iterator[str]:
         """UIDs of those that wait together with others."""
         for line in self.lines.values():

@@ -50,6 +50,19 @@ class Unschedulable:
 
 
 @dataclass(frozen=True, slots=True)
+class JobMember:
+    """Which Job (``batch/v1``) a pod says that it belongs to.
+
+    ``failures`` are those of its index before it. ``tracked``: its end is still to be counted by the Job.
+    """
+
+    uid: str
+    name: str
+    failures: int = 0
+    tracked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Pod:
     """A pod as the rules see it.
 
@@ -58,7 +71,7 @@ class Pod:
     the kind of its controller (``Node``: a static pod's mirror). ``started`` is when the node took it up, 0 before.
     ``queue`` and ``group`` are what the pod itself names; ``gated`` by somebody else's scheduling gate. ``succeeded``:
     it has finished, and not failed. ``scheduler`` is the name of the scheduler that has to place it. ``gate`` is where
-    our own scheduling gate stands among those of the pod, below zero if it has none.
+    our own scheduling gate stands among those of the pod, below zero if it has none. ``job`` is that of its controller.
     """
 
     uid: str
@@ -85,6 +98,7 @@ class Pod:
     succeeded: bool = False
     scheduler: str = ""
     gate: int = -1
+    job: JobMember | None = None
 
     @property
     def assigned(self) -> bool:

@@ -13,6 +13,7 @@ from policy.approach import listed, names_of
 from policy.cluster import Cluster
 from policy.gang_admission import Gangs
 from policy.job import job_name, short
+from policy.losses import told
 from policy.pod import Pod
 from policy.reservation import Reservation
 from policy.starving import Terms
@@ -99,16 +100,17 @@ def _of_reclaim(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Generato
 def _planned(cluster: Cluster, pod: Pod, plan: Plan, after: float, idle: str) -> Prospect:
     """Who goes for it, if nobody else has the first turn and room is made at all."""
     who = f"{names_of(plan.victims)} on node {plan.node}"
+    price = f"; {told(plan.failing)}" if plan.failing else ""
     if idle:
         return Prospect("nobody-to-evict", f"nobody is evicted for it: {idle}; else it would be {who}")
     if failures := reclaim.failures(cluster, pod):
         again = "1 time" if failures == 1 else f"{failures} times"
-        text = f"{who} would be evicted for it; that was given up {again} already, and is tried again later"
+        text = f"{who} would be evicted for it; that was given up {again} already, and is tried again later{price}"
         return Prospect("reclaim-planned", text)
     if first := reclaim.others_first(cluster, pod):
         before = "1 pod has its turn" if first == 1 else f"{first} pods have their turn"
-        return Prospect("reclaim-planned", f"{who} would be evicted for it; {before} before it")
-    return Prospect("reclaim-planned", f"{who} will be evicted for it", after)
+        return Prospect("reclaim-planned", f"{who} would be evicted for it; {before} before it{price}")
+    return Prospect("reclaim-planned", f"{who} will be evicted for it{price}", after)
 
 
 def _progress(cluster: Cluster, reservation: Reservation) -> Prospect:
@@ -118,9 +120,9 @@ def _progress(cluster: Cluster, reservation: Reservation) -> Prospect:
         text = f"room is being made on node {node}, but a disruption budget does not let go now: {names_of(protected)}"
         return Prospect("budget", text)
     if leaving:
-        return Prospect(
-            "victims-leaving", f"room is being made on node {node}: {names_of(leaving)} are on their way out"
-        )
+        text = f"room is being made on node {node}: {names_of(leaving)} are on their way out"
+        failing = reclaim.failing(cluster, reservation)
+        return Prospect("victims-leaving", f"{text}; {told(failing)}" if failing else text)
     return Prospect("to-be-bound", f"room was made on node {node}; the scheduler has to bind it there")
 
 

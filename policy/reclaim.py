@@ -4,7 +4,7 @@ Seed: capacity scheduling, PostFilter; for what the scheduler never asks an exte
 priority, quotas that are in the way on free nodes, victims on several nodes.
 """
 
-from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +16,7 @@ from policy.cluster import Cluster
 from policy.constraints import Constraints
 from policy.gangs import Key
 from policy.gates import Waiting
+from policy.losses import failing_jobs, told
 from policy.pod import Pod, turn
 from policy.reservation import RECLAIM, PodName, Reservation
 from policy.stepwise import within
@@ -289,6 +290,13 @@ def grounds(cluster: Cluster, reservation: Reservation, victim: Pod) -> str:
     return " and ".join(rules) or "its priority is lower"
 
 
+def failing(cluster: Cluster, reservation: Reservation) -> dict[str, str]:
+    """By UID of those victims whose eviction makes their Job fail, the title of that Job."""
+    named = {victim.uid for victim in reservation.victims}
+    there = [cluster.pods[uid] for uid in named if uid in cluster.pods]
+    return failing_jobs(cluster.batch_jobs, there, (cluster.pods[uid] for uid in cluster.going - named))
+
+
 def waits_for_others(cluster: Cluster, reservation: Reservation) -> bool:
     """Whether room is still being made for others of the same gang: until then the pod cannot be bound."""
     pod = cluster.pods.get(reservation.pod.uid)
@@ -347,7 +355,12 @@ def outlook(cluster: Cluster, pod: Pod) -> Generator[None, None, str]:
     result = yield from victims.search(cluster, pod)
     if isinstance(result, NoPlan):
         return f"nobody is evicted for it: {result.text}"
-    return f"to be evicted for it on node {result.node}: {_names(result.victims)}"
+    return _and_its_price(f"to be evicted for it on node {result.node}: {_names(result.victims)}", result.failing)
+
+
+def _and_its_price(text: str, failing: Mapping[str, str]) -> str:
+    """A sentence, and which Jobs fail by it, if any do."""
+    return "; ".join(filter(None, (text, told(failing))))
 
 
 def mates(cluster: Cluster, reservation: Reservation) -> list[Reservation]:
@@ -413,7 +426,7 @@ def _progress(cluster: Cluster, reservation: Reservation) -> str:
     if protected := protected_victims(cluster, reservation):
         return f"{where}, but a disruption budget does not let go now: {_names(protected)}"
     if there:
-        return f"{where}; on their way out: {_names(there)}"
+        return _and_its_price(f"{where}; on their way out: {_names(there)}", failing(cluster, reservation))
     return f"room was made on node {reservation.node}; the scheduler has to bind it there"
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policy import disruption, fit, reclaim, reserve, scoring, starving, victims
+from policy.batch_job import BatchJob
 from policy.chances import PATIENCE
 from policy.cluster import UNSCHEDULABLE, Cluster
 from policy.gangs import Key
@@ -27,13 +28,17 @@ Rows = NDArray[np.intp]
 
 NO_ROOM = "no node has room for it, or is one that it may go to"
 BROKEN_GANG = "GangBroken"
+JOB_FAILED = "JobFailed"
 RESTS = 4
 """How often waiting pods lose their claims, and others go ahead, until that is the end of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A pod that was evicted, for another or (empty) because its gang was broken. ``at`` seconds since the epoch."""
+    """A pod that was evicted, for another or (empty) as its gang was broken or its Job failed.
+
+    ``at`` in seconds since the epoch.
+    """
 
     pod: Pod
     for_: Pod | None
@@ -258,12 +263,26 @@ class Simulation:
             return
         for budget in disruption.protecting(victim, cluster.budgets.values()):
             cluster.upsert_budget(replace(budget, allowed=budget.allowed - 1))
-        group = cluster.gangs.gang_of(victim)
+        self._take_away(victim, for_, reason)
+        job = cluster.batch_jobs.of(victim)
+        if job is not None and not job.ended:
+            self._count_failure(job)
+
+    def _count_failure(self, job: BatchJob) -> None:
+        """A pod of a Job was evicted; where that is one too many, all of its pods go."""
+        jobs, after = self.cluster.batch_jobs, job.after_eviction()
+        jobs.upsert(after)
+        if after.ended:
+            for pod in [pod for pod in self.cluster.pods.values() if jobs.of(pod) is after and not pod.finished]:
+                self._take_away(pod, None, JOB_FAILED)
+
+    def _take_away(self, pod: Pod, for_: Pod | None, reason: str) -> None:
+        group = self.cluster.gangs.gang_of(pod)
         if group is not None:
             self._hurt.add(group.key)
-        cluster.delete_pod(victim.uid)
+        self.cluster.delete_pod(pod.uid)
         self._freed += 1
-        self.evictions.append(Eviction(victim, for_, reason, self.time))
+        self.evictions.append(Eviction(pod, for_, reason, self.time))
         self.steps += 1
 
     def _clean_up(self) -> bool:

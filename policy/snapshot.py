@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from policy.admission import Rules
+from policy.batch_job import BatchJob
 from policy.chances import PATIENCE
 from policy.cluster import Cluster
 from policy.disruption import Budget
@@ -51,6 +52,7 @@ class Snapshot:
     weights: tuple[tuple[tuple[str, str], int], ...]
     limits: tuple[tuple[str, Limit], ...]
     budgets: tuple[Budget, ...]
+    batch_jobs: tuple[BatchJob, ...]
     reservations: tuple[Reservation, ...]
 
 
@@ -71,6 +73,7 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         weights=tuple(cluster.membership.weights.items()),
         limits=tuple(cluster.limits.items()),
         budgets=tuple(cluster.budgets.values()),
+        batch_jobs=tuple(cluster.batch_jobs),
         reservations=(*cluster.reservations.values(), *cluster.reserved, *cluster.given_up.values()),
     )
 
@@ -121,6 +124,8 @@ def _copy_bounds(cluster: Cluster, taken: Snapshot) -> None:
         cluster.upsert_quota(quota)
     for budget in taken.budgets:
         cluster.upsert_budget(budget)
+    for job in taken.batch_jobs:
+        cluster.batch_jobs.upsert(job)
 
 
 def _copy_pods(cluster: Cluster, taken: Snapshot) -> Generator[None, None, None]:

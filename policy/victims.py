@@ -3,15 +3,16 @@
 Seed: capacity scheduling, PostFilter. A pod that stays within its quota's min takes back what others have borrowed,
 from pods of any priority; one that would itself borrow takes only from lower-priority pods of its own namespace; one
 without a quota only from lower-priority pods without a quota. Nobody is taken from a quota that is within its min. Of a
-gang that cannot do without a member all go, or none, and only if nobody else will do.
+gang that cannot do without a member all go, or none, and only if nobody else will do. Last of all go those whose
+eviction would fail a Job of Kubernetes.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from math import fsum
+from math import fsum, inf
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from policy.cluster import Cluster
 from policy.entitlement import Entitlement, as_if_guaranteed, entitlement, share_lent, shortfall, to_spare, untouchable
 from policy.gangs import Key
 from policy.ledger import Entry
+from policy.losses import Losses
 from policy.pod import Pod
 from policy.resources import NOTHING, Resources, add, total
 from policy.stepwise import at_once
@@ -28,7 +30,10 @@ from policy.verdict import Refusal
 ENOUGH_NODES = 100
 """How many nodes with victims are compared; as many candidates as kube-scheduler's own preemption looks at."""
 IN_VAIN = 300
-"""How many promising nodes are tried without success before it is given up: the time that a search takes is bounded."""
+"""How many promising nodes are tried without success, or only at the price of a Job, before no more are looked at.
+
+The time that a search takes is bounded.
+"""
 LOOKED_AT = 20
 """How many nodes are looked at without success before it may pause."""
 MOST_FOR_A_RULE = 100
@@ -41,13 +46,20 @@ LOWEST = 2**31
 class Plan:
     """Evicting these pods (most important first) lets the pod run on the node.
 
-    ``violations`` of them would violate a disruption budget.
+    ``violations`` of them would violate a disruption budget. ``failing`` are the Jobs that fail by it: titles by the
+    UIDs of their pods among the victims.
     """
 
     pod: Pod
     node: str
     victims: tuple[Pod, ...]
     violations: int
+    failing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def fails(self) -> int:
+        """How many Jobs fail by it."""
+        return len(set(self.failing.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +92,16 @@ def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budg
             found = trial.search_alone(node)
             if found is not None and found.victims and not (respect_budgets and found.violations):
                 plans.append(found)
-    return plans
+    return _sparing_jobs(plans) if any(each.failing for each in plans) else plans
+
+
+def _sparing_jobs(plans: list[Plan]) -> list[Plan]:
+    """Those of some plans than which no other fails fewer Jobs without violating more budgets."""
+    fewest, fewest_with = inf, dict[int, float]()
+    for each in sorted(plans, key=lambda each: (each.violations, each.fails)):
+        fewest = min(fewest, each.fails)
+        fewest_with.setdefault(each.violations, fewest)
+    return [each for each in plans if each.fails <= fewest_with[each.violations]]
 
 
 def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:
@@ -163,16 +184,16 @@ def _candidates(trial: "_Trial") -> Generator[None, None, list["_Found"]]:
     roomy = trial.roomy_node()
     yield from trial.pause()
     found: list[_Found] = []
-    in_vain = 0
+    good = in_vain = 0
     for node in [roomy] if roomy else trial.promising_nodes():
         if node:
             best = trial.search(node, elsewhere=True)
             if best is not None:
                 found.append(best)
-            else:
-                in_vain += 1
+                good += not best.fails
+            in_vain += best is None or best.fails > 0
         yield from trial.pause()
-        if len(found) >= ENOUGH_NODES or in_vain >= IN_VAIN:
+        if good >= ENOUGH_NODES or in_vain >= IN_VAIN:
             break
     return found
 
@@ -187,10 +208,18 @@ def importance(pod: Pod) -> tuple[int, float, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A plan and its cost: violated budgets, what quotas fall below their min, priority lost, number, age, name."""
+    """A plan and its cost.
+
+    Violated budgets, Jobs that fail, what quotas fall below their min, priority lost, number, age, name.
+    """
 
     plan: Plan
-    cost: tuple[int, float, int, int, float, str]
+    cost: tuple[int, int, float, int, int, float, str]
+
+    @property
+    def fails(self) -> int:
+        """How many Jobs fail by it."""
+        return self.cost[1]
 
 
 @contextmanager
@@ -236,6 +265,8 @@ class _Trial:
         self._in_turn: dict[tuple[frozenset[str], _Order | None], list[Pod]] = {}
         self._aside: dict[str, Entry] = {}
         self._victims: dict[str, tuple[Pod, Entry | None]] = {}
+        self._spares_jobs = True
+        self._passed_over = False
 
     def open(self) -> None:
         """Takes the pod out of the ledger, and those that are going; nothing is known yet of who else might go."""
@@ -248,6 +279,9 @@ class _Trial:
         self._ready: dict[Key, set[str]] = {}
         self._taken_of: dict[Key, int] = {}
         self._gone = set(going)
+        self._losses = Losses(self._cluster.batch_jobs, (self._cluster.pods[uid] for uid in self._cluster.going))
+        for pod in self._own:
+            self._losses.take(pod)
         self._borrowed_before: dict[tuple[str, str], float] = {}
         self._spare_before: dict[tuple[str, str], list[tuple[Resources, Resources]]] = {}
         self._lent_before: dict[frozenset[str], dict[tuple[str, str], tuple[Resources, bool]]] = {}
@@ -285,14 +319,17 @@ class _Trial:
         return bool(own) and bool(self._entitled)
 
     def _own_in_the_way(self) -> tuple[Pod, ...]:
-        for pod in self._peers_in_turn(frozenset(self._pod.request), None):
+        peers = self._peers_in_turn(frozenset(self._pod.request), None)
+        for pod in (pod for candidates in self._passes() for pod in candidates(peers)):
             if len(self._victims) >= MOST_FOR_A_RULE:
                 break
             if self._is_peer(pod):
                 self._take(pod)
                 if self._entitlement_now().resources:
                     break
-        for pod in sorted((pod for pod, _ in self._victims.values()), key=importance):
+        in_order = sorted((pod for pod, _ in self._victims.values()), key=importance)
+        at_stake = self._losses.at_stake(in_order)
+        for pod in sorted(in_order, key=lambda pod: at_stake.get(pod.uid, len(at_stake))):
             if pod.uid in self._victims:
                 given_back = self._give_back(pod.uid)
                 if not self._entitlement_now().resources:
@@ -433,6 +470,20 @@ class _Trial:
         return found.plan if found is not None else None
 
     def _search_all_ways(self, node: str, *, alike: bool, elsewhere: bool) -> "_Found | None":
+        """At first no Job fails while somebody else may be taken.
+
+        But whoever is taken then may protect who would be enough, or be in a budget: then they are not passed over.
+        """
+        self._passed_over = False
+        found = self._search_in_all_orders(node, alike=alike, elsewhere=elsewhere)
+        if not self._passed_over or (found is not None and not found.plan.violations):
+            return found
+        self._spares_jobs = False
+        other = self._search_in_all_orders(node, alike=alike, elsewhere=elsewhere)
+        self._spares_jobs = True
+        return min(filter(None, (found, other)), key=lambda each: each.cost, default=None)
+
+    def _search_in_all_orders(self, node: str, *, alike: bool, elsewhere: bool) -> "_Found | None":
         found: list[_Found] = []
         tried: set[frozenset[str]] = set()
         for order, frugally in _ATTEMPTS:
@@ -492,6 +543,8 @@ class _Trial:
         falls: list[tuple[float, Pod]] = []
         for *_, pod in ranks:
             if self._may_take(pod, wanted) and not self._is_out(pod) and not (pod.group and self._is_needed(pod)):
+                if pod.job is not None and self._losses.would_fail([pod]):
+                    continue
                 fall = self._fall(pod)
                 if not fall:
                     return pod
@@ -511,16 +564,37 @@ class _Trial:
             return
         lacking = self._lacking(node)
         wanted = frozenset(lacking.keys() & self._entitled)
-        if wanted:
-            others = [pod for pod in self._table.pods_on(node).values() if self._is_other(pod)]
-            in_order = self._in_order(others, lacking, order)
+        pods = self._table.pods_on(node).values()
+        others = self._in_order([pod for pod in pods if self._is_other(pod)], lacking, order) if wanted else []
+        peers = sorted(pods, key=importance, reverse=True)
+        for candidates in self._passes():
             if frugally:
-                self._take_while_more_is_borrowed(in_order, wanted)
-            self._take_while_borrowed(in_order, wanted)
-        if not self._fits(node):
-            for pod in sorted(self._table.pods_on(node).values(), key=importance, reverse=True):
+                self._take_while_more_is_borrowed(candidates(others), wanted)
+            self._take_while_borrowed(candidates(others), wanted)
+            if self._fits(node):
+                return
+            for pod in candidates(peers):
                 if self._is_peer(pod):
                     self._take(pod)
+
+    def _passes(self) -> Iterator[Callable[[Iterable[Pod]], Iterable[Pod]]]:
+        """Who of some pods may be taken: at first those whose eviction fails no Job; if that is not enough, all."""
+        yield lambda pods: (pod for pod in pods if not self._goes_last(pod))
+        if self._passed_over:
+            yield _job_by_job
+
+    def _goes_last(self, pod: Pod) -> bool:
+        """Whether others are to be taken first, as a Job would fail by it."""
+        if not self._spares_jobs or not self._fails_job(pod):
+            return False
+        self._passed_over = True
+        return True
+
+    def _fails_job(self, pod: Pod) -> bool:
+        """Whether a Job would fail if a pod went, and with it those who need it."""
+        if pod.job is None and not pod.group:
+            return False
+        return self._losses.would_fail([pod, *self._needing(pod)])
 
     def _make_admissible(self, node: str | None, order: "_Order") -> None:
         """Takes who may be taken, on one node or on all, until the rules let the pod in."""
@@ -534,7 +608,8 @@ class _Trial:
         exceeded = frozenset(refused.resources)
         wanted = exceeded & self._entitled
         others = self._others_in_turn(wanted, node, order) if wanted else []
-        for pod in chain(others, self._peers_in_turn(exceeded, node)):
+        peers = self._peers_in_turn(exceeded, node)
+        for pod in (pod for candidates in self._passes() for pod in candidates(chain(others, peers))):
             if self.admitted():
                 return
             if len(self._victims) >= MOST_FOR_A_RULE:
@@ -571,16 +646,23 @@ class _Trial:
         return peers
 
     def _prune(self, node: str) -> None:
-        """Puts back as many as possible: first who is in a budget, then those whose quotas would fall below their min.
+        """Puts back as many as possible: first who is in a budget, and then those whose eviction would fail a Job.
 
-        Then by importance, then of who borrowed least.
+        Then those whose quotas would fall below their min, then by importance, then of who borrowed least.
         """
         for gang in dict.fromkeys(self._together.values()):
             self._spare_gang(gang, node)
         victims = sorted((pod for pod, _ in self._victims.values()), key=importance)
         in_budget = disruption.violating(victims, self._cluster.budgets.values())
+        at_stake = self._losses.at_stake(sorted(victims, key=self._worth)) if self._losses.number else {}
         in_order = sorted(
-            victims, key=lambda pod: (pod.uid not in in_budget, pod.uid not in self._together, *self._worth(pod))
+            victims,
+            key=lambda pod: (
+                pod.uid not in in_budget,
+                at_stake.get(pod.uid, len(at_stake)),
+                pod.uid not in self._together,
+                *self._worth(pod),
+            ),
         )
         if self._suffices(node, in_order[-1:]):
             in_order = in_order[-1:]
@@ -631,6 +713,7 @@ class _Trial:
         plan = self._plan(node)
         cost = (
             plan.violations,
+            self._losses.number,
             self._shortfall(),
             max((pod.priority for pod in plan.victims), default=-LOWEST),
             sum(pod.priority + LOWEST for pod in plan.victims),
@@ -641,7 +724,8 @@ class _Trial:
 
     def _plan(self, node: str) -> Plan:
         victims = tuple(sorted((*self._own, *(pod for pod, _ in self._victims.values())), key=importance))
-        return Plan(self._pod, node, victims, len(disruption.violating(victims, self._cluster.budgets.values())))
+        violations = len(disruption.violating(victims, self._cluster.budgets.values()))
+        return Plan(self._pod, node, victims, violations, self._losses.failing(victims))
 
     def _shortfall(self) -> float:
         """How far the victims' quotas fall below their min by it, and queues below what they deserve, as shares."""
@@ -739,6 +823,8 @@ class _Trial:
     def _is_out(self, victim: Pod) -> bool:
         if victim.uid in self._going or victim.uid in self._victims or untouchable(self._ledger, victim, self._pod):
             return True
+        if self._cluster.rules.spare_jobs and self._losses.would_fail_known([victim, *self._needing(victim)]):
+            return True
         if not victim.group:
             return False  # nobody needs it
         of_own = victim.namespace == self._pod.namespace
@@ -787,13 +873,13 @@ class _Trial:
     def _is_of_another_queue(self, pod: Pod) -> bool:
         return self._ledger.queue_of(pod) != self._entitlement.queue
 
-    def _take_while_borrowed(self, pods: list[Pod], wanted: frozenset[str]) -> None:
+    def _take_while_borrowed(self, pods: Iterable[Pod], wanted: frozenset[str]) -> None:
         """Takes pods in their order, each only if its quota still borrows what is wanted without those before."""
         for pod in pods:
             if self._may_take(pod, wanted) and not self._is_out(pod):
                 self._take(pod)
 
-    def _take_while_more_is_borrowed(self, pods: list[Pod], wanted: frozenset[str]) -> None:
+    def _take_while_more_is_borrowed(self, pods: Iterable[Pod], wanted: frozenset[str]) -> None:
         """Takes only those after whom their quota still borrows: most can be had if the last one taken is large."""
         for pod in pods:
             if self._may_take(pod, wanted) and not self._is_out(pod):
@@ -822,6 +908,7 @@ class _Trial:
             self._borrowed(pod)  # while it is still there
             self._fall(pod)
             self._victims[pod.uid] = pod, self._ledger.send_back(pod.uid)
+            self._losses.take(pod)
             self._gone.add(pod.uid)
             if pod.group:
                 key = pod.namespace, pod.group
@@ -833,6 +920,7 @@ class _Trial:
         for each in self._together.get(uid, (uid,)):
             pod, entry = self._victims.pop(each)
             given_back.append(pod)
+            self._losses.give_back(pod)
             self._gone.discard(each)
             if pod.group:
                 self._taken_of[pod.namespace, pod.group] -= 1
@@ -840,6 +928,16 @@ class _Trial:
                 self._ledger.set_aside(each)
                 self._ledger.put_back(each, entry)
         return given_back
+
+
+def _job_by_job(pods: Iterable[Pod]) -> list[Pod]:
+    """Orders pods so that those of one Job follow each other: once it fails, more of them cost nothing more."""
+    turns: dict[tuple[str, str], int] = {}
+
+    def turn(pod: Pod) -> int:
+        return turns.setdefault((pod.namespace, pod.job.uid if pod.job is not None else pod.uid), len(turns))
+
+    return sorted(pods, key=turn)
 
 
 def _of_one_group(pod: Pod, other: Pod) -> bool:

@@ -10,6 +10,7 @@ from app.api.models import (
     ProspectModel,
     RemedyModel,
 )
+from app.ending import JOB_ENDS
 from app.whatif.remedies import Remedy
 from policy import elastic_quota, fair_share, queues
 from policy import holders as holding
@@ -115,6 +116,7 @@ def _summary(
         sentences += [_compared(verdict, resource) for resource in verdict.resources or verdict.numbers]
     sentences += [_told(each) for each in held[:TOLD]]
     sentences += [f"Next: {each.text}{_when(each.after)}" for each in prospects[:1]]
+    sentences += [f"Mind that {each.text}" for each in prospects if each.step == JOB_ENDS]
     if remedies:
         sentences.append(f"What helps: {'; or '.join(each.text for each in remedies)}")
     return " ".join(f"{sentence.rstrip('.')}." for sentence in sentences)

@@ -204,12 +204,13 @@ class DecisionList(Model):
 
 
 class EvictionModel(Model):
-    """A pod that goes, or would go, for another."""
+    """A pod that goes, or would go, for another. ``failsJob``: the Job that fails by it (NAMESPACE/NAME), if any."""
 
     pod: str
     node: str
     for_: str = Field(alias="for")
     reason: str
+    fails_job: str = ""
 
 
 class NominationModel(Model):

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -32,6 +32,7 @@ from app.api.models import (
     quantities,
     used_of,
 )
+from app.ending import end_of_job
 from app.extender.decisions import MOST, Decision
 from app.pause import Pause, at_leisure
 from app.problems import MEDIA_TYPE, Problem
@@ -119,6 +120,8 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     outlook = "; ".join(filter(None, [each async for each in _outlooks(request, cluster, pod)]))
     held = holders_of(cluster, pod, verdict)
     expected = await at_leisure(prospects(cluster, pod, settings.reserve.terms, times, settings.why_idle))
+    if not pod.terminating:
+        expected += end_of_job(cluster, pod, time.time())
     waits = verdict.outcome == "refused" or pod.uid in cluster.unschedulable_since
     remedies = await trials.remedies(pod, (repr(verdict), outlook)) if waits else []
     shown = explanation((namespace, name), verdict, outlook, held, expected, remedies, observe=settings.observes)
@@ -170,7 +173,8 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
     cluster = store.cluster
     plan = PlanModel(evictions=[], nominations=[], reservations=[], waiting=[])
     for reservation in cluster.reservations.values():
-        _add(plan, reservation, [victim for victim in reservation.victims if victim.uid in cluster.pods])
+        there = [victim for victim in reservation.victims if victim.uid in cluster.pods]
+        _add(plan, reservation, there, reclaim.failing(cluster, reservation))
         if reclaim.protected_victims(cluster, reservation):
             pod = cluster.pods[reservation.pod.uid]
             message = at_once(reclaim.outlook(cluster, pod))
@@ -187,7 +191,7 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
             plan.waiting.append(waiting)
         else:
             planned = reclaim.reservation_of(result, time.time())
-            _add(plan, planned, planned.victims)
+            _add(plan, planned, planned.victims, result.failing)
     await _add_reserved(plan, cluster, settings.reserve.terms)
     return plan
 
@@ -237,11 +241,13 @@ async def _outlooks(request: Request, cluster: Cluster, pod: Pod) -> AsyncIterat
     yield jobs.outlook(cluster, pod, request.app.state.settings.reserve.terms, time.time())
 
 
-def _add(plan: PlanModel, reservation: Reservation, victims: Sequence[PodName]) -> None:
+def _add(plan: PlanModel, reservation: Reservation, victims: Sequence[PodName], failing: Mapping[str, str]) -> None:
     pod = f"{reservation.pod.namespace}/{reservation.pod.name}"
     for victim in victims:
-        name = f"{victim.namespace}/{victim.name}"
-        plan.evictions.append(EvictionModel(pod=name, node=reservation.node, for_=pod, reason=reservation.reason))
+        name, job = f"{victim.namespace}/{victim.name}", failing.get(victim.uid, "")
+        plan.evictions.append(
+            EvictionModel(pod=name, node=reservation.node, for_=pod, reason=reservation.reason, fails_job=job)
+        )
     plan.nominations.append(NominationModel(pod=pod, node=reservation.node))
     plan.reservations.append(jobs.reservation_model(reservation))
 

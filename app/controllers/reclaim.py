@@ -19,6 +19,7 @@ from app.pause import at_leisure
 from app.settings import ReclaimSettings
 from app.store.store import Store
 from policy import fit, reclaim, victims
+from policy.losses import told
 from policy.pod import Pod
 from policy.reclaim import Shape
 from policy.reservation import RECLAIM, PodName, Reservation
@@ -42,7 +43,10 @@ GIVE_UP_TWICE = 2
 
 @dataclass(slots=True)
 class Progress:
-    """How far a reservation has come, on the store's clock. It says itself what the next leader must know of that."""
+    """How far a reservation has come, on the store's clock. It says itself what the next leader must know of that.
+
+    ``failing_jobs`` have failed by its evictions.
+    """
 
     started_at: float
     freed_at: float | None = None
@@ -50,6 +54,7 @@ class Progress:
     next_attempt: float = 0.0
     nominated: bool = False
     noted: bool = False
+    failing_jobs: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -200,15 +205,19 @@ class Reclaim:
         finally:
             self._unrecorded.discard(reservation.name)
         names = ", ".join(_text(victim) for victim in reservation.victims)
-        log.info("reclaim", pod=_text(reservation.pod), node=reservation.node, victims=names)
         grounds = "; ".join(sorted({reclaim.grounds(cluster, reservation, victim) for victim in plan.victims}))
+        price = told(plan.failing)
+        costs = {"price": price} if price else {}
+        log.info("reclaim", pod=_text(reservation.pod), node=reservation.node, victims=names, **costs)
         staying = reclaim.staying(cluster, reservation)
         if cluster.relevant == as_of and self._is_as_planned(reservation, staying):
             await self._evict(reservation, self._progress_of(reservation))
         else:
             await self._follow(reservation)
         if plan.victims:
-            message = f"to make room on node {plan.node} these go: {names} ({grounds})"
+            message = (
+                f"to make room on node {plan.node} these go: {names} ({'; '.join(filter(None, (grounds, price)))})"
+            )
             self._actuator.report(Event(about_pod(plan.pod), "ReclaimStarted", message))
 
     async def _follow(self, reservation: Reservation) -> None:
@@ -274,6 +283,7 @@ class Reclaim:
     async def _ask_to_go(self, victim: Pod, reservation: Reservation, progress: Progress) -> bool:
         """Asks for the eviction of one victim, and says so; whether that was granted."""
         why = reclaim.grounds(self._store.cluster, reservation, victim)  # as long as it is there
+        job = reclaim.failing(self._store.cluster, reservation).get(victim.uid, "")
         try:
             await self._actuator.evict(reclaim.name_of(victim))
         except ActionFailed as failure:
@@ -284,9 +294,17 @@ class Reclaim:
                 self._say_who_stays(reservation, victim, blocked=outcome == "blocked")
             return False
         metrics.EVICTIONS.labels("reclaim", "evicted").inc()
-        message = f"evicted to make room for {_text(reservation.pod)}: {why}"
+        message = f"evicted to make room for {_text(reservation.pod)}: {why}{self._price(job, progress)}"
         self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
         return True
+
+    @staticmethod
+    def _price(job: str, progress: Progress) -> str:
+        """That a Job fails by an eviction, for people; it is counted once."""
+        if job and job not in progress.failing_jobs:
+            progress.failing_jobs.add(job)
+            metrics.JOBS_FAILED.inc()
+        return f"; evicting it fails Job {job}" if job else ""
 
     async def _mind_failures(self, reservation: Reservation, progress: Progress, now: float, *, failed: bool) -> None:
         """Gives up what has failed for too long."""

@@ -39,6 +39,7 @@ while there is no newer version. By ending the watch it shows that it is there.
 NOT_INSTALLED_RETRY = 3.0
 GONE_AFTER = 5.0
 """Seconds for which the API server has to say that a kind which was there is not."""
+FORBIDDEN_RETRY = 15.0
 LONGEST_WAIT = 15.0
 ENDED_RETRY = 0.1
 BRIEF = 0.5
@@ -60,6 +61,10 @@ class NotInstalled(Exception):
 
 class Unanswered(Exception):
     """The API server answered with an error; the text has its status and message."""
+
+
+class Forbidden(Unanswered):
+    """There is no right to read this kind (403)."""
 
 
 class Brief(Exception):
@@ -136,8 +141,7 @@ class Reflector:
         except TimeoutError as error:
             return self._again("silent", relist=False, error=str(error))
         except (aiohttp.ClientError, OSError, Unanswered, Brief) as error:
-            reason = "brief" if isinstance(error, Brief) else "error"
-            return self._again(reason, relist=False, error=str(error) or type(error).__name__)
+            return self._after(error)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return self._again("undecodable", relist=True, error=str(error))
         self._store.lost(self._kind)  # until the next one is answered, which it may never be
@@ -271,6 +275,23 @@ class Reflector:
             self._lost = None
             log.info("watching again", kind=self._kind.label)
 
+    def _after(self, error: Exception) -> float:
+        """The connection failed, or there is no right to it."""
+        if isinstance(error, Forbidden) and self._kind.advisory:
+            return self._do_without(str(error))
+        reason = "brief" if isinstance(error, Brief) else "error"
+        return self._again(reason, relist=False, error=str(error) or type(error).__name__)
+
+    def _do_without(self, error: str) -> float:
+        """A kind that nobody depends on may not be read: it is empty until that changes."""
+        self._version = ""
+        self._store.keep_only(self._kind, set())
+        self._store.complete(self._kind)
+        if self._lost != ("forbidden", error):
+            self._lost = "forbidden", error
+            log.warning("may not be read, and is done without", kind=self._kind.label, error=error)
+        return FORBIDDEN_RETRY * random.uniform(0.5, 1)  # noqa: S311
+
     async def _not_installed(self) -> float:
         """The API server says that there is no such kind, which may not be so; how long to wait before asking again.
 
@@ -320,7 +341,8 @@ async def _check(response: aiohttp.ClientResponse) -> None:
         raise Expired
     if response.status == 404:  # noqa: PLR2004 - HTTP Not Found
         raise NotInstalled
-    raise Unanswered(f"{response.status} {said(body)}")
+    failure = Forbidden if response.status == 403 else Unanswered  # noqa: PLR2004 - HTTP Forbidden
+    raise failure(f"{response.status} {said(body)}")
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

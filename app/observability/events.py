@@ -6,8 +6,9 @@ What goes on is one event whose count is raised, as those that client-go writes:
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.store.kinds import ELASTIC_QUOTAS, PODS
+from app.store.kinds import ELASTIC_QUOTAS, JOBS, PODS
 from app.store.objects import Metadata
+from policy.batch_job import BatchJob
 from policy.pod import Pod
 
 
@@ -48,6 +49,11 @@ class Event:
 def about_pod(pod: Pod) -> Subject:
     """A pod as the subject of an event."""
     return Subject(PODS.api_version, PODS.name, pod.namespace, pod.name, pod.uid)
+
+
+def about_job(job: BatchJob) -> Subject:
+    """A Job as the subject of an event."""
+    return Subject(JOBS.api_version, JOBS.name, job.namespace, job.name, job.uid)
 
 
 def about_quota(meta: Metadata) -> Subject:

@@ -43,6 +43,9 @@ LET_OUT = Gauge("quotaward_let_out_pods", "Pods whose gate was opened, that coun
 GATES_OPENED = Counter("quotaward_gates_opened", "Attempts to open a gate, by outcome.", ["outcome"])
 WAKE_UPS = Counter("quotaward_wake_ups", "Refused pods that were woken, by outcome.", ["outcome"])
 EVICTIONS = Counter("quotaward_evictions", "Evictions asked for, by reason and outcome.", ["reason", "outcome"])
+JOBS_FAILED = Counter(
+    "quotaward_jobs_failed_by_eviction", "Jobs (batch/v1) that fail by an eviction, as nobody else could be evicted."
+)
 RECLAIMS = Counter("quotaward_reclaims", "Plans that ended, by outcome.", ["outcome"])
 RECLAIM_FAILURES = Counter("quotaward_reclaim_failures", "Plans that failed, by reason.", ["reason"])
 RECLAIM_WITHOUT_PLAN = Counter(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.store.kinds import PODS, Kind
+from app.store.kinds import JOBS, PODS, Kind
 
 RESERVED_WHOLE = "hugepages-"
 """What kinds of memory begin with that nobody may be limited to more of than is requested."""
@@ -16,14 +16,28 @@ def with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
     metadata = dict(metadata)
     if kind.namespaced:
         metadata["namespace"] = metadata.get("namespace") or "default"
-    if kind is PODS:
-        metadata["uid"] = metadata.get("uid") or f"{metadata['namespace']}/{metadata.get('name')}"
+    if kind in (PODS, JOBS):
+        metadata["uid"] = metadata.get("uid") or _uid_of(metadata["namespace"], metadata)
+    if isinstance(owners := metadata.get("ownerReferences"), list):
+        metadata["ownerReferences"] = [_with_uid(owner, metadata.get("namespace")) for owner in owners]
     match kind.name, document:
         case "Pod", {"spec": dict(spec)}:
             document = {**document, "spec": _that_requests_as_a_pod(spec | _containers_that_request(spec))}
         case "Node", {"status": {"capacity": capacity, **status}}:
             document = {**document, "status": {"allocatable": capacity, **status}}
     return {**document, "metadata": metadata}
+
+
+def _uid_of(namespace: str, named: dict[str, Any]) -> str:
+    """What stands for the UID of an object that has none: one for both it and who refers to it."""
+    return f"{namespace}/{named.get('name')}"
+
+
+def _with_uid(owner: Any, namespace: str | None) -> Any:
+    """A reference to an owner, which is in the namespace of what it owns."""
+    if namespace and isinstance(owner, dict) and owner.get("kind") == JOBS.name and not owner.get("uid"):
+        return {**owner, "uid": _uid_of(namespace, owner)}
+    return owner
 
 
 def _containers_that_request(spec: dict[str, Any]) -> dict[str, Any]:

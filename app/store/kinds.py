@@ -12,6 +12,7 @@ from app.store.objects import (
     VOLCANO_GROUPS,
     BudgetObject,
     ElasticQuotaObject,
+    JobObject,
     Metadata,
     NamespaceObject,
     NodeObject,
@@ -20,6 +21,7 @@ from app.store.objects import (
     QueueObject,
     ReservationObject,
     ResourceQuotaObject,
+    batch_job_of,
     budget_of,
     elastic_quota_of,
     group_of,
@@ -43,8 +45,10 @@ class Kind:
     """A kind of objects.
 
     ``optional`` kinds may not be installed; they are then waited for, and missing nobody. Of those what ``binds`` pods
-    may stay in force when the definition is deleted. ``upsert`` raises InvalidObject for an object that cannot be used.
-    ``version_seen`` is the version of an object as it was seen last, 0 if unknown; None where the cluster keeps none.
+    may stay in force when the definition is deleted. ``advisory`` ones only say which of several right answers is
+    better: where there is no right to read them, they count as not installed. ``upsert`` raises InvalidObject for an
+    object that cannot be used. ``version_seen`` is the version of an object as it was seen last, 0 if unknown; None
+    where the cluster keeps none.
     """
 
     plural: str
@@ -58,6 +62,7 @@ class Kind:
     namespaced: bool = True
     optional: bool = False
     binds: bool = False
+    advisory: bool = False
     title: str = ""
     version_seen: Callable[[Cluster, Key], int] | None = None
 
@@ -135,6 +140,19 @@ BUDGETS = Kind(
     upsert=lambda cluster, obj, _: cluster.upsert_budget(budget_of(obj)),
     delete=lambda cluster, key: cluster.delete_budget(key[0], key[1]),
     known=lambda cluster: cluster.budgets,
+)
+
+JOBS = Kind(
+    plural="jobs",
+    api_version="batch/v1",
+    name="Job",
+    decoder=msgspec.json.Decoder(JobObject),
+    key=lambda meta: (meta.namespace or "", meta.name),
+    upsert=lambda cluster, obj, _: cluster.batch_jobs.upsert(batch_job_of(obj)),
+    delete=lambda cluster, key: cluster.batch_jobs.delete((key[0], key[1])),
+    known=lambda cluster: cluster.batch_jobs.keys(),
+    optional=True,
+    advisory=True,
 )
 
 RESERVATIONS = Kind(
@@ -234,6 +252,6 @@ RESOURCE_QUOTAS = Kind(
 )
 
 KINDS = (
-    *(NAMESPACES, QUEUES, *POD_GROUPS, RESOURCE_QUOTAS, NODES),  # first what says which queue a pod is in
+    *(NAMESPACES, QUEUES, *POD_GROUPS, RESOURCE_QUOTAS, NODES, JOBS),  # first what says which queue a pod is in
     *(PODS, ELASTIC_QUOTAS, BUDGETS, RESERVATIONS),
 )

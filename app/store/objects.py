@@ -9,13 +9,14 @@ from msgspec import Raw, Struct, field
 
 from app.store.placement import NULL, LabelSelector, Volume, constraints_of, selector_of
 from app.store.remembered import remembered
+from policy.batch_job import DEFAULT_BACKOFF_LIMIT, UNLIMITED, BatchJob, FailureRule, response
 from policy.constraints import Constraints, HostPort, Taint
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota, elastic_quota
 from policy.gangs import LARGEST_MINIMUM, Group
 from policy.membership import Namespace
 from policy.node import Node
-from policy.pod import Container, Pod, PodRequests, Unschedulable, effective_request
+from policy.pod import Container, JobMember, Pod, PodRequests, Unschedulable, effective_request
 from policy.quantity import InvalidQuantity, Quantity, amount, to_milli
 from policy.queues import LARGEST_WEIGHT, Queue
 from policy.quota_manager import REQUESTS, Limit
@@ -25,6 +26,8 @@ from policy.resources import Resources
 ResourceList = dict[str, str | int | float | None]
 Asked = tuple[tuple[tuple[tuple[str, Quantity | None], ...], str | None], ...]
 """By container what it requests, and its restart policy."""
+Rule = tuple[str, tuple[str, tuple[int, ...]] | None, tuple[tuple[str, str], ...]]
+"""A rule of a podFailurePolicy: its action, the operator and values of its exit codes, and its conditions."""
 
 PREEMPTIBLE = "quotaward.dev/preemptible"
 QUEUE = "scheduling.volcano.sh/queue-name"
@@ -41,6 +44,12 @@ WEIGHT = "volcano.sh/namespace.weight"
 MANAGED = "quotaward.dev/managed"
 MIRROR = "kubernetes.io/config.mirror"
 """What a kubelet gives the pod that stands for a static one."""
+JOBS = "batch/v1"
+INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
+TRACKED = "batch.kubernetes.io/job-tracking"
+"""What a pod of a Job has until its end is counted."""
+ENDED = frozenset({"Failed", "FailureTarget", "Complete", "SuccessCriteriaMet"})
+"""The conditions of a Job that has ended, or is about to."""
 
 
 class InvalidObject(ValueError):
@@ -61,12 +70,15 @@ class Annotations(Struct, gc=False):
     allowed_queues: Any = field(name=ALLOWED_QUEUES, default=None)
     group: Any = field(name=VOLCANO_GROUP, default=None)
     mirror: Any = field(name=MIRROR, default=None)
+    index_failures: Any = field(name=INDEX_FAILURES, default=None)
 
 
-class OwnerReference(Struct, gc=False):
+class OwnerReference(Struct, rename="camel", gc=False):
     """What is read of an owner reference."""
 
+    api_version: str = ""
     kind: str = ""
+    name: str = ""
     uid: str = ""
     controller: bool | None = None
 
@@ -83,6 +95,7 @@ class Metadata(Struct, rename="camel", gc=False):
     labels: dict[str, str] | None = None
     annotations: Annotations | None = None
     owner_references: list[OwnerReference] | None = None
+    finalizers: list[str] | None = None
 
 
 class Requirements(Struct, gc=False):
@@ -305,6 +318,73 @@ class BudgetObject(Struct, gc=False):
     status: BudgetStatus | None = None
 
 
+class OnExitCodes(Struct, gc=False):
+    """Which exit codes a rule of a podFailurePolicy is about."""
+
+    operator: str = ""
+    values: list[int] | None = None
+
+
+class OnPodCondition(Struct, gc=False):
+    """A condition that a rule of a podFailurePolicy is about."""
+
+    type: str = ""
+    status: str | None = None
+
+
+class PodFailurePolicyRule(Struct, rename="camel", gc=False):
+    """A rule of a podFailurePolicy."""
+
+    action: str = ""
+    on_exit_codes: OnExitCodes | None = None
+    on_pod_conditions: list[OnPodCondition] | None = None
+
+
+class PodFailurePolicy(Struct, gc=False):
+    """A Job's podFailurePolicy."""
+
+    rules: list[PodFailurePolicyRule] | None = None
+
+
+class JobSpec(Struct, rename="camel", gc=False):
+    """What is read of a Job's spec."""
+
+    active_deadline_seconds: int | None = None
+    backoff_limit: int | None = None
+    backoff_limit_per_index: int | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
+
+
+class UncountedTerminatedPods(Struct, gc=False):
+    """Pods that have ended and are not counted yet."""
+
+    failed: list[str] | None = None
+
+
+class JobCondition(Struct, gc=False):
+    """What is read of a condition of a Job."""
+
+    type: str = ""
+    status: str = ""
+
+
+class JobStatus(Struct, rename="camel", gc=False):
+    """What is read of a Job's status."""
+
+    start_time: datetime | None = None
+    failed: int | None = None
+    uncounted_terminated_pods: UncountedTerminatedPods | None = None
+    conditions: list[JobCondition] | None = None
+
+
+class JobObject(Struct, gc=False):
+    """A Job."""
+
+    metadata: Metadata
+    spec: JobSpec | None = None
+    status: JobStatus | None = None
+
+
 class PodReference(Struct, gc=False):
     """Which pod."""
 
@@ -353,6 +433,51 @@ def budget_of(obj: BudgetObject) -> Budget:
     )
 
 
+def batch_job_of(obj: JobObject) -> BatchJob:
+    """The Job as the rules see it."""
+    meta, spec, status = obj.metadata, obj.spec or JobSpec(), obj.status or JobStatus()
+    rules = _failure_rules(spec.pod_failure_policy)
+    per_index, limit = spec.backoff_limit_per_index, spec.backoff_limit
+    uncounted = status.uncounted_terminated_pods
+    return BatchJob(
+        meta.namespace or "",
+        meta.name,
+        meta.uid or "",
+        backoff_limit=limit if limit is not None else DEFAULT_BACKOFF_LIMIT if per_index is None else UNLIMITED,
+        limit_per_index=per_index,
+        rules=rules,
+        response=response(rules),
+        failed=status.failed or 0,
+        uncounted=frozenset(uncounted.failed or ()) if uncounted is not None else frozenset(),
+        ended=any(each.type in ENDED and each.status == "True" for each in status.conditions or ()),
+        deadline=spec.active_deadline_seconds or 0,
+        started=seconds(status.start_time),
+    )
+
+
+def _failure_rules(policy: PodFailurePolicy | None) -> tuple[FailureRule, ...]:
+    given = (policy.rules if policy else None) or ()
+    return _shared_rules(
+        tuple(
+            (
+                rule.action,
+                (rule.on_exit_codes.operator, tuple(rule.on_exit_codes.values or ())) if rule.on_exit_codes else None,
+                tuple((each.type, each.status or "True") for each in rule.on_pod_conditions or ()),
+            )
+            for rule in given
+        )
+    )
+
+
+@remembered(1024)
+def _shared_rules(given: tuple[Rule, ...]) -> tuple[FailureRule, ...]:
+    """One tuple for all the Jobs that have the same rules."""
+    return tuple(
+        FailureRule(action, frozenset(codes[1]) if codes else None, bool(codes and codes[0] == "NotIn"), frozenset(on))
+        for action, codes, on in given
+    )
+
+
 def reservation_of(obj: ReservationObject) -> Reservation:
     """The reservation as the rules see it."""
     spec, status = obj.spec, obj.status or ReservationStatus()
@@ -377,7 +502,6 @@ def pod_of(obj: PodObject) -> Pod:
     if not meta.uid or not meta.name or not meta.namespace:
         missing = next(name for name in ("uid", "name", "namespace") if not getattr(meta, name))
         raise InvalidObject(f"metadata.{missing}", "missing")
-    annotations = meta.annotations
     return Pod(
         uid=meta.uid,
         namespace=meta.namespace,
@@ -388,7 +512,7 @@ def pod_of(obj: PodObject) -> Pod:
         finished=status.phase in ("Succeeded", "Failed"),
         terminating=meta.deletion_timestamp is not None,
         nominated_node=status.nominated_node_name or "",
-        preemptible=annotations is None or annotations.preemptible != "false",
+        preemptible=(annotations := meta.annotations) is None or annotations.preemptible != "false",
         unschedulable=_unschedulable(status.conditions),
         created=seconds(meta.creation_timestamp),
         version=version_of(meta),
@@ -403,6 +527,7 @@ def pod_of(obj: PodObject) -> Pod:
         gated=spec.scheduling_gates is not None and any(gate.name != GATE for gate in spec.scheduling_gates),
         succeeded=status.phase == "Succeeded",
         gate=gate_of(spec) if spec.scheduling_gates else -1,
+        job=_job_of(meta) if meta.owner_references else None,
     )
 
 
@@ -411,6 +536,22 @@ def _controller(meta: Metadata) -> str:
     if meta.annotations is not None and meta.annotations.mirror is not None:
         return "Node"
     return next((owner.kind for owner in meta.owner_references or () if owner.controller), "")
+
+
+def _job_of(meta: Metadata) -> JobMember | None:
+    """The Job that a pod says that it belongs to, if one of these is its controller."""
+    for owner in meta.owner_references or ():
+        if owner.controller and owner.kind == "Job" and owner.api_version == JOBS:
+            failures = _text(meta.annotations.index_failures if meta.annotations else None)
+            number = int(failures) if failures.isascii() and failures.isdigit() and len(failures) < 10 else 0  # noqa: PLR2004 - 32 bit
+            return _shared_member(owner.uid, owner.name, number, TRACKED in (meta.finalizers or ()))
+    return None
+
+
+@remembered(8192)
+def _shared_member(uid: str, name: str, failures: int, tracked: bool) -> JobMember:  # noqa: FBT001 - to be remembered
+    """One for all the pods of a Job."""
+    return JobMember(uid, name, failures, tracked)
 
 
 def gate_of(spec: PodSpec) -> int:
@@ -719,8 +860,7 @@ def _group_of(meta: Metadata, spec: PodSpec) -> str:
         return f"{NATIVE_GROUPS}/{spec.scheduling_group.pod_group_name}"
     if name := _text(meta.annotations.group if meta.annotations else None):
         return f"{VOLCANO_GROUPS}/{name}"
-    name = (meta.labels or {}).get(GROUP, "")
-    return f"{GROUPS}/{name}" if name else ""
+    return f"{GROUPS}/{name}" if (name := (meta.labels or {}).get(GROUP, "")) else ""
 
 
 def _text(value: Any) -> str:

@@ -48,6 +48,7 @@ class Store:
         self.cluster = cluster
         self.clock = clock
         self.feeds = {kind.label: Feed() for kind in KINDS}
+        self._needed = dict(self.feeds)  # advisory ones only until they were seen
         self.quota_objects: dict[Key, ElasticQuotaObject] = {}
         self._warned_of_native_groups = False
         self._max_staleness = max_staleness
@@ -101,6 +102,8 @@ class Store:
         self.contact(kind)
         if not self.feeds[kind.label].synced:
             self.feeds[kind.label].synced = True
+            if kind.advisory:
+                del self._needed[kind.label]
             log.info("in sync", kind=kind.label)
             if self.synced:
                 for _ in self.cluster.divide():
@@ -142,14 +145,14 @@ class Store:
     def unready(self) -> str:
         """Why nothing may be decided on this picture, as one stable sentence; empty when all is well."""
         cut_off = False
-        for feed in self.feeds.values():
+        for feed in self._needed.values():
             if not feed.synced:
                 return "not synced: the picture of the cluster is not complete yet"
             cut_off = cut_off or feed.connected_at is None
         if not cut_off:
             return ""
         now = self.clock()
-        stale = [plural for plural in self.feeds if self.staleness(plural, now) > self._max_staleness]
+        stale = [plural for plural in self._needed if self.staleness(plural, now) > self._max_staleness]
         return f"stale: no contact to the API server for {', '.join(sorted(stale))}" if stale else ""
 
     def staleness(self, plural: str, now: float) -> float:

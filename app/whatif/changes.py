@@ -15,6 +15,7 @@ from app.sources.defaults import with_defaults
 from app.store.kinds import (
     BUDGETS,
     ELASTIC_QUOTAS,
+    JOBS,
     KINDS,
     NAMESPACES,
     NODES,
@@ -175,6 +176,9 @@ def _present(cluster: Cluster, kind: Kind, namespace: str, name: str) -> Json | 
     if kind is RESOURCE_QUOTAS:
         weight = cluster.membership.weights.get((namespace, name))
         return rendering.weight_manifest(namespace, name, weight) if weight else None
+    if kind is JOBS:
+        job = cluster.batch_jobs.get((namespace, name))
+        return rendering.job_manifest(job) if job else None
     if kind is BUDGETS:
         budget = cluster.budgets.get((namespace, name))
         return rendering.budget_manifest(budget) if budget else None

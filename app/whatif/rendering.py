@@ -7,7 +7,20 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from app.store.objects import ALLOWED_QUEUES, GROUP, GROUPS, NATIVE_GROUPS, PREEMPTIBLE, QUEUE, VOLCANO_GROUP, WEIGHT
+from app.store.objects import (
+    ALLOWED_QUEUES,
+    GROUP,
+    GROUPS,
+    INDEX_FAILURES,
+    JOBS,
+    NATIVE_GROUPS,
+    PREEMPTIBLE,
+    QUEUE,
+    TRACKED,
+    VOLCANO_GROUP,
+    WEIGHT,
+)
+from policy.batch_job import BatchJob, FailureRule
 from policy.constraints import Constraints, HostPort, NodeTerm, PodTerm, Requirement, Selector, Spread
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota
@@ -32,6 +45,7 @@ def pod_manifest(pod: Pod) -> Json:
         PREEMPTIBLE: None if pod.preemptible else "false",
         QUEUE: pod.queue or None,
         VOLCANO_GROUP: None,
+        INDEX_FAILURES: str(pod.job.failures) if pod.job is not None and pod.job.failures else None,
     }
     kind, _, group = pod.group.partition("/")
     labels, spec = dict(pod.labels), _pod_spec(pod)
@@ -49,10 +63,41 @@ def pod_manifest(pod: Pod) -> Json:
         "annotations": _given(annotations),
         "creationTimestamp": _time(pod.created),
         "deletionTimestamp": _time(1.0) if pod.terminating else None,
-        "ownerReferences": [{"kind": pod.owner, "controller": True}] if pod.owner else None,
+        "ownerReferences": [_owner(pod)] if pod.owner else None,
+        "finalizers": [TRACKED] if pod.job is not None and pod.job.tracked else None,
         "resourceVersion": str(pod.version) if pod.version else None,
     }
     return {"metadata": _given(metadata), "spec": spec, "status": _pod_status(pod)}
+
+
+def _owner(pod: Pod) -> Json:
+    if pod.job is None:
+        return {"kind": pod.owner, "controller": True}
+    return {"apiVersion": JOBS, "kind": "Job", "name": pod.job.name, "uid": pod.job.uid, "controller": True}
+
+
+def job_manifest(job: BatchJob) -> Json:
+    """A Job (``batch/v1``)."""
+    spec: Json = {
+        "activeDeadlineSeconds": job.deadline or None,
+        "backoffLimit": job.backoff_limit,
+        "backoffLimitPerIndex": job.limit_per_index,
+        "podFailurePolicy": {"rules": list(map(_failure_rule, job.rules))} if job.rules else None,
+    }
+    status: Json = {
+        "startTime": _time(job.started),
+        "failed": job.failed or None,
+        "uncountedTerminatedPods": {"failed": sorted(job.uncounted)} if job.uncounted else None,
+        "conditions": [{"type": "Failed", "status": "True"}] if job.ended else None,
+    }
+    metadata = {"name": job.name, "namespace": job.namespace, "uid": job.uid}
+    return {"metadata": metadata, "spec": _given(spec), "status": _given(status)}
+
+
+def _failure_rule(rule: FailureRule) -> Json:
+    codes = {"operator": "NotIn" if rule.negated else "In", "values": sorted(rule.codes)} if rule.codes else None
+    conditions = [{"type": kind, "status": status} for kind, status in sorted(rule.conditions)]
+    return _given({"action": rule.action, "onExitCodes": codes, "onPodConditions": conditions or None})
 
 
 def node_manifest(node: Node) -> Json:

@@ -43,6 +43,38 @@ def _volcano_group(of: str) -> Json:
     return {"apiVersion": version, "kind": "PodGroup", "metadata": metadata, "spec": {"minMember": 2, "queue": "q"}}
 
 
+def _job(of: str, name: str) -> Json:
+    """A Job with something of everything that is read of one."""
+    rules = [
+        {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [1, 137]}},
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+    ]
+    limits = {"backoffLimit": 1, "backoffLimitPerIndex": 1, "activeDeadlineSeconds": 60}
+    status = {
+        "startTime": "2026-01-01T00:00:00Z",
+        "failed": 1,
+        "uncountedTerminatedPods": {"failed": ["u"]},
+        "conditions": [{"type": "Suspended", "status": "False"}],
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": of, "uid": f"{of}/{name}"},
+        "spec": limits | {"podFailurePolicy": {"rules": rules}},
+        "status": status,
+    }
+
+
+def _of_job(of: str, name: str) -> Json:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": f"{of}/train", "controller": True}
+    metadata = {
+        "annotations": {"batch.kubernetes.io/job-index-failure-count": "1"},
+        "ownerReferences": [owner],
+        "finalizers": ["batch.kubernetes.io/job-tracking"],
+    }
+    return pod(name, of, metadata=metadata, nodeName="n1")
+
+
 def _gated(name: str) -> Json:
     waiting = pod(name, "c", schedulingGates=[{"name": "quotaward.dev/quota"}])
     return waiting | {"status": {"phase": "Pending", "conditions": [_AT_GATE]}}
@@ -112,6 +144,7 @@ ITEMS: list[Json] = [
     *(group("d", 2), _unbounded("d0"), _unbounded("d1")),
     *(group("b", 3), _volcano_group("b"), _native_group("a"), _weight("b", "3")),
     budget("a", {"app": "x"}),
+    *(_job("a", "train"), _of_job("a", "train-0")),
     *(*running("a", 5), *running("b", 3), *running("c", 2)),
     *(member("m0"), member("m1"), refused(member("m2"), "Gang minimum cannot be placed yet")),
     *(_gated("g0"), _gated("g1"), _choosy("choosy"), refused(pod("p", "a", {"cpu": 20}, created(3)), _NO_ROOM)),

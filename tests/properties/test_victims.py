@@ -196,12 +196,12 @@ class ByHand:
     def runs(self, node: Node, gone: frozenset[str]) -> bool:
         return not self.lacking(node, gone) and not self.exceeded(gone)
 
-    @property
-    def entitled(self) -> set[str]:
-        quota, nobody = self.quotas.get(self.me.namespace), frozenset[str]()
+    def entitled(self, gone: frozenset[str] = frozenset()) -> set[str]:
+        """What it may take back of others, when those have gone: its own may have to go before."""
+        quota = self.quotas.get(self.me.namespace)
         named = {resource for resource in self.me.request if quota and resource in quota.min}
         for resource in named:
-            own = self.used(quota.namespace, resource, nobody) + self.ahead(resource, nobody, {quota.namespace})
+            own = self.used(quota.namespace, resource, gone) + self.ahead(resource, gone, {quota.namespace})
             if own + self.me.request[resource] > quota.min[resource]:
                 return set()
         return named
@@ -250,12 +250,12 @@ class ByHand:
         if not chosen:
             return True
         nobody = frozenset[str]()
-        refused_for = self.exceeded(nobody) & self.entitled
-        lacking = (self.lacking(node, nobody) & self.entitled) | refused_for
         for uid in sorted(chosen):
             pod, before = self.by_uid[uid], chosen - {uid}
             if not self.touchable(pod, before):
                 continue
+            refused_for = self.exceeded(nobody) & self.entitled(before)
+            lacking = (self.lacking(node, nobody) & self.entitled(before)) | refused_for
             wanted = lacking if pod.node == node.name else refused_for
             if (self.peer(pod) or self.borrowed(pod, wanted, before)) and self.legal(before, node):
                 return True
@@ -281,11 +281,11 @@ class ByHand:
         """
         nobody = frozenset[str]()
         refused_for = self.exceeded(nobody)
-        lacking = (self.lacking(node, nobody) | refused_for) & self.entitled
+        lacking = (self.lacking(node, nobody) | refused_for) & self.entitled()
         may_go = frozenset(p.uid for p in self.world.pods if p.node and (elsewhere or p.node == node.name))
         in_any_order = set()
         for pod, others in ((self.by_uid[uid], may_go - {uid}) for uid in may_go):
-            wanted = lacking if pod.node == node.name else refused_for & self.entitled
+            wanted = lacking if pod.node == node.name else refused_for & self.entitled()
             if self.touchable(pod, others) and (self.peer(pod) or self.borrowed(pod, wanted, others)):
                 in_any_order.add(pod.uid)
         for resource in self.me.request:
@@ -337,7 +337,7 @@ def check(by_hand: ByHand, found: Plan) -> None:
     assert found.violations == by_hand.violations(found.victims)
     if by_hand.me.namespace not in by_hand.quotas:
         assert not {pod.namespace for pod in found.victims} & set(by_hand.quotas)
-    elif not by_hand.entitled:
+    elif not by_hand.entitled(gone):
         assert {pod.namespace for pod in found.victims} <= {by_hand.me.namespace}
 
 

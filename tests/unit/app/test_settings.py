@@ -33,6 +33,7 @@ VALUES = {
     "reclaim.backoff": (1.0, 2.0, 3.0),
     "reclaim.clean_up_broken_gangs": (False, True, False),
     "reclaim.broken_gang_grace": (1.0, 2.0, 3.0),
+    "reclaim.fail_jobs": ("never", "last", "never"),
     "claims.patience": (1.0, 2.0, 3.0),
     "fair_share.preemption": (True, False, True),
     "gangs.enabled": (False, True, False),
