@@ -8,6 +8,7 @@ Object = dict[str, Any]
 
 GPU = "nvidia.com/gpu"
 LINGERS = "tests.quotaward.dev/lingers"
+GROUP = "scheduling.x-k8s.io/pod-group"
 
 
 def node(
@@ -73,6 +74,19 @@ def replica_set(name: str, namespace: str, replicas: int, **spec: Any) -> Object
             "selector": {"matchLabels": {"set": name}},
             "template": {"metadata": {"labels": template["metadata"]["labels"]}, "spec": template["spec"]},
         },
+    }
+
+
+def job(name: str, namespace: str, pods: int = 1, cpu: str | int = 1, group: str = "", **spec: Any) -> Object:
+    """A Job that keeps so many pods running; ``group`` is their pod group, further arguments are fields of its spec."""
+    template = pod(name, namespace, cpu=cpu, restartPolicy="Never", terminationGracePeriodSeconds=1)
+    labels = {"labels": {GROUP: group}} if group else {}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"parallelism": pods, "completions": pods, "template": {"metadata": labels, "spec": template["spec"]}}
+        | spec,
     }
 
 

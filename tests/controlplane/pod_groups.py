@@ -3,10 +3,9 @@
 from typing import Any
 
 from tests.controlplane.api import Api
-from tests.controlplane.objects import Object, labelled, pods
+from tests.controlplane.objects import GROUP, Object, labelled, pods
 from tests.controlplane.processes import wait_until
 
-LABEL = "scheduling.x-k8s.io/pod-group"
 _SERVED = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
 
 
@@ -40,4 +39,4 @@ def pod_group(name: str, namespace: str, minimum: int) -> Object:
 
 def members(name: str, namespace: str, count: int, **arguments: Any) -> list[Object]:
     """Pods of a group, as ``pods`` makes them."""
-    return [labelled(each, **{LABEL: name}) for each in pods(count, namespace, prefix=name, **arguments)]
+    return [labelled(each, **{GROUP: name}) for each in pods(count, namespace, prefix=name, **arguments)]
