@@ -73,6 +73,9 @@ class Annotations(Struct, gc=False):
     index_failures: Any = field(name=INDEX_FAILURES, default=None)
 
 
+_GROUPS_OF_OWNERS = {"DaemonSet": "apps", "Node": ""}
+
+
 class OwnerReference(Struct, rename="camel", gc=False):
     """What is read of an owner reference."""
 
@@ -535,7 +538,16 @@ def _controller(meta: Metadata) -> str:
     """The kind of a pod's controller; that of a static pod is its node, told by its mark alone, too."""
     if meta.annotations is not None and meta.annotations.mirror is not None:
         return "Node"
-    return next((owner.kind for owner in meta.owner_references or () if owner.controller), "")
+    return next((_kind(owner) for owner in meta.owner_references or () if owner.controller), "")
+
+
+def _kind(owner: OwnerReference) -> str:
+    """The kind of an owner; empty for one that is only called like a kind of Kubernetes that protects its pods.
+
+    The garbage collector deletes pods whose owner does not exist, but not if it knows no such kind.
+    """
+    group = _GROUPS_OF_OWNERS.get(owner.kind)
+    return owner.kind if group is None or owner.api_version.rpartition("/")[0] in ("", group) else ""
 
 
 def _job_of(meta: Metadata) -> JobMember | None:

@@ -71,6 +71,12 @@ def test_a_container_may_request_nothing(resources):
         ({"ownerReferences": [{"kind": "Owner"}, {"kind": "DaemonSet", "controller": True}]}, "DaemonSet"),
         ({"annotations": {"kubernetes.io/config.mirror": "a hash"}}, "Node"),
         ({"annotations": {"kubernetes.io/config.hash": "a hash"}}, ""),
+        ({"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True}]}, "DaemonSet"),
+        ({"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "controller": True}]}, "Node"),
+        ({"ownerReferences": [{"apiVersion": "made.up/v1", "kind": "DaemonSet", "controller": True}]}, ""),
+        ({"ownerReferences": [{"apiVersion": "v1", "kind": "DaemonSet", "controller": True}]}, "DaemonSet"),
+        ({"ownerReferences": [{"apiVersion": "made.up/v1", "kind": "Node", "controller": True}]}, ""),
+        ({"ownerReferences": [{"apiVersion": "made.up/v1", "kind": "Job", "controller": True}]}, "Job"),
     ],
 )
 def test_the_owner_of_a_pod_is_its_controller_and_of_a_static_one_its_node(metadata, owner):
