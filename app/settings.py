@@ -30,6 +30,7 @@ from pydantic_settings import (
 from policy.admission import Rules
 from policy.chances import PATIENCE
 from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
+from policy.exempt import NAMESPACES
 from policy.gangs import HOLD_TIME
 from policy.gates import LOOKAHEAD
 from policy.gates import PATIENCE as GATE_PATIENCE
@@ -40,6 +41,7 @@ NO_YAML = (ValueError, yaml.YAMLError, RecursionError, LookupError, AttributeErr
 """What the library raises for a text that is none; for a value that is not what its tag says whatever comes of that."""
 OTHER_VARIABLES = frozenset({"QUOTAWARD_SERVER", "QUOTAWARD_TOKEN", "QUOTAWARD_CA"})
 """Environment variables of ours that are no settings of the server."""
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 CONTROLLERS = frozenset({"events", "gates", "reclaim", "reserve", "resource_quota", "status", "wake"})
 
 
@@ -75,6 +77,23 @@ class GrantSettings(Section):
     """How long an admitted pod counts before it is bound."""
 
     lifetime: float = Field(default=GRANT_LIFETIME, gt=0, description="seconds until an admitted pod counts no more")
+
+
+class ExemptSettings(Section):
+    """Whom no rule applies to."""
+
+    namespaces: str = Field(
+        default=",".join(sorted(NAMESPACES)),
+        description="namespaces, separated by commas, whose system-critical pods no rule applies to",
+    )
+
+    @field_validator("namespaces")
+    @classmethod
+    def _are_names(cls, value: str) -> str:
+        wrong = [name for name in value.split(",") if value and not _NAMESPACE.fullmatch(name)]
+        if wrong:
+            raise ValueError(f"{wrong[0]!r} is no name of a namespace")
+        return value
 
 
 class StoreSettings(Section):
@@ -280,6 +299,7 @@ class Settings(BaseSettings):
     )
     elastic_quota: ElasticQuotaSettings = ElasticQuotaSettings()
     grants: GrantSettings = GrantSettings()
+    exempt: ExemptSettings = ExemptSettings()
     store: StoreSettings = StoreSettings()
     crds: DefinitionSettings = DefinitionSettings()
     extender: ExtenderSettings = ExtenderSettings()
@@ -365,6 +385,7 @@ class Settings(BaseSettings):
             gangs=self.gangs.enabled,
             evict_for_reserved=self.reserve.evict,
             spare_jobs=self.reclaim.fail_jobs == "never",
+            exempt_namespaces=frozenset(filter(None, self.exempt.namespaces.split(","))),
         )
 
     @property

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
 
-from policy import elastic_quota, fair_share, gangs, queues
+from policy import elastic_quota, exempt, fair_share, gangs, queues
 from policy.ledger import Ledger
 from policy.pod import Pod
 from policy.verdict import Refusal, Remedy
@@ -21,6 +21,7 @@ class Rules:
     would ask for is not seen, and is taken to be all there is. ``gangs``: members of a pod group wait until it
     can start. ``evict_for_reserved``: borrowers on a node go for the job that it is reserved for. ``spare_jobs``:
     nobody goes whose eviction would fail a Job, not even last.
+    ``exempt_namespaces``: no rule applies to system-critical pods there (see policy.exempt).
     """
 
     strict_borrowing: bool = False
@@ -29,10 +30,13 @@ class Rules:
     gangs: bool = True
     evict_for_reserved: bool = False
     spare_jobs: bool = False
+    exempt_namespaces: frozenset[str] = exempt.NAMESPACES
 
 
 def refusal(ledger: Ledger, pod: Pod, rules: Rules, *, with_in_flight: bool = False) -> Refusal | None:
     """The first rule that refuses the pod, or None if it may run. The pod itself must not be part of used."""
+    if pod.priority >= exempt.CRITICAL and exempt.grounds(ledger, pod, rules.exempt_namespaces):
+        return None
     refused = elastic_quota.refusal(ledger, pod, strict_borrowing=rules.strict_borrowing, with_in_flight=with_in_flight)
     queue = ledger.queue_of(pod)
     if refused is not None or not queue:
@@ -51,7 +55,7 @@ def refusal_of_all(
     """
     with ledger.trial() as trial:
         trial.take_out_all(pod.uid for pod in pods)
-        for alike in _by_kind(ledger, pods):
+        for alike in _by_kind(ledger, pods, rules):
             last = alike[-1]
             trial.let_in_all(alike[:-1])
             refused = refusal(ledger, last, rules, with_in_flight=with_in_flight)
@@ -61,14 +65,15 @@ def refusal_of_all(
     return None
 
 
-def _by_kind(ledger: Ledger, pods: Iterable[Pod]) -> Iterable[list[Pod]]:
+def _by_kind(ledger: Ledger, pods: Iterable[Pod], rules: Rules) -> Iterable[list[Pod]]:
     """The pods by what the rules know of them; the kinds in the order of their first pods.
 
     Equal requests are one object (app.store.objects), which is quicker to compare.
     """
     kinds: dict[Hashable, list[Pod]] = {}
     for pod in pods:
-        kind = pod.namespace, ledger.queue_of(pod), pod.priority, pod.preemptible, id(pod.request)
+        freed = bool(exempt.grounds(ledger, pod, rules.exempt_namespaces))
+        kind = pod.namespace, ledger.queue_of(pod), pod.priority, pod.preemptible, id(pod.request), freed
         kinds.setdefault(kind, []).append(pod)
     return kinds.values()
 

@@ -69,8 +69,13 @@ def end(pods: Iterable[Pod], lacking: Resources, where: str) -> Iterator[Approac
 
 def standing(cluster: Cluster) -> list[Pod]:
     """The pods on nodes that could be ended, the least important first."""
-    pods = [each for each in cluster.pods.values() if each.assigned and each.owner not in SYSTEM_OWNERS]
+    pods = [each for each in cluster.pods.values() if each.assigned and may_end(cluster, each)]
     return sorted(pods, key=importance, reverse=True)
+
+
+def may_end(cluster: Cluster, pod: Pod) -> bool:
+    """Whether somebody may be told to end a pod: not one of a DaemonSet or a node, nor one that the system needs."""
+    return pod.owner not in SYSTEM_OWNERS and not cluster.is_exempt(pod)
 
 
 def removed(pod: Pod) -> Change:

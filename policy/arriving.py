@@ -5,7 +5,7 @@ Kept room is why that matters: kube-scheduler knows where it has placed a pod, b
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from policy import fit
+from policy import exempt, fit
 from policy.grants import Grants
 from policy.node_table import NodeTable
 from policy.pod import Pod
@@ -26,8 +26,8 @@ def alike(pods: Iterable[Pod], table: NodeTable) -> list[Alike]:
     for other in pods:
         # Equal requests and constraints are one object (app.store.objects), which is quicker to compare.
         same = id(other.request), id(other.constraints), other.owner
-        group = (other.namespace, other.group) if other.group else ()
-        kind = other.uid if table.placed(other.uid) else (*same, group)
+        who = (other.namespace, other.group, other.queue) if other.group or exempt.is_critical(other) else ()
+        kind = other.uid if table.placed(other.uid) else (*same, who)
         groups.setdefault(kind, []).append(other)
     return [(group[0], len(group)) for group in groups.values()]
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 
-from policy import admission, arriving, division, elastic_quota, fit, gangs, gates
+from policy import admission, arriving, division, elastic_quota, exempt, fit, gangs, gates
 from policy.admission import Rules
 from policy.batch_job import BatchJobs
 from policy.chances import PATIENCE, Chances
@@ -70,7 +70,7 @@ class Cluster:
         gate_patience: float = gates.PATIENCE,
     ) -> None:
         self.rules = rules or Rules()
-        self.ledger = Ledger(self.queue_of, self._has_claim)
+        self.ledger = Ledger(self.queue_of, self._has_claim, self.own_queue_of)
         self.grants = Grants()
         self.pods: dict[str, Pod] = {}
         self.pending: dict[str, Pod] = {}
@@ -410,6 +410,14 @@ class Cluster:
         """The name of the queue whose rules apply to a pod; empty if none do. Without any queue there are no rules."""
         return self.membership.queue_of(pod) if self.queues else ""
 
+    def own_queue_of(self, pod: Pod) -> str:
+        """The same, but empty for a pod that merely falls into the queue ``default``."""
+        return self.membership.own_queue_of(pod) if self.queues else ""
+
+    def is_exempt(self, pod: Pod) -> bool:
+        """Whether no rule applies to a pod, as it is critical to the system (see policy.exempt)."""
+        return pod.priority >= exempt.CRITICAL and bool(self._grounds_of_exemption(pod))
+
     @property
     def going(self) -> frozenset[str]:
         """UIDs of pods whose room is coming: they are terminating, or a reservation names them as victims."""
@@ -436,7 +444,7 @@ class Cluster:
 
     def is_governed(self, pod: Pod) -> bool:
         """Whether an elastic quota or a queue has something to say about a pod."""
-        return pod.namespace in self.quotas or bool(self.queue_of(pod))
+        return (pod.namespace in self.quotas or bool(self.queue_of(pod))) and not self.is_exempt(pod)
 
     def is_held_for(self, uid: str) -> bool:
         """Whether room is kept for the pod."""
@@ -451,8 +459,11 @@ class Cluster:
 
         Or of lower priority, if the pod is of another namespace and would borrow, or is of one that room was taken
         from: what was taken back is not lent again. Pods that hold a grant may come to these nodes before it, and take
-        what is spare there; but not what is kept for the pod itself.
+        what is spare there; but not what is kept for the pod itself. None for a pod of a DaemonSet, and for one that no
+        rule applies to.
         """
+        if self._may_go_anywhere(pod):
+            return set()
         kept: dict[str, dict[str, int]] = {}  # by node what is kept for pods that the table does not count against it
         for reservation in self.reservations.values():
             if reservation.pod.uid != pod.uid and self.is_in_force(reservation):
@@ -501,9 +512,9 @@ class Cluster:
     def nodes_reserved_from(self, pod: Pod) -> set[str]:
         """Nodes that are reserved for other jobs than the pod's. Seed: reserve action (Node resource reservation rule).
 
-        None for a pod that requests nothing (BestEffort), and for one of a DaemonSet.
+        None for a pod that requests nothing (BestEffort), for one of a DaemonSet, and for one that no rule applies to.
         """
-        if not len(self.reserved) or pod.owner == "DaemonSet" or pod.request.keys() == {"pods"}:
+        if not len(self.reserved) or self._may_go_anywhere(pod) or pod.request.keys() == {"pods"}:
             return set()
         job = pod.namespace, job_name(self.membership.groups, pod)
         others = (each for each in self.reserved if (each.pod.namespace, each.job) != job)
@@ -521,7 +532,7 @@ class Cluster:
     def node_to_empty_for(self, pod: Pod) -> str:
         """The node that is reserved for a pod, if borrowers on it are to go for it; else empty."""
         own = self.reserved.of_pod(pod.uid) if self.rules.evict_for_reserved else None
-        return own.node if own is not None and self.is_reserved(own) else ""
+        return own.node if own is not None and self.is_reserved(own) and not self.is_exempt(pod) else ""
 
     def job(self, namespace: str, name: str) -> Job | None:
         """The job of this name (see policy.job) with its members; None if there is none."""
@@ -701,15 +712,25 @@ class Cluster:
         kept = self._kept_everywhere(pod)
         if kept:
             return Verdict("refused", kept, TEXTS[kept], numbers)
-        if pod.uid in self.gates:
-            message = "no rule refuses it; it waits at its gate for its turn"
-        elif pod.uid in self.grants:
-            message = "admitted; waiting for the scheduler to bind it"
-        elif pod.unschedulable is not None and pod.uid not in self.refused:
-            message = f"no rule refuses it; the scheduler says: {pod.unschedulable.message}"
-        else:
-            message = "no rule refuses it; waiting for the scheduler to try it"
-        return Verdict("admissible", message=message, numbers=numbers)
+        return Verdict("admissible", message=self._what_it_waits_for(pod), numbers=numbers)
+
+    def _what_it_waits_for(self, pod: Pod) -> str:
+        """What is said of a pod that waits and that no rule refuses."""
+        free = self._grounds_of_exemption(pod)
+        if pod.uid in self.gates and not free:
+            return "no rule refuses it; it waits at its gate for its turn"
+        if pod.uid in self.grants:
+            return f"{free or 'admitted'}; waiting for the scheduler to bind it"
+        if pod.unschedulable is not None and pod.uid not in self.refused:
+            return f"{free or 'no rule refuses it'}; the scheduler says: {pod.unschedulable.message}"
+        return f"{free or 'no rule refuses it'}; waiting for the scheduler to try it"
+
+    def _grounds_of_exemption(self, pod: Pod) -> str:
+        return exempt.grounds(self.ledger, pod, self.rules.exempt_namespaces)
+
+    def _may_go_anywhere(self, pod: Pod) -> bool:
+        """Whether no node is kept from a pod: it can go nowhere else (of a DaemonSet), or no rule applies to it."""
+        return pod.owner == "DaemonSet" or self.is_exempt(pod)
 
     def why_closed(self, pod: Pod) -> str:
         """Why the pod's queue admits nobody, for people; empty if it does, or the pod is in none."""

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from math import fsum, inf
 
-from policy import fair_share, queues
+from policy import exempt, fair_share, queues
 from policy.elastic_quota import ElasticQuota
 from policy.ledger import Account, Ledger
 from policy.pod import Pod
@@ -17,8 +17,6 @@ from policy.queue_ledger import QueueAccount, Tenant
 from policy.resources import NOTHING as NO_RESOURCES
 from policy.resources import Resources, total
 
-CRITICAL = 2_000_000_000
-"""The priority from which on a pod belongs to the system (system-cluster-critical)."""
 SYSTEM_OWNERS = frozenset({"DaemonSet", "Node"})
 LOOKED_AT = 250
 """How many namespaces are looked at before it may pause: a fifth of a millisecond where nothing of them is at hand."""
@@ -172,11 +170,10 @@ def as_if_guaranteed(pod: Pod, ledger: Ledger) -> Entitlement:
     return Entitlement(pod, ledger.queue_of(pod), everything, everything, NOTHING, inf)
 
 
-def untouchable(ledger: Ledger, victim: Pod, pod: Pod) -> bool:
+def untouchable(ledger: Ledger, victim: Pod) -> bool:
     """Whether a pod may never be evicted for another, whatever is lent to it."""
-    critical = victim.priority >= CRITICAL and pod.priority <= victim.priority
     opted_out = not victim.preemptible and _may_opt_out(ledger, victim)
-    return opted_out or victim.owner in SYSTEM_OWNERS or critical or not victim.assigned
+    return opted_out or victim.owner in SYSTEM_OWNERS or exempt.is_critical(victim) or not victim.assigned
 
 
 def over_min(account: Account, quota: ElasticQuota, resource: str) -> bool:

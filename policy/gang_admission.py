@@ -68,7 +68,7 @@ class Gangs:
     def gated(self, pod: Pod) -> Group | None:
         """The same, if its members are refused until it can start."""
         group = self.gang_of(pod) if self._cluster.rules.gangs else None
-        return None if group is None or group.native else group
+        return None if group is None or group.native or self._cluster.is_exempt(pod) else group
 
     def ready(self, group: Group) -> set[str]:
         """UIDs of the members that are bound (and stay), granted, or have succeeded."""

@@ -9,7 +9,7 @@ from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush, merge
-from itertools import count
+from itertools import count, takewhile
 
 from policy.job import ALONE
 from policy.pod import Pod, turn
@@ -88,6 +88,10 @@ class Line:
 
     def __iter__(self) -> Iterator[Waiting]:
         return (self.jobs[each[2]] for each in merge(*self._kinds.values()))
+
+    def of_priority(self, least: int) -> Iterator[Waiting]:
+        """The jobs with a member of such a priority, or a higher one, in their turn."""
+        return (self.jobs[each[2]] for each in takewhile(lambda turn: -turn[0] >= least, merge(*self._kinds.values())))
 
     def kinds(self) -> dict[Hashable, list[Turn]]:
         """The turns of the jobs of each kind, in order."""

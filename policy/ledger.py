@@ -124,12 +124,15 @@ class Ledger:
 
     ``eased`` counts the changes after which some pod might be admitted that was not before. ``over_min`` are the
     namespaces whose quota exceeds its min. ``queues`` is the part of the ledger that is kept by queue; ``queue_of``
-    says which queue a pod is in, ``has_claim`` whether what a waiting one waits for is to be kept for it. ``touched``
-    has the names of namespaces and queues of which something has changed.
+    says which queue a pod is in, ``own_queue_of`` which one was named for it, ``has_claim`` whether what a waiting one
+    waits for is to be kept for it. ``touched`` has the names of namespaces and queues of which something has changed.
     """
 
     def __init__(
-        self, queue_of: Callable[[Pod], str] = in_no_queue, has_claim: Callable[[Pod], bool] = without_claim
+        self,
+        queue_of: Callable[[Pod], str] = in_no_queue,
+        has_claim: Callable[[Pod], bool] = without_claim,
+        own_queue_of: Callable[[Pod], str] = in_no_queue,
     ) -> None:
         self.eased = 0
         self.accounts: dict[str, Account] = {}
@@ -139,6 +142,7 @@ class Ledger:
         self.queues = QueueLedger(self.touched)
         self.over_min: set[str] = set()
         self.queue_of = queue_of
+        self.own_queue_of = own_queue_of
         self._has_claim = has_claim
 
     def enter(self, kind: Kind, pod: Pod) -> None:

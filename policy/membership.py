@@ -55,6 +55,15 @@ class Membership:
             return f"its PodGroup {group.name.rpartition('/')[2]}"
         return f"the annotation of Namespace {pod.namespace}"
 
+    def own_queue_of(self, pod: Pod) -> str:
+        """The same, but empty for a pod that is in the queue ``default`` only because nobody named any for it."""
+        queue = self.queue_of(pod)
+        if queue != DEFAULT:
+            return queue
+        namespace, group = self.namespaces.get(pod.namespace), self.groups.get((pod.namespace, pod.group))
+        of_others = namespace.queue if namespace else "", group.queue if group else ""
+        return DEFAULT if DEFAULT in (pod.queue, *of_others) else ""
+
     def weight_by_namespace(self) -> dict[str, int]:
         """The weights of namespaces that have one: the highest among their resource quotas (namespace fair share)."""
         highest: dict[str, int] = {}

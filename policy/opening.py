@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from heapq import heappop, heappush
 from math import inf
 
-from policy import fair_share
+from policy import exempt, fair_share
 from policy.cluster import Cluster
 from policy.gates import Heads, Out, Waiting, Where
 from policy.pod import Pod, turn
@@ -180,15 +180,19 @@ class Openings:
         self._out.append(pod)
 
     def _ungoverned(self) -> Iterator[list[Pod]]:
-        """Pods of namespaces that are not gated any more: they need not wait, and filter alone decides."""
+        """Pods that filter alone decides about: of namespaces that are not gated any more, and exempt ones."""
         cluster = self._cluster
-        for queue, namespace in list(cluster.gates.lines):
-            if not cluster.is_gated(namespace) and not self._stands_aside(namespace):
-                for job in list(cluster.gates.lines.get((queue, namespace), ())):  # it may have gone in a pause
-                    for pod in sorted(job.members.values(), key=turn):
-                        if pod.uid in cluster.gates and not self._stands_aside(namespace):
-                            cluster.gates.let_out(pod.uid)
-                            yield [pod]
+        for where in list(cluster.gates.lines):
+            line = cluster.gates.lines.get(where)  # it may have gone in a pause
+            if line is None or self._stands_aside(where[1]):
+                continue
+            gated = cluster.is_gated(where[1])
+            for job in list(line.of_priority(exempt.CRITICAL) if gated else line):
+                for pod in sorted(job.members.values(), key=turn):
+                    waits = pod.uid in cluster.gates and not self._stands_aside(where[1])
+                    if waits and (not gated or cluster.is_exempt(pod)):
+                        cluster.gates.let_out(pod.uid)
+                        yield [pod]
 
     def _awaited(self, now: float) -> Iterator[list[Pod]]:
         """Pods that room is held for already: what was evicted for them, or found for their gang, is theirs."""

@@ -44,6 +44,8 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
     (queue, namespace), line, job = stands
     if not cluster.is_gated(namespace):
         return f"namespace {namespace} is not gated any more: it is being let out"
+    if cluster.is_exempt(pod):
+        return "no rule applies to it: it is being let out"
     where = f"of namespace {namespace}" + (f" in queue {queue}" if queue else "")
     at = line.place(job.name)
     text = f"it waits at its gate, {at} of {len(line)} in the line {where}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NAME = "quotaward"
 """The name of the resource quotas that are written."""
 LEFT_ALONE = frozenset({"kube-system"})
-"""Namespaces that get none: a cluster whose own pods cannot be created again does not come back by itself."""
+"""Namespaces that get none, like those that are exempt: without its own pods a cluster does not come back by itself."""
 TOLERANCE = 100
 """A limit stays until it has to move by more than one part in so many."""
 REQUESTS = "requests."
@@ -151,17 +151,18 @@ def _divide(cluster: Cluster, parts: dict[str, Part], undecided: set[str]) -> It
     """
     weights = cluster.membership.weight_by_namespace()
     resources = sorted(resource for resource in cluster.ledger.queues.available if limited(resource))
+    left_alone = LEFT_ALONE | cluster.rules.exempt_namespaces
     for queue, everybody in sorted(members(cluster).items()):
         if queue not in cluster.queues:
             continue
         account = cluster.ledger.queues.account(queue)
-        namespaces = [namespace for namespace in everybody if namespace not in LEFT_ALONE]
+        namespaces = [namespace for namespace in everybody if namespace not in left_alone]
         if not account.division.known:
             undecided.update(namespaces)
             continue
         for namespace in namespaces:
             parts.setdefault(namespace, Part(dict.fromkeys(resources, 0))).queues.append(queue)
-        apart = total(account.tenants[namespace].taken for namespace in LEFT_ALONE & account.tenants.keys())
+        apart = total(account.tenants[namespace].taken for namespace in left_alone & account.tenants.keys())
         for resource in resources:
             amount = max(0, account.division.deserved.get(resource, 0) - apart.get(resource, 0))
             bids = [Bid(weights.get(namespace, 1), 0, amount) for namespace in namespaces]
@@ -189,7 +190,7 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
     if all(used.get(resource, 0) <= amount for resource, amount in target.items()):
         return dict(target), []
     pods, staying = _staying(cluster, namespace)
-    candidates = [pod for pod in pods if not pod.terminating and not untouchable(cluster.ledger, pod, pod)]
+    candidates = [pod for pod in pods if not pod.terminating and not untouchable(cluster.ledger, pod)]
     victims: list[Pod] = []
     budgets = [budget for budget in cluster.budgets.values() if budget.namespace == namespace]
     for pod in sorted(candidates, key=_least_important_first):

@@ -337,14 +337,14 @@ class _Search:
     def _empty_room(self, node: str) -> dict[str, int]:
         """What a node has beside the pods on it that do not end before the job has started; nothing if it is gone.
 
-        These are pods of DaemonSets, static ones, and the job's own.
+        These are pods of DaemonSets, static ones, those that no rule applies to, and the job's own.
         """
         room = self._empty.get(node)
         if room is None:
             known = self._table.node(node)
             room = self._empty[node] = dict(known.allocatable) if known else {}
             for pod in self._table.pods_on(node).values() if known else ():
-                if pod.owner in SYSTEM_OWNERS or pod.uid in self._standing:
+                if pod.owner in SYSTEM_OWNERS or pod.uid in self._standing or self._cluster.is_exempt(pod):
                     subtract(room, pod.request)
         return room
 

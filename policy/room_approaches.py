@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from policy import disruption, fit, reclaim
-from policy.approach import MOST_ADDED, Approach, Change, listed, names_of, removed
+from policy.approach import MOST_ADDED, Approach, Change, listed, may_end, names_of, removed
 from policy.cluster import Cluster
-from policy.entitlement import SYSTEM_OWNERS
 from policy.node import Node
 from policy.pod import Pod
 from policy.quantity import render
@@ -112,7 +111,7 @@ def _end_on_a_node(cluster: Cluster, pod: Pod, reserved: set[str]) -> Iterator[A
 def _enough_of(cluster: Cluster, pod: Pod, node: str) -> list[Pod]:
     """Pods of a node that would have to go, none that would not; none if that is not enough."""
     table = cluster.table
-    there = [each for each in table.pods_on(node).values() if each.assigned and each.owner not in SYSTEM_OWNERS]
+    there = [each for each in table.pods_on(node).values() if each.assigned and may_end(cluster, each)]
     gone = {each.uid: each for each in there}
     if not fit.fits_on(table, pod, node, gone.keys()):
         return []

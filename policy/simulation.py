@@ -15,6 +15,7 @@ from policy import disruption, fit, reclaim, reserve, scoring, starving, victims
 from policy.batch_job import BatchJob
 from policy.chances import PATIENCE
 from policy.cluster import UNSCHEDULABLE, Cluster
+from policy.exempt import is_critical
 from policy.gangs import Key
 from policy.pod import Pod, Unschedulable, turn
 from policy.reclaim import Shape
@@ -291,7 +292,8 @@ class Simulation:
         for key in sorted(self._hurt):
             group = self.cluster.membership.groups.get(key)
             if group is not None and len(self.cluster.gangs.ready(group)) < group.minimum:
-                for pod in [pod for pod in self.cluster.members(key) if pod.assigned and not pod.terminating]:
+                standing = [pod for pod in self.cluster.members(key) if pod.assigned and not pod.terminating]
+                for pod in [pod for pod in standing if not is_critical(pod)]:
                     self._evict(pod, None, BROKEN_GANG)
         self._hurt.clear()
         return self.steps != steps

@@ -4,7 +4,8 @@ Seed: capacity scheduling, PostFilter. A pod that stays within its quota's min t
 from pods of any priority; one that would itself borrow takes only from lower-priority pods of its own namespace; one
 without a quota only from lower-priority pods without a quota. Nobody is taken from a quota that is within its min. Of a
 gang that cannot do without a member all go, or none, and only if nobody else will do. Last of all go those whose
-eviction would fail a Job of Kubernetes.
+eviction would fail a Job of Kubernetes. For a pod that no rule applies to kube-scheduler decides; here it takes from
+lower-priority pods of any namespace, so that it is foreseen roughly.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -259,6 +260,7 @@ class _Trial:
         self._beside = beside
         self._own: tuple[Pod, ...] = ()
         self._governed = cluster.is_governed(pod)
+        self._exempt = cluster.is_exempt(pod)
         self._reach: str | None = None
         self._givers: frozenset[str] | None = None
         self._beyond_cure = False
@@ -432,8 +434,8 @@ class _Trial:
 
     def _find_givers(self) -> Generator[None, None, frozenset[str]]:
         """The same, found some at a time. While nobody has been taken."""
-        free = () if self._governed else (n for n, account in self._ledger.accounts.items() if not account.quota)
-        known = {self._pod.namespace, *free}
+        accounts = () if self._governed else self._ledger.accounts.items()
+        known = {self._pod.namespace, *(n for n, account in accounts if self._exempt or not account.quota)}
         givers = self._givers = frozenset(known | (yield from self._entitlement.givers(self._ledger)))
         return givers
 
@@ -800,7 +802,7 @@ class _Trial:
             return False
         if self._governed:
             return victim.namespace == self._pod.namespace and self._ledger.queue_of(victim) == self._entitlement.queue
-        return not self._cluster.is_governed(victim)
+        return self._exempt or not self._cluster.is_governed(victim)
 
     def _may_take(self, victim: Pod, wanted: frozenset[str]) -> bool:
         """Whether the pod was lent what is wanted. While nobody is taken, the same for all of its size beside it."""
@@ -821,7 +823,7 @@ class _Trial:
         return self._ledger.queue_of(victim) if entry is None else entry.queue
 
     def _is_out(self, victim: Pod) -> bool:
-        if victim.uid in self._going or victim.uid in self._victims or untouchable(self._ledger, victim, self._pod):
+        if victim.uid in self._going or victim.uid in self._victims or untouchable(self._ledger, victim):
             return True
         if self._cluster.rules.spare_jobs and self._losses.would_fail_known([victim, *self._needing(victim)]):
             return True
@@ -863,7 +865,7 @@ class _Trial:
         pods = self._cluster.pods
         members = (pods[uid] for uid in self._ready[pod.namespace, pod.group] - self._gone if uid in pods)
         for other in sorted(members, key=importance, reverse=True):
-            if other.uid == pod.uid or untouchable(self._ledger, other, self._pod):
+            if other.uid == pod.uid or untouchable(self._ledger, other):
                 continue
             if bound_by is None or queues.may_lose(bound_by, total((together, other.request))):
                 add(together, other.request)

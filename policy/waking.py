@@ -38,7 +38,8 @@ def _to_wake(cluster: Cluster, trial: Trial, stands_aside: Callable[[Pod], bool]
             continue
         if pod.uid in cluster.grants or pod.terminating or kept_out(pod):
             continue
-        shape = (pod.namespace, ledger.queue_of(pod), pod.priority, frozenset(pod.request.items()), pod.preemptible)
+        bound = pod.namespace, ledger.queue_of(pod), pod.priority, pod.preemptible, cluster.is_exempt(pod)
+        shape = *bound, frozenset(pod.request.items())
         if shape in hopeless:  # one like it was refused, and nothing was released since
             continue
         trial.take_out(pod.uid)
@@ -99,7 +100,7 @@ class _KeptOut:
             return False
         mine = self._cluster.is_held_for(pod.uid) or self._cluster.reserved.of_pod(pod.uid) or pod.nominated_node
         same = id(pod.request), id(pod.constraints), id(pod.labels), pod.owner
-        kind = pod.namespace, pod.group, pod.priority, same, pod.uid if mine else ""
+        kind = pod.namespace, pod.group, pod.queue, pod.priority, same, pod.uid if mine else ""
         if kind not in self._known:
             self._known[kind] = self._cluster.is_kept_out(pod)
         return self._known[kind]

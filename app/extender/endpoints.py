@@ -15,7 +15,7 @@ from app.observability import metrics
 from app.problems import Problem
 from app.store.objects import PodObject, version_of
 from app.store.store import Store
-from policy import reservation, scoring, victims
+from policy import exempt, reservation, scoring, victims
 from policy.cluster import Unsettled
 from policy.pod import Pod
 from policy.reservation import HELD, RESERVED
@@ -49,7 +49,7 @@ class Extender:
         """Which of the candidate nodes the pod may go to: all of them, or none. An admitted pod holds a grant."""
         args = wire.read_args(body)
         pod = self._pod_of(args.pod)
-        if self.observe and self.store.unready():
+        if (self.observe or (pod.priority >= exempt.CRITICAL and self._is_exempt_anyway(pod))) and self.store.unready():
             return "unready", wire.all_pass(args)
         self._ensure_ready()
         try:
@@ -94,14 +94,18 @@ class Extender:
         """Who has to go, on each of the offered nodes where that helps. Nobody for a pod that would be refused anyway.
 
         The scheduler offers victims on full nodes also for a pod that was refused on free ones. What it proposes is
-        not looked at: it knows priorities, and no quotas.
+        not looked at: it knows priorities, and no quotas. But for a pod that no rule applies to, it decides alone.
         """
         args = wire.read_preemption(body)
         pod = self._pod_of(args.pod)
         if self.observe:
             return "proposed", wire.proposed(args)
+        if self._is_exempt_anyway(pod):
+            return "proposed", wire.proposed(args, respect_budgets=self.respect_budgets)
         self._ensure_ready()
         cluster = self.store.cluster
+        if cluster.is_exempt(pod):
+            return "proposed", wire.proposed(args, respect_budgets=self.respect_budgets)
         # A node without a proposed victim has room (kube-scheduler 1.38 offers such): only a quota can be in the way.
         admitted = cluster.check(pod) is None
         nodes = [node for node, proposed in args.candidates().items() if proposed.pods or not admitted]
@@ -136,7 +140,9 @@ class Extender:
     def _admitted(self, args: wire.ExtenderArgs, pod: Pod) -> tuple[bytes, Refusal | None]:
         """Every node passes, but for those that are kept for somebody else, or whose room is; why, if none passes."""
         cluster = self.store.cluster
-        if not self.observe and (node := cluster.gangs.node_for(pod.uid)):
+        if self.observe:
+            return "admitted", wire.all_pass(args)
+        if (node := cluster.gangs.node_for(pod.uid)) and not cluster.is_exempt(pod):
             others = (name for name in wire.candidates(args) if name != node)
             return wire.some_pass(args, dict.fromkeys(others, reservation.HELD_TEXT)), None
         kept = self._kept_from(pod)
@@ -155,8 +161,6 @@ class Extender:
     def _kept_from(self, pod: Pod) -> dict[str, str]:
         """The nodes that are kept from a pod, with the rule."""
         cluster = self.store.cluster
-        if self.observe:
-            return {}
         held = cluster.nodes_held_from(pod) if cluster.reservations or cluster.gangs.holds else ()
         return dict.fromkeys(held, HELD) | dict.fromkeys(cluster.nodes_reserved_from(pod), RESERVED)
 
@@ -174,6 +178,10 @@ class Extender:
             cluster.grant(pod, self.store.clock())
             return ""
         return refused.message
+
+    def _is_exempt_anyway(self, pod: Pod) -> bool:
+        """Whether no rule applies to a pod, as can be said before anything is known of the cluster."""
+        return exempt.by_namespace(pod, self.store.cluster.rules.exempt_namespaces)
 
     def _ensure_ready(self) -> None:
         reason = self.store.unready()

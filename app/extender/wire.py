@@ -199,9 +199,16 @@ def preemption(plans: Iterable[Plan]) -> bytes:
     return _encoder.encode(_PreemptionResult(victims)) if victims else NO_CANDIDATES
 
 
-def proposed(args: PreemptionArgs) -> bytes:
-    """The reply of preempt that lets the scheduler have its way. A node without a victim would be an error."""
-    kept = {node: victims for node, victims in args.candidates().items() if victims.pods}
+def proposed(args: PreemptionArgs, *, respect_budgets: bool = False) -> bytes:
+    """The reply of preempt that lets the scheduler have its way. A node without a victim would be an error.
+
+    ``respect_budgets``: not on nodes where a disruption budget would be violated.
+    """
+    kept = {
+        node: victims
+        for node, victims in args.candidates().items()
+        if victims.pods and not (respect_budgets and victims.NumPDBViolations)
+    }
     return _encoder.encode(_PreemptionResult(kept)) if kept else NO_CANDIDATES
 
 

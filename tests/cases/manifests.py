@@ -20,7 +20,7 @@ _ALLOWED = {
     "pdbs": {"selector", "disruptionsAllowed"},
     "pods": {
         *("name", "ns", "node", "priority", "count", "phase", "nominated", "group", "terminating"),
-        *("preemptionPolicy", "unschedulable", "gated"),
+        *("preemptionPolicy", "unschedulable", "gated", "owner"),
     },
 }
 KINDS = tuple(_ALLOWED)
@@ -215,6 +215,9 @@ def _pod(name: str, words: Words, now: datetime) -> Manifest:
     metadata = _metadata(f"{words['ns']}/{name}", words, now)
     if "group" in words:
         metadata.setdefault("labels", {})["scheduling.x-k8s.io/pod-group"] = words["group"]
+    if "owner" in words:
+        owner = {"apiVersion": "apps/v1", "kind": words["owner"], "name": name, "uid": name, "controller": True}
+        metadata["ownerReferences"] = [owner]
     if words.get("terminating"):
         metadata |= {"deletionTimestamp": _stamp(now + timedelta(seconds=30)), "deletionGracePeriodSeconds": 30}
     requests = _quantities({word: value for word, value in words.items() if is_resource(word)})

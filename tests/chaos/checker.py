@@ -118,6 +118,8 @@ def _on_a_reserved_node(history: History, life: Life, leeway: Leeway) -> Iterato
     """Who is not of the job, and requests something, must not get to a node once it is reserved."""
     if owner_of(life.pod) == "DaemonSet" or life.request.keys() == {"pods"}:
         return
+    if _may_be_exempt(history, life, history.window(life.bound, leeway.granted), life.bound):
+        return
     for reservation, began, ended in history.reservations.values():
         spec = reservation["spec"]
         if spec["reason"] != "Starving" or spec["nodeName"] != life.node:
@@ -140,14 +142,15 @@ def _is_of_job(life: Life, spec: dict) -> bool:
 def _of_eviction(history: History, life: Life, leeway: Leeway) -> Iterator[str]:
     start = history.window(life.evicted, leeway.seen)
     for_whom = _preemptors(history, life, start)
+    of_scheduler = eviction_of(life.pod) != "EvictionByEvictionAPI"
+    if of_scheduler and any(_may_be_exempt(history, other, start, life.evicted) for other in for_whom):
+        return  # for such it decides alone
     cleaned_up = eviction_of(life.pod) == "EvictionByEvictionAPI" and not for_whom
     if cleaned_up and not _is_of_broken_gang(history, life):
         yield f"{life.name} was evicted, and no reservation says for whom"
     if owner_of(life.pod) in ("DaemonSet", "Node"):
         yield f"{life.name} was evicted, which is a pod of a {owner_of(life.pod)}"
-    if priority_of(life.pod) >= CRITICAL and not any(
-        priority_of(other.pod) > priority_of(life.pod) for other in for_whom
-    ):
+    if priority_of(life.pod) >= CRITICAL:
         yield f"{life.name} was evicted, which is critical to the system"
     if is_opted_out(life) and not cleaned_up and _opted_out_within_min(history, life, start):
         yield f"{life.name} was evicted, which has opted out of it"
@@ -157,6 +160,13 @@ def _of_eviction(history: History, life: Life, leeway: Leeway) -> Iterator[str]:
     if not of_peer and not cleaned_up and _is_protected(history, life, start, leeway):
         yield f"{life.name} was evicted, and its ElasticQuota was within its min"
     yield from _beyond_a_budget(history, life, start)
+
+
+def _may_be_exempt(history: History, life: Life, start: Position, end: Position) -> bool:
+    """Whether no rule may have applied to a pod at some moment, as it is critical and its namespace had no quota."""
+    if priority_of(life.pod) < CRITICAL:
+        return False
+    return life.namespace not in history.bounds or None in history.bounds[life.namespace].during(start, end)
 
 
 def _preemptors(history: History, life: Life, start: Position) -> list[Life]:

@@ -12,7 +12,7 @@ from app.actuators.kubernetes import KubernetesActuator
 from app.cli import main
 from app.controllers import status
 from app.controllers.wake import Wake
-from policy import elastic_quota, entitlement
+from policy import elastic_quota, entitlement, exempt
 from policy.cluster import Cluster
 from policy.ledger import Ledger
 from policy.reservation import STARVING, Reservation
@@ -39,7 +39,10 @@ MUTANTS: dict[str, tuple[Callable[[], object], str]] = {
     "grants-do-not-count": (lambda: patch.object(Ledger, "enter_lifted", lambda *_, **__: None), "above its max"),
     "min-protects-nobody": (lambda: patch.object(entitlement, "over_min", lambda *_: True), "was within its min"),
     "opting-out-is-ignored": (lambda: patch.object(entitlement, "_may_opt_out", lambda *_: False), "has opted out"),
-    "critical-pods-are-evicted": (lambda: patch.object(entitlement, "CRITICAL", 2**31), "is critical to the system"),
+    "critical-pods-are-evicted": (
+        lambda: patch.object(exempt, "is_critical", lambda _: False),
+        "is critical to the system",
+    ),
     "daemons-are-evicted": (lambda: patch.object(entitlement, "SYSTEM_OWNERS", ()), "is a pod of a DaemonSet"),
     "plans-are-not-recorded": (
         lambda: patch.object(KubernetesActuator, "reserve", _record_only_starving),

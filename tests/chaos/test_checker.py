@@ -309,6 +309,27 @@ def test_whom_nobody_may_evict_is_found(story, victim, text):
     assert story.violations == [f"30.0 s: {text}"]
 
 
+@pytest.mark.parametrize(
+    ("namespace", "of", "how", "lawful"),
+    [
+        ("free", 2_000_000_000, SCHEDULER, True),
+        ("free", 1_999_999_999, SCHEDULER, False),
+        ("bounded", 2_000_000_000, SCHEDULER, False),
+        ("free", 2_000_000_000, API, False),
+    ],
+)
+def test_only_the_scheduler_may_evict_anybody_and_only_for_a_critical_pod_without_a_quota(
+    story, namespace, of, how, lawful
+):
+    victim, wants = pod("victim", "a"), priority(pod("wants", namespace), of)
+    story.create(elastic_quota("a", min={"cpu": 1}), elastic_quota("bounded", min={"cpu": 0}))
+    story.bind(victim)
+    story.later(30).create(wants)
+    story.reserve("r", wants, victim)
+    story.evict(victim, how)
+    assert (story.violations == []) == lawful
+
+
 def test_opting_out_protects_within_min_and_not_beyond_it(story):
     out, more = opted_out(pod("out", "lent")), pod("more", "lent")
     wants = borrowing(story, out, more)

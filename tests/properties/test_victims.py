@@ -208,9 +208,7 @@ class ByHand:
 
     def touchable(self, pod: Pod, gone: frozenset[str] = frozenset()) -> bool:
         """One that opted out is so only while the pods of its namespace that did are within its min."""
-        system = pod.owner in ("DaemonSet", "Node") or (
-            pod.priority >= 2_000_000_000 and self.me.priority <= pod.priority
-        )
+        system = pod.owner in ("DaemonSet", "Node") or pod.priority >= 2_000_000_000
         return bool(pod.node) and not pod.terminating and not system and not self.opted_out(pod, gone)
 
     def opted_out(self, pod: Pod, gone: frozenset[str]) -> bool:

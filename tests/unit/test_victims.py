@@ -385,6 +385,7 @@ def test_an_owner_takes_nothing_from_those_without_a_quota():
         ({"priority": SYSTEM}, {"priority": SYSTEM - 1}),
         ({"priority": SYSTEM}, {"priority": SYSTEM}),
         ({"priority": SYSTEM + 1000}, {"priority": SYSTEM}),
+        ({"priority": SYSTEM}, {"priority": SYSTEM + 1000}),
     ],
     ids=str,
 )
@@ -392,12 +393,6 @@ def test_some_never_go(kept, preemptor):
     cluster = world(node(), quota("a", least={"cpu": 4}), quota("b", least={"cpu": 0}), run("b1", cpu=4, **kept))
     assert gone(cluster, me(1, **preemptor)) == "protected"
     assert gone_from(cluster, me(1, **preemptor)) == set()
-
-
-def test_system_pods_go_for_one_of_higher_priority():
-    quotas = quota("a", least={"cpu": 4}), quota("b", least={"cpu": 0})
-    cluster = world(node(), *quotas, run("b1", cpu=4, priority=SYSTEM))
-    assert gone(cluster, me(1, priority=SYSTEM + 1000)) == {"b1"}
 
 
 def test_one_that_opted_out_goes_only_if_its_kind_exceeds_the_min():

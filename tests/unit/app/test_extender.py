@@ -9,9 +9,11 @@ from prometheus_client import REGISTRY
 from app.actuators.protocol import ActionFailed
 from app.actuators.recording import RecordingActuator
 from app.extender import wire
+from app.extender.endpoints import Extender
 from app.extender.verbs import Verb
 from app.problems import Problem
-from tests.unit.app.given import client_of, node, pod, quota, refused, see, store_with
+from tests.unit.app.given import client_of, empty_store, node, pod, quota, refused, see, store_with
+from tests.unit.app.test_reserved_nodes import pod_group
 
 MAX = "ElasticQuota max exceeded: cpu"
 PROBLEM = "application/problem+json"
@@ -100,6 +102,51 @@ def test_victims_are_of_the_quota_that_they_make_room_in():
     store = store_with(node("n1", cpu="2", pods="9"), quota("a", max={"cpu": 1}), low, other)
     answer = client_of(store).ask("preempt", preempting(pod("high", priority=5), {"n1": ["b/low"]}))
     assert answer == {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "a/low"}], "NumPDBViolations": 0}}}
+
+
+def critical(namespace="kube-system"):
+    return pod("cni", namespace, priority=2_000_001_000)
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", "free"])
+def test_for_a_pod_that_no_rule_applies_to_the_scheduler_has_its_way(namespace):
+    runs = pod("runs", nodeName="n1"), pod("dns", "kube-system", nodeName="n1", priority=2_000_000_000)
+    client = client_of(store_with(node("n1", cpu="2", pods="9"), quota("a", min={"cpu": 2}), *runs))
+    request = preempting(critical(namespace), {"n1": ["kube-system/dns", "a/runs"], "n2": []}, violations=1)
+    victims = {"Pods": [{"UID": "kube-system/dns"}, {"UID": "a/runs"}], "NumPDBViolations": 1}
+    assert client.ask("preempt", request) == {"NodeNameToMetaVictims": {"n1": victims}}
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", "free"])
+def test_but_where_budgets_are_to_be_respected_it_may_not_violate_one(namespace):
+    store = store_with(node("n1"))
+    extender = Extender(store, RecordingActuator(store), respect_budgets=True)
+    for violations, proposed in ((0, ["a/x"]), (1, [])):
+        request = preempting(critical(namespace), {"n1": ["a/x"]}, violations=violations)
+        answer = json.loads(extender.preempt(json.dumps(request).encode())[1])
+        given = answer.get("NodeNameToMetaVictims", {}).get("n1", {"Pods": []})["Pods"]
+        assert [each["UID"] for each in given] == proposed
+
+
+def test_what_is_not_known_yet_holds_up_no_critical_pod_of_an_exempt_namespace():
+    client = client_of(empty_store())
+    assert client.ask("filter", filtering(critical())) == {"NodeNames": ["n1", "n2"]}
+    assert client.ask("preempt", preempting(critical(), {"n1": ["x"]}))["NodeNameToMetaVictims"].keys() == {"n1"}
+    for item in (critical("free"), pod("p", "kube-system")):
+        assert client.request("POST", "/extender/filter", json=filtering(item)).status_code == 503
+        assert client.request("POST", "/extender/preempt", json=preempting(item, {"n1": ["x"]})).status_code == 503
+
+
+def test_a_place_that_is_held_for_a_member_of_a_gang_does_not_bind_a_critical_one():
+    member = {"labels": {"scheduling.x-k8s.io/pod-group": "g"}}
+    gang = [pod(name, metadata=member, priority=priority) for name, priority in (("x", 0), ("cni", 2_000_001_000))]
+    store = store_with(node("n1", cpu="1", pods="9"), node("n2", cpu="1", pods="9"), node("n3", cpu="1", pods="9"))
+    see(store, pod_group("g"), *gang)
+    client = client_of(store)
+    everywhere = ["n1", "n2", "n3"]
+    assert len(client.ask("filter", filtering(gang[0], *everywhere))["NodeNames"]) == 1
+    assert store.cluster.gangs.node_for("a/cni")
+    assert client.ask("filter", filtering(gang[1], *everywhere)) == {"NodeNames": everywhere}
 
 
 def test_nobody_is_evicted_for_a_pod_that_its_quota_refuses(store, client):

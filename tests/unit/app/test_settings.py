@@ -25,6 +25,7 @@ VALUES = {
     "mode": ("observe", "enforce", "observe"),
     "elastic_quota.strict_borrowing": (True, False, True),
     "grants.lifetime": (1.0, 2.0, 3.0),
+    "exempt.namespaces": ("file", "environment,other", "flag"),
     "store.max_staleness": (1.0, 2.0, 3.0),
     "store.settle_time": (1.0, 2.0, 3.0),
     "extender.body_limit": (1, 2, 3),
@@ -165,6 +166,16 @@ def test_an_empty_file_changes_nothing(config):
     assert load(config(b"# nothing yet\n")).model_dump(exclude={"config"}) == load([]).model_dump(exclude={"config"})
 
 
+@pytest.mark.parametrize(
+    ("arguments", "namespaces"),
+    [([], {"kube-system", "quotaward-system"}), (["a,b"], {"a", "b"}), ([""], set())],
+    ids=["by default", "two", "none"],
+)
+def test_in_which_namespaces_critical_pods_are_exempt(arguments, namespaces):
+    settings = load([f"--exempt.namespaces={value}" for value in arguments])
+    assert settings.rules.exempt_namespaces == namespaces
+
+
 def test_nothing_need_be_set():
     settings = load([])
     assert settings.address == ("127.0.0.1", 8080)
@@ -222,6 +233,9 @@ def test_everything_that_is_wrong_is_said_at_once(config):
         ("grants.patience", "1", "grants.patience"),
         ("log.level", "loud", "log.level"),
         ("insecure", "perhaps", "insecure"),
+        ("exempt.namespaces", "kube-system, other", "exempt.namespaces"),
+        ("exempt.namespaces", "kube-system,,other", "exempt.namespaces"),
+        ("exempt.namespaces", "Kube-System", "exempt.namespaces"),
         pytest.param("grants", "lifetime=30", "grants"),
     ],
 )
