@@ -18,7 +18,7 @@ HISTORY = {
         *("_relevant", "_relevant_at_last_tick", "_left", "_settled_at", "_settle_time", "_asked_at"),
         *("_somebody_else_granted", "unschedulable_since", "untried_since"),
     ),
-    "Ledger": ("eased", "touched", "queue_of", "_has_claim"),
+    "Ledger": ("eased", "touched", "queue_of", "own_queue_of", "_has_claim"),
     "QueueLedger": ("columns", "_touched", "stale"),
     "QueueAccount": ("rows", "unread", "lent", "contended", "stale"),
     "Tenant": ("_rows", "_at"),

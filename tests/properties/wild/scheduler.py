@@ -58,7 +58,7 @@ class Scheduler:
 
     async def _try(self, item: Json, pick: Pick) -> None:
         self._tell(f"schedule {key_of(PODS, item)}")
-        offered = self._offered(item, pick)
+        offered, exempt = self._offered(item, pick), self._is_exempt(item)
         answer = await self._ask("filter", {"Pod": item} | self._candidates(offered, pick)) if offered else {}
         if answer is None:
             self._say(item, 'running "filter": failed filter with extender at URL', "SchedulerError")
@@ -67,6 +67,7 @@ class Scheduler:
         whole = [node["metadata"]["name"] for node in (answer.get("Nodes") or {}).get("items", [])]
         passing = answer.get("NodeNames") or whole
         assert {*passing, *failed} == {*offered}, (answer, offered)
+        assert not (exempt and failed), answer
         if passing:
             await self._ask("prioritize", {"Pod": item} | self._candidates(passing, pick))
             await self._place(item, pick(passing), pick)
@@ -108,6 +109,12 @@ class Scheduler:
         pod, table = self._store.cluster.pods.get(item["metadata"]["uid"]), self._store.cluster.table
         fitting = [table.names[row] for row in fit.fits(table, pod).nonzero()[0]] if pod else []
         return pick((fitting, fitting, fitting, fitting, list(NODES), [GONE], [*NODES[:2], GONE]))
+
+    def _is_exempt(self, item: Json) -> bool:
+        """Whether no rule applies to a pod, as far as what is seen of it is what is asked about."""
+        pod = self._store.cluster.pods.get(item["metadata"]["uid"])
+        seen = pod is not None and str(pod.version) == item["metadata"]["resourceVersion"]
+        return seen and self._store.cluster.is_exempt(pod)
 
     def _candidates(self, names: list[str], pick: Pick) -> Json:
         if pick(range(3)):
