@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from policy import places
 from policy.admission import Rules, refusal_of_all
 from policy.approach import standing
+from policy.arriving import alike
 from policy.cluster import Unsettled
 from policy.constraints import Constraints
 from policy.elastic_quota import MAX
@@ -122,10 +124,14 @@ def test_it_need_not_wait_for_others_of_its_group():
 
 def test_an_exempt_and_an_ordinary_one_of_the_queue_default_are_not_taken_for_alike():
     cluster = world(queue(DEFAULT, most={"cpu": 1}), run("there", "free", queue=DEFAULT))
-    free, bound_by_it = critical("free", "x"), critical("free", "y", queue=DEFAULT)
+    free = critical("free", unschedulable=refused_for(MAX))
+    bound_by_it = replace(free, uid="also", name="also", queue=DEFAULT)
     see(cluster, free, bound_by_it)
     assert refusal_of_all(cluster.ledger, [free], cluster.rules) is None
     assert refusal_of_all(cluster.ledger, [bound_by_it, free], cluster.rules) is not None
+    assert [each.uid for each in to_wake(cluster)] == ["cni"]
+    granted = free, replace(free, uid="z", namespace="other"), replace(free, uid="like")
+    assert [(one.uid, number) for one, number in alike(granted, cluster.table)] == [("cni", 2), ("z", 1)]
 
 
 # Nodes that are kept for others
@@ -201,6 +207,7 @@ def test_it_is_let_out_of_its_gate_at_once_and_others_of_its_namespace_are_not()
     see(cluster, *gated(critical("free"), critical("free", "low", priority=SYSTEM), critical("a", "tenant")))
     see(cluster, quota("a", most={"cpu": 0}))
     gate(cluster, "free", "a")
+    assert places.outlook(cluster, cluster.pods["cni"]) == "no rule applies to it: it is being let out"
     assert let_out(cluster) == ["cni", "low"]
     assert "free" not in {namespace for (_, namespace), line in cluster.gates.lines.items() if len(line) > 1}
 

@@ -568,6 +568,19 @@ def test_a_gang_that_is_whole_again_in_time_stays():
     assert len(world.left()) == 2
 
 
+def test_of_what_is_left_of_a_gang_the_system_keeps_its_pods():
+    world = lending_gang(broken_gang_grace=30)
+    world.blocks_all_but(1)
+    world.passes(1)
+    see(world.store, pod("owner", "b", nodeName="n1"))
+    critical, _ = world.left()
+    item = world.running(critical.removeprefix("a/"))
+    see(world.store, item | {"spec": item["spec"] | {"priority": 2_000_000_000}})
+    world.api.evict = ApiServer.evict.__get__(world.api)
+    world.passes(40)
+    assert world.left() == [critical]
+
+
 def test_what_is_left_of_a_gang_stays_where_that_is_wanted():
     world = lending_gang(clean_up_broken_gangs=False)
     world.blocks_all_but(1)
