@@ -16,7 +16,7 @@ from app.problems import Problem
 from app.store.objects import PodObject, version_of
 from app.store.store import Store
 from policy import exempt, reservation, scoring, victims
-from policy.cluster import Unsettled
+from policy.cluster import Cluster, Unsettled
 from policy.pod import Pod
 from policy.reservation import HELD, RESERVED
 from policy.verdict import Refusal
@@ -141,11 +141,11 @@ class Extender:
         """Every node passes, but for those that are kept for somebody else, or whose room is; why, if none passes."""
         cluster = self.store.cluster
         if self.observe:
-            return "admitted", wire.all_pass(args)
+            return wire.all_pass(args), None
         if (node := cluster.gangs.node_for(pod.uid)) and not cluster.is_exempt(pod):
             others = (name for name in wire.candidates(args) if name != node)
             return wire.some_pass(args, dict.fromkeys(others, reservation.HELD_TEXT)), None
-        kept = self._kept_from(pod)
+        kept = _kept_from(cluster, pod)
         if not kept:
             return wire.all_pass(args), None
         failed = {name: reservation.TEXTS[rule] for name, rule in kept.items()}
@@ -157,12 +157,6 @@ class Extender:
         for rule in rules:
             metrics.REFUSALS.labels(rule).inc()
         return wire.some_pass(args, failed), reservation.refusal_by(rules)
-
-    def _kept_from(self, pod: Pod) -> dict[str, str]:
-        """The nodes that are kept from a pod, with the rule."""
-        cluster = self.store.cluster
-        held = cluster.nodes_held_from(pod) if cluster.reservations or cluster.gangs.holds else ()
-        return dict.fromkeys(held, HELD) | dict.fromkeys(cluster.nodes_reserved_from(pod), RESERVED)
 
     def _admit_again(self, pod: Pod, node: str) -> str:
         cluster = self.store.cluster
@@ -187,3 +181,9 @@ class Extender:
         reason = self.store.unready()
         if reason:
             raise Problem(503, reason, retry_after=NOT_SYNCED_RETRY)
+
+
+def _kept_from(cluster: Cluster, pod: Pod) -> dict[str, str]:
+    """The nodes that are kept from a pod, with the rule."""
+    held = cluster.nodes_held_from(pod) if cluster.reservations or cluster.gangs.holds else ()
+    return dict.fromkeys(held, HELD) | dict.fromkeys(cluster.nodes_reserved_from(pod), RESERVED)
