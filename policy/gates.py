@@ -91,7 +91,8 @@ class Line:
 
     def of_priority(self, least: int) -> Iterator[Waiting]:
         """The jobs with a member of such a priority, or a higher one, in their turn."""
-        return (self.jobs[each[2]] for each in takewhile(lambda turn: -turn[0] >= least, merge(*self._kinds.values())))
+        turns = merge(*(of_kind for of_kind in self._kinds.values() if -of_kind[0][0] >= least))
+        return (self.jobs[each[2]] for each in takewhile(lambda turn: -turn[0] >= least, turns))
 
     def kinds(self) -> dict[Hashable, list[Turn]]:
         """The turns of the jobs of each kind, in order."""
