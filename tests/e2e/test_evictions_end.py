@@ -26,6 +26,7 @@ WORLDS = {
         flags=("--fair-share.preemption",),
     ),
     "gangs that straddle a min": World(8, Team(GANG, HALF), Team(GANG, HALF), end=(3, 0), evicted=0),
+    "gangs that straddle a queue": World(8, Team(GANG, queue="q1"), Team(GANG, queue="q2"), end=(3, 0), evicted=0),
 }
 
 
