@@ -117,7 +117,8 @@ class Store:
         if feed.lacking:
             return
         number = sum(1 for _ in kind.known(self.cluster))
-        became = f"{number} known objects stay in force" if kept else "its objects are let go"
+        stay = "1 object stays in force" if number == 1 else f"{number} objects stay in force"
+        became = stay if kept else "its objects are let go"
         feed.lacking = f"the definition of {kind.plural}.{kind.group} was deleted: {became}"
         log.warning("definition is gone", kind=kind.label, api_version=kind.api_version, kept=number if kept else 0)
         self.cluster.touched.note()

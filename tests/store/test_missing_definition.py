@@ -39,7 +39,7 @@ def test_quotas_refuse_without_their_definition_until_it_is_back(serve, cluster,
         assert warnings(server) == []
         delete_definition(cluster)
         wait_until(lambda: warnings(server), "it is said that the definition is gone")
-        assert warnings(server) == [GONE + "1 known objects stay in force"]
+        assert warnings(server) == [GONE + "1 object stays in force"]
         wait_until(lambda: not cluster.api.serves("/apis/scheduling.x-k8s.io/v1alpha1/elasticquotas"), "it is gone")
         assert passes() == []
         assert server.get("/readyz").json == {"status": "ok"}

@@ -198,7 +198,7 @@ def test_what_binds_pods_stays_in_force_when_its_definition_is_gone(run, discove
         server.remove_definition()
         server.discovery = discovery
         await until(lambda: store.warnings)
-        assert store.warnings == [GONE_LINE + "2 known objects stay in force"]
+        assert store.warnings == [GONE_LINE + "2 objects stay in force"]
         assert names(store) == ["p", "q"]
         assert store.feeds[ELASTIC_QUOTAS.label].connected_at is not None  # it is no reason to decide nothing
         server.items = [of("q", 9, "u9")]
