@@ -990,7 +990,13 @@ class Cluster:
         """The oldest of a namespace's quotas counts, by creation and then name."""
         self.touched.note(namespace)
         self._relevant += 1
-        self.ledger.set_quota(namespace, elastic_quota.in_force(self.quotas.get(namespace, {}).values()))
+        before = self.ledger.account(namespace).quota
+        quota = elastic_quota.in_force(self.quotas.get(namespace, {}).values())
+        self.ledger.set_quota(namespace, quota)
+        if bool(before and before.min) != bool(quota and quota.min):
+            stand = self.ledger.entries
+            waiting = [pod.uid for pod in self.pending_in(namespace)]
+            self._assign_again([uid for uid in waiting if uid not in stand or stand[uid].kind == "pending"])
 
 
 def _is_closed(queue: Queue | None) -> bool:

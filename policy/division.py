@@ -40,7 +40,11 @@ def divide(cluster: Cluster) -> Iterator[None]:
 def _divide(cluster: Cluster) -> Iterator[None]:
     ledger = cluster.ledger.queues
     capacity = cluster.table.capacity()
+    pool = cluster.ledger.pool
     available = {r: max(0, amount - ledger.outside.get(r, 0)) for r, amount in capacity.items()}
+    if capacity != pool.capacity:
+        pool.capacity = capacity
+        cluster.ledger.eased += 1
     if available != ledger.available:
         ledger.available = available
         cluster.ledger.eased += 1

@@ -115,7 +115,8 @@ def beyond_borrowing(
 ) -> list[str]:
     """Rule 2: the resources that the pod would have to borrow and cannot.
 
-    A resource that no min names is not lent, so not checked. Within its own quota's min a pod borrows nothing.
+    A resource that no min names is not lent, so not checked. Within its own quota's min a pod borrows nothing. What
+    others wait for within theirs is theirs, so it has to fit beside: into the sum of min, and into what nodes have.
     """
     used, least = account.used, account.quota.min if account.quota else NOTHING
     exceeded = []
@@ -123,10 +124,24 @@ def beyond_borrowing(
         if resource not in pool.min:
             continue
         within_min = used.get(resource, 0) + ahead.get(resource, 0) + asked <= least.get(resource, 0)
-        in_pool = pool.used.get(resource, 0) + ahead_in_pool.get(resource, 0) + asked <= pool.min[resource]
-        if not in_pool and (strict or not within_min):
+        together = pool.used.get(resource, 0) + ahead_in_pool.get(resource, 0) + asked
+        if within_min:
+            refused = strict and together > pool.min[resource]
+        else:
+            refused = together + pool.claimed_by_others(account, resource) > _lent(pool, account, resource)
+        if refused:
             exceeded.append(resource)
     return exceeded
+
+
+def _lent(pool: Pool, account: Account, resource: str) -> int:
+    """What may be used under all quotas by who borrows: the sum of min; no more than nodes have, where others claim it.
+
+    Where nobody has a claim, the scheduler alone decides whether there is room on nodes.
+    """
+    least, room = pool.min[resource], pool.room(resource)
+    claimed = room is not None and pool.claimed_by_others(account, resource)
+    return min(least, room) if room is not None and claimed else least
 
 
 def beyond_pinned_min(account: Account, pool: Pool, pinned: Resources, pod: Pod) -> list[str]:
@@ -144,7 +159,8 @@ def beyond_pinned_min(account: Account, pool: Pool, pinned: Resources, pod: Pod)
 def numbers(ledger: Ledger, pod: Pod) -> dict[str, dict[str, int]]:
     """By resource of the request, what the rules compare; a figure that does not bound the resource is left out.
 
-    ``ahead`` and ``poolAhead`` are the requests of pods with a nominated node that go first.
+    ``ahead`` and ``poolAhead`` are the requests of pods with a nominated node that go first. ``claimedByOthers`` is
+    what other quotas have not used of their min, and pods of theirs wait for; ``poolCapacity`` what nodes have for all.
     """
     account = ledger.accounts.get(pod.namespace)
     if account is None or account.quota is None:
@@ -160,6 +176,9 @@ def numbers(ledger: Ledger, pod: Pod) -> dict[str, dict[str, int]]:
             row["poolUsed"] = ledger.pool.used.get(resource, 0)
             row["poolMin"] = ledger.pool.min[resource]
             row["poolAhead"] = pooled.get(resource, 0)
+            row["claimedByOthers"] = ledger.pool.claimed_by_others(account, resource)
+            if (room := ledger.pool.room(resource)) is not None:
+                row["poolCapacity"] = room
         if len(row) > 2:  # noqa: PLR2004 - more than request and used: something bounds it
             figures[resource] = row | {"ahead": own.get(resource, 0)}
     return figures
@@ -211,15 +230,24 @@ def _wait_in_namespace(_: Ledger, pod: Pod, resource: str, row: dict[str, int]) 
     return Remedy(text, f"Namespace {pod.namespace}")
 
 
-def _wait_for_borrowers(ledger: Ledger, _: Pod, resource: str, row: dict[str, int]) -> Remedy | None:
-    lacking = row["poolUsed"] + row["poolAhead"] + row["request"] - row["poolMin"]
-    if lacking <= 0 or row["request"] > row["poolMin"]:
+def _wait_for_borrowers(ledger: Ledger, pod: Pod, resource: str, row: dict[str, int]) -> Remedy | None:
+    claimed = row["claimedByOthers"]
+    most = min(row["poolMin"], row.get("poolCapacity", row["poolMin"])) if claimed else row["poolMin"]
+    lacking = row["poolUsed"] + row["poolAhead"] + row["request"] + claimed - most
+    if lacking <= 0 or row["request"] > most:
         return None
     borrowers = [
         namespace
         for namespace, quota, account in ledger.quotas()
         if account.used.get(resource, 0) > quota.min.get(resource, 0)
     ]
-    holders = f" (borrowing now: {', '.join(borrowers)})" if borrowers else ""
-    text = f"wait until {render(resource, lacking)} of {resource} is released under any elastic quota{holders}"
+    waiting = [
+        namespace
+        for namespace, _, account in ledger.quotas()
+        if namespace != pod.namespace and account.claim.get(resource, 0)
+    ]
+    notes = [f"borrowing now: {', '.join(borrowers)}"] if borrowers else []
+    notes += [f"waiting within their min: {', '.join(waiting)}"] if waiting else []
+    who = f" ({'; '.join(notes)})" if notes else ""
+    text = f"wait until {render(resource, lacking)} of {resource} is released under any elastic quota{who}"
     return Remedy(text, "")

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from policy.queue_ledger import TAKING, QueueLedger
-from policy.resources import NOTHING, Resources, add, subtract, total
+from policy.resources import NOTHING, Resources, add, replace_part, subtract, total
+from policy.sizes import Waiting
 from policy.touched import Touched
 from policy.trial import Trial
 
@@ -33,7 +34,9 @@ class Account:
     ``assigned``: on a node; ``used``: that, and what was admitted and is on its way to a node. ``nominated`` has, by
     priority, what waits for its nominated node, ``held`` the part of it for which room is kept. ``pinned`` is the part
     of used and held that may not be evicted. ``in_flight`` is what may have been admitted before this process started,
-    ``pinned_in_flight`` the part of it that may not be evicted. ``quota`` is the elastic quota in force, if any.
+    ``pinned_in_flight`` the part of it that may not be evicted. ``pending`` is requested by pods that wait, have
+    nothing yet and have a chance, and ``waiting`` are these; ``claim`` is what they may take of its min, so that nobody
+    is to borrow it. ``quota`` is the elastic quota in force, if any.
     ``lent`` is how much of it is lent, None if that was not asked for since it changed (see policy.entitlement).
     """
 
@@ -46,6 +49,9 @@ class Account:
     in_flight: dict[str, int] = field(default_factory=dict)
     pinned_in_flight: dict[str, int] = field(default_factory=dict)
     nominated_in_pool: Resources = field(default_factory=dict)
+    pending: dict[str, int] = field(default_factory=dict)
+    waiting: Waiting | None = field(default=None, compare=False)
+    claim: Resources = field(default_factory=dict)
     lent: float | None = field(default=None, compare=False)
 
     @property
@@ -59,16 +65,33 @@ class Account:
                 return True
         return False
 
+    def claims(self) -> Resources:
+        """What the claim has to be: what is left of min, as far as pods wait for it that fit into what is left."""
+        if self.waiting is None or not self.pending or self.quota is None:
+            return NOTHING
+        used, coming, least = self.used, self.nominated_in_pool, self.quota.min
+        room = {r: most - used.get(r, 0) for r, most in self.quota.max.items()}
+        room |= {r: amount - used.get(r, 0) - coming.get(r, 0) for r, amount in least.items()}
+        wanted = self.waiting.fitting(room, self.pending)
+        return {r: claim for r in least if (claim := min(room[r], wanted.get(r, 0))) > 0}
+
 
 @dataclass(slots=True)
 class Pool:
-    """The sums over all elastic quotas in force. A resource is lent when it is a key of ``min``, be it zero there."""
+    """The sums over all elastic quotas in force. A resource is lent when it is a key of ``min``, be it zero there.
+
+    ``claims`` is what of the quotas' mins is not used, and waited for. ``outside`` is used by pods of namespaces
+    without a quota. ``capacity`` is what nodes have for pods, None where that is not known.
+    """
 
     min: dict[str, int] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
     nominated: dict[str, int] = field(default_factory=dict)
     in_flight: dict[str, int] = field(default_factory=dict)
     contributors: dict[str, int] = field(default_factory=dict)
+    claims: dict[str, int] = field(default_factory=dict)
+    outside: dict[str, int] = field(default_factory=dict)
+    capacity: Resources | None = None
 
     def contribute(self, least: Resources) -> None:
         """Adds a quota's min to what is lent."""
@@ -84,13 +107,22 @@ class Pool:
             if not self.contributors[resource]:
                 del self.min[resource], self.contributors[resource]
 
+    def room(self, resource: str) -> int | None:
+        """What nodes have of a resource for pods under quotas, used or not; None where that is not known."""
+        return None if self.capacity is None else self.capacity.get(resource, 0) - self.outside.get(resource, 0)
+
+    def claimed_by_others(self, account: Account, resource: str) -> int:
+        """What other quotas than this one have a claim to."""
+        return self.claims.get(resource, 0) - account.claim.get(resource, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """How one pod stands in the ledger.
 
     ``queue`` is empty for a pod in no queue; ``claims``: it waits, and what it waits for is to be kept for it. Where
-    it stands for a ``number`` of pods that are alike, ``request`` is that of all of them.
+    it stands for a ``number`` of pods that are alike, ``request`` is that of all of them. ``owner``: it is pending, and
+    an elastic quota guarantees something to its namespace.
     """
 
     kind: Kind
@@ -101,12 +133,18 @@ class Entry:
     queue: str = ""
     claims: bool = False
     number: int = 1
+    owner: bool = False
 
     def times(self, number: int) -> Entry:
         """How so many pods like this one stand together."""
         if number == 1:
             return self
         return replace(self, request={r: number * amount for r, amount in self.request.items()}, number=number)
+
+    @property
+    def of_one(self) -> Resources:
+        """What each of them requests."""
+        return self.request if self.number == 1 else {r: a // self.number for r, a in self.request.items()}
 
 
 def in_no_queue(_: Pod) -> str:
@@ -148,20 +186,20 @@ class Ledger:
     def enter(self, kind: Kind, pod: Pod) -> None:
         """Notes how a pod stands, in place of how it stood before; the same twice changes nothing.
 
-        ``pending`` is how a pod stands that waits and has nothing yet; where no queue keeps account of such, it is left
-        out.
+        ``pending`` is how a pod stands that waits and has nothing yet; where it has no claim either, and no queue keeps
+        account of such, it is left out.
         """
         entry = self.entry(kind, pod)
-        if kind == "pending" and not entry.queue:
+        if kind == "pending" and not (entry.queue or entry.claims):
             self.remove(pod.uid)
             return
         before = self.entries.get(pod.uid)
         if before == entry:
             return
-        lent = self.account(pod.namespace).nominated_in_pool
+        kept = self._kept_in_pool(pod.namespace)
         if before is not None:
             self._take_out(pod.uid)
-        self._enter(pod.uid, entry, before, lent)
+        self._enter(pod.uid, entry, before, kept)
 
     def trial(self) -> Trial:
         """A context in which pods may be taken out or let in, to look at the rest."""
@@ -185,7 +223,7 @@ class Ledger:
         if before == entry:
             self.lower(pod.uid, entry, alone=alone)
         else:
-            self._enter(pod.uid, entry, before, self.account(pod.namespace).nominated_in_pool)
+            self._enter(pod.uid, entry, before, self._kept_in_pool(pod.namespace))
 
     def enter_alike(self, kind: Kind, pods: Sequence[Pod]) -> None:
         """Enters pods that are new and stand alike: of one namespace and queue, with the same request and priority."""
@@ -196,15 +234,22 @@ class Ledger:
 
     def entry(self, kind: Kind, pod: Pod) -> Entry:
         """How a pod would stand."""
-        queue = self.queue_of(pod)
-        claims = bool(queue) and kind not in TAKING and self._has_claim(pod)
-        return Entry(kind, pod.namespace, pod.request, pod.priority, not pod.preemptible, queue, claims)
+        queue, pinned = self.queue_of(pod), not pod.preemptible
+        if kind in TAKING:
+            return Entry(kind, pod.namespace, pod.request, pod.priority, pinned, queue)
+        owner = kind == "pending" and self._is_owner(pod.namespace)
+        claims = bool(queue or owner) and self._has_claim(pod)
+        return Entry(kind, pod.namespace, pod.request, pod.priority, pinned, queue, claims, owner=owner)
 
     def remove(self, uid: str) -> Entry | None:
         """Takes a pod out; how it stood, or None if it did not stand in the ledger."""
-        entry = self._take_out(uid)
+        entry = self.entries.get(uid)
+        if entry is None:
+            return None
+        claimed = self.account(entry.namespace).claim
+        self._take_out(uid)
         self.eased += self.queues.note(entry, None)
-        self.eased += entry is not None and entry.kind != "pending"
+        self.eased += entry.kind != "pending" or _is_lighter(self.account(entry.namespace).claim, claimed)
         return entry
 
     def restore(self, uid: str, entry: Entry | None) -> None:
@@ -285,11 +330,15 @@ class Ledger:
             subtract(self.pool.used, account.used)
             subtract(self.pool.in_flight, account.in_flight)
             self.pool.withdraw(account.quota.min)
+        else:
+            subtract(self.pool.outside, account.used)
         account.quota = quota
         if quota is not None:
             add(self.pool.used, account.used)
             add(self.pool.in_flight, account.in_flight)
             self.pool.contribute(quota.min)
+        else:
+            add(self.pool.outside, account.used)
         self._settle(namespace, account)
 
     def quotas(self) -> Iterator[tuple[str, ElasticQuota, Account]]:
@@ -352,14 +401,24 @@ class Ledger:
         account = self.accounts[namespace] = Account()
         return account
 
-    def _enter(self, uid: str, entry: Entry, before: Entry | None, lent: Resources) -> None:
-        """Enters a pod that was taken out. ``lent``: what its account's nominated pods had in the pool."""
+    def _enter(self, uid: str, entry: Entry, before: Entry | None, kept: tuple[Resources, Resources]) -> None:
+        """Enters a pod that was taken out. ``kept``: what its account had in the pool for others than its used."""
         if before is not None:
             self.eased += _eases(before, entry)
         self.put_back(uid, entry)
         self.eased += self.queues.note(before, entry)
-        if lent:
-            self.eased += _is_lighter(self.account(entry.namespace).nominated_in_pool, lent)
+        lent, claimed = kept
+        if lent or claimed:
+            lent_now, claimed_now = self._kept_in_pool(entry.namespace)
+            self.eased += _is_lighter(lent_now, lent)
+            if _is_lighter(claimed_now, claimed):
+                taken = entry.request if entry.kind in ("assigned", "granted") else NOTHING
+                self.eased += _is_lighter(total((claimed_now, taken)), claimed)
+
+    def _kept_in_pool(self, namespace: str) -> tuple[Resources, Resources]:
+        """What a namespace has in the pool beside its used: for its nominated pods, and by its claim."""
+        account = self.account(namespace)
+        return account.nominated_in_pool, account.claim
 
     def _take_out(self, uid: str) -> Entry | None:
         entry = self.entries.pop(uid, None)
@@ -385,6 +444,8 @@ class Ledger:
     ) -> None:
         (in_queues or self.queues.apply)(entry, change)
         if entry.kind == "pending":
+            if entry.owner and entry.claims:
+                self._await(entry, change, claims=in_queues is None)
             return
         account = self.accounts.get(entry.namespace) or self._open(entry.namespace)
         if entry.kind in ("nominated", "held"):
@@ -404,7 +465,7 @@ class Ledger:
                 change(self.pool.in_flight, entry.request)
         else:
             self._apply_used(account, entry, change)
-        self._settle(entry.namespace, account)
+        self._settle(entry.namespace, account, claims=in_queues is None)
 
     def _apply_used(self, account: Account, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
         if entry.kind == "assigned":
@@ -412,18 +473,39 @@ class Ledger:
         change(account.used, entry.request)
         if entry.pinned:
             change(account.pinned, entry.request)
-        if account.quota is not None:
-            change(self.pool.used, entry.request)
+        change(self.pool.outside if account.quota is None else self.pool.used, entry.request)
 
-    def _settle(self, namespace: str, account: Account) -> None:
+    def _await(self, entry: Entry, change: Callable[[dict[str, int], Resources], None], *, claims: bool) -> None:
+        """Counts a pod that waits for what is left of its quota's min."""
+        account = self.accounts[entry.namespace]
+        change(account.pending, entry.request)
+        account.waiting = account.waiting or Waiting()
+        account.waiting.change(entry.of_one, entry.number if change is add else -entry.number)
+        if not account.pending:
+            account.waiting = None
+        self._settle(entry.namespace, account, claims=claims)
+
+    def _is_owner(self, namespace: str) -> bool:
+        """Whether an elastic quota guarantees something to a namespace, so that it can have a claim to that."""
+        account = self.accounts.get(namespace)
+        return account is not None and account.quota is not None and bool(account.quota.min)
+
+    def _settle(self, namespace: str, account: Account, *, claims: bool = True) -> None:
         """Notes what follows from a change of an account: whether its quota borrows, and what is lent by the pool.
 
-        One in which nothing stands any more is dropped: namespaces come and go without end.
+        One in which nothing stands any more is dropped: namespaces come and go without end. ``claims``: what it has a
+        claim to follows, too.
         """
         account.lent = None
-        (self.over_min.add if account.over_min else self.over_min.discard)(namespace)
-        self._lend_nominated(account)
-        if account.quota is None and not (account.used or account.nominated or account.in_flight):
+        if account.quota is not None or namespace in self.over_min:
+            (self.over_min.add if account.over_min else self.over_min.discard)(namespace)
+        if account.nominated or account.nominated_in_pool:
+            self._lend_nominated(account)
+        if claims and (account.pending or account.claim):
+            claim = account.claims()
+            replace_part(self.pool.claims, account.claim, claim)
+            account.claim = claim
+        if account.quota is None and not (account.used or account.nominated or account.in_flight or account.pending):
             del self.accounts[namespace]
 
     def _lend_nominated(self, account: Account) -> None:
@@ -431,8 +513,6 @@ class Ledger:
 
         What is held for a pod stays there in any case: somebody was evicted for it.
         """
-        if not account.nominated and not account.nominated_in_pool:
-            return
         subtract(self.pool.nominated, account.nominated_in_pool)
         if account.quota is None:
             lent: Resources = NOTHING
@@ -444,7 +524,16 @@ class Ledger:
 
 def _same(entry: Entry) -> Hashable:
     """What entries have in common that count alike. Equal requests are one object (app.store.objects)."""
-    return entry.kind, entry.namespace, id(entry.request), entry.priority, entry.pinned, entry.queue, entry.claims
+    return (
+        entry.kind,
+        entry.namespace,
+        id(entry.request),
+        entry.priority,
+        entry.pinned,
+        entry.queue,
+        entry.claims,
+        entry.owner,
+    )
 
 
 def _is_lighter(after: Resources, before: Resources) -> bool:

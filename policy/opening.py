@@ -104,12 +104,12 @@ class Openings:
                 heappush(keys, self._namespace_key(queue, namespace))
         return self._cluster.gates.arrivals
 
-    def _not_for_all(self, queue: str) -> tuple[Resources, Resources]:
-        """What is taken or claimed, of all queues together and of this one by its namespaces."""
-        ledger = self._cluster.ledger.queues
+    def _not_for_all(self, queue: str) -> tuple[Resources, ...]:
+        """What is taken or claimed: of all queues together, of this one by its namespaces, under elastic quotas."""
+        ledger, pool = self._cluster.ledger.queues, self._cluster.ledger.pool
         account = ledger.accounts.get(queue)
         own = total((account.taken, account.tenant_claims)) if account else NOTHING
-        return total((ledger.taken, ledger.claims)), own
+        return total((ledger.taken, ledger.claims)), own, total((pool.used, pool.claims))
 
     def _open_one(self, queue: str, namespaces: list[NamespaceKey], now: float) -> list[Pod]:
         """Opens one job of the queue's neediest namespace; if that has none left to look at, drops it."""
@@ -244,7 +244,7 @@ def adopt(cluster: Cluster, now: float) -> None:
                 cluster.gates.leave(pod.uid)
 
 
-def _fell(before: tuple[Resources, Resources], after: tuple[Resources, Resources]) -> bool:
+def _fell(before: tuple[Resources, ...], after: tuple[Resources, ...]) -> bool:
     return any(now.get(r, 0) < was for old, now in zip(before, after, strict=True) for r, was in old.items())
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from policy.queues import Columns, Division
-from policy.resources import Resources, add, largest, subtract
+from policy.resources import Resources, add, largest, replace_part, subtract
 from policy.sizes import Waiting
 from policy.touched import Touched
 
@@ -272,16 +272,14 @@ class QueueLedger:
     def _claim(self, account: QueueAccount) -> None:
         """Puts the claim right."""
         claims = account.claims()
-        for resource, difference in _differences(account.claim, claims):
-            if account.queue is not None:
-                _shift(self.claims, resource, difference)
+        if account.queue is not None:
+            replace_part(self.claims, account.claim, claims)
         account.claim = claims
 
     def claim_anew(self, account: QueueAccount, tenant: Tenant) -> None:
         """Puts the claim of a tenant right."""
         claims = tenant.claims()
-        for resource, difference in _differences(tenant.claim, claims):
-            _shift(account.tenant_claims, resource, difference)
+        replace_part(account.tenant_claims, tenant.claim, claims)
         tenant.claim = claims
 
 
@@ -290,9 +288,8 @@ def _await(
 ) -> None:
     change(account.pending, entry.request)
     change(tenant.pending, entry.request)
-    request = {resource: amount // entry.number for resource, amount in entry.request.items()}
     for waiting in (account.waiting, tenant.waiting):
-        waiting.change(request, entry.number if change is add else -entry.number)
+        waiting.change(entry.of_one, entry.number if change is add else -entry.number)
 
 
 def _unfilled(bound: Resources, taken: Resources) -> dict[str, int]:
@@ -315,25 +312,9 @@ def _wanted(unfilled: Resources, pending: Resources, waiting: Waiting) -> dict[s
     }
 
 
-def _differences(before: Resources, after: Resources) -> list[tuple[str, int]]:
-    """By resource how much more there is than before, where that differs."""
-    if before == after:
-        return []
-    return [(r, after.get(r, 0) - before.get(r, 0)) for r in {**before, **after}]
-
-
-def _shift(sums: dict[str, int], resource: str, difference: int) -> None:
-    """Adds to one sum; what becomes zero is dropped, so equal sums are equal dicts."""
-    value = sums.get(resource, 0) + difference
-    if value:
-        sums[resource] = value
-    else:
-        sums.pop(resource, None)
-
-
 def _asks(entry: Entry | None) -> tuple[str, str, Resources] | None:
     """What a pod asks of which queue, be it taken already or not: admitting it changes nobody's part."""
-    if entry is None or not (entry.kind in TAKING or entry.claims):
+    if entry is None or not (entry.kind in TAKING or (entry.claims and entry.queue)):
         return None
     return entry.queue, entry.namespace, entry.request
 

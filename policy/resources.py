@@ -19,9 +19,19 @@ def add(total: dict[str, int], part: Resources) -> None:
 def subtract(total: dict[str, int], part: Resources) -> None:
     """Takes ``part`` off ``total`` in place; what becomes zero is dropped, so equal sums are equal dicts."""
     for resource, value in part.items():
-        left = total.get(resource, 0) - value
-        if left:
+        if left := total.get(resource, 0) - value:
             total[resource] = left
+        else:
+            total.pop(resource, None)
+
+
+def replace_part(total: dict[str, int], before: Resources, after: Resources) -> None:
+    """Puts one part in place of another, of which ``total`` is the sum."""
+    if before == after:
+        return
+    for resource in {**before, **after}:
+        if value := total.get(resource, 0) + after.get(resource, 0) - before.get(resource, 0):
+            total[resource] = value
         else:
             total.pop(resource, None)
 

@@ -64,6 +64,20 @@ class Waiting:
         sizes = self._sizes.get(resource)
         return sizes.smallest() if sizes else 0
 
+    def fitting(self, room: Mapping[str, int], together: Resources) -> Resources:
+        """What those request together each of which fits into this room alone; what the room does not name is no bound.
+
+        Where there are too many different ones to look at, all are taken to fit: what they request is ``together``.
+        """
+        if len(self._counts) > LOOKED_AT:
+            return together
+        found: dict[str, int] = {}
+        for request, count in self._counts.items():
+            if all(amount <= room.get(resource, amount) for resource, amount in request):
+                for resource, amount in request:
+                    found[resource] = found.get(resource, 0) + count * amount
+        return found
+
     @property
     def alike(self) -> bool:
         """Whether all of them request the same."""

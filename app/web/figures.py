@@ -24,6 +24,8 @@ MEANINGS = {
     "poolUsed": "used under all quotas",
     "poolMin": "guaranteed by all quotas: as much can be lent and used in all",
     "poolAhead": "kept for pods that go first, of all quotas",
+    "claimedByOthers": "left of other quotas' min, and waited for",
+    "poolCapacity": "what nodes have for pods under quotas",
     "ahead": "kept for pods that go first, of its own quota",
     "allocated": "used in its queue",
     "deserved": "deserved by its queue",

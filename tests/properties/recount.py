@@ -3,6 +3,7 @@
 Nothing here is quick and nothing is kept up to date: a sum is the sum over all pods, each time anew.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from policy.admission import refused_by
@@ -42,6 +43,7 @@ class Recount:
         self.settled_at = 0.0
         self.others_admit = False
         self.asked_at = float("-inf")
+        self.has_chance: Callable[[Pod], bool] = lambda _: True
 
     # What happens
 
@@ -163,6 +165,27 @@ class Recount:
             if uid not in self.grants and uid not in self.in_flight and uid != but
         ]
 
+    def hoping(self) -> list[Pod]:
+        """Pods that wait and have nothing yet, that there is hope for, and that something is guaranteed to."""
+        nothing_yet = self.pods.keys() - {pod.uid for pod in self.waiting()} - self.grants.keys() - self.in_flight
+        pods = [self.pods[uid] for uid in sorted(nothing_yet)]
+        owners = {namespace for namespace, quota in self.in_force().items() if quota.min}
+        waiting = [pod for pod in pods if pod.pending and not pod.terminating and pod.namespace in owners]
+        return [pod for pod in waiting if self.has_chance(pod)]
+
+    def claim(self, namespace: str) -> Amounts:
+        """What is left of a quota's min, as far as pods wait for it each of which would fit into what is left."""
+        quota, used = self.in_force().get(namespace), amounts(self.used(), namespace)
+        if quota is None:
+            return {}
+        coming = amounts([pod for pod in self.ahead_elsewhere(None) if pod.namespace == namespace], namespace)
+        left = {r: least - used.get(r, 0) - coming.get(r, 0) for r, least in quota.min.items()}
+        bounds = {r: most - used.get(r, 0) for r, most in quota.max.items()} | left
+        own = [pod for pod in self.hoping() if pod.namespace == namespace]
+        fit = [pod for pod in own if all(asked <= bounds.get(r, asked) for r, asked in pod.request.items())]
+        wanted = amounts(fit, namespace)
+        return {r: claim for r in left if (claim := min(left[r], wanted.get(r, 0))) > 0}
+
     def is_held(self, pod: Pod) -> bool:
         return pod.uid in {reservation.pod.uid for reservation in self.reservations.values()}
 
@@ -215,8 +238,11 @@ class Recount:
             return MAX, sorted(over)
         for resource, asked in pod.request.items():
             least = quota.min.get(resource, 0)
-            owned = own.get(resource, 0) + asked <= least and not self.strict
+            within = own.get(resource, 0) + asked <= least
+            owned = within and not self.strict
+            others = sum(self.claim(each).get(resource, 0) for each in quotas if each != pod.namespace)
             left = everywhere.get(resource, 0) + asked <= lent.get(resource, 0)
+            left = left and (within or everywhere.get(resource, 0) + asked + others <= lent.get(resource, 0))
             may_stay = pod.preemptible or pinned.get(resource, 0) + asked <= least
             if resource in lent and not (may_stay and (owned or left)):
                 over.append(resource)

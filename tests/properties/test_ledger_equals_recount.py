@@ -12,6 +12,7 @@ from policy.cluster import Cluster, Unsettled
 from policy.entitlement import share_lent
 from policy.pod import Pod
 from policy.reservation import PodName, Reservation
+from policy.resources import total
 from policy.waking import to_wake
 from tests.properties.recount import Recount, amounts, ours
 from tests.properties.walk import Pick, by_dice, by_hypothesis, walk
@@ -27,6 +28,8 @@ UIDS = {
     "c1": ("c", "one"),
 }
 VERSIONS = range(7)
+STANDING = {"assigned", "nominated", "held", "pending"}
+"""How pods stand in the ledger once all time has passed."""
 
 
 class LedgerWalker:
@@ -37,6 +40,7 @@ class LedgerWalker:
         self.now = 0.0
         self.cluster = Cluster(Rules(strict_borrowing=strict), grant_lifetime=8, settle_time=3)
         self.recount = Recount(strict=strict, lifetime=8, settle_time=3)
+        self.recount.has_chance = self.cluster.has_chance
         self.trace = [f"strict: {strict}"]
         for namespace in NAMESPACES[:2]:
             self.quota_is_seen(lambda options, only=namespace: only if options == NAMESPACES else pick(options))
@@ -182,6 +186,9 @@ class LedgerWalker:
                 priority: amounts([pod for pod in waiting if pod.priority == priority], namespace)
                 for priority in {pod.priority for pod in waiting}
             }
+            hoping = [pod for pod in recount.hoping() if pod.namespace == namespace]
+            assert account.pending == amounts(hoping, namespace)
+            assert account.claim == recount.claim(namespace)
 
     def check_pool(self):
         accounts = self.cluster.ledger.accounts
@@ -195,9 +202,11 @@ class LedgerWalker:
         assert pool.used == amounts(recount.used(), *recount.in_force())
         assert pool.in_flight == amounts(recount.flying(), *recount.in_force())
         assert pool.nominated == amounts(recount.ahead_elsewhere(None), *NAMESPACES)
+        assert pool.claims == total(recount.claim(namespace) for namespace in NAMESPACES)
+        assert pool.outside == amounts(recount.used(), *{*NAMESPACES} - {*recount.in_force()})
 
     def check_that_nothing_else_is_kept(self):
-        standing = self.recount.used() + self.recount.waiting() + self.recount.flying()
+        standing = self.recount.used() + self.recount.waiting() + self.recount.flying() + self.recount.hoping()
         assert sorted(self.cluster.ledger.entries) == sorted(pod.uid for pod in standing)
         namespaces = {pod.namespace for pod in standing} | {*self.recount.in_force()}
         assert self.cluster.ledger.accounts.keys() == namespaces
@@ -225,7 +234,7 @@ class LedgerWalker:
         """When all time has passed, nothing is granted or in flight; when all pods are gone, nothing is left."""
         self.pass_time(1000.0)
         assert len(self.cluster.grants) == 0
-        assert {entry.kind for entry in self.cluster.ledger.entries.values()} <= {"assigned", "nominated", "held"}
+        assert {entry.kind for entry in self.cluster.ledger.entries.values()} <= STANDING
         self.check()
         for uid in UIDS:
             self.is_deleted(lambda _, uid=uid: uid)

@@ -497,7 +497,8 @@ def stands(cluster: Cluster, uid: str) -> tuple[str | None, str]:
     node = "" if pod.terminating else held or pod.nominated_node
     if uid in cluster.grants:
         return "granted", node
-    return ("held" if held else "nominated") if node else None, node
+    waits = None if pod.terminating or not cluster.has_chance(pod) else "pending"
+    return ("held" if held else "nominated") if node else waits, node
 
 
 def assert_sums(cluster: Cluster, quotas: dict[str, ElasticQuota]) -> None:

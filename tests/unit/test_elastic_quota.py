@@ -239,10 +239,11 @@ def test_the_numbers_are_those_that_the_rules_compare():
     assert numbers(ledger, pod("p", request={"cpu": 2, "memory": 3})) == {
         "cpu": amounts()
         | {"request": 2000, "used": 1000, "ahead": 1000, "min": 1000, "max": 5000}
-        | {"poolUsed": 2000, "poolAhead": 1000, "poolMin": 5000},
+        | {"poolUsed": 2000, "poolAhead": 1000, "poolMin": 5000, "claimedByOthers": 0},
     }
     assert numbers(ledger, pod("p", "b", request={"gpu": 1})) == {
-        "gpu": {"request": 1, "used": 0, "ahead": 0, "min": 1, "poolUsed": 0, "poolAhead": 0, "poolMin": 1},
+        "gpu": {"request": 1, "used": 0, "ahead": 0, "min": 1}
+        | {"poolUsed": 0, "poolAhead": 0, "poolMin": 1, "claimedByOthers": 0},
     }
     assert numbers(ledger, pod("p", "free")) == {}
 

@@ -43,7 +43,7 @@ def test_without_a_change_it_says_what_will_happen_anyway(client):
 
 
 def test_a_change_tells_who_runs_by_it_who_is_spared_and_the_numbers(client):
-    told = ask(client, [node("n2", **cpus(3)), quota("a", min={"cpu": 3}, max={"cpu": 4})])
+    told = ask(client, [node("n2", **cpus(3)), quota("a", min={"cpu": 4}, max={"cpu": 4})])
     assert [(each["pod"], each["node"], each["anyway"]) for each in told["admitted"]] == [
         ("a/q", "n2", False),
         ("b/p", "n2", True),
