@@ -1,36 +1,58 @@
-"""Which waiting pods have a chance: what can never be placed must not keep a queue's room from others.
+"""Which waiting pods have a chance: what can never be placed must not keep what it claims from others.
 
-A pod that the scheduler found no place for, for reasons that are not ours, keeps its claim for a while (``patience``).
-Then it has lost it, until something happens that could help: a node, a quota or a queue changed, or a pod has left a
-node that could take this one. Pods that ask the same with the same demands are looked at together. A pod that waits at
-our gate cannot be tried: it has a chance as long as none like it has been tried in vain for too long.
+A pod that no place was found for, whoever says so, keeps its claim for a while (``patience``). Then it has lost it,
+until something happens that could help it: room on a node that could take it, or its quota or its queue raised. Pods
+that ask the same with the same demands, and start with as many others, are helped by the same, and looked at together.
+A pod that waits at our gate cannot be tried: it has a chance as long as none like it was tried in vain for too long.
+
+What happens is heeded at once, as the next who asks may be a borrower. That takes no time that grows with what waits:
+only so many kinds are looked at, and so many of each have their chance again. The next look, soon after, is for all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import islice
 from math import inf
 
 from policy.constraints import Constraints
 from policy.pod import Pod
 
 PATIENCE = 30.0
+KINDS_AT_ONCE = 50
+"""How many kinds of pods are looked at when something happens; others have their turn the next time."""
+NAMESPACES_AT_ONCE, PODS_AT_ONCE = 10, 10
+"""Of how many namespaces so many pods of a kind have their chance again at once: enough for what one pod leaves."""
 
-_Kind = tuple[frozenset[tuple[str, int]], Constraints]
+Kind = tuple[frozenset[tuple[str, int]], Constraints, int]
+"""What pods ask, with which demands, and how many it takes for them to start."""
 
 
 @dataclass(slots=True)
 class _Alike:
     """Pods that are helped by the same: one of them, when they were last helped, and which have lost their chance.
 
-    ``gated`` are those that cannot be tried, as they wait at gates.
+    ``gated`` are those that cannot be tried, as they wait at gates. ``hopeless`` are by namespace. ``fresh``: they were
+    helped since the last look.
     """
 
     one: Pod
     uids: set[str] = field(default_factory=set)
     gated: set[str] = field(default_factory=set)
+    hopeless: dict[str, dict[str, None]] = field(default_factory=dict)
     helped_at: float = -inf
-    hopeless: set[str] = field(default_factory=set)
+    fresh: bool = False
+
+
+@dataclass(slots=True)
+class _Doubt:
+    """Of a pod that no place was found for: what it is like, its namespace, since when, and when it is judged next."""
+
+    kind: Kind
+    namespace: str
+    since: float
+    judged_at: float
+    lost: bool = False
 
 
 class Chances:
@@ -38,55 +60,64 @@ class Chances:
 
     def __init__(self, patience: float = PATIENCE) -> None:
         self._patience = patience
-        self._groups: dict[_Kind, _Alike] = {}
-        self._kinds: dict[str, _Kind] = {}
-        self._since: dict[str, float] = {}
+        self._groups: dict[Kind, _Alike] = {}
+        self._doubts: dict[str, _Doubt] = {}
         self._deadlines: list[tuple[float, str]] = []
-        self._gated: dict[str, _Kind] = {}
+        self._gated: dict[str, Kind] = {}
+        self._hopeless: dict[Kind, None] = {}
+        self._judged_at = -inf
         self._regained: set[str] = set()
 
     def has(self, uid: str) -> bool:
         """Whether the pod, if it waits, has a chance."""
-        kind = self._kinds.get(uid)
-        if kind is not None:
-            return uid not in self._groups[kind].hopeless
+        doubt = self._doubts.get(uid)
+        if doubt is not None:
+            return not doubt.lost
         kind = self._gated.get(uid)
         return kind is None or not self._groups[kind].hopeless
 
-    def doubt(self, pod: Pod, now: float) -> None:
-        """The scheduler has found no place for the pod; said again, it is no news."""
-        kind = frozenset(pod.request.items()), pod.constraints
-        if self._kinds.get(pod.uid) == kind:
+    def doubt(self, pod: Pod, minimum: int, since: float) -> None:
+        """No place was found for the pod, since then; said again, it is no news. ``minimum``: of its gang, 1 alone."""
+        kind = kind_of(pod, minimum)
+        known = self._doubts.get(pod.uid)
+        if known is not None and known.kind == kind:
             return
         self.trust(pod.uid)
-        self._kinds[pod.uid] = kind
-        self._groups.setdefault(kind, _Alike(pod)).uids.add(pod.uid)
-        self._since[pod.uid] = now
-        heappush(self._deadlines, (now + self._patience, pod.uid))
+        doubt = self._doubts[pod.uid] = _Doubt(kind, pod.namespace, since, -inf)
+        self._group(kind, pod).uids.add(pod.uid)
+        self._judge_at(since + self._patience, pod.uid, doubt)
+
+    def regroup(self, pod: Pod, minimum: int) -> None:
+        """The pod takes so many to start from now on."""
+        known = self._doubts.get(pod.uid)
+        if known is not None:
+            self.doubt(pod, minimum, max(known.since, self._judged_at))
+        if pod.uid in self._gated:
+            self.gate(pod, minimum)
 
     def trust(self, uid: str) -> None:
         """There is no reason, or none any more, to doubt that the pod can be placed."""
-        kind = self._kinds.pop(uid, None)
-        if kind is None:
+        doubt = self._doubts.get(uid)
+        if doubt is None:
             return
-        group = self._groups[kind]
-        group.uids.discard(uid)
-        if uid in group.hopeless:
-            group.hopeless.discard(uid)
+        group = self._groups[doubt.kind]
+        if doubt.lost:
+            self._have_hope(uid)
             self._regained |= group.gated if not group.hopeless else set()
-        del self._since[uid]
-        self._drop_if_empty(kind)
+        del self._doubts[uid]
+        group.uids.discard(uid)
+        self._drop_if_empty(doubt.kind)
 
-    def gate(self, pod: Pod) -> None:
+    def gate(self, pod: Pod, minimum: int) -> None:
         """The pod waits at a gate; said again, it is no news. One with volumes of its own is like no other."""
         if pod.constraints.undecidable:
             self.ungate(pod.uid)
             return
-        kind = frozenset(pod.request.items()), pod.constraints
+        kind = kind_of(pod, minimum)
         if self._gated.get(pod.uid) != kind:
             self.ungate(pod.uid)
             self._gated[pod.uid] = kind
-            self._groups.setdefault(kind, _Alike(pod)).gated.add(pod.uid)
+            self._group(kind, pod).gated.add(pod.uid)
 
     def ungate(self, uid: str) -> None:
         """The pod waits at no gate any more; for one that does not it is no error."""
@@ -95,35 +126,105 @@ class Chances:
             self._groups[kind].gated.discard(uid)
             self._drop_if_empty(kind)
 
+    def help(self, helps: Callable[[Pod], bool]) -> list[str]:
+        """Something has happened that could help those of whom ``helps`` says so; UIDs of who has its chance again.
+
+        Of those that have lost it only so many: the others when they are judged.
+        """
+        regained: list[str] = []
+        for kind in list(islice(self._hopeless, KINDS_AT_ONCE)):
+            group = self._groups[kind]
+            if len(self._hopeless) > KINDS_AT_ONCE:
+                self._hopeless[kind] = self._hopeless.pop(kind)  # others are looked at the next time
+            if helps(group.one):
+                group.fresh = True
+                namespaces = list(islice(group.hopeless.values(), NAMESPACES_AT_ONCE))
+                some = [uid for pods in namespaces for uid in islice(pods, PODS_AT_ONCE)]
+                for uid in some:
+                    self._have_hope(uid)
+                regained += some
+                regained += [] if group.hopeless else islice(group.gated, PODS_AT_ONCE)
+        return regained
+
+    def help_pods(self, uids: Iterable[str]) -> list[str]:
+        """Something has happened that could help these pods alone; UIDs of who has its chance again."""
+        regained = []
+        for uid in uids:
+            doubt = self._doubts.get(uid)
+            if doubt is not None:
+                doubt.since = max(doubt.since, self._judged_at)
+                if doubt.lost:
+                    self._have_hope(uid)
+                    regained.append(uid)
+        return regained
+
     def judge(self, now: float, helps: Callable[[Pod], bool] | None) -> list[str]:
         """Lets time pass; the UIDs of the pods that have lost their chance, or got it back.
 
         ``helps`` says of a pod whether what has happened since the last time could help it; None: nothing has.
         """
-        changed: list[str] = list(self._regained)
+        self._judged_at = now
+        changed = list(self._regained)
         self._regained = set()
         if helps is not None:
             for group in self._groups.values():
-                if group.uids and helps(group.one):
-                    group.helped_at = now
-                    changed += [*group.hopeless, *(group.gated if group.hopeless else ())]
-                    for uid in group.hopeless:
-                        heappush(self._deadlines, (now + self._patience, uid))
-                    group.hopeless = set()
+                if group.fresh or helps(group.one):
+                    changed += self._help_all(group, now)
+        return changed + self._lose(now)
+
+    def _help_all(self, group: _Alike, now: float) -> list[str]:
+        """Pods that are alike could be helped; the UIDs of who has its chance again."""
+        group.fresh, group.helped_at = False, now
+        lost = [uid for pods in group.hopeless.values() for uid in pods]
+        for uid in lost:
+            self._have_hope(uid)
+        return [*lost, *group.gated]
+
+    def _lose(self, now: float) -> list[str]:
+        """Takes their chance from those whose time is over; the UIDs of who has none now."""
+        changed: list[str] = []
         while self._deadlines and self._deadlines[0][0] <= now:
-            _, uid = heappop(self._deadlines)
-            kind = self._kinds.get(uid)
-            if kind is None or uid in self._groups[kind].hopeless:
-                continue
-            group = self._groups[kind]
-            deadline = max(self._since[uid], group.helped_at) + self._patience
+            at, uid = heappop(self._deadlines)
+            doubt = self._doubts.get(uid)
+            if doubt is None or doubt.judged_at != at:
+                continue  # it is in doubt no more, or for another reason
+            group = self._groups[doubt.kind]
+            deadline = max(doubt.since, group.helped_at) + self._patience
             if deadline > now:
-                heappush(self._deadlines, (deadline, uid))
-            else:
-                changed += [uid, *(() if group.hopeless else group.gated)]
-                group.hopeless.add(uid)
+                self._judge_at(deadline, uid, doubt)
+                continue
+            changed += [uid, *(() if group.hopeless else group.gated)]
+            group.hopeless.setdefault(doubt.namespace, {})[uid] = None
+            self._hopeless[doubt.kind] = None
+            doubt.lost = True
         return changed
 
-    def _drop_if_empty(self, kind: _Kind) -> None:
-        if not self._groups[kind].uids and not self._groups[kind].gated:
+    def _have_hope(self, uid: str) -> None:
+        """One that has lost its chance has it again, and is judged anew."""
+        doubt = self._doubts[uid]
+        group = self._groups[doubt.kind]
+        pods = group.hopeless[doubt.namespace]
+        del pods[uid]
+        if not pods:
+            del group.hopeless[doubt.namespace]
+        if not group.hopeless:
+            del self._hopeless[doubt.kind]
+        doubt.lost = False
+        self._judge_at(-inf, uid, doubt)
+
+    def _judge_at(self, at: float, uid: str, doubt: _Doubt) -> None:
+        doubt.judged_at = at
+        heappush(self._deadlines, (at, uid))
+
+    def _group(self, kind: Kind, pod: Pod) -> _Alike:
+        return self._groups.setdefault(kind, _Alike(pod))
+
+    def _drop_if_empty(self, kind: Kind) -> None:
+        group = self._groups[kind]
+        if not (group.uids or group.gated):
             del self._groups[kind]
+
+
+def kind_of(pod: Pod, minimum: int) -> Kind:
+    """What tells whether the same helps two pods."""
+    return frozenset(pod.request.items()), pod.constraints, minimum

@@ -4,12 +4,13 @@ Every method is synchronous and leaves everything consistent, so that whoever ow
 seconds on a clock of the caller's that never goes back.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from math import inf
 
-from policy import admission, arriving, division, elastic_quota, exempt, fit, gangs, gates
+from policy import admission, arriving, division, elastic_quota, exempt, fit, gangs, gates, queues
 from policy.admission import Rules
 from policy.batch_job import BatchJobs
 from policy.chances import PATIENCE, Chances
@@ -20,6 +21,7 @@ from policy.gang_admission import Gangs
 from policy.gangs import HOLD_TIME, Group, Key
 from policy.gates import Gates, Out, Waiting
 from policy.grants import Grants
+from policy.helped import Helped
 from policy.job import ALONE, Job, job_name
 from policy.ledger import Ledger
 from policy.membership import DEFAULT, Membership, Namespace
@@ -29,7 +31,8 @@ from policy.pod import Pod, turn
 from policy.queues import Queue
 from policy.quota_manager import Limit
 from policy.reservation import HELD, RESERVED, STARVING, TEXTS, Reservation, Reserved, kept_from
-from policy.resources import add, total
+from policy.resources import NOTHING, Resources, add, total
+from policy.room import Room, grown
 from policy.touched import Touched
 from policy.trial import Lifted
 from policy.verdict import Refusal, Verdict
@@ -57,7 +60,7 @@ class Cluster:
     starving jobs, which reserve whole nodes. ``given_up`` holds reservations that are only remembered, ``refused`` the
     pending pods of which the scheduler last said that one of our rules refuses them, ``unschedulable_since`` when it
     was first seen of a pending pod that the scheduler found no place for it, ``untried_since`` since when it has said
-    nothing of one, by namespace.
+    nothing of one, by namespace. ``epoch`` is what to add to the caller's clock to have seconds since the epoch.
     """
 
     def __init__(
@@ -95,9 +98,11 @@ class Cluster:
         self._held: dict[str, Reservation] = {}
         self._terminating: set[str] = set()
         self._relevant = 0
+        self.epoch = 0.0
         self._chances = Chances(patience)
-        self._relevant_at_last_tick = 0
-        self._left: set[str] = set()
+        self._helped = Helped()
+        self._ticked = False
+        self._room: dict[str, Room] = {}
         self._settled_at = 0.0
         self._somebody_else_granted = False
         self._asked_at = float("-inf")
@@ -116,9 +121,7 @@ class Cluster:
         self.pods[pod.uid] = pod
         self.batch_jobs.heed(pod, before)
         self.touched.note(pod.namespace, self.queue_of(pod))
-        self._heed_scheduler(pod, now)
-        if before is not None and before.assigned and not pod.assigned:
-            self._left.add(before.node)
+        self._heed_scheduler(pod, before, now)
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
         if before is not None and before.group != pod.group:
             self._leave_group(before)
@@ -171,23 +174,26 @@ class Cluster:
             self._forget_name(pod)
             self._tried(pod)
             self._chances.trust(uid)
-            if pod.assigned:
-                self._left.add(pod.node)
+            self._helped.forget(uid)
         self.refused.pop(uid, None)
         self.unschedulable_since.pop(uid, None)
         self._terminating.discard(uid)
         self.gates.leave(uid)
         self._chances.ungate(uid)
+        stood = self._stands(uid)
         self.table.remove(uid)
         self._leave(uid)
+        self._has_left(uid, *stood)
 
     def upsert_node(self, node: Node) -> None:
         """Adds or changes a node."""
-        if self.table.node(node.name) != node:
+        before = self.table.node(node.name)
+        if before != node:
             self.touched.note()
             self._relevant += 1
             self.table.upsert_node(node)
             self.ledger.queues.stale = True
+            self._comes(Room(node.name, grown(before, node), before))
 
     def delete_node(self, name: str) -> None:
         """Removes a node; one that is not known is no error."""
@@ -198,14 +204,18 @@ class Cluster:
 
     def upsert_budget(self, budget: Budget) -> None:
         """Adds or changes a disruption budget."""
-        if self.budgets.get((budget.namespace, budget.name)) != budget:
+        before = self.budgets.get((budget.namespace, budget.name))
+        if before != budget:
             self._relevant += 1
             self.budgets[budget.namespace, budget.name] = budget
+            if before is not None and (budget.allowed > before.allowed or budget.selector != before.selector):
+                self._lets_go(budget.namespace)
 
     def delete_budget(self, namespace: str, name: str) -> None:
         """Removes a disruption budget; one that is not known is no error."""
         if self.budgets.pop((namespace, name), None) is not None:
             self._relevant += 1
+            self._lets_go(namespace)
 
     def upsert_reservation(self, reservation: Reservation) -> None:
         """Keeps room for a pod from now on; no longer, and never again, if it was given up."""
@@ -232,6 +242,7 @@ class Cluster:
         if (lifted := self.reserved.remove(name)) is not None:
             self.ledger.eased += 1
             self._assign_again({lifted.pod.uid} & self.pods.keys())
+            self._help([uid for uid, pod in self.refused.items() if _is_kept_by_reservations(pod)])
         reservation = self.reservations.pop(name, None)
         if reservation is not None and self._held.get(reservation.pod.uid) is reservation:
             uid = reservation.pod.uid
@@ -338,13 +349,13 @@ class Cluster:
         if self.membership.groups.get(key) != group:
             self.membership.groups[key] = group
             self.gangs.changed(key)
-            self._assign_again(self._members.get(key, ()))
+            self._group_changed(key)
 
     def delete_group(self, namespace: str, name: str) -> None:
         """Removes a pod group; one that is not known is no error."""
         if self.membership.groups.pop((namespace, name), None) is not None:
             self.gangs.changed((namespace, name))
-            self._assign_again(self._members.get((namespace, name), ()))
+            self._group_changed((namespace, name))
 
     def upsert_weight(self, namespace: str, name: str, weight: int | None) -> None:
         """A resource quota gives its namespace a weight, or none."""
@@ -577,8 +588,12 @@ class Cluster:
 
     @property
     def relevant(self) -> int:
-        """Counts changes of quotas, nodes and budgets: what could make a plan possible that failed before."""
+        """Counts changes of quotas, nodes and budgets: what could make a plan wrong, or another possible."""
         return self._relevant
+
+    def count_help(self, pod: Pod) -> int:
+        """How often something has happened that could help this waiting pod, since that was first asked of it."""
+        return self._helped.count(pod, self._takes_to_start(pod))
 
     @property
     def eased(self) -> int:
@@ -792,6 +807,7 @@ class Cluster:
         self.gangs.holds.take_back(pod.uid)
         self.gates.discount(pod.uid)
         self.grants.forget(pod.uid)
+        self._helped.forget(pod.uid)
         self.ledger.enter("assigned", pod)
 
     def restore_pending(self, uid: str) -> None:
@@ -812,8 +828,12 @@ class Cluster:
         if self.gangs.holds.take_back(uid):
             self._place(pod)
 
-    def _heed_scheduler(self, pod: Pod, now: float) -> None:
-        """Notes that a pod waits, and what the scheduler last said of it: no place found, and whether by our rules."""
+    def _heed_scheduler(self, pod: Pod, before: Pod | None, now: float) -> None:
+        """Notes that a pod waits, and what the scheduler last said of it: no place found, and whether by our rules.
+
+        That no place was found for it casts doubt on its chance, whoever says so. That its quota or its queue refuses
+        it does not, but gives none back to one that has lost it.
+        """
         if pod.pending:
             self.pending[pod.uid] = pod
         else:
@@ -832,14 +852,24 @@ class Cluster:
             self.refused[pod.uid] = pod
         else:
             self.refused.pop(pod.uid, None)
-        if found_none and not by_us:
-            self._chances.doubt(pod, now)
+        if found_none and not (_refused_by_rules(pod) and self._chances.has(pod.uid)):
+            self._chances.doubt(pod, self._takes_to_start(pod), self._without_place_since(pod, before, now))
         else:
             self._chances.trust(pod.uid)
         if pod.at_gate:
-            self._chances.gate(pod)
+            self._chances.gate(pod, self._takes_to_start(pod))
         else:
             self._chances.ungate(pod.uid)
+
+    def _without_place_since(self, pod: Pod, before: Pod | None, now: float) -> float:
+        """Since when no place was found for a pod. What was said before it was first seen here was said as it says."""
+        said = pod.unschedulable
+        return now if before is not None or said is None or not said.since else min(now, said.since - self.epoch)
+
+    def _takes_to_start(self, pod: Pod) -> int:
+        """How many pods it takes for this one to start."""
+        group = self.gangs.gated(pod)
+        return group.minimum if group is not None else 1
 
     def _tried(self, pod: Pod) -> None:
         untried = self.untried_since.get(pod.namespace)
@@ -871,6 +901,10 @@ class Cluster:
         had_default, self.membership.has_default = self.membership.has_default, DEFAULT in self.queues
         before = self.ledger.queues.account(name).queue
         self.ledger.queues.set_queue(name, queue)
+        if queues.is_raised(before, queue):
+            self._help([uid for uid, pod in self.pending.items() if self.queue_of(pod) == name])
+        if before is not None and (queues.is_raised(queue, before) or not before.reclaimable):
+            self._may_give(lambda pod: self.queue_of(pod) == name)
         first_or_last = len(self.queues) == (queue is not None)
         if first_or_last or had_default != self.membership.has_default:
             self._assign_again(list(self.pods))
@@ -915,15 +949,61 @@ class Cluster:
         return since is not None and now - since >= self._gate_patience
 
     def _judge_chances(self, now: float) -> None:
-        """Takes claims from pods that have waited in vain for too long, and gives them back where something changed."""
-        changed, left = self._relevant != self._relevant_at_last_tick, self._left
-        self._relevant_at_last_tick, self._left = self._relevant, set()
+        """Takes claims from pods that have waited in vain for too long, and gives them back where room has come."""
+        rooms, self._room = list(self._room.values()), {}
 
         def helps(pod: Pod) -> bool:
-            return changed or any(fit.suitable_on(self.table, pod, node) for node in left)
+            return any(room.helps(self, pod) for room in rooms)
 
-        judged = self._chances.judge(now, helps if changed or left else None)
-        self._assign_again([uid for uid in judged if uid in self.pods])
+        self._ticked = True
+        self._hope_again(self._chances.judge(now, helps if rooms else None))
+        if rooms:
+            self._helped.judge(helps)
+
+    def _comes(self, room: Room) -> None:
+        """Room has come on a node: whom it could help has a chance again, at once, before it is given to others.
+
+        Not while all is being read that was there before, nor for what is only looked at.
+        """
+        if not self._ticked or self.touched.passing:
+            return
+        known = self._room.get(room.node)
+        self._room[room.node] = (
+            room if known is None else Room(room.node, total((known.freed, room.freed)), known.before)
+        )
+        if (node := self.table.node(room.node)) is not None and not node.usable:
+            self.ledger.queues.stale = True  # what it counts for is what its pods use
+        self._hope_again(self._chances.help(partial(room.helps, self)))
+
+    def _lets_go(self, namespace: str) -> None:
+        """A disruption budget lets more go: that helps those for whom pods of the namespace were to go, and did not."""
+        failed = (each for each in self.given_up.values() if any(v.namespace == namespace for v in each.victims))
+        self._help([each.pod.uid for each in failed])
+
+    def _may_give(self, is_own: Callable[[Pod], bool]) -> None:
+        """A quota or a queue is sure of less: what it has may be lent to it now, and taken back for others."""
+        self._helped.note([uid for uid in self._helped.uids() if not is_own(self.pods[uid])])
+
+    def _help(self, uids: Iterable[str]) -> None:
+        """What has happened could help these pods alone."""
+        uids = list(uids)
+        self._helped.note(uids)
+        self._hope_again(self._chances.help_pods(uids))
+
+    def _hope_again(self, uids: Iterable[str]) -> None:
+        self._assign_again([uid for uid in uids if uid in self.pods])
+
+    def _stands(self, uid: str) -> tuple[str, Resources]:
+        """On which node a pod stands or is expected, and with what; empty if on none."""
+        placed = self.table.placed(uid)
+        return (placed.site.name, placed.pod.request) if placed is not None else ("", NOTHING)
+
+    def _has_left(self, uid: str, node: str, request: Resources) -> None:
+        """A pod stood on a node: if it has left it, or takes less of it, there is room."""
+        where, left = self._stands(uid)
+        freed = request if where != node else {r: m for r, a in request.items() if (m := a - left.get(r, 0)) > 0}
+        if freed:
+            self._comes(Room(node, freed, self.table.node(node)))
 
     def _forget_name(self, pod: Pod) -> None:
         names = self._uids.get(pod.namespace, {})
@@ -932,6 +1012,13 @@ class Cluster:
             self._uids.pop(pod.namespace, None)
         self._leave_group(pod)
 
+    def _group_changed(self, key: Key) -> None:
+        members = self._members.get(key, ())
+        for uid in members:
+            self._chances.regroup(self.pods[uid], self._takes_to_start(self.pods[uid]))
+        self._chances.help_pods(members)
+        self._assign_again(members)
+
     def _join_group(self, pod: Pod) -> None:
         key = pod.namespace, pod.group
         members = self._members.setdefault(key, set())
@@ -939,6 +1026,7 @@ class Cluster:
         completes = pod.uid not in members and group is not None and len(members) + 1 == group.minimum
         members.add(pod.uid)
         if completes:
+            self._chances.help_pods(members)
             self._assign_again(members)
 
     def _leave_group(self, pod: Pod) -> None:
@@ -955,12 +1043,15 @@ class Cluster:
 
     def _place(self, pod: Pod) -> None:
         """Shows in the table where the pod stands or is expected."""
+        stood = self._stands(pod.uid)
         held = self._held.get(pod.uid)
         expected = self.gangs.node_for(pod.uid) or (held.node if held else pod.nominated_node)
         if pod.assigned or (pod.pending and expected and not pod.terminating):
             self.table.add(pod, expected)
         else:
             self.table.remove(pod.uid)
+        if stood[0]:
+            self._has_left(pod.uid, *stood)
 
     def _hold(self, uid: str, reservation: Reservation | None) -> None:
         if reservation is not None:
@@ -993,6 +1084,10 @@ class Cluster:
         before = self.ledger.account(namespace).quota
         quota = elastic_quota.in_force(self.quotas.get(namespace, {}).values())
         self.ledger.set_quota(namespace, quota)
+        if elastic_quota.is_raised(before, quota):
+            self._help([pod.uid for pod in self.pending_in(namespace)])
+        if before is not None and elastic_quota.is_raised(quota, before):
+            self._may_give(lambda pod: pod.namespace == namespace)
         if bool(before and before.min) != bool(quota and quota.min):
             stand = self.ledger.entries
             waiting = [pod.uid for pod in self.pending_in(namespace)]
@@ -1001,6 +1096,17 @@ class Cluster:
 
 def _is_closed(queue: Queue | None) -> bool:
     return queue is not None and not queue.open
+
+
+def _is_kept_by_reservations(pod: Pod) -> bool:
+    """Whether the scheduler last said of a pod that nodes were reserved for others."""
+    return pod.unschedulable is not None and kept_from(pod.unschedulable.message) == RESERVED
+
+
+def _refused_by_rules(pod: Pod) -> bool:
+    """Whether the scheduler last said of a pod that its quota or its queue refuses it: not that there is no place."""
+    rule = admission.refused_by(pod.unschedulable.message) if pod.unschedulable is not None else None
+    return rule is not None and rule != gangs.MINIMUM
 
 
 def _refused_by_us(pod: Pod) -> bool:

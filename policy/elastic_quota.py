@@ -61,6 +61,14 @@ def in_force(quotas: Iterable[ElasticQuota]) -> ElasticQuota | None:
     return min(quotas, key=lambda quota: (quota.created, quota.name), default=None)
 
 
+def is_raised(before: ElasticQuota | None, after: ElasticQuota | None) -> bool:
+    """Whether a namespace may use more than before, or is sure of more. Without a quota there is no bound."""
+    if before is None or after is None:
+        return after is None or bool(after.min)
+    bounded = (after.max.get(r, most + 1) > most for r, most in before.max.items())
+    return any(least > before.min.get(r, 0) for r, least in after.min.items()) or any(bounded)
+
+
 def conditions(quota: ElasticQuota, governing: ElasticQuota) -> list[Condition]:
     """What is wrong with a quota, in a namespace that ``governing`` is in force for."""
     found = []

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policy.constraints import HostPort
+from policy.node import Node
 from policy.node_table import Mask, NodeTable, Site
 from policy.pod import Pod
 from policy.quantity import LARGEST
@@ -43,7 +44,12 @@ def suitable(table: NodeTable, pod: Pod) -> Mask:
 def suitable_on(table: NodeTable, pod: Pod, node_name: str) -> bool:
     """Whether this node is ``suitable``."""
     node = table.node(node_name)
-    if node is None or not accepts(node, pod.constraints):
+    return node is not None and suits(node, pod)
+
+
+def suits(node: Node, pod: Pod) -> bool:
+    """Whether a node, be it in the table or not, could take the pod if it were empty and the pod were alone."""
+    if not accepts(node, pod.constraints):
         return False
     sizes = ((min(node.allocatable.get(resource, 0), LARGEST), amount) for resource, amount in pod.request.items())
     return all(there >= amount for there, amount in sizes if amount > 0)

@@ -43,10 +43,14 @@ class PodRequests:
 
 @dataclass(frozen=True, slots=True)
 class Unschedulable:
-    """A pod's condition ``PodScheduled=False``: what was last said about why it is not placed."""
+    """A pod's condition ``PodScheduled=False``: what was last said about why it is not placed.
+
+    ``since`` is when it had a place last, or was created, in seconds since the epoch; 0 where that is not known.
+    """
 
     reason: str
     message: str
+    since: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,15 @@ def _guarantees_kept(there: int, queues: list[Queue], resource: str) -> list[int
     return divide(there, [Bid(max(1, amount), 0, amount) for amount in wanted])
 
 
+def is_raised(before: Queue | None, after: Queue | None) -> bool:
+    """Whether a queue may have more than before of what there is: as it is now; None where it does not exist."""
+    if before is None or after is None:
+        return after is not None
+    bounded = (after.capability.get(r, most + 1) > most for r, most in before.capability.items())
+    surer = any(kept > before.guarantee.get(r, 0) for r, kept in after.guarantee.items())
+    return after.weight > before.weight or surer or any(bounded) or (after.open and not before.open)
+
+
 def conditions(queue: Queue, division: Division | None) -> list[Condition]:
     """What the owner of a queue should know about it."""
     found = []

@@ -41,6 +41,11 @@ class Touched:
         if self.told is not None:
             self.told()
 
+    @property
+    def passing(self) -> bool:
+        """Whether what changes now is only looked at, and changed back."""
+        return self._in_passing
+
     @contextmanager
     def in_passing(self) -> Iterator[None]:
         """What changes in here is changed back soon, or was changed so, only to look at the rest: nobody need know."""

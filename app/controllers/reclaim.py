@@ -38,7 +38,7 @@ SOON = 1.0
 LINGERING = 10
 """How many times ``reclaim.bindTimeout`` victims may take to go until another plan is looked for."""
 GIVE_UP_TWICE = 2
-"""Failed plans of a pod until it has to wait for a change of a quota, a node or a budget."""
+"""Failed plans of a pod until it has to wait for a change that could help it."""
 
 
 @dataclass(slots=True)
@@ -59,11 +59,11 @@ class Progress:
 
 @dataclass(slots=True)
 class Backoff:
-    """How often plans for a pod have failed, when the next may be made, and what had changed by then."""
+    """How often plans for a pod have failed, when the next may be made, and how often it had been helped by then."""
 
     failures: int = 0
     until: float = 0.0
-    relevant: int = 0
+    helped: int = 0
 
 
 @dataclass(slots=True)
@@ -180,7 +180,7 @@ class Reclaim:
             return False
         if backoff is None:
             return True
-        given_up = backoff.failures >= GIVE_UP_TWICE and backoff.relevant == cluster.relevant
+        given_up = backoff.failures >= GIVE_UP_TWICE and backoff.helped == cluster.count_help(pod)
         return not given_up and self._store.clock() >= backoff.until
 
     async def _start(self, plan: Plan, reservation: Reservation, as_of: int | None) -> None:
@@ -398,7 +398,11 @@ class Reclaim:
             known = self._backoff.get(uid)
             if known is None or known.failures < failures:
                 until = self._on_clock(reservation.failed_at) + self._pause_after(failures)
-                self._backoff[uid] = Backoff(failures, until, self._store.cluster.relevant)
+                self._backoff[uid] = Backoff(failures, until, self._count_help(uid))
+
+    def _count_help(self, uid: str) -> int:
+        pod = self._store.cluster.pods.get(uid)
+        return self._store.cluster.count_help(pod) if pod is not None else 0
 
     def _pause_after(self, failures: int) -> float:
         return float(self._settings.backoff * 2 ** min(failures - 1, 6))
@@ -407,7 +411,7 @@ class Reclaim:
         backoff = self._backoff.setdefault(reservation.pod.uid, Backoff())
         backoff.failures += 1
         backoff.until = self._store.clock() + self._pause_after(backoff.failures)
-        backoff.relevant = self._store.cluster.relevant
+        backoff.helped = self._count_help(reservation.pod.uid)
         metrics.RECLAIM_FAILURES.labels(reason).inc()
 
     async def _end(self, reservation: Reservation, outcome: str) -> bool:

@@ -164,6 +164,7 @@ class PodCondition(Struct, gc=False):
     status: str = ""
     reason: str | None = None
     message: str | None = None
+    since: datetime | None = field(name="lastTransitionTime", default=None)
 
 
 class ContainerStatus(Struct, rename="camel", gc=False):
@@ -893,5 +894,5 @@ def _whole(given: Any, path: str, errors: list[str]) -> int:
 def _unschedulable(conditions: list[PodCondition] | None) -> Unschedulable | None:
     for condition in conditions or ():
         if condition.type == "PodScheduled" and condition.status == "False":
-            return Unschedulable(condition.reason or "", condition.message or "")
+            return Unschedulable(condition.reason or "", condition.message or "", seconds(condition.since))
     return None

@@ -44,9 +44,13 @@ class Store:
         max_staleness: float = 60.0,
         settle_time: float = 3.0,
         clock: Callable[[], float] = time.monotonic,
+        epoch: Callable[[], float] = time.time,
     ) -> None:
+        """``epoch`` tells the seconds since the epoch, which conditions are written in."""
         self.cluster = cluster
         self.clock = clock
+        self._epoch = epoch
+        self.cluster.epoch = epoch() - clock()
         self.feeds = {kind.label: Feed() for kind in KINDS}
         self._needed = dict(self.feeds)  # advisory ones only until they were seen
         self.quota_objects: dict[Key, ElasticQuotaObject] = {}
@@ -168,6 +172,7 @@ class Store:
         meanwhile arrives first.
         """
         now = self.clock()
+        self.cluster.epoch = self._epoch() - now
         pods = self.feeds["pods"]
         if self.synced and pods.connected_at is not None and now - pods.connected_at >= self._settle_time:
             self.cluster.tick(now)

@@ -15,7 +15,7 @@ from policy.touched import Touched
 
 HISTORY = {
     "Cluster": (
-        *("_relevant", "_relevant_at_last_tick", "_left", "_settled_at", "_settle_time", "_asked_at"),
+        *("_relevant", "_room", "_ticked", "_helped", "epoch", "_settled_at", "_settle_time", "_asked_at"),
         *("_somebody_else_granted", "unschedulable_since", "untried_since"),
     ),
     "Ledger": ("eased", "touched", "queue_of", "own_queue_of", "_has_claim"),
@@ -27,8 +27,9 @@ HISTORY = {
     "Gates": ("changes", "arrivals", "_since"),
     "Line": ("arrivals",),
     "Grants": ("_failures", "_deadlines"),
-    "Chances": ("_deadlines", "_since", "_regained"),
-    "_Alike": ("one", "helped_at"),
+    "Chances": ("_deadlines", "_regained", "_judged_at"),
+    "_Alike": ("one", "helped_at", "fresh"),
+    "_Doubt": ("since", "judged_at"),
     "Waiting": ("_fitted",),
     "Sizes": ("_heap", "_in_heap"),
 }

@@ -30,7 +30,7 @@ from app.store.kinds import KINDS, POD_GROUPS, PODS
 from app.store.objects import GATE
 from app.store.store import Store
 from app.whatif import scenario
-from policy.cluster import Cluster
+from policy.cluster import Cluster, _refused_by_rules
 from policy.snapshot import Snapshot, snapshot
 from tests.fuzz.world import answer_of
 from tests.properties.walk import Pick
@@ -350,12 +350,19 @@ class WildWorld:
             for name in names:
                 group.create_task(_look(self.controllers[name], group))
 
+    def _hope_where_rules_refuse(self) -> None:
+        """Who had lost its chance before its quota or queue refused it has it again for whoever starts anew."""
+        for uid in [uid for uid, pod in self.cluster.refused.items() if _refused_by_rules(pod)]:
+            self.cluster._chances.trust(uid)
+            self.cluster._assign_again([uid])
+
     # What has to hold in the end
 
     async def finish(self) -> None:
         """One that is told now how things stand knows the same; and when all is gone, nothing is left."""
         self.server.fails = 0
         self._deliver()
+        self._hope_where_rules_refuse()
         self._come_to_rest()
         seen = snapshot(self.cluster, self.clock())
         for fresh in (self._told_in_another_order(seen), *([] if self.recording else [self._told_by_the_server()])):

@@ -268,7 +268,10 @@ def test_after_two_failures_it_takes_a_change_whoever_leads(failed, another_lead
         failed.take_lead()
     failed.passes(1000)
     assert (failed.held, len(failed.api.evicted)) == ([], 2)
-    see(failed.store, quota("c"))
+    see(failed.store, quota("c", min={"cpu": 1}), node("n2", cpu="0"))
+    failed.passes(1)
+    assert (failed.held, len(failed.api.evicted)) == ([], 2), "that could not help it"
+    see(failed.store, quota("b", min={"cpu": 9}))
     failed.passes(1)
     assert (failed.held, len(failed.api.evicted)) == (["reclaim-b.owner-3"], 3)
 
