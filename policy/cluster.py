@@ -618,14 +618,14 @@ class Cluster:
             return None  # the scheduler's picture is older than ours
         if known is not None and known.version > pod.version:
             pod = known
-        self._divide_for(pod)
+        sure = division.make_sure(self, pod)
         if self._somebody_else_granted and now - self._asked_at > self._settle_time > 0:
             self.suspect_pending(now)
         self._somebody_else_granted, self._asked_at = False, now
         if pod.uid in self._in_flight:
             self.restore_pending(pod.uid)  # what is being scheduled is not being bound
         with Lifted(self.ledger, pod) as lifted:
-            refused = admission.refusal(self.ledger, pod, self.rules)
+            refused = self._refusal(pod, sure=sure)
             certain = refused is not None or not self.unsettled
             in_worst_case = refused if certain else admission.refusal(self.ledger, pod, self.rules, with_in_flight=True)
             if in_worst_case is None and self.gangs.gated(pod) is None:
@@ -692,9 +692,9 @@ class Cluster:
         known = self.pods.get(pod.uid)
         if known is not None and known.assigned:
             return None
-        self._divide_for(pod)
+        sure = division.is_sure(self, pod)
         with Lifted(self.ledger, pod):
-            return admission.refusal(self.ledger, pod, self.rules, with_in_flight=self.unsettled)
+            return self._refusal(pod, sure=sure, with_in_flight=self.unsettled)
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         """The pod of that name, if there is one."""
@@ -887,12 +887,12 @@ class Cluster:
         hopes = self._chances.has(pod.uid) or self.reserved.of_pod(pod.uid) is not None
         return waits and hopes and not self.gangs.lacks_members(pod)
 
-    def _divide_for(self, pod: Pod) -> None:
-        """Sees to it that the pod's queue has a part: a queue that is new has none yet."""
-        account = self.ledger.queues.accounts.get(self.queue_of(pod)) if self.queues else None
-        if account is not None and account.queue is not None and not account.division.known:
-            for _ in self.divide():
-                pass
+    def _refusal(self, pod: Pod, *, sure: bool, with_in_flight: bool = False) -> Refusal | None:
+        """What refuses a pod that is not in the ledger. ``sure``: what queues deserve is known as far as it matters."""
+        refused = admission.refusal(self.ledger, pod, self.rules, with_in_flight=with_in_flight)
+        if refused is not None or sure:
+            return refused
+        return division.refusal_until_known(self.ledger.queues, self.queue_of(pod), pod.namespace, pod.request)
 
     def _queue_changed(self, name: str, queue: Queue | None) -> None:
         self.touched.note(queue=name)

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policy import queues, quota_manager, shares
+from policy import fair_share, queues, quota_manager, shares
+from policy.verdict import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policy.cluster import Cluster
+    from policy.pod import Pod
+    from policy.queue_ledger import QueueAccount, QueueLedger
     from policy.resources import Resources
 
+FEW = 100
+"""So many queues, and namespaces in them, are divided at once if an answer depends on it: in half a millisecond."""
 BATCH = 100
 """Queues whose namespaces are looked at together, before it pauses."""
 
@@ -25,7 +30,7 @@ def divide(cluster: Cluster) -> Iterator[None]:
     What is left in the middle is done anew.
     """
     ledger = cluster.ledger.queues
-    ledger.stale = False
+    ledger.stale, ledger.unfinished = False, True
     try:
         yield from _divide(cluster)
     except BaseException:
@@ -62,6 +67,67 @@ def _divide(cluster: Cluster) -> Iterator[None]:
         weights = cluster.membership.weight_by_namespace()  # anew: it may have changed in a pause
         cluster.ledger.eased += shares.entitle(ledger, stale[start : start + BATCH], weights)
         yield
+    cluster.ledger.eased += ledger.turned_away
+    ledger.unfinished = ledger.turned_away = False
+
+
+def make_sure(cluster: Cluster, pod: Pod) -> bool:
+    """Whether it is known what queues deserve, as far as an answer for a pod depends on it.
+
+    Where there are few queues, it is computed now. Not to be asked while something is only assumed.
+    """
+    if is_sure(cluster, pod):
+        return True
+    accounts = cluster.ledger.queues.accounts
+    few = len(accounts) <= FEW and sum(len(each.tenants) for each in accounts.values()) <= FEW
+    if few:
+        _divide_at_once(cluster)
+    return few
+
+
+def is_sure(cluster: Cluster, pod: Pod) -> bool:
+    """The same, without computing it. Where there is enough for all that wait, the answer depends on no part."""
+    ledger = cluster.ledger.queues
+    if not (ledger.stale or ledger.unfinished):
+        return True
+    account = ledger.accounts.get(cluster.queue_of(pod))
+    if account is None or account.queue is None:
+        return True
+    if not account.division.known:  # a queue that is new has no part at all yet
+        _divide_at_once(cluster)
+    return _is_enough_for_all(ledger, account, pod.request)
+
+
+def _divide_at_once(cluster: Cluster) -> None:
+    for _ in divide(cluster):
+        pass
+
+
+def refusal_until_known(ledger: QueueLedger, queue: str, namespace: str, request: Resources) -> Refusal | None:
+    """Why a pod is refused while it is not known what queues deserve: as it would go beyond what was known before."""
+    account = ledger.accounts[queue]
+    tenant = account.tenants.get(namespace)
+    beyond = [
+        r for r, asked in request.items() if account.taken.get(r, 0) + asked > account.division.deserved.get(r, 0)
+    ]
+    if beyond:
+        refused = Refusal(queues.DESERVED, queues.TEXTS[queues.DESERVED], tuple(sorted(beyond)))
+    elif len(account.tenants) > 1 and not fair_share.is_entitled(tenant, request):
+        refused = Refusal(fair_share.FAIR_SHARE, fair_share.TEXT, tuple(sorted(request)))
+    else:
+        return None
+    ledger.turned_away = True
+    return refused
+
+
+def _is_enough_for_all(ledger: QueueLedger, account: QueueAccount, request: Resources) -> bool:
+    """Whether there is room for a pod beside all that wait, in all queues and in its own."""
+    most = account.division.real_capability
+    return all(
+        ledger.taken.get(r, 0) + ledger.pending.get(r, 0) + asked <= ledger.available.get(r, 0)
+        and account.taken.get(r, 0) + account.pending.get(r, 0) + asked <= most.get(r, 0)
+        for r, asked in request.items()
+    )
 
 
 def _requests(cluster: Cluster) -> dict[str, Resources]:

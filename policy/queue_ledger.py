@@ -115,8 +115,9 @@ class QueueLedger:
     """Accounts by name of queue, and the sums over all queues that exist.
 
     ``available`` is what all queues share, ``outside`` what pods use that are in no queue. ``over_deserved`` are the
-    names of queues that have taken more than they deserve. ``stale``: what queues deserve is to be computed anew;
-    ``columns``: how it was computed last.
+    names of queues that have taken more than they deserve; ``pending`` is what pods wait for in all queues. ``stale``:
+    what queues deserve is to be computed anew, ``unfinished``: it is being computed; ``columns``: how it was last.
+    ``turned_away``: somebody was refused because it was not known yet.
     """
 
     def __init__(self, touched: Touched) -> None:
@@ -127,9 +128,10 @@ class QueueLedger:
         self.outside: dict[str, int] = {}
         self.taken: dict[str, int] = {}
         self.claims: dict[str, int] = {}
+        self.pending: dict[str, int] = {}
         self.in_flight: dict[str, int] = {}
         self.over_deserved: set[str] = set()
-        self.stale = False
+        self.stale = self.unfinished = self.turned_away = False
         self.columns: Columns = {}
 
     def account(self, name: str) -> QueueAccount:
@@ -148,6 +150,7 @@ class QueueLedger:
             change = add if account.queue is None else subtract
             change(self.taken, account.taken)
             change(self.claims, account.claim)
+            change(self.pending, account.pending)
             change(self.in_flight, account.in_flight)
             (subtract if account.queue is None else add)(self.outside, account.taken)
         account.queue = queue
@@ -202,6 +205,8 @@ class QueueLedger:
             self._take(account, tenant, entry, change)
         else:
             _await(account, tenant, entry, change)
+            if account.queue is not None:
+                change(self.pending, entry.request)
 
     def _take(
         self,

@@ -91,12 +91,13 @@ class QueueWalker:
             return
         pod = self.cluster.pods[pick(pending)]
         self.trace.append(f"ask for {pod.uid}")
-        in_order = not (self.dividing or self.cluster.to_be_divided or self.anybody_is_over())
+        known = not (self.dividing or self.cluster.to_be_divided)
+        in_order = known and not self.anybody_is_over()
         refused = self.cluster.admit(pod, self.now)
         if refused is None and in_order:
             assert not self.unkept()
         smaller = replace(pod, request={r: max(1, amount - 1) for r, amount in pod.request.items()})
-        if refused is None:
+        if refused is None and known:
             assert self.cluster.check(smaller) is None
 
     def anybody_is_over(self):
@@ -236,6 +237,7 @@ class QueueWalker:
         existing = [account for account in ledger.accounts.values() if account.queue is not None]
         assert ledger.taken == total(account.taken for account in existing)
         assert ledger.claims == total(account.claim for account in existing)
+        assert ledger.pending == total(account.pending for account in existing)
         assert ledger.over_deserved == {
             account.queue.name for account in existing if any(is_over(account, r) for r in account.taken)
         }
