@@ -36,7 +36,7 @@ def one_leaves_and_the_entitled_one_comes(cluster, owning, borrowing):
         cluster.api.create(pod(name, watch.namespace))
         wait_until(lambda name=name, watch=watch: was_tried(watch, name), f"{name} was tried")
     yield
-    cluster.api.delete("pods", sorted(bound(owning))[0], owning.namespace)
+    cluster.api.delete("pods", min(bound(owning)), owning.namespace)
     wait_until(lambda: "next" in bound(owning), "the entitled one has the place")
     ensure_for(2, lambda: not evicted(borrowing), "nobody had to go for it")
     assert "later" not in borrowing.ever(is_bound)
