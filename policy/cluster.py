@@ -999,7 +999,12 @@ class Cluster:
         return (placed.site.name, placed.pod.request) if placed is not None else ("", NOTHING)
 
     def _has_left(self, uid: str, node: str, request: Resources) -> None:
-        """A pod stood on a node: if it has left it, or takes less of it, there is room."""
+        """A pod stood on a node: if it has left it, or takes less of it, there is room.
+
+        What a victim leaves is held for the pod that it went for, and helps nobody else.
+        """
+        if any(victim.uid == uid for each in self.reservations.values() for victim in each.victims):
+            return
         where, left = self._stands(uid)
         freed = request if where != node else {r: m for r, a in request.items() if (m := a - left.get(r, 0)) > 0}
         if freed:
