@@ -618,7 +618,7 @@ class Cluster:
             return None  # the scheduler's picture is older than ours
         if known is not None and known.version > pod.version:
             pod = known
-        sure = division.make_sure(self, pod)
+        sure = division.make_sure(self, pod) if self.queues else True
         if self._somebody_else_granted and now - self._asked_at > self._settle_time > 0:
             self.suspect_pending(now)
         self._somebody_else_granted, self._asked_at = False, now
@@ -692,7 +692,7 @@ class Cluster:
         known = self.pods.get(pod.uid)
         if known is not None and known.assigned:
             return None
-        sure = division.is_sure(self, pod)
+        sure = division.is_sure(self, pod) if self.queues else True
         with Lifted(self.ledger, pod):
             return self._refusal(pod, sure=sure, with_in_flight=self.unsettled)
 

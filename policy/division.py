@@ -95,6 +95,7 @@ def is_sure(cluster: Cluster, pod: Pod) -> bool:
         return True
     if not account.division.known:  # a queue that is new has no part at all yet
         _divide_at_once(cluster)
+        return True
     return _is_enough_for_all(ledger, account, pod.request)
 
 
