@@ -890,7 +890,7 @@ class Cluster:
     def _refusal(self, pod: Pod, *, sure: bool, with_in_flight: bool = False) -> Refusal | None:
         """What refuses a pod that is not in the ledger. ``sure``: what queues deserve is known as far as it matters."""
         refused = admission.refusal(self.ledger, pod, self.rules, with_in_flight=with_in_flight)
-        if refused is not None or sure:
+        if refused is not None or sure or self.is_exempt(pod):
             return refused
         return division.refusal_until_known(self.ledger.queues, self.queue_of(pod), pod.namespace, pod.request)
 
