@@ -290,6 +290,12 @@ def grounds(cluster: Cluster, reservation: Reservation, victim: Pod) -> str:
     return " and ".join(rules) or "its priority is lower"
 
 
+def without_failing_jobs(cluster: Cluster, pods: Iterable[Pod]) -> list[Pod]:
+    """Those of some pods whose eviction, each alone, fails no Job."""
+    going = [cluster.pods[uid] for uid in cluster.going]
+    return [pod for pod in pods if not failing_jobs(cluster.batch_jobs, [pod], going)]
+
+
 def failing(cluster: Cluster, reservation: Reservation) -> dict[str, str]:
     """By UID of those victims whose eviction makes their Job fail, the title of that Job."""
     named = {victim.uid for victim in reservation.victims}

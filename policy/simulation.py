@@ -293,7 +293,8 @@ class Simulation:
             group = self.cluster.membership.groups.get(key)
             if group is not None and len(self.cluster.gangs.ready(group)) < group.minimum:
                 standing = [pod for pod in self.cluster.members(key) if pod.assigned and not pod.terminating]
-                for pod in [pod for pod in standing if not is_critical(pod)]:
+                left = [pod for pod in standing if not is_critical(pod)]
+                for pod in reclaim.without_failing_jobs(self.cluster, left):
                     self._evict(pod, None, BROKEN_GANG)
         self._hurt.clear()
         return self.steps != steps

@@ -16,7 +16,7 @@ from app.store.store import Store
 from policy.exempt import is_critical
 from policy.gangs import Key
 from policy.pod import Pod
-from policy.reclaim import name_of
+from policy.reclaim import name_of, without_failing_jobs
 
 log = structlog.get_logger(__name__)
 
@@ -57,12 +57,16 @@ class BrokenGangs:
                 self._under_way.begin(group, key, self._evict_all(key))
 
     def _left(self, key: Key) -> list[Pod]:
-        """What stands of a gang that is below its minimum, but for what the system needs; nobody if it is whole."""
+        """What stands of a gang that is below its minimum; nobody if it is whole.
+
+        But for what the system needs, and for pods whose eviction would fail their Job: nobody waits for their room.
+        """
         cluster = self._store.cluster
         group = cluster.membership.groups.get(key)
         if group is None or len(cluster.gangs.ready(group)) >= group.minimum:
             return []
-        return [pod for pod in cluster.members(key) if pod.assigned and not (pod.terminating or is_critical(pod))]
+        standing = (pod for pod in cluster.members(key) if pod.assigned and not (pod.terminating or is_critical(pod)))
+        return without_failing_jobs(cluster, standing)
 
     async def _evict_all(self, key: Key) -> None:
         """One after the other, each only if it still has to go: an eviction may take long, and fail for one of them."""

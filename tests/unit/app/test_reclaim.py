@@ -584,6 +584,21 @@ def test_of_what_is_left_of_a_gang_the_system_keeps_its_pods():
     assert world.left() == [critical]
 
 
+def test_of_what_is_left_of_a_gang_pods_stay_whose_eviction_would_fail_their_job():
+    world = lending_gang(broken_gang_grace=30)
+    world.blocks_all_but(1)
+    world.passes(1)
+    see(world.store, pod("owner", "b", nodeName="n1"))
+    fragile, _ = world.left()
+    name = fragile.removeprefix("a/")
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": name, "controller": True}
+    job = {"metadata": {"name": name, "namespace": "a", "uid": name}, "spec": {"backoffLimit": 0}}
+    see(world.store, {"apiVersion": "batch/v1", "kind": "Job"} | job, world.running(name, ownerReferences=[owner]))
+    world.api.evict = ApiServer.evict.__get__(world.api)
+    world.passes(40)
+    assert world.left() == [fragile]
+
+
 def test_what_is_left_of_a_gang_stays_where_that_is_wanted():
     world = lending_gang(clean_up_broken_gangs=False)
     world.blocks_all_but(1)
