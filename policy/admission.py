@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from policy import elastic_quota, exempt, fair_share, gangs, queues
 from policy.ledger import Ledger
 from policy.pod import Pod
+from policy.resources import Resources
 from policy.verdict import Refusal, Remedy
 
 TEXTS = {**elastic_quota.TEXTS, **queues.TEXTS, fair_share.FAIR_SHARE: fair_share.TEXT, gangs.MINIMUM: gangs.TEXT}
@@ -97,11 +98,14 @@ def numbers(ledger: Ledger, pod: Pod) -> dict[str, dict[str, int]]:
     return figures
 
 
-def remedies(ledger: Ledger, pod: Pod, refused: Refusal) -> tuple[Remedy, ...]:
-    """What would let a refused pod in, computed from the numbers now."""
+def remedies(ledger: Ledger, pod: Pod, refused: Refusal, asked: Resources) -> tuple[Remedy, ...]:
+    """What would let a refused pod in, computed from the numbers now; nobody has tried it.
+
+    ``asked`` is what it requests together with all that it can start only together with.
+    """
     if refused.rule in elastic_quota.TEXTS:
-        return elastic_quota.remedies(ledger, pod, refused)
+        return elastic_quota.remedies(ledger, pod, refused, asked)
     queue = ledger.queue_of(pod)
     if refused.rule == fair_share.FAIR_SHARE:
         return fair_share.remedies(ledger.queues, queue, pod, refused)
-    return queues.remedies(ledger.queues, queue, pod, refused)
+    return queues.remedies(ledger.queues, queue, asked, refused)

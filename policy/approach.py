@@ -1,6 +1,6 @@
 """A way to let a waiting pod in: a sentence, and the changes that it consists of."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,10 @@ class Approach:
     changes: tuple[Change, ...]
 
 
+Steps = Iterator[Approach | None]
+"""Ways, and None wherever others may work in between."""
+
+
 def end(pods: Iterable[Pod], lacking: Resources, where: str) -> Iterator[Approach]:
     """Ends pods until so much is free: in their order, and nobody who is not needed."""
     lacking = {resource: amount for resource, amount in lacking.items() if amount > 0}
@@ -67,10 +71,10 @@ def end(pods: Iterable[Pod], lacking: Resources, where: str) -> Iterator[Approac
         yield Approach("end", text, tuple(removed(pod) for pod in chosen))
 
 
-def standing(cluster: Cluster) -> list[Pod]:
-    """The pods on nodes that could be ended, the least important first."""
-    pods = [each for each in cluster.pods.values() if each.assigned and may_end(cluster, each)]
-    return sorted(pods, key=importance, reverse=True)
+def standing(cluster: Cluster, is_meant: Callable[[Pod], bool]) -> list[Pod]:
+    """The pods on nodes that are meant and could be ended, the least important first."""
+    there = (each for each in cluster.pods.values() if each.assigned and may_end(cluster, each))
+    return sorted(filter(is_meant, there), key=importance, reverse=True)
 
 
 def may_end(cluster: Cluster, pod: Pod) -> bool:

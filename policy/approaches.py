@@ -4,11 +4,11 @@ Each is computed from the numbers as they are. Whether one really lets the pod r
 whoever asks tries it on a copy, and asks anew for what is still missing there (app.whatif.remedies).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 
 from policy import elastic_quota, fair_share, queues, quota_approaches, starving
-from policy.approach import MOST_ADDED, Approach, Change
+from policy.approach import MOST_ADDED, Approach, Change, Steps
 from policy.cluster import Cluster
 from policy.pod import Pod, turn
 from policy.queue_approaches import for_capability, for_deserved, for_share, opened
@@ -17,20 +17,22 @@ from policy.room_approaches import add_nodes, for_room
 from policy.verdict import Refusal
 
 
-def approaches(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> list[Approach]:
+def approaches(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> Generator[None, None, list[Approach]]:
     """What could help a pod that waits, in a cluster where all others have had their turn. The likeliest comes first.
 
     ``first`` are others who will take what there is before it. The cluster must be a copy: weights are tried out on it.
+    To be used up; it may pause.
     """
-    _give_hope(cluster)
-    refused, members = cluster.check(pod), [pod, *_mates(cluster, pod)]
+    yield from _give_hope(cluster)
+    pod = cluster.pods[pod.uid]
+    refused, members = cluster.check(pod), [pod, *cluster.gangs.mates(pod)]
     concerned = members
     if refused is None and len(members) > 1:
         concerned, refused = _refused_together(cluster, members)
     if refused is None:
-        found = list(for_room(cluster, pod, members, first))
+        found = yield from _gathered(for_room(cluster, pod, members, first))
     else:
-        found = list(_for_rule(cluster, concerned, refused, first))
+        found = yield from _gathered(_for_rule(cluster, concerned, refused, first))
     of_gang = list(_for_gang(cluster, pod)) if cluster.gangs.is_waiting(pod) else []
     return of_gang + found if cluster.gangs.lacks_members(pod) else found + of_gang
 
@@ -53,7 +55,17 @@ def _refused_together(cluster: Cluster, members: list[Pod]) -> tuple[list[Pod], 
     return [member for member in members if cluster.queue_of(member) in cluster.queues], refused
 
 
-def _for_rule(cluster: Cluster, members: Sequence[Pod], refused: Refusal, first: Sequence[Pod]) -> Iterator[Approach]:
+def _gathered(found: Steps) -> Generator[None, None, list[Approach]]:
+    gathered = []
+    for each in found:
+        if each is None:
+            yield
+        else:
+            gathered.append(each)
+    return gathered
+
+
+def _for_rule(cluster: Cluster, members: Sequence[Pod], refused: Refusal, first: Sequence[Pod]) -> Steps:
     """``members``: the pod, and those of its gang that are to start with it, as far as they are refused."""
     pod = members[0]
     uids = {member.uid for member in members}
@@ -79,21 +91,12 @@ def _for_rule(cluster: Cluster, members: Sequence[Pod], refused: Refusal, first:
             yield from add_nodes(cluster, members, first)
 
 
-def _give_hope(cluster: Cluster) -> None:
+def _give_hope(cluster: Cluster) -> Iterator[None]:
     """Waiting pods have their claims again, as after any change that could help them."""
     for uid in list(cluster.unschedulable_since):
         cluster.upsert_pod(replace(cluster.pods[uid], unschedulable=None), 0.0)
-    for _ in cluster.divide():
-        pass
-
-
-def _mates(cluster: Cluster, pod: Pod) -> list[Pod]:
-    """The other members that a pod's gang lacks until it can start, as far as there are such."""
-    group = cluster.gangs.gated(pod)
-    if group is None or not cluster.gangs.is_waiting(pod):
-        return []
-    others = [other for other in cluster.gangs.pending(group) if other.uid != pod.uid]
-    return others[: cluster.gangs.missing(pod) - 1]
+        yield
+    yield from cluster.divide()
 
 
 def _for_gang(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
@@ -103,7 +106,7 @@ def _for_gang(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
         return
     kind, _, name = group.name.partition("/")
     target, ready = f"PodGroup {group.namespace}/{name}", len(cluster.gangs.ready(group) - {pod.uid})
-    there = ready + 1 + len(_mates(cluster, pod))
+    there = ready + 1 + len(cluster.gangs.mates(pod))
     lacking = group.minimum - there
     least = there if lacking > 0 else ready + 1
     if 0 < lacking <= MOST_ADDED:

@@ -718,7 +718,7 @@ class Cluster:
             refused = admission.refusal(self.ledger, pod, self.rules)
             numbers = admission.numbers(self.ledger, pod)
             if refused is not None:
-                remedies = admission.remedies(self.ledger, pod, refused)
+                remedies = admission.remedies(self.ledger, pod, refused, self.gangs.asked_together(pod))
                 message = ": ".join(filter(None, (refused.message, self.why_closed(pod))))
                 return Verdict("refused", refused.rule, message, numbers, remedies, refused.resources)
         numbers |= self.gangs.numbers(pod)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from policy.conditions import Condition
 from policy.quantity import render
 from policy.resources import NOTHING, Resources, total
-from policy.verdict import Refusal, Remedy
+from policy.verdict import Refusal, Remedy, all_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -192,8 +192,11 @@ def numbers(ledger: Ledger, pod: Pod) -> dict[str, dict[str, int]]:
     return figures
 
 
-def remedies(ledger: Ledger, pod: Pod, refused: Refusal) -> tuple[Remedy, ...]:
-    """What would let a refused pod in, computed from the numbers now."""
+def remedies(ledger: Ledger, pod: Pod, refused: Refusal, asked: Resources | None = None) -> tuple[Remedy, ...]:
+    """What would let a refused pod in, computed from the numbers now; nobody has tried it.
+
+    ``asked`` is what all request that it can start only together with; None: it starts alone.
+    """
     account = ledger.accounts[pod.namespace]
     quota = account.quota
     if quota is None:
@@ -201,11 +204,14 @@ def remedies(ledger: Ledger, pod: Pod, refused: Refusal) -> tuple[Remedy, ...]:
     target = f"ElasticQuota {quota.namespace}/{quota.name}"
     if refused.rule == INVALID:
         return (Remedy(f"correct {target}: {'; '.join(quota.errors)}", target),)
-    figures = numbers(ledger, pod)
+    together = pod.request if asked is None else asked
+    figures = {r: row | {"request": together.get(r, row["request"])} for r, row in numbers(ledger, pod).items()}
     remedy = _raise_max if refused.rule == MAX else _raise_min
-    result = [remedy(target, resource, figures[resource]) for resource in refused.resources]
+    result = [*all_of([remedy(target, resource, figures[resource]) for resource in refused.resources])]
     waiting = _wait_in_namespace if refused.rule == MAX else _wait_for_borrowers
-    result += [hint for resource in refused.resources if (hint := waiting(ledger, pod, resource, figures[resource]))]
+    hints = [waiting(ledger, pod, resource, figures[resource]) for resource in refused.resources]
+    if all(hints):  # else waiting would not help in all that it is refused for
+        result += all_of([hint for hint in hints if hint])
     if not pod.preemptible and refused.rule == BORROWING:
         text = 'drop the annotation quotaward.dev/preemptible: "false": a pod that may not be evicted may not borrow'
         result.append(Remedy(text, f"Pod {pod.namespace}/{pod.name}"))

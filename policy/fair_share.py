@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policy.resources import Resources
-from policy.verdict import Refusal, Remedy
+from policy.verdict import Refusal, Remedy, all_of
 
 if TYPE_CHECKING:
     from policy.pod import Pod
@@ -161,4 +161,4 @@ def remedies(ledger: QueueLedger, queue: str, pod: Pod, refused: Refusal) -> tup
         whose = f" (entitled and waiting: {', '.join(waiting)})" if waiting else ""
         text = f"wait until pods of queue {queue} release {resource}{whose}, or raise the weight of the namespace"
         found.append(Remedy(text, f"Namespace {pod.namespace}", "volcano.sh/namespace.weight"))
-    return tuple(found)
+    return all_of(found)

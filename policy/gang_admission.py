@@ -14,6 +14,7 @@ from policy import admission, arriving, fit
 from policy.gang_placement import Places, best_of, decidable, depends_on_others, full
 from policy.gangs import BACKOFF, HOLD_TIME, MOST_DOUBLED, REFUSAL, Group, Hold, Holds, Key
 from policy.pod import Pod, turn
+from policy.resources import total
 from policy.verdict import Remedy
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from policy.arriving import Alike
     from policy.cluster import Cluster
+    from policy.resources import Resources
     from policy.verdict import Refusal
 
 SMALL, PAUSE, LONGEST_PAUSE = 20, 0.01, 1.0
@@ -92,6 +94,21 @@ class Gangs:
             return 0
         return max(0, group.minimum - len(self.ready(group) - {pod.uid}))
 
+    def mates(self, pod: Pod) -> list[Pod]:
+        """The other members that a pod can start only together with, as far as they are there."""
+        group, missing = self.gated(pod), self.missing(pod)
+        if group is None or missing <= 1:
+            return []
+        return [other for other in self.pending(group) if other.uid != pod.uid][: missing - 1]
+
+    def asked_together(self, pod: Pod) -> Resources:
+        """What a pod requests with all of its queue that it can start only together with; those too that lack yet."""
+        queue_of, missing = self._cluster.queue_of, self.missing(pod)
+        members = [pod, *self.mates(pod)]
+        lacking = max(0, missing - len(members))
+        of_queue = [each.request for each in members if queue_of(each) == queue_of(pod)]
+        return total((*of_queue, {resource: lacking * amount for resource, amount in pod.request.items()}))
+
     def is_waiting(self, pod: Pod) -> bool:
         """Whether the pod can start only together with others of its group, for which nothing is held yet."""
         return self.missing(pod) > 1
@@ -135,13 +152,13 @@ class Gangs:
 
     def refused_together(self, pod: Pod) -> Refusal | None:
         """What the rules say against as many members as a pod's group takes to start, the pod among them."""
-        group, missing = self.gated(pod), self.missing(pod)
-        if group is None or missing <= 1:
+        group, missing, members = self.gated(pod), self.missing(pod), [pod, *self.mates(pod)]
+        if group is None or missing <= 1 or len(members) < missing:
             return None
         waiting = [other for other in self.pending(group) if other.uid != pod.uid]
-        if len(waiting) + 1 < missing or self._admissible(pod, waiting, missing, frozenset()) is not None:
+        if self._admissible(pod, waiting, missing, frozenset()) is not None:
             return None
-        cluster, members = self._cluster, [pod, *waiting[: missing - 1]]
+        cluster = self._cluster
         return admission.refusal_of_all(cluster.ledger, members, cluster.rules, with_in_flight=cluster.unsettled)
 
     def backs_off_until(self, key: Key) -> float:

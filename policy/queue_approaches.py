@@ -4,11 +4,11 @@ Seeds: Queue API, queue guarantee, namespace fair share. What a weight has to be
 what all others ask for.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 
 from policy import fair_share, queues
-from policy.approach import Approach, Change, corrected, end, listed, raised, standing
+from policy.approach import Approach, Change, Steps, corrected, end, listed, raised, standing
 from policy.cluster import Cluster
 from policy.pod import Pod
 from policy.quantity import render
@@ -35,22 +35,22 @@ def for_capability(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusa
         ]
         yield _changed("capability", name, f"raise capability {listed(said)}", raised(("spec", "capability"), low))
     most = account.division.real_capability
-    pods = (each for each in standing(cluster) if cluster.queue_of(each) == name)
+    pods = standing(cluster, lambda each: cluster.queue_of(each) == name)
     yield from end(pods, {r: amount - most.get(r, 0) for r, amount in needed.items()}, f"of Queue {name}")
 
 
-def for_deserved(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) -> Iterator[Approach]:
+def for_deserved(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) -> Steps:
     """A higher weight, a guarantee, or the end of pods of other queues, those that are over first."""
     ledger, name = cluster.ledger.queues, cluster.queue_of(pod)
     queue, account = cluster.queues[name], ledger.accounts[name]
 
-    def admits(weight: int) -> bool:
+    def admits(weight: int) -> Generator[None, None, bool]:
         cluster.upsert_queue(replace(queue, weight=weight))
-        return _admits(cluster, pod)
+        return (yield from _admits(cluster, pod))
 
-    weight = _least(queue.weight, admits)
+    weight = yield from _least(queue.weight, admits)
     cluster.upsert_queue(queue)
-    _divide(cluster)
+    yield from cluster.divide()
     if weight:
         text = f"raise the weight of Queue {name} from {queue.weight} to at least {weight}"
         yield _changed("weight", name, text, ((("spec", "weight"), weight),))
@@ -62,24 +62,24 @@ def for_deserved(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal)
         for r in refused.resources
     }
     over = {other for other, each in ledger.accounts.items() if any(queues.is_over(each, r) for r in lacking)}
-    pods = [each for each in standing(cluster) if cluster.queue_of(each) not in ("", name)]
+    pods = standing(cluster, lambda each: cluster.queue_of(each) not in ("", name))
     pods.sort(key=lambda each: cluster.queue_of(each) not in over)
     yield from end(pods, lacking, "of other queues")
 
 
-def for_share(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) -> Iterator[Approach]:
+def for_share(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) -> Steps:
     """A higher weight of the namespace, or the end of pods of the queue: first of other namespaces."""
     weights, namespace = cluster.membership.weights, pod.namespace
     own = {name: weight for (where, name), weight in weights.items() if where == namespace}
     before, quota = max(own.values(), default=1), max(sorted(own), key=lambda name: own[name], default="weight")
 
-    def admits(weight: int) -> bool:
+    def admits(weight: int) -> Generator[None, None, bool]:
         cluster.upsert_weight(namespace, quota, weight)
-        return _admits(cluster, pod)
+        return (yield from _admits(cluster, pod))
 
-    weight = _least(before, admits)
+    weight = yield from _least(before, admits)
     cluster.upsert_weight(namespace, quota, own.get(quota))
-    _divide(cluster)
+    yield from cluster.divide()
     if weight:
         text = f"raise the weight of Namespace {namespace} from {before} to at least {weight}"
         fields = ((("spec", "hard", WEIGHT), str(weight)),)
@@ -90,7 +90,7 @@ def for_share(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) ->
         r: account.taken.get(r, 0) + asked[r] + account.tenant_claims.get(r, 0) - fair_share.room(ledger, account, r)
         for r in refused.resources
     }
-    pods = [each for each in standing(cluster) if cluster.queue_of(each) == name]
+    pods = standing(cluster, lambda each: cluster.queue_of(each) == name)
     pods.sort(key=lambda each: each.namespace == namespace)
     yield from end(pods, lacking, f"of Queue {name}")
 
@@ -111,24 +111,19 @@ def _changed(sort: str, queue: str, text: str, fields: tuple[tuple[tuple[str, ..
     return Approach(sort, text, (Change("Queue", "", queue, fields),))
 
 
-def _admits(cluster: Cluster, pod: Pod) -> bool:
-    _divide(cluster)
+def _admits(cluster: Cluster, pod: Pod) -> Generator[None, None, bool]:
+    yield from cluster.divide()
     return cluster.check(pod) is None
 
 
-def _divide(cluster: Cluster) -> None:
-    for _ in cluster.divide():
-        pass
-
-
-def _least(before: int, admits: Callable[[int], bool]) -> int:
+def _least(before: int, admits: Callable[[int], Generator[None, None, bool]]) -> Generator[None, None, int]:
     """The least weight above this one with which a pod is admitted; 0 if none is enough."""
     low, high = before, before + 1
-    while not admits(high):
+    while not (yield from admits(high)):
         if high > before * HEAVIEST:
             return 0
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if admits(middle) else (middle, high)
+        low, high = (low, middle) if (yield from admits(middle)) else (middle, high)
     return high

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 from policy.conditions import Condition
 from policy.quantity import render
 from policy.resources import NOTHING, Resources, total
-from policy.verdict import Refusal, Remedy
+from policy.verdict import Refusal, Remedy, all_of
 from policy.water_level import Bid, divide
 
 if TYPE_CHECKING:
-    from policy.pod import Pod
     from policy.queue_ledger import QueueAccount, QueueLedger
 
 CAPABILITY = "queue-capability"
@@ -278,8 +277,8 @@ def numbers(ledger: QueueLedger, queue: str, request: Resources) -> dict[str, di
     }
 
 
-def remedies(ledger: QueueLedger, queue: str, pod: Pod, refused: Refusal) -> tuple[Remedy, ...]:
-    """What would let a refused pod in, as far as the queue is concerned."""
+def remedies(ledger: QueueLedger, queue: str, request: Resources, refused: Refusal) -> tuple[Remedy, ...]:
+    """What would let in who requests this and is refused, as far as the queue is concerned; nobody has tried it."""
     target = f"Queue {queue}"
     account = ledger.accounts.get(queue)
     if account is None or account.queue is None:
@@ -287,7 +286,7 @@ def remedies(ledger: QueueLedger, queue: str, pod: Pod, refused: Refusal) -> tup
     if refused.rule == CLOSED:
         text = "; ".join(account.queue.errors) or f"it is {account.queue.state}"
         return (Remedy(f"open {target}: {text}", target),)
-    figures = numbers(ledger, queue, pod.request)
+    figures = numbers(ledger, queue, request)
     found = []
     for resource in refused.resources:
         row = figures[resource]
@@ -305,7 +304,7 @@ def remedies(ledger: QueueLedger, queue: str, pod: Pod, refused: Refusal) -> tup
             amount = render(resource, needed - row["realCapability"])
             text = f"add nodes with {amount} of {resource}: the rest is used outside of queues, or guaranteed to others"
             found.append(Remedy(text, "Node"))
-    return tuple(found)
+    return all_of(found)
 
 
 def _refusal(rule: str, exceeded: list[str]) -> Refusal:

@@ -22,7 +22,7 @@ def for_max(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) -> I
     needed = {r: account.used.get(r, 0) + own.get(r, 0) + asked[r] for r in refused.resources}
     said = [_from_to(quota, r, quota.max[r], amount) for r, amount in needed.items()]
     yield _changed("max", quota, f"raise max {listed(said)}", raised(("spec", "max"), needed))
-    pods = (each for each in standing(cluster) if each.namespace == pod.namespace)
+    pods = standing(cluster, lambda each: each.namespace == pod.namespace)
     yield from end(pods, {r: amount - quota.max[r] for r, amount in needed.items()}, f"in namespace {pod.namespace}")
 
 
@@ -46,7 +46,7 @@ def for_borrowing(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal
     yield _changed("min", quota, f"raise min {listed(said)}", fields)
     if not any(asked[r] > pool.min[r] for r in refused.resources):
         borrowing = {name for name, _, each in ledger.quotas() if each.over_min}
-        pods = [each for each in standing(cluster) if each.namespace in cluster.quotas]
+        pods = standing(cluster, lambda each: each.namespace in cluster.quotas)
         pods.sort(key=lambda each: (each.namespace == pod.namespace, each.namespace not in borrowing))
         yield from end(pods, lacking, "under any elastic quota")
     if not pod.preemptible:

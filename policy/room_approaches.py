@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from policy import disruption, fit, reclaim
-from policy.approach import MOST_ADDED, Approach, Change, listed, may_end, names_of, removed
+from policy import disruption, fit, reclaim, scoring
+from policy.approach import MOST_ADDED, Approach, Change, Steps, listed, may_end, names_of, removed
 from policy.cluster import Cluster
 from policy.node import Node
 from policy.pod import Pod
@@ -21,7 +21,7 @@ MOST_NODES = 200
 """Nodes that are looked at for pods to be ended: those that are least short of room."""
 
 
-def for_room(cluster: Cluster, pod: Pod, members: Sequence[Pod], first: Sequence[Pod]) -> Iterator[Approach]:
+def for_room(cluster: Cluster, pod: Pod, members: Sequence[Pod], first: Sequence[Pod]) -> Steps:
     """The end of those that nodes are kept for or that stand there, budgets that let them go, more nodes."""
     table = cluster.table
     fitting = {table.names[row] for row in np.flatnonzero(fit.fits(table, pod))}
@@ -40,7 +40,9 @@ def add_nodes(cluster: Cluster, members: Sequence[Pod], first: Sequence[Pod]) ->
     ``first`` are others who go there before them. None, if it takes too many.
     """
     pod, table = members[0], cluster.table
-    models = [node for node in table.nodes() if node.usable and not node.taints and _suits(cluster, pod, node)]
+    suiting = fit.suitable(table, replace(pod, request={}))
+    nodes = (table.node(table.names[row]) for row in np.flatnonzero(suiting))
+    models = [node for node in nodes if node is not None and node.usable and not node.taints]
     model = max(models, key=_size, default=Node("", {"pods": 110}, dict(pod.constraints.node_selector)))
     size = dict(model.allocatable)
     for resource, amount in pod.request.items():
@@ -93,11 +95,13 @@ def _let_go(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
         yield Approach("end", text, tuple(removed(victim) for victim in protected))
 
 
-def _end_on_a_node(cluster: Cluster, pod: Pod, reserved: set[str]) -> Iterator[Approach]:
+def _end_on_a_node(cluster: Cluster, pod: Pod, reserved: set[str]) -> Steps:
     """The pods of one node without which the pod fits there: the fewest on the node where that takes the fewest."""
     table, best = cluster.table, list[Pod]()
     rows = np.flatnonzero(fit.suitable(table, pod) & ~table.mask_of(reserved))
-    for row in rows[:MOST_NODES]:
+    least_short = np.argsort(scoring.shortage(table, pod)[rows], kind="stable")
+    for row in rows[least_short][:MOST_NODES]:
+        yield None
         gone = _enough_of(cluster, pod, table.names[row])
         if gone and (not best or len(gone) < len(best)):
             best = gone
@@ -119,11 +123,6 @@ def _enough_of(cluster: Cluster, pod: Pod, node: str) -> list[Pod]:
         if fit.fits_on(table, pod, node, gone.keys() - {each.uid}):
             del gone[each.uid]
     return list(gone.values())
-
-
-def _suits(cluster: Cluster, pod: Pod, node: Node) -> bool:
-    """Whether the pod may go to a node, however small that is."""
-    return fit.suitable_on(cluster.table, replace(pod, request={}), node.name)
 
 
 def _named(name: str, model: Node, size: dict[str, int]) -> Node:

@@ -1,5 +1,6 @@
 """What is said of a pod: the short refusal that the scheduler gets, and the verdict with numbers that people get."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -28,6 +29,14 @@ class Remedy:
     target: str
     path: str = ""
     value: str = ""
+
+
+def all_of(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
+    """One remedy of several that are of use together only, as one for each resource is; none of none."""
+    if len(remedies) < 2:  # noqa: PLR2004
+        return tuple(remedies)
+    targets = {each.target for each in remedies}
+    return (Remedy(" and ".join(each.text for each in remedies), targets.pop() if len(targets) == 1 else ""),)
 
 
 @dataclass(frozen=True, slots=True)

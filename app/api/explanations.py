@@ -1,6 +1,6 @@
 """The explanation of a pod: the verdict with its numbers, who holds what it lacks, what comes next, what would help."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from app.api.models import (
@@ -11,7 +11,8 @@ from app.api.models import (
     RemedyModel,
 )
 from app.ending import JOB_ENDS
-from app.whatif.remedies import Remedy
+from app.whatif.remedies import ALONE, UNTRIED, WITH_ALL, Remedy
+from app.whatif.service import COMPLETE, OCCUPIED, OUT_OF_TIME, Searched
 from policy import elastic_quota, fair_share, queues
 from policy import holders as holding
 from policy.cluster import Cluster
@@ -20,6 +21,7 @@ from policy.pod import Pod
 from policy.prospects import Prospect
 from policy.quantity import render
 from policy.verdict import Refusal, Verdict
+from policy.verdict import Remedy as Hint
 
 NAMED = 20
 """Pods of a holder that are named."""
@@ -33,6 +35,17 @@ FIGURES = {
     fair_share.FAIR_SHARE: ("request", "allocatedInNamespace", "entitled", "deserved", "claimedByOtherNamespaces"),
 }
 """The numbers that each rule compares, for the paragraph."""
+HELPS = {
+    WITH_ALL: "What helps",
+    ALONE: "What helps if no other pod that waits comes before it (tried for this one alone)",
+    UNTRIED: "What may help (not tried)",
+}
+"""How remedies are told of, by what they were tried with."""
+ENDED = {
+    OUT_OF_TIME: "The time to try remedies was over before all of them were tried (whatif.remedyTime)",
+    OCCUPIED: "No remedy was tried: others ask what would be",
+}
+"""What is said of a search for remedies that did not come to its end."""
 WOULD_REFUSE = "would-refuse"
 """The verdict on who is not refused only because nobody is, as in the list of decisions."""
 BOUNDS = {
@@ -51,29 +64,22 @@ def explanation(
     outlook: str,
     held: Sequence[Holder],
     prospects: Sequence[Prospect],
-    remedies: Sequence[Remedy],
+    searched: Searched | None,
     *,
     observe: bool = False,
 ) -> ExplanationModel:
-    """A verdict as REST shows it. Where no remedy was found that works, those are shown that the numbers suggest.
+    """A verdict as REST shows it, with the remedies that were looked for (None: they were not).
 
+    Where there was no time to look at any, those are shown that the numbers suggest, and said not to be tried.
     ``observe``: nobody is refused, so what is said is who would be.
     """
     if observe and verdict.outcome == "refused":
         message = f"{verdict.message} (observe mode: nobody is refused)"
         verdict = replace(verdict, outcome=WOULD_REFUSE, message=message)
-    shown = [_remedy(each) for each in remedies] or [
-        RemedyModel(
-            text=each.text,
-            target=each.target,
-            path=each.path,
-            value=each.value,
-            change=None,
-            commands=[],
-            verified=False,
-        )
-        for each in verdict.remedies
-    ]
+    ended = searched.ended if searched else ""
+    shown = [_remedy(each) for each in searched.remedies] if searched else []
+    if not shown and ended != COMPLETE:
+        shown = [_hint(each) for each in verdict.remedies]
     return ExplanationModel(
         namespace=name[0],
         name=name[1],
@@ -86,9 +92,10 @@ def explanation(
             for resource, row in verdict.numbers.items()
         },
         remedies=shown,
+        searched=ended,
         holders=[_holder(each) for each in held],
         next=[ProspectModel(step=each.step, text=each.text, in_seconds=_rounded(each.after)) for each in prospects],
-        summary=_summary(name, verdict, held, prospects, shown),
+        summary=_summary(name, verdict, held, prospects, _what_helps(shown, ended)),
     )
 
 
@@ -107,7 +114,7 @@ def _summary(
     verdict: Verdict,
     held: Sequence[Holder],
     prospects: Sequence[Prospect],
-    remedies: Sequence[RemedyModel],
+    what_helps: Iterable[str],
 ) -> str:
     """All in one paragraph."""
     by = f" by {verdict.rule}" if verdict.rule else ""
@@ -117,9 +124,19 @@ def _summary(
     sentences += [_told(each) for each in held[:TOLD]]
     sentences += [f"Next: {each.text}{_when(each.after)}" for each in prospects[:1]]
     sentences += [f"Mind that {each.text}" for each in prospects if each.step == JOB_ENDS]
-    if remedies:
-        sentences.append(f"What helps: {'; or '.join(each.text for each in remedies)}")
+    sentences += what_helps
     return " ".join(f"{sentence.rstrip('.')}." for sentence in sentences)
+
+
+def _what_helps(remedies: Sequence[RemedyModel], ended: str) -> Iterator[str]:
+    """Sentences on the remedies, by what they were tried with, and on those that there was no time for."""
+    for tried, beginning in HELPS.items():
+        texts = [each.text for each in remedies if each.tried == tried]
+        if texts:
+            yield f"{beginning}: {'; or '.join(texts)}"
+    if ended == COMPLETE and not remedies:
+        yield "Nothing that was tried lets it run"
+    yield from filter(None, (ENDED.get(ended),))
 
 
 def _compared(verdict: Verdict, resource: str) -> str:
@@ -161,9 +178,23 @@ def _remedy(remedy: Remedy) -> RemedyModel:
         target=remedy.target,
         path=remedy.path,
         value=remedy.value,
-        change=change,
+        change=None if remedy.tried == UNTRIED else change,
         commands=remedy.commands,
-        verified=True,
+        tried=remedy.tried,
+        verified=remedy.tried == WITH_ALL,
+    )
+
+
+def _hint(hint: Hint) -> RemedyModel:
+    return RemedyModel(
+        text=hint.text,
+        target=hint.target,
+        path=hint.path,
+        value=hint.value,
+        change=None,
+        commands=[],
+        tried=UNTRIED,
+        verified=False,
     )
 
 

@@ -93,8 +93,8 @@ class ChangeModel(Model):
 class RemedyModel(Model):
     """One change that would let the pod in; path and value, where given, name a field of target and its new value.
 
-    ``verified``: it was tried, and with it the pod runs; ``change`` is null where it was not. ``commands`` make the
-    change, where kubectl is enough for it.
+    ``tried``: ``with-all`` others that wait, and the pod runs (``verified``), ``alone``, so that it runs if no other
+    comes before it, or ``no``; then ``change`` is null. ``commands`` make the change, where kubectl is enough for it.
     """
 
     text: str
@@ -103,6 +103,7 @@ class RemedyModel(Model):
     value: str
     change: ChangeModel | None
     commands: list[str]
+    tried: str
     verified: bool
 
 
@@ -171,6 +172,8 @@ class ExplanationModel(Model):
     ``verdict`` is refused (in observe mode would-refuse, as nobody is), admissible, bound or unknown.
     ``outlook`` says what is being done for a pod that waits, or why nobody is evicted for it; ``next`` says it step by
     step; ``summary`` says all in one paragraph. ``gate``: where in line, if it waits at one.
+    ``searched`` is how the search for remedies ended: ``complete``, ``out-of-time``, ``busy`` with others' questions,
+    or empty (there was none).
     """
 
     namespace: str
@@ -182,6 +185,7 @@ class ExplanationModel(Model):
     gate: PlaceModel | None = None
     numbers: dict[str, Quantities]
     remedies: list[RemedyModel]
+    searched: str = ""
     holders: list[HolderModel]
     next: list[ProspectModel]
     summary: str

@@ -113,7 +113,7 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     pod = cluster.pod(namespace, name)
     verdict = _with_near_names(cluster, pod, cluster.verdict(namespace, name))
     if pod is None or not pod.pending:
-        return explanation((namespace, name), verdict, "", (), (), ())
+        return explanation((namespace, name), verdict, "", (), (), None)
     settings: Settings = request.app.state.settings
     now = store.clock()
     times = Times(now, time.time() - now, settings.reclaim.delay)
@@ -123,8 +123,8 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     if not pod.terminating:
         expected += end_of_job(cluster, pod, time.time())
     waits = verdict.outcome == "refused" or pod.uid in cluster.unschedulable_since
-    remedies = await trials.remedies(pod, (repr(verdict), outlook)) if waits else []
-    shown = explanation((namespace, name), verdict, outlook, held, expected, remedies, observe=settings.observes)
+    searched = await trials.remedies(pod, (repr(verdict), outlook)) if waits else None
+    shown = explanation((namespace, name), verdict, outlook, held, expected, searched, observe=settings.observes)
     return shown.model_copy(update={"gate": gates.place_of(cluster, pod)})
 
 

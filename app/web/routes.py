@@ -17,7 +17,7 @@ from markupsafe import Markup
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from app.api.explanations import in_words
+from app.api.explanations import ENDED, in_words
 from app.api.routes import explain_pod, store_of
 from app.pause import Pause
 from app.problems import Problem
@@ -163,6 +163,7 @@ async def show_pod(namespace: str, name: str, request: Request) -> Response:
         live_of=f"/pods/{quote(namespace, safe='')}/{quote(name, safe='')}",
         pod=explanation,
         verdict=in_words(explanation.verdict),
+        ended=ENDED.get(explanation.searched, ""),
         figures={figure: MEANINGS[figure] for figure in figures},
     )
     return HTMLResponse(text, 404 if explanation.verdict == "unknown" else 200, HEADERS)

@@ -1,11 +1,12 @@
 """Remedies that work: each is tried on a copy, and completed with what is still missing there, until the pod runs."""
 
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.store.kinds import KINDS
+from app.problems import Problem
+from app.store.kinds import KINDS, PODS
 from app.whatif import changes
 from app.whatif.changes import Json
 from app.whatif.commands import commands, nested
@@ -13,11 +14,15 @@ from app.whatif.difference import title
 from app.whatif.models import WhatIfRequest
 from app.whatif.rendering import node_manifest, pod_manifest
 from app.whatif.trial import Scene, Trial, run
+from app.whatif.undoing import Meanwhile
+from policy import fit, victims
 from policy.approach import Approach, Change, listed
 from policy.approaches import ahead, approaches
+from policy.cluster import Cluster
 from policy.pod import Pod
 from policy.queue_approaches import OPENED
 from policy.snapshot import copy
+from policy.victims import Plan
 
 MOST = 6
 """Ways that are tried."""
@@ -27,11 +32,20 @@ ROUNDS = 5
 _FROM = re.compile(r"from \S+ to")
 
 
+Changes = dict[tuple[str, str, str], Change]
+"""Changes by kind, namespace and name."""
+NOTHING = ""
+"""The sort of the way in which nothing is changed."""
+WITH_ALL, ALONE, UNTRIED = "with-all", "alone", "no"
+"""What a remedy was tried with: all others that wait, this pod (or its gang) alone, or nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Remedy:
     """Changes with which the pod runs; none, if it does without. ``path`` and ``value`` where it is a single field.
 
-    ``commands`` are the same for a shell, where kubectl is enough for them.
+    ``commands`` are the same for a shell, where kubectl is enough for them. ``tried`` is WITH_ALL, ALONE (the pod
+    runs if no other that waits comes before it) or UNTRIED (the numbers suggest it).
     """
 
     text: str
@@ -40,54 +54,103 @@ class Remedy:
     value: str
     change: WhatIfRequest
     commands: list[str]
+    tried: str = WITH_ALL
 
 
 class Search:
-    """Looks for remedies of one pod. ``found`` has those that were tried and work, also while it goes on."""
+    """Looks for remedies of one pod: the small question first, what is enough for it (or its gang) alone.
+
+    Then all that happens is played with each change, which takes long where many wait.
+    """
 
     def __init__(self, scene: Scene, pod: Pod) -> None:
-        self.found: list[Remedy] = []
         self._scene = scene
         self._namespace, self._name = pod.namespace, pod.name
+        self._ways: dict[str, Approach] = {}
+        self._alone: dict[str, Remedy | None] = {}
+        self._with_all: dict[str, Remedy | None] = {}
+        self.complete = False
+
+    @property
+    def found(self) -> list[Remedy]:
+        """What is known of each way, also while it is looked for: what it was tried with, and the pod runs."""
+        known: dict[str, Remedy | None] = {}
+        if not self.complete and NOTHING not in self._alone:
+            known |= {sort: _remedy([way], way.changes, tried=UNTRIED) for sort, way in self._ways.items()}
+        known |= self._alone | self._with_all
+        return [remedy for remedy in known.values() if remedy is not None]
 
     def run(self) -> Generator[None, None, None]:
         """Tries what could help, one after the other."""
+        cluster = yield from copy(self._scene.taken)
+        yield from self._add_ways(cluster)
+        pod = cluster.pod(self._namespace, self._name)
+        if pod is not None and (yield from runs_alone(cluster, pod)):
+            text = "wait, nothing has to be changed for this pod alone"
+            self._alone = {NOTHING: Remedy(text, "", "", "", WhatIfRequest(), [], ALONE)}
+        else:
+            for approach in list(self._ways.values()):
+                self._alone[approach.sort] = yield from self._enough_alone(cluster, approach)
         otherwise = yield from run(self._scene, ())
         if otherwise.admits(self._namespace, self._name):
-            self.found.append(Remedy(self._left_alone(otherwise), "", "", "", WhatIfRequest(), []))
-            return
-        now = yield from copy(self._scene.taken)
-        ways: dict[str, Approach] = {}
-        for cluster in (now, otherwise.cluster):  # what the rules compare now, and when all others have had their turn
-            pod = cluster.pod(self._namespace, self._name)
-            for approach in approaches(cluster, pod) if pod else ():
-                ways.setdefault(approach.sort, approach)
-        for approach in list(ways.values())[:MOST]:
-            remedy = yield from self._complete(approach)
-            if remedy is not None:
-                self.found.append(remedy)
+            text = self._left_alone(otherwise)
+            self._ways, self._alone = {}, {}
+            self._with_all = {NOTHING: Remedy(text, "", "", "", WhatIfRequest(), [])}
+        else:
+            self._alone.pop(NOTHING, None)
+            yield from self._add_ways(otherwise.cluster)  # now all others have had their turn
+            for approach in self._ways.values():
+                self._with_all[approach.sort] = yield from self._complete(approach)
+        self.complete = True
+
+    def _add_ways(self, cluster: Cluster) -> Generator[None, None, None]:
+        pod = cluster.pod(self._namespace, self._name)
+        for approach in (yield from approaches(cluster, pod)) if pod else ():
+            if len(self._ways) < MOST:
+                self._ways.setdefault(approach.sort, approach)
+
+    def _enough_alone(self, cluster: Cluster, first: Approach) -> Generator[None, None, Remedy | None]:
+        """What is enough on a cluster that stands still, where nobody else is placed; None if nothing is.
+
+        The cluster stands as before when it has ended.
+        """
+        parts, made, now = {first.sort: first}, merged_changes((), first.changes), self._scene.taken.now
+        for _ in range(ROUNDS):
+            meanwhile = Meanwhile(cluster, now, now + self._scene.epoch)
+            try:
+                yield from meanwhile.make(_ensured(cluster, made.values()))
+                yield from cluster.divide()
+                pod = cluster.pod(self._namespace, self._name)
+                enough = pod is not None and (yield from runs_alone(cluster, pod))
+                more = (yield from approaches(cluster, pod)) if pod and not enough else []
+            except Problem:
+                enough, more = False, []  # what cannot be made does not help
+            yield from meanwhile.take_back()
+            if enough:
+                return _remedy(list(parts.values()), list(made.values()), tried=ALONE)
+            if not _go_on(parts, made, _next(first, made, more)):
+                return None
+        return None
 
     def _complete(self, first: Approach) -> Generator[None, None, Remedy | None]:
+        """What is enough although all others have their turn, and everything happens that follows; None if nothing."""
         parts, made = {first.sort: first}, merged_changes((), first.changes)
         for _ in range(ROUNDS):
-            request = request_of(made.values())
-            made_now = changes.read(request.apply, request.remove)
-            trial = yield from run(self._scene, made_now)
+            try:
+                made_now = _read(made.values())
+                trial = yield from run(self._scene, made_now)
+            except Problem:
+                return None  # what cannot be made does not help
             if trial.admits(self._namespace, self._name):
-                return _remedy(list(parts.values()), list(made.values()), request)
+                return _remedy(list(parts.values()), list(made.values()), tried=WITH_ALL)
             cluster = trial.cluster
             if cluster.pod(self._namespace, self._name) is None:  # it had room, and was evicted again
                 cluster = yield from copy(self._scene.taken)
                 changes.apply(cluster, made_now, self._scene.taken.now, trial.simulation.time)
             pod = cluster.pod(self._namespace, self._name)
-            more = approaches(cluster, pod, ahead(cluster, pod)) if pod else []
-            more.sort(key=lambda each: each.sort != first.sort)
-            after = next((each for each in more if merged_changes(made.values(), each.changes) != made), None)
-            if after is None:
+            more = (yield from approaches(cluster, pod, ahead(cluster, pod))) if pod else []
+            if not _go_on(parts, made, _next(first, made, more)):
                 return None
-            made = merged_changes(made.values(), after.changes)
-            before = parts.get(after.sort)
-            parts[after.sort] = after if before is None else _both(before, after)
         return None
 
     def _left_alone(self, trial: Trial) -> str:
@@ -99,12 +162,53 @@ class Search:
         return f"wait, nothing has to be changed: it gets node {pod.node if pod else ''}{evicted}"
 
 
+def runs_alone(cluster: Cluster, pod: Pod) -> Generator[None, None, bool]:
+    """Whether a waiting pod would run if it were the next to be tried: nodes have room for it, or it is made for it."""
+    if cluster.verdict(pod.namespace, pod.name).outcome != "admissible":
+        return False
+    if fit.fits(cluster.table, pod).any():
+        return True
+    if not cluster.is_governed(pod) or cluster.gangs.is_waiting(pod):
+        return False
+    return isinstance((yield from victims.search(cluster, pod)), Plan)
+
+
+def _read(made: Iterable[Change]) -> list[changes.Change]:
+    """The changes as they are made of manifests. Raises Problem (422)."""
+    request = request_of(made)
+    return changes.read(request.apply, request.remove)
+
+
+def _ensured(cluster: Cluster, made: Iterable[Change]) -> list[changes.Change]:
+    """The same; raises Problem, too, where somebody is to be removed who holds a grant, which would not come back."""
+    read = _read(made)
+    pods = (cluster.pod(each.namespace, each.name) for each in read if each.kind is PODS)
+    if any(pod is not None and pod.uid in cluster.grants for pod in pods):
+        raise Problem(422, "a pod that holds a grant")
+    return read
+
+
+def _go_on(parts: dict[str, Approach], made: Changes, after: Approach | None) -> bool:
+    """Adds what is done after what was done so far; whether there is something."""
+    if after is None:
+        return False
+    more = merged_changes(made.values(), after.changes)
+    made.clear()
+    made.update(more)
+    before = parts.get(after.sort)
+    parts[after.sort] = after if before is None else _both(before, after)
+    return True
+
+
+def _next(first: Approach, made: Changes, more: list[Approach]) -> Approach | None:
+    """What is added to changes that are not enough: of what is missing then, rather more of the same sort."""
+    more.sort(key=lambda each: each.sort != first.sort)
+    return next((each for each in more if merged_changes(made.values(), each.changes) != made), None)
+
+
 def title_of(pod: Pod | None) -> str:
     """What people call a pod, if there is one."""
     return title(pod) if pod else ""
-
-
-Changes = dict[tuple[str, str, str], Change]
 
 
 def merged_changes(made: Iterable[Change], more: Iterable[Change]) -> Changes:
@@ -144,7 +248,7 @@ def _new(like: Any, name: str) -> Json:
     return manifest
 
 
-def _remedy(parts: list[Approach], made: list[Change], request: WhatIfRequest) -> Remedy:
+def _remedy(parts: Sequence[Approach], made: Sequence[Change], *, tried: str) -> Remedy:
     text, created = listed([part.text for part in parts]), any(part.sort == OPENED for part in parts)
     target = path = value = ""
     if len(made) == 1:
@@ -154,7 +258,8 @@ def _remedy(parts: list[Approach], made: list[Change], request: WhatIfRequest) -
         if len(change.fields) == 1:
             [(where, to)] = change.fields
             path, value = ".".join(where), "" if to is None else str(to)
-    return Remedy(text, target, path, value, request, [] if created else commands(made))
+    kubectl = [] if created or tried == UNTRIED else commands(made)
+    return Remedy(text, target, path, value, request_of(made), kubectl, tried)
 
 
 def _both(before: Approach, after: Approach) -> Approach:

@@ -30,14 +30,26 @@ RESTRAINT = 4
 BUSY = "another simulation is under way, and takes its time"
 
 
+COMPLETE, OUT_OF_TIME, OCCUPIED = "complete", "out-of-time", "busy"
+"""How a search for remedies has ended: all that it knew was tried, the time was over, or others took all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """The remedies that were found, and how the search has ended."""
+
+    remedies: list[Remedy]
+    ended: str
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The remedies of a pod, when they were looked for, how many seconds that took, and what else was said of it."""
+    """What was found for a pod, when it was looked for, how many seconds that took, and what else was said of it."""
 
     at: float
     took: float
     said: Hashable
-    remedies: list[Remedy]
+    found: Searched
 
 
 class Trials:
@@ -69,7 +81,7 @@ class Trials:
                 for each in copies:
                     await at_leisure(discard(each))
 
-    async def remedies(self, pod: Pod, said: Hashable) -> list[Remedy]:
+    async def remedies(self, pod: Pod, said: Hashable) -> Searched:
         """What would let a waiting pod in, as far as it can be found within ``whatif.remedyTime``. Never raises.
 
         ``said`` is all else that is said of it: while that is the same the remedies are, for a moment.
@@ -78,16 +90,17 @@ class Trials:
         self._known = {uid: known for uid, known in self._known.items() if now - known.at < REMEMBERED}
         known = self._known.get(pod.uid)
         if known is not None and (known.said == said or now - known.at < RESTRAINT * known.took):
-            return known.remedies
+            return known.found
         try:
             async with self._in_turn(limit) as deadline:
                 search, started = Search(self.scene(), pod), self._store.clock()
                 with suppress(TimeIsUp):
                     await at_leisure(search.run(), deadline)
         except Problem:
-            return []
-        self._known[pod.uid] = Known(now, self._store.clock() - started, said, search.found)
-        return search.found
+            return Searched([], OCCUPIED)
+        found = Searched(search.found, COMPLETE if search.complete else OUT_OF_TIME)
+        self._known[pod.uid] = Known(now, self._store.clock() - started, said, found)
+        return found
 
     def scene(self) -> Scene:
         """The cluster as it stands."""

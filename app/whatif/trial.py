@@ -44,7 +44,9 @@ def run(scene: Scene, changes: Iterable[Change]) -> Generator[None, None, Trial]
 def run_on(cluster: Cluster, scene: Scene, changes: Iterable[Change]) -> Generator[None, None, Trial]:
     """The same on a copy that was made already."""
     now = scene.taken.now
-    change.apply(cluster, changes, now, now + scene.epoch)
+    for each in changes:
+        change.apply(cluster, [each], now, now + scene.epoch)
+        yield
     waiting = {pod.uid for pod in cluster.pods.values() if pod.pending}
     simulation = Simulation(cluster, scene.terms, now, scene.epoch)
     yield from simulation.come_to_rest()

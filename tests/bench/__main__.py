@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from tests.bench import clients, interference, planner, protocol, scheduler, store
+from tests.bench import clients, interference, planner, protocol, remedies, scheduler, store
 from tests.bench.figures import Figure, show
 
 ACCEPTANCE: dict[str, Callable[[], list[Figure]]] = {
@@ -13,7 +13,7 @@ ACCEPTANCE: dict[str, Callable[[], list[Figure]]] = {
     "interference": interference.run,
     "scheduler": scheduler.run,
 }
-BENCHMARKS = ACCEPTANCE | {"clients": clients.run}
+BENCHMARKS = ACCEPTANCE | {"clients": clients.run, "remedies": remedies.run}
 
 
 def main(names: list[str]) -> int:

@@ -143,6 +143,7 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
                 "value": "2500m",
                 "change": {"apply": [quota("a", max={"cpu": "2500m"})], "remove": []},
                 "commands": [raise_max],
+                "tried": "with-all",
                 "verified": True,
             },
             {
@@ -152,6 +153,7 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
                 "value": "",
                 "change": {"apply": [], "remove": [{"kind": "Pod", "namespace": "a", "name": "r"}]},
                 "commands": ["kubectl delete pod r -n a"],
+                "tried": "with-all",
                 "verified": True,
             },
         ],
@@ -168,6 +170,7 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
                 "number": 1,
             }
         ],
+        "searched": "complete",
         "next": [{"step": "to-be-tried", "text": "the scheduler has not tried it yet", "inSeconds": None}],
     }
     assert summary.startswith("a/p is refused by elastic-quota-max: ElasticQuota max exceeded: cpu. cpu: request 1500m")
@@ -187,7 +190,19 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
 )
 def test_every_verdict_has_the_same_shape(items, verdict, rule):
     shown = explanation(*items)
-    told = {"verdict", "rule", "message", "numbers", "remedies", "outlook", "holders", "next", "summary", "gate"}
+    told = {
+        "verdict",
+        "rule",
+        "message",
+        "numbers",
+        "remedies",
+        "outlook",
+        "holders",
+        "next",
+        "summary",
+        "gate",
+        "searched",
+    }
     assert set(shown) == {"namespace", "name"} | told
     assert (shown["verdict"], shown["rule"]) == (verdict, rule)
     assert shown["message"]

@@ -225,14 +225,16 @@ def test_the_explanation_says_who_holds_what_is_lacking_what_comes_next_and_what
         rule="r",
         message="m",
         outlook="",
+        searched="out-of-time",
         numbers={},
         next=[
             SimpleNamespace(text="a node is reserved for it", in_seconds=7200.0),
             SimpleNamespace(text="x", in_seconds=None),
         ],
         remedies=[
-            SimpleNamespace(text="raise max", verified=True, commands=[]),
-            SimpleNamespace(text="wait", verified=False, commands=[]),
+            SimpleNamespace(text="raise max", tried="with-all", commands=[]),
+            SimpleNamespace(text="add a node", tried="alone", commands=[]),
+            SimpleNamespace(text="wait", tried="no", commands=[]),
         ],
         holders=[
             SimpleNamespace(
@@ -247,7 +249,10 @@ def test_the_explanation_says_who_holds_what_is_lacking_what_comes_next_and_what
     monkeypatch.setattr("app.web.routes.explain_pod", explain)
     words = page(path="/pods/a/p").words
     assert "a node is reserved for it (in 2 h) x What would" in words
-    assert "raise max tried: it runs wait Who" in words
+    assert (
+        "raise max tried: it runs add a node tried for this pod alone wait not tried The time to try remedies was over"
+        in words
+    )
     assert "Queue q cpu 4 2 2 b/v and 2 more" in words
 
 

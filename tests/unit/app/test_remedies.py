@@ -1,0 +1,198 @@
+"""How remedies are looked for: what is enough for the pod alone first, and nothing is said to be tried that was not."""
+
+import asyncio
+import time
+from itertools import count, islice
+
+import pytest
+
+from app.settings import Settings
+from app.whatif import remedies
+from app.whatif.remedies import ALONE, UNTRIED, WITH_ALL, Search
+from app.whatif.service import COMPLETE, OCCUPIED, OUT_OF_TIME, Trials
+from app.whatif.trial import Scene
+from policy.snapshot import snapshot
+from policy.starving import Terms
+from tests.unit.app.given import client_of, node, pod, quota, refused, store_with
+from tests.unit.app.situations import NO_ROOM, TOLD, cpus, group, member, running, situations
+
+MAX = "0/1 nodes are available: 1 ElasticQuota max exceeded: cpu."
+
+
+def search(store, name="p"):
+    return Search(Scene(snapshot(store.cluster, store.clock()), Terms(), time.time()), store.cluster.pod("b", name))
+
+
+def stop_when_all_take_part(monkeypatch):
+    """The question with all others takes for ever."""
+
+    def forever(*_):
+        yield from count()
+
+    monkeypatch.setattr(remedies, "run", forever)
+
+
+def alone(monkeypatch, store, steps=100_000):
+    """What is known of the remedies of b/p when the question with all others has begun."""
+    stop_when_all_take_part(monkeypatch)
+    looked = search(store)
+    list(islice(looked.run(), steps))
+    assert not looked.complete
+    return looked.found
+
+
+NOTHING_TO_CHANGE = {"victims", "reserved", "budget"}
+
+
+@pytest.mark.parametrize("name", sorted(situations().keys() - NOTHING_TO_CHANGE))
+def test_what_is_enough_for_the_pod_alone_is_known_before_all_others_are_looked_at(monkeypatch, name):
+    found = alone(monkeypatch, store_with(*situations()[name]))
+    assert any(TOLD[name][-1] in each.text for each in found if each.tried == ALONE), found
+    assert all(each.tried in (ALONE, UNTRIED) for each in found)
+
+
+def crowd(number):
+    """So many nodes, full of pods, and as many pods that wait for room, of as many shapes."""
+    items = [node(f"n{at}", **cpus(4)) for at in range(number)]
+    items += [pod(f"r-{at}", "a", {"cpu": 4}, nodeName=f"n{at}") for at in range(number)]
+    items += [refused(pod(f"w-{at}", "b", {"cpu": 1 + at % 4, "memory": at}), NO_ROOM) for at in range(number)]
+    return store_with(*items, refused(pod("p", "b", {"cpu": 2}), NO_ROOM))
+
+
+def steps_until_alone(monkeypatch, number):
+    stop_when_all_take_part(monkeypatch)
+    looked = search(crowd(number))
+    work = looked.run()
+    for step in count():
+        next(work)
+        if looked.found and all(each.tried == ALONE for each in looked.found):
+            return step
+    return 0
+
+
+def test_the_small_question_grows_no_faster_than_the_cluster(monkeypatch):
+    few, many = (steps_until_alone(monkeypatch, number) for number in (20, 80))
+    assert many < 6 * few
+
+
+def test_a_copy_that_remedies_were_tried_on_stands_as_before(monkeypatch):
+    for name, items in situations().items():
+        store = store_with(*items)
+        made = []
+        copied = remedies.copy
+
+        def copy(taken, made=made, copied=copied):
+            cluster = yield from copied(taken)
+            made.append(cluster)
+            return cluster
+
+        monkeypatch.setattr(remedies, "copy", copy)
+        alone(monkeypatch, store)
+        [cluster] = made
+        assert {pod.uid for pod in cluster.pods.values()} == store.cluster.pods.keys(), name
+        assert {uid: pod.node for uid, pod in cluster.pods.items()} == {
+            uid: pod.node for uid, pod in store.cluster.pods.items()
+        }
+        assert cluster.quotas == store.cluster.quotas
+        assert cluster.queues == store.cluster.queues
+        assert cluster.table.names == store.cluster.table.names
+        assert cluster.membership.groups == store.cluster.membership.groups
+        assert cluster.membership.weights == store.cluster.membership.weights
+        assert cluster.budgets == store.cluster.budgets
+        monkeypatch.setattr(remedies, "copy", copied)
+
+
+def test_of_a_search_that_comes_to_its_end_only_what_works_with_all_others_is_left():
+    told = client_of(store_with(*situations()["max"])).get("/api/v1/pods/b/p").json()
+    assert told["searched"] == COMPLETE
+    assert {each["tried"] for each in told["remedies"]} == {WITH_ALL}
+
+
+def test_what_was_tried_for_the_pod_alone_is_said_to_be_so(monkeypatch):
+    store = store_with(*situations()["max"])
+    found = alone(monkeypatch, store)
+
+    async def searched(*_):
+        from app.whatif.service import Searched  # noqa: PLC0415
+
+        return Searched(found, OUT_OF_TIME)
+
+    monkeypatch.setattr(Trials, "remedies", searched)
+    told = client_of(store).get("/api/v1/pods/b/p").json()
+    assert {(each["tried"], each["verified"]) for each in told["remedies"]} == {(ALONE, False)}
+    assert (
+        "What helps if no other pod that waits comes before it (tried for this one alone): raise max"
+        in (told["summary"])
+    )
+    assert told["summary"].endswith(
+        "The time to try remedies was over before all of them were tried (whatif.remedyTime)."
+    )
+
+
+def test_where_nothing_that_was_tried_works_nothing_is_suggested(monkeypatch):
+    monkeypatch.setattr(Search, "run", _finds_nothing)
+    told = client_of(store_with(*situations()["max"])).get("/api/v1/pods/b/p").json()
+    assert told["remedies"] == []
+    assert told["summary"].endswith("Nothing that was tried lets it run.")
+
+
+def _finds_nothing(self):
+    self.complete = True
+    yield
+
+
+def gang_of_three(*more):
+    """Three members of two cpu each, of a namespace that uses two of a max of four."""
+    members = [refused(member(name), MAX) for name in ("p", "q", "r")]
+    for each in members:
+        each["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
+    return [node("n1", **cpus(20)), group("b", 3), *members, *more]
+
+
+@pytest.mark.parametrize(
+    ("bound", "texts"),
+    [
+        (
+            [quota("b", max={"cpu": 2}), *running("b", 2)],
+            ["raise max of cpu in ElasticQuota b/quota from 2 to at least 8"],
+        ),
+        (
+            [quota("b", min={"cpu": 1}), quota("a", min={"cpu": 3}), *running("a", 3)],
+            ["raise min of cpu in ElasticQuota b/quota from 1 to at least 6"],
+        ),
+    ],
+    ids=["max", "borrowing"],
+)
+def test_what_the_numbers_suggest_for_a_gang_is_enough_for_all_of_it(bound, texts):
+    client = client_of(store_with(*gang_of_three(*bound)))
+    client.app.state.trials._settings = Settings(whatif={"remedy_time": 0})
+    told = client.get("/api/v1/pods/b/p").json()
+    assert told["searched"] in (OUT_OF_TIME, OCCUPIED)
+    assert [each["text"] for each in told["remedies"]] == texts
+    assert {(each["tried"], each["verified"], each["change"]) for each in told["remedies"]} == {(UNTRIED, False, None)}
+    assert f"What may help (not tried): {texts[0]}." in told["summary"]
+
+
+def test_a_gang_whose_members_lack_is_suggested_what_all_of_it_takes():
+    items = [node("n1", **cpus(20)), group("b", 5), refused(member("p"), MAX), quota("b", max={"cpu": 0})]
+    cluster = store_with(*items).cluster
+    assert cluster.verdict("b", "p").remedies[0].value == "5"
+
+
+def test_bounds_that_have_to_be_raised_together_are_one_suggestion():
+    items = [node("n1", **cpus(20)), quota("b", max={"cpu": 1, "memory": 1}), pod("p", "b", {"cpu": 2, "memory": 2})]
+    [remedy] = store_with(*items).cluster.verdict("b", "p").remedies
+    assert "raise max of cpu" in remedy.text
+    assert " and raise max of memory" in remedy.text
+    assert (remedy.path, remedy.value) == ("", "")
+
+
+def test_a_question_that_others_take_all_the_time_of_is_said_not_to_have_been_tried():
+    store = store_with(*situations()["max"])
+    trials = Trials(store, Settings(whatif={"remedy_time": 0.01}))
+
+    async def story():
+        async with trials._turn:
+            return await trials.remedies(store.cluster.pod("b", "p"), "")
+
+    assert asyncio.run(story()).ended == OCCUPIED
