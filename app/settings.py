@@ -8,7 +8,7 @@ are camelCase. Times are in seconds.
 import argparse
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from ipaddress import ip_address
@@ -19,6 +19,7 @@ from typing import Any, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.alias_generators import to_camel, to_snake
+from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -39,6 +40,8 @@ from policy.starving import Terms
 
 NO_YAML = (ValueError, yaml.YAMLError, RecursionError, LookupError, AttributeError)
 """What the library raises for a text that is none; for a value that is not what its tag says whatever comes of that."""
+ALIKE = 0.65
+"""How much alike two names have to be, of one, so that one may be meant by the other."""
 OTHER_VARIABLES = frozenset({"QUOTAWARD_SERVER", "QUOTAWARD_TOKEN", "QUOTAWARD_CA"})
 """Environment variables of ours that are no settings of the server."""
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -430,8 +433,7 @@ def load(arguments: Sequence[str]) -> Settings:
     try:
         return WithFile(_cli_parse_args=list(arguments), _cli_prog_name="quotaward serve")
     except ValidationError as error:
-        lines = [f"{_key(detail['loc'])}: {detail['msg'].removeprefix('Value error, ')}" for detail in error.errors()]
-        raise InvalidSettings("\n".join(lines)) from error
+        raise InvalidSettings("\n".join(_said(detail) for detail in error.errors())) from error
     except SettingsError as error:
         field = re.search(r'field "([^"]+)"', str(error))
         raise InvalidSettings(f"{to_camel(field[1]) if field else 'settings'}: {error.__cause__ or error}") from error
@@ -442,15 +444,16 @@ def unknown_variables(environment: Iterable[str]) -> dict[str, str]:
 
     They are no error: Kubernetes sets variables of that prefix for a Service that is called ``quotaward``.
     """
-    prefix = "QUOTAWARD_"
-    known = [field.upper() for field in Settings.model_fields]
-    unknown = {}
+    prefix, unknown = "QUOTAWARD_", {}
+    known = [name.replace(".", "__").upper() for name in _names()]
     for name in sorted(environment):
-        variable, *section = name.upper().split("__", 1)  # within a section the library itself finds what is unknown
-        setting = variable.removeprefix(prefix)
-        if setting != variable and setting not in known and variable not in OTHER_VARIABLES:
-            closest = get_close_matches(setting, known, n=1)
-            unknown[name] = "__".join([f"{prefix}{closest[0]}", *section]) if closest else ""
+        setting = name.upper().removeprefix(prefix)
+        section, _, within = setting.partition("__")
+        found_by_the_library = within and section.lower() in _SECTIONS
+        is_ours = setting != name.upper() and name.upper() not in OTHER_VARIABLES
+        if is_ours and setting not in known and not found_by_the_library:
+            closest = get_close_matches(setting, known, n=1, cutoff=ALIKE)
+            unknown[name] = f"{prefix}{closest[0]}" if closest else ""
     return unknown
 
 
@@ -496,6 +499,30 @@ def _read(path: Path | None) -> dict[str, Any]:
 
 def _snake(value: Any) -> Any:
     return {to_snake(str(key)): _snake(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+
+
+_SECTIONS: dict[str, type[Section]] = {
+    name: field.annotation
+    for name, field in Settings.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
+}
+"""The groups of settings, by name."""
+
+
+def _names() -> Iterator[str]:
+    """Every setting as it is called in the library: ``grants.lifetime``."""
+    for name in Settings.model_fields:
+        yield from (f"{name}.{each}" for each in _SECTIONS[name].model_fields) if name in _SECTIONS else (name,)
+
+
+def _said(detail: ErrorDetails) -> str:
+    """What is wrong with a setting; of one that there is not, which may be meant."""
+    key = _key(detail["loc"])
+    if detail["type"] != "extra_forbidden":
+        return f"{key}: {detail['msg'].removeprefix('Value error, ')}"
+    known = [_key(tuple(name.split("."))) for name in _names()]
+    closest = get_close_matches(key, known, n=1, cutoff=ALIKE)
+    return f"{key}: there is no such setting" + (f"; there is {closest[0]}" if closest else "")
 
 
 def _key(location: tuple[int | str, ...]) -> str:

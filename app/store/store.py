@@ -148,11 +148,12 @@ class Store:
         return all(feed.synced for feed in self.feeds.values())
 
     def unready(self) -> str:
-        """Why nothing may be decided on this picture, as one stable sentence; empty when all is well."""
+        """Why nothing may be decided on this picture, and for want of which kinds; empty when all is well."""
         cut_off = False
         for feed in self._needed.values():
             if not feed.synced:
-                return "not synced: the picture of the cluster is not complete yet"
+                lacking = ", ".join(sorted(label for label, each in self.feeds.items() if not each.synced))
+                return f"not synced: the picture of the cluster is not complete yet, it lacks {lacking}"
             cut_off = cut_off or feed.connected_at is None
         if not cut_off:
             return ""

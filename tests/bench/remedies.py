@@ -99,7 +99,9 @@ def _running(chance: random.Random) -> Iterator[Pod]:
 def _waiting(cluster: Cluster, chance: random.Random) -> Iterator[Pod]:
     for number in range(WAITING):
         sort = SORTS[number % len(SORTS)]
-        team = chance.randrange(TEAMS // 2) * 2 + (sort == "queue")
+        team = (
+            TEAMS if sort == "room" else chance.randrange(TEAMS // 2) * 2 + (sort == "queue")
+        )  # the last has no bound
         text = {"max": "1 ElasticQuota max exceeded", "queue": "1 Queue deserved exceeded"}.get(
             sort, "1 Insufficient gpu"
         )

@@ -385,6 +385,10 @@ def test_which_controllers_run(arguments, active):
     [
         ("QUOTAWARD_LISTN", "QUOTAWARD_LISTEN"),
         ("QUOTAWARD_GRANT__LIFETIME", "QUOTAWARD_GRANTS__LIFETIME"),
+        ("QUOTAWARD_GRANTS_LIFETIME", "QUOTAWARD_GRANTS__LIFETIME"),
+        ("QUOTAWARD_RESERVE_EVICT", "QUOTAWARD_RESERVE__EVICT"),
+        ("QUOTAWARD_LISTEN__PORT", "QUOTAWARD_LISTEN"),
+        ("QUOTAWARD_PORT_8080_TCP_ADDR", ""),
         ("QUOTAWARD_SERVICE_HOST", ""),  # of a Service called quotaward
     ],
 )
@@ -399,5 +403,16 @@ def test_no_variable_of_a_setting_is_unknown():
 
 def test_a_variable_that_is_unknown_within_a_section_is_an_error(monkeypatch):
     monkeypatch.setenv("QUOTAWARD_GRANTS__LIFETIM", "5")
-    with pytest.raises(InvalidSettings, match=r"grants\.lifetim"):
+    with pytest.raises(
+        InvalidSettings, match=r"^grants\.lifetim: there is no such setting; there is grants\.lifetime$"
+    ):
         load([])
+
+
+def test_a_key_of_the_file_that_is_unknown_within_a_section_is_the_same_error(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text("grants: {lifetim: 5}\n")
+    with pytest.raises(
+        InvalidSettings, match=r"^grants\.lifetim: there is no such setting; there is grants\.lifetime$"
+    ):
+        load(["--config", str(file)])

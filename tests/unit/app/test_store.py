@@ -24,10 +24,13 @@ def lose(store, kind=PODS):
 
 def test_it_is_not_ready_until_every_kind_was_seen_as_a_whole():
     store = empty_store()
+    lacking = {kind.label for kind in KINDS}
     for kind in KINDS:
         assert not store.synced
         assert store.unready().startswith("not synced: ")
+        assert store.unready().endswith(f"it lacks {', '.join(sorted(lacking))}")
         store.complete(kind)
+        lacking.remove(kind.label)
     assert store.synced
     assert store.unready() == ""
 
