@@ -23,6 +23,7 @@ AROUND = 11
 """Lines of a frame beside rows and reservations."""
 ASKED = (
     "quotaward_pending_pods",
+    "quotaward_gated_pods",
     "quotaward_extender_last_request_timestamp_seconds",
     "quotaward_store_synced",
     "quotaward_leader",
@@ -135,7 +136,9 @@ def _waiting(shown: Snapshot) -> str:
     by_rule = {rule: int(value) for (name, rule), value in shown.samples.items() if name == ASKED[0] and value}
     in_order = sorted(by_rule.items(), key=lambda each: (-each[1], each[0]))
     why = ", ".join(f"{REASONS.get(rule, rule)} {number}" for rule, number in in_order)
-    return f"{sum(by_rule.values())} pods wait: {why}" if by_rule else "Nobody waits."
+    gated = int(shown.samples.get(("quotaward_gated_pods", ""), 0))
+    parts = [f"{sum(by_rule.values())} pods wait: {why}"] * bool(by_rule) + [f"{gated} at gates"] * bool(gated)
+    return "; ".join(parts) or "Nobody waits."
 
 
 def _rows_of_quotas(shown: Snapshot) -> Iterator[Row]:

@@ -18,6 +18,8 @@ from tests.controlplane.launch import QUOTAWARD
 from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import client_of, pod, quota, store_with
 
+GATE = {"name": "quotaward.dev/quota"}
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
@@ -41,6 +43,19 @@ def test_a_frame_says_who_waits_and_whether_a_scheduler_calls(server):
     assert second == [
         "5 pods wait: no room on nodes 2, elastic-quota-borrowing 1, elastic-quota-max 1, queue-deserved 1"
     ]
+
+
+@pytest.mark.parametrize(
+    ("items", "told"),
+    [
+        ([], "Nobody waits."),
+        ([pod("p", schedulingGates=[GATE])], "1 at gates"),
+        ([pod("p", schedulingGates=[GATE]), pod("q")], "1 pods wait: not tried yet 1; 1 at gates"),
+    ],
+)
+def test_who_waits_at_gates_is_told_apart(items, told):
+    with Forwarding(client_of(store_with(*items))) as running:
+        assert once(running.url)[1] == [told]
 
 
 def test_the_fullest_come_first_with_a_bar_that_tells_own_from_borrowed(server):
