@@ -90,7 +90,8 @@ class Search:
             self._alone = {NOTHING: Remedy(text, "", "", "", WhatIfRequest(), [], ALONE)}
         else:
             for approach in list(self._ways.values()):
-                self._alone[approach.sort] = yield from self._enough_alone(cluster, approach)
+                if _can_be_taken_back(cluster, approach.changes):
+                    self._alone[approach.sort] = yield from self._enough_alone(cluster, approach)
         otherwise = yield from run(self._scene, ())
         if otherwise.admits(self._namespace, self._name):
             text = self._left_alone(otherwise)
@@ -118,7 +119,7 @@ class Search:
         for _ in range(ROUNDS):
             meanwhile = Meanwhile(cluster, now, now + self._scene.epoch)
             try:
-                yield from meanwhile.make(_ensured(cluster, made.values()))
+                yield from meanwhile.make(_read(made.values()))
                 yield from cluster.divide()
                 pod = cluster.pod(self._namespace, self._name)
                 enough = pod is not None and (yield from runs_alone(cluster, pod))
@@ -128,6 +129,7 @@ class Search:
             yield from meanwhile.take_back()
             if enough:
                 return _remedy(list(parts.values()), list(made.values()), tried=ALONE)
+            more = [each for each in more if _can_be_taken_back(cluster, each.changes)]
             if not _go_on(parts, made, _next(first, made, more)):
                 return None
         return None
@@ -179,13 +181,10 @@ def _read(made: Iterable[Change]) -> list[changes.Change]:
     return changes.read(request.apply, request.remove)
 
 
-def _ensured(cluster: Cluster, made: Iterable[Change]) -> list[changes.Change]:
-    """The same; raises Problem, too, where somebody is to be removed who holds a grant, which would not come back."""
-    read = _read(made)
-    pods = (cluster.pod(each.namespace, each.name) for each in read if each.kind is PODS)
-    if any(pod is not None and pod.uid in cluster.grants for pod in pods):
-        raise Problem(422, "a pod that holds a grant")
-    return read
+def _can_be_taken_back(cluster: Cluster, made: Iterable[Change]) -> bool:
+    """Whether nobody is to be changed who holds a grant, which would not come back."""
+    pods = (cluster.pod(each.namespace, each.name) for each in made if each.kind == PODS.name)
+    return not any(pod is not None and pod.uid in cluster.grants for pod in pods)
 
 
 def _go_on(parts: dict[str, Approach], made: Changes, after: Approach | None) -> bool:
