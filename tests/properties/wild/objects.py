@@ -148,9 +148,7 @@ class Wild:
             annotations[QUEUE] = self.of(*QUEUES, "q", "gone", "")
         metadata: Json = {"name": name, "namespace": namespace, "uid": uid, "creationTimestamp": self.ago(now)}
         metadata |= {"annotations": annotations, "labels": labels}
-        if self.often(1):
-            owner = {"kind": self.of("DaemonSet", "Job", "Node"), "uid": "o", "controller": True}
-            metadata["ownerReferences"] = [owner]
+        metadata |= self._owned(namespace, annotations)
         spec: Json = {"containers": [self.container() for _ in range(1 if self.sane() else self.of(1, 2, 0))]}
         if self.often(self.in_groups):
             self._join(self.of("g", "g", "g", "h"), annotations, labels, spec)
@@ -258,6 +256,8 @@ class Wild:
             meta.update(
                 self.of({"annotations": {QUEUE: self.of(*QUEUES, "gone")}}, {"labels": {GATED: "true"}}, {"labels": {}})
             )
+        elif item["kind"] == "Job":
+            item["status"] = self._job_status()
         else:
             item["status"] = {"disruptionsAllowed": self.of(0, 1)}
 
@@ -389,6 +389,50 @@ class Wild:
                 "disruptedPods": self.of({}, {"p1": None}, None),
             }
         return made
+
+    def job(self, namespace: str, name: str) -> Json:
+        """A Job, at any moment of its life."""
+        spec: Json = {"backoffLimit": self.of(0, 1, 6)}
+        if self.often(2):
+            spec["backoffLimitPerIndex"] = self.of(0, 1)
+        if self.often(3):
+            spec["activeDeadlineSeconds"] = self.of(60, 1)
+        if self.often(3):
+            codes = {"operator": self.of("In", "NotIn"), "values": [self.of(1, 137)]}
+            disrupted = [{"type": "DisruptionTarget", "status": "True"}]
+            rules = [{"onExitCodes": codes}, {"onPodConditions": disrupted}]
+            actions = ("Ignore", "Count", "FailJob", "FailIndex")
+            spec["podFailurePolicy"] = {"rules": [rule | {"action": self.of(*actions)} for rule in rules]}
+        metadata = {"name": name, "namespace": namespace, "uid": f"job-{namespace}-{name}"}
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": metadata,
+            "spec": spec,
+            "status": self._job_status(),
+        }
+
+    def _job_status(self) -> Json:
+        status: Json = {"failed": self.of(0, 0, 1, 7), "startTime": self.of("2026-01-01T00:00:00Z", None)}
+        if self.often(3):
+            status["uncountedTerminatedPods"] = {"failed": [self.of("uid-1", "uid-5")]}
+        if self.often(2):
+            status["conditions"] = [{"type": self.of("Failed", "Complete", "Suspended"), "status": "True"}]
+        return status
+
+    def _owned(self, namespace: str, annotations: Json) -> Json:
+        """What the metadata of a pod has that somebody controls; a Job need not be there."""
+        if self.often(1):
+            return {"ownerReferences": [{"kind": self.of("DaemonSet", "Job", "Node"), "uid": "o", "controller": True}]}
+        if not self.often(2):
+            return {}
+        name = self.of("j", "k")
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "controller": True}
+        owner["uid"] = f"job-{namespace}-{name}" if self.often(8) else "o"
+        if self.often(2):
+            annotations["batch.kubernetes.io/job-index-failure-count"] = self.of("0", "1", "x")
+        finalizers = ["batch.kubernetes.io/job-tracking"] if self.often(8) else []
+        return {"ownerReferences": [owner], "finalizers": finalizers}
 
     def reservation(self, pods: list[Json], now: float) -> Json:
         def reference() -> Json:

@@ -32,6 +32,7 @@ def settings_by(pick: Pick) -> Settings:
                 "bind_timeout": pick((60, 1)),
                 "broken_gang_grace": pick((60, 0)),
                 "clean_up_broken_gangs": pick((True, True, False)),
+                "fail_jobs": pick(("last", "last", "never")),
             },
             "claims": {"patience": pick((30, 0.5))},
             "whatif": {"remedy_time": pick((0.01, 0.3)), "time_limit": 5},

@@ -11,6 +11,7 @@ from typing import Any
 from app import checks
 from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.recording import RecordingActuator
+from app.controllers.deadlines import Deadlines
 from app.controllers.divide import Divide
 from app.controllers.gates import Gates
 from app.controllers.queue_status import QueueStatus
@@ -93,6 +94,7 @@ class WildWorld:
         if not settings.observes:
             self.controllers |= {
                 "events": Refusals(store, actuator),
+                "deadlines": Deadlines(store, actuator),
                 "gates": Gates(store, actuator, settings.gates),
                 "reclaim": Reclaim(store, actuator, settings.reclaim, lambda: EPOCH + clock()),
                 "reserve": Reserve(store, actuator, settings.reserve.terms, lambda: EPOCH + clock()),
@@ -160,6 +162,7 @@ class WildWorld:
             lambda: wild.namespace(of),
             lambda: wild.resource_quota(of, pick(("rq", "quotaward"))),
             lambda: wild.budget(of, pick(("pdb", "pdb2"))),
+            *[lambda: wild.job(of, pick("jk"))] * 2,
         )
         return pick(makers)()
 
@@ -182,6 +185,7 @@ class WildWorld:
             kinds.QUEUES,
             kinds.NAMESPACES,
             kinds.BUDGETS,
+            kinds.JOBS,
         )
         known = list(self.server.objects[self._pick((*some, *POD_GROUPS)).label].values())
         if known:
@@ -421,6 +425,7 @@ class WildWorld:
         for upsert, some in (
             (cluster.upsert_reservation, seen.reservations),
             (cluster.upsert_budget, seen.budgets),
+            (cluster.batch_jobs.upsert, seen.batch_jobs),
             (cluster.upsert_quota, seen.quotas),
             (cluster.upsert_node, reversed(seen.nodes)),
             (cluster.upsert_group, seen.groups),
@@ -437,7 +442,7 @@ class WildWorld:
 async def _look(controller: Any, group: asyncio.TaskGroup) -> None:
     if isinstance(controller, Wake):
         controller.look(group)
-    elif isinstance(controller, Divide | Refusals | Reserve):
+    elif isinstance(controller, Deadlines | Divide | Refusals | Reserve):
         await controller.look()
     else:
         await controller.look(group)
