@@ -32,9 +32,13 @@ def was_tried(watch, name):
 
 def one_leaves_and_the_entitled_one_comes(cluster, owning, borrowing):
     """Two pods wait in vain, the borrower's for longer; one of the owner's ends, and its other one gets the place."""
+    cluster.api.create_all([*pods(3, owning.namespace), *pods(1, borrowing.namespace)])
+    wait_for(owning, bound=3)
+    wait_for(borrowing, bound=1)
     for name, watch in (("later", borrowing), ("next", owning)):
         cluster.api.create(pod(name, watch.namespace))
         wait_until(lambda name=name, watch=watch: was_tried(watch, name), f"{name} was tried")
+    ensure_for(3, lambda: not {"later", "next"} & (bound(owning) | bound(borrowing)), "the scheduler backs off no more")
     yield
     cluster.api.delete("pods", min(bound(owning)), owning.namespace)
     wait_until(lambda: "next" in bound(owning), "the entitled one has the place")
@@ -48,9 +52,6 @@ def test_what_a_pod_of_a_queue_leaves_goes_to_who_is_entitled_to_it_at_once(clus
     owning, borrowing = (watch(name) for name in names)
     quotaward, scheduler = started()
     scheduler()
-    cluster.api.create_all([*pods(3, names[0]), *pods(1, names[1])])
-    wait_for(owning, bound=3)
-    wait_for(borrowing, bound=1)
     story = one_leaves_and_the_entitled_one_comes(cluster, owning, borrowing)
     next(story)
     wait_until(lambda: quotaward.get("/api/v1/queues/a")["request"]["cpu"] == "3", "patience with it has ended")
@@ -63,9 +64,6 @@ def test_what_an_owner_waits_for_within_its_min_is_lent_to_nobody(cluster, sched
     for name, least in zip(names, (3, 1), strict=True):
         cluster.quota(name, min={"cpu": least})
     owning, borrowing = (watch(name) for name in names)
-    cluster.api.create_all([*pods(3, names[0]), *pods(1, names[1])])
-    wait_for(owning, bound=3)
-    wait_for(borrowing, bound=1)
     assert list(one_leaves_and_the_entitled_one_comes(cluster, owning, borrowing)) == [None]
 
 
