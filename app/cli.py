@@ -255,21 +255,24 @@ def check(
     scheduler_config: Annotated[
         Path | None, typer.Option(help="A KubeSchedulerConfiguration that should call Quotaward.")
     ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings, too.")] = False,  # noqa: FBT002
 ) -> None:
     """Validate manifests, or a scheduler's configuration; exits with 1 if anything is wrong."""
     from app import checks  # noqa: PLC0415
 
     if directory is None and scheduler_config is None:
         _fail("nothing to check: name a folder of manifests or --scheduler-config FILE", code=2)
-    findings = checks.manifests(directory) if directory else []
+    report = checks.manifests(directory) if directory else None
+    findings = report.findings if report else []
     if scheduler_config:
         findings += checks.scheduler_configuration(scheduler_config)
     for finding in findings:
         typer.echo(f"{finding.severity}: {finding.text}")
     errors = sum(finding.severity == "error" for finding in findings)
     warnings = len(findings) - errors
-    typer.echo(f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}")
-    raise typer.Exit(1 if errors else 0)
+    counted = f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}"
+    typer.echo("; ".join([counted, *(report.counts() if report else ())]))
+    raise typer.Exit(1 if errors or (strict and warnings) else 0)
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from app.store.heeded import MANAGED
 from app.store.kinds import QUEUES
-from app.store.objects import MANAGED
 from policy.quantity import render
 from policy.quota_manager import NAME, REQUESTS, Hard, Limit
 

@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from app import bodies
 from app.problems import Problem
-from app.store.objects import GATE, PodObject, PodSpec
+from app.store.heeded import GATE
+from app.store.objects import PodObject, PodSpec
 
 router = APIRouter(prefix="/admission", include_in_schema=False)
 

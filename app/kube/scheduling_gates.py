@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.store.objects import GATE
+from app.store.heeded import GATE
 
 
 def removal(uid: str, at: int) -> list[dict[str, Any]]:

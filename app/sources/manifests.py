@@ -21,6 +21,7 @@ import yaml
 from app.garbage import spare_what_stays, undisturbed
 from app.observability import metrics
 from app.sources.defaults import with_defaults
+from app.store.heeded import OTHERS
 from app.store.kinds import ELASTIC_QUOTAS, KINDS, PODS, QUEUES, RESERVATIONS, Key, Kind
 from app.store.objects import ElasticQuotaObject, InvalidObject, elastic_quota_of
 from app.store.store import Store
@@ -302,7 +303,9 @@ def _report_unread(folder: Folder, file: Path, number: int, document: dict[str, 
         if kind.group and (group, name) == (kind.group, kind.name):
             folder.problems.append(Fault(file, number, f"{where}: apiVersion: must be {kind.api_version}"))
             return
-    if group in OURS:
+    if other := next((other for other in OTHERS if (other.group, other.kind) == (group, name)), None):
+        folder.strange.append(Fault(file, number, f"{where} of {group} is not read: {other.instead}"))
+    elif group in OURS:
         known = ", ".join(sorted(kind.name for kind in KINDS if kind.group == group))
         folder.strange.append(Fault(file, number, f"{where}: is not read: of {group} there are {known}"))
 

@@ -7,6 +7,20 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, field
 
+from app.store.heeded import (
+    ALLOWED_QUEUES,
+    GATE,
+    GATED,
+    GROUP,
+    INDEX_FAILURES,
+    LEGACY_GROUP,
+    MANAGED,
+    MIRROR,
+    PREEMPTIBLE,
+    QUEUE,
+    VOLCANO_GROUP,
+    WEIGHT,
+)
 from app.store.placement import NULL, LabelSelector, Volume, constraints_of, selector_of
 from app.store.remembered import remembered
 from policy.batch_job import DEFAULT_BACKOFF_LIMIT, UNLIMITED, BatchJob, FailureRule, response
@@ -29,23 +43,12 @@ Asked = tuple[tuple[tuple[tuple[str, Quantity | None], ...], str | None], ...]
 Rule = tuple[str, tuple[str, tuple[int, ...]] | None, tuple[tuple[str, str], ...]]
 """A rule of a podFailurePolicy: its action, the operator and values of its exit codes, and its conditions."""
 
-PREEMPTIBLE = "quotaward.dev/preemptible"
-QUEUE = "scheduling.volcano.sh/queue-name"
-ALLOWED_QUEUES = "quotaward.dev/allowed-queues"
-VOLCANO_GROUP = "scheduling.k8s.io/group-name"
-GROUP = "scheduling.x-k8s.io/pod-group"
-GATE = "quotaward.dev/quota"
-GATED = "quotaward.dev/gated"
 GROUPS = "podgroups.scheduling.x-k8s.io"
 VOLCANO_GROUPS = "podgroups.scheduling.volcano.sh"
+LEGACY_GROUPS = "podgroups.scheduling.sigs.k8s.io"
 NATIVE_GROUPS = "podgroups.scheduling.k8s.io"
 """The kinds of pod groups, as they are told apart where they have the same name."""
-WEIGHT = "volcano.sh/namespace.weight"
-MANAGED = "quotaward.dev/managed"
-MIRROR = "kubernetes.io/config.mirror"
-"""What a kubelet gives the pod that stands for a static one."""
 JOBS = "batch/v1"
-INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
 TRACKED = "batch.kubernetes.io/job-tracking"
 """What a pod of a Job has until its end is counted."""
 ENDED = frozenset({"Failed", "FailureTarget", "Complete", "SuccessCriteriaMet"})
@@ -868,12 +871,19 @@ def _limits(given: Any, path: str, errors: list[str]) -> dict[str, int]:
 
 
 def _group_of(meta: Metadata, spec: PodSpec) -> str:
-    """The group that a pod is in, with its kind: the scheduler's own comes first, then Volcano's."""
+    """The group that a pod is in, with its kind: the scheduler's own comes first, then Volcano's.
+
+    A group of the name that scheduler-plugins had before comes last.
+    """
     if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
         return f"{NATIVE_GROUPS}/{spec.scheduling_group.pod_group_name}"
     if name := _text(meta.annotations.group if meta.annotations else None):
         return f"{VOLCANO_GROUPS}/{name}"
-    return f"{GROUPS}/{name}" if (name := (meta.labels or {}).get(GROUP, "")) else ""
+    if not meta.labels:
+        return ""
+    if name := meta.labels.get(GROUP, ""):
+        return f"{GROUPS}/{name}"
+    return f"{LEGACY_GROUPS}/{name}" if (name := meta.labels.get(LEGACY_GROUP, "")) else ""
 
 
 def _text(value: Any) -> str:

@@ -7,19 +7,17 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from app.store.objects import (
+from app.store.heeded import (
     ALLOWED_QUEUES,
     GROUP,
-    GROUPS,
     INDEX_FAILURES,
-    JOBS,
-    NATIVE_GROUPS,
+    LEGACY_GROUP,
     PREEMPTIBLE,
     QUEUE,
-    TRACKED,
     VOLCANO_GROUP,
     WEIGHT,
 )
+from app.store.objects import GROUPS, JOBS, LEGACY_GROUPS, NATIVE_GROUPS, TRACKED
 from policy.batch_job import BatchJob, FailureRule
 from policy.constraints import Constraints, HostPort, NodeTerm, PodTerm, Requirement, Selector, Spread
 from policy.disruption import Budget
@@ -53,6 +51,8 @@ def pod_manifest(pod: Pod) -> Json:
         spec["schedulingGroup"] = {"podGroupName": group}
     elif kind == GROUPS:
         labels[GROUP] = group
+    elif kind == LEGACY_GROUPS:
+        labels[LEGACY_GROUP] = group
     elif group:
         annotations[VOLCANO_GROUP] = group
     metadata = {

@@ -13,16 +13,12 @@ import msgspec
 from app.settings import Settings
 from app.sources import manifests
 from app.sources.manifests import Fault, Manifest
+from app.store.heeded import AT, FOR
 from app.store.kinds import KINDS, POD_GROUPS, PODS
 from app.store.objects import group_of, pod_of, seconds
 from policy.cluster import Cluster
 from policy.simulation import Simulation
 from policy.timeline import START, Arrival, Story, Timeline
-
-AT = "simulation.quotaward.dev/at"
-"""When an object comes, after the start; without it, it is there from the start."""
-FOR = "simulation.quotaward.dev/for"
-"""How long a pod runs once it has started; without it, for ever."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", re.ASCII)

@@ -1,7 +1,7 @@
 """What a wild world begins with: settings of any kind, and situations in which much is about to happen."""
 
 from app.settings import Settings
-from app.store.objects import GATE, GATED, GROUP, QUEUE
+from app.store.heeded import GATE, GATED, GROUP, QUEUE
 from tests.fuzz.seeds import ITEMS
 from tests.properties.walk import Pick
 from tests.properties.wild.objects import NO_ROOM, REQUIRED, Json

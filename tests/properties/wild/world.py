@@ -27,8 +27,8 @@ from app.settings import Settings
 from app.sources.manifests import ManifestSource
 from app.standing import Standing
 from app.store import kinds
+from app.store.heeded import GATE
 from app.store.kinds import KINDS, POD_GROUPS, PODS
-from app.store.objects import GATE
 from app.store.store import Store
 from app.whatif import scenario
 from policy.cluster import Cluster, _refused_by_rules

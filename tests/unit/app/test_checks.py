@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def found_in(directory):
-    return [(finding.severity, finding.text) for finding in checks.manifests(directory)]
+    return [(finding.severity, finding.text) for finding in checks.manifests(directory).findings]
 
 
 def found_of(folder, *items):
@@ -172,7 +172,7 @@ def test_all_that_is_wrong_is_found_at_once(scheduler):
 
 
 def test_a_scheduler_that_does_not_ask_is_an_error(scheduler):
-    for extenders in ((), ({"urlPrefix": "http://elsewhere", "prioritizeVerb": "score"},), ("text",)):
+    for extenders in ((), ({"urlPrefix": "http://elsewhere", "prioritizeVerb": "score", "weight": 1},), ("text",)):
         [(severity, _)] = scheduler(*extenders)
         assert severity == "error"
 
@@ -210,3 +210,95 @@ def test_what_is_no_configuration_is_an_error(tmp_path, content):
 def test_a_configuration_that_is_not_there_is_an_error(tmp_path):
     [finding] = checks.scheduler_configuration(tmp_path / "missing.yaml")
     assert (finding.severity, "cannot be read" in finding.text) == ("error", True)
+
+
+OURS = {key: value for key, value in GOOD.items() if key != "prioritizeVerb"}
+BINDS = {"urlPrefix": "http://10.0.0.1/other", "filterVerb": "predicates", "bindVerb": "bind"}
+
+
+@pytest.mark.parametrize(
+    ("extenders", "rest", "said"),
+    [
+        ([OURS], {"apiVersion": "kubescheduler.config.k8s.io/v1beta3"}, "apiVersion: kube-scheduler refuses"),
+        ([OURS], {"apiVersion": "v1", "kind": "Policy"}, "a Policy is refused"),
+        ([OURS | {"bindVerb": "bind"}, BINDS], {}, "extenders: 2 have a bindVerb"),
+        ([GOOD | {"weight": 0}], {}, "extenders[0].weight: must be a number above 0"),
+        ([OURS | {"httpTimeout": 2}], {}, "extenders[0].httpTimeout: 2 must have a unit"),
+        ([OURS | {"httpTimeout": "2"}], {}, "extenders[0].httpTimeout: '2' must have a unit"),
+        ([OURS | {"httpTimeout": 2_000_000_000}], {}, "extenders[0].httpTimeout"),
+        (
+            [OURS | {"filterverb": "x"}],
+            {},
+            "extenders[0].filterverb: kube-scheduler refuses fields",
+        ),
+        ([OURS | {"ignoreable": True}], {}, "fields that it does not know: ignorable"),
+        ([GOOD | {"prioritizeVerb": "prioritise"}], {}, "extenders.prioritizeVerb: 'prioritise' must be prioritize"),
+        ([OURS | {"bindVerb": "binding"}], {}, "extenders.bindVerb: 'binding' must be bind"),
+        (
+            [OURS, BINDS | {"managedResources": [{"name": "a.b/c"}, {"name": "a.b/c"}]}],
+            {},
+            "extenders[1].managedResources: kube-scheduler takes a.b/c once",
+        ),
+    ],
+)
+def test_what_kube_scheduler_refuses_is_an_error(scheduler, extenders, rest, said):
+    [(severity, text)] = scheduler(*extenders, **rest)
+    assert severity == "error"
+    assert said in text
+
+
+@pytest.mark.parametrize("timeout", ["2s", "1m30s", "0", "1.5h", "500ms"])
+def test_a_timeout_with_a_unit_is_good(scheduler, timeout):
+    assert scheduler(OURS | {"httpTimeout": timeout}) == []
+
+
+def test_that_the_scheduler_does_not_look_at_a_resource_is_a_warning(scheduler):
+    other = {"urlPrefix": "https://10.0.0.1", "filterVerb": "filter", "managedResources": [{"name": "nvidia.com/gpu"}]}
+    assert scheduler(OURS, other) == []
+    other["managedResources"][0]["ignoredByScheduler"] = True
+    [(severity, text)] = scheduler(OURS, other)
+    assert severity == "warning"
+    assert "extenders[1].managedResources: nvidia.com/gpu has ignoredByScheduler" in text
+
+
+@pytest.fixture
+def written(tmp_path):
+    """What is found in a file with these documents."""
+
+    def check(*documents):
+        file = tmp_path / "scheduler.yaml"
+        file.write_text(yaml.safe_dump_all(documents))
+        return [(each.severity, each.text.replace(f"{file}", "it")) for each in checks.scheduler_configuration(file)]
+
+    return check
+
+
+def configuration(**extender):
+    version = "kubescheduler.config.k8s.io/v1"
+    return {"apiVersion": version, "kind": "KubeSchedulerConfiguration", "extenders": [OURS | extender]}
+
+
+def config_map(text):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "1", "any.yaml": text}}
+
+
+def test_a_configuration_is_found_in_a_config_map(written):
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "x"}}
+    assert written(account, config_map(yaml.safe_dump(configuration()))) == []
+    bad = config_map(yaml.safe_dump(configuration(preemptVerb="")))
+    [(_, text)] = written(account, bad)
+    assert text.startswith("it, document 2, any.yaml: extenders.preemptVerb")
+    [(severity, text)] = written(config_map("a: 1"))
+    assert (severity, "no extenders" in text) == ("error", True)
+
+
+def test_a_configuration_that_is_not_the_first_document_is_not_read(written):
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "x"}}
+    assert written(account, configuration()) == [
+        ("error", "it, document 2: kube-scheduler reads the first document of a file alone")
+    ]
+
+
+def test_a_config_map_that_is_no_yaml_is_an_error(written):
+    [(severity, text)] = written(config_map("a: ["))
+    assert (severity, text.split(":")[0]) == ("error", "it cannot be read")

@@ -1,12 +1,16 @@
-"""``quotaward check``: what would go wrong, found before it does."""
+"""What would go wrong with a folder of manifests, found before it does."""
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from app.settings import NO_YAML
+from app.checks.documents import looks_like_manifests, of_all
+from app.checks.finding import Finding
+from app.checks.groups import group_findings
+from app.checks.keys import key_findings
+from app.checks.resource_names import misspelled, on_no_node
 from app.sources import manifests as source
 from app.store.objects import ElasticQuotaObject, QueueObject
 from policy import elastic_quota, queues, resources
@@ -20,65 +24,65 @@ NOTED_QUEUE_KEYS = {"deserved", "parent"}
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Something found: an ``error`` makes an object useless, a ``warning`` is allowed and rarely meant."""
+class Report:
+    """What was found in a folder, and how many objects of each kind were read or skipped."""
 
-    severity: str
-    text: str
+    findings: list[Finding]
+    read: Counter[str]
+    skipped: Counter[str]
+
+    def counts(self) -> list[str]:
+        """How many objects of which kinds were read, and how many were not, in words."""
+        return [
+            f"{what} {', '.join(f'{number} {kind}' for kind, number in sorted(counted.items()))}"
+            for what, counted in (("read", self.read), ("skipped", self.skipped))
+            if counted
+        ]
 
 
-def manifests(directory: Path) -> list[Finding]:
+def manifests(directory: Path) -> Report:
     """What is wrong with a folder of manifests."""
     folder = source.read(directory)
     findings = [Finding("error", str(problem)) for problem in folder.problems]
     findings += [Finding("warning", str(strange)) for strange in folder.strange]
     if not folder.manifests and not findings:
         findings.append(Finding("warning", f"{directory}: no manifests of a kind that is read"))
+    documents = of_all(directory)
+    for document in documents:
+        findings += key_findings(document.where, document.kind, document.content)
+    findings += [Finding("warning", text) for text in looks_like_manifests(directory)]
     findings += _unknown_bounds(folder.manifests) + _unknown_queue_keys(folder.manifests)
     cluster = Cluster()
     for manifest in folder.manifests:
         manifest.kind.upsert(cluster, manifest.obj, 0.0)
     findings += _quota_warnings(cluster) + _queue_findings(cluster) + _membership_warnings(cluster)
-    return findings + _job_warnings(cluster)
+    findings += _job_warnings(cluster)
+    findings += [*_name_warnings(cluster, folder.manifests), *group_findings(cluster, documents)]
+    read = Counter(manifest.kind.name for manifest in folder.manifests)
+    return Report(findings, read, Counter(document.kind for document in documents) - read)
 
 
-def scheduler_configuration(file: Path) -> list[Finding]:
-    """What is wrong with how a KubeSchedulerConfiguration calls Quotaward."""
-    try:
-        document = yaml.safe_load(file.read_text())
-    except (OSError, *NO_YAML) as error:
-        return [Finding("error", f"{file} cannot be read: {error}")]
-    extenders = document.get("extenders") if isinstance(document, dict) else None
-    if not isinstance(extenders, list):
-        return [Finding("error", f"{file}: no extenders: kube-scheduler does not call Quotaward at all")]
-    ours = [extender for extender in extenders if isinstance(extender, dict) and extender.get("filterVerb") == "filter"]
-    if not ours:
-        return [Finding("error", f"{file}: no extender has filterVerb: filter; Quotaward is not asked")]
-    ours = [extender for extender in ours if _has_our_path(extender)] or ours
-    return [finding for extender in ours for finding in _extender_findings(f"{file}: extenders", extender)]
+def _name_warnings(cluster: Cluster, manifests: list[source.Manifest]) -> Iterator[Finding]:
+    """Resources of quotas and queues that no pod can request, or no node lists."""
+    there = {resource for node in cluster.table.nodes() for resource in node.allocatable}
+    for each in manifests:
+        spec = getattr(each.obj, "spec", None)
+        if isinstance(each.obj, ElasticQuotaObject) and isinstance(spec, dict):
+            where = f"{each.file}: ElasticQuota {'/'.join(each.key)}: spec"
+            least, most = _names(spec.get("min")), _names(spec.get("max"))
+            yield from misspelled(f"{where}.min", least, there)
+            yield from misspelled(f"{where}.max", most, there)
+            yield from on_no_node(f"{where}.max", most - least, there)
+        elif isinstance(each.obj, QueueObject) and isinstance(spec, dict):
+            where, guarantee = f"{each.file}: Queue {each.key}: spec", spec.get("guarantee")
+            yield from misspelled(f"{where}.capability", _names(spec.get("capability")), there)
+            if isinstance(guarantee, dict):
+                yield from misspelled(f"{where}.guarantee.resource", _names(guarantee.get("resource")), there)
 
 
-def _extender_findings(where: str, extender: dict[str, Any]) -> list[Finding]:
-    findings = []
-    if not _has_our_path(extender):
-        findings.append(Finding("error", f"{where}.urlPrefix: {extender.get('urlPrefix')!r} must end in /extender"))
-    if extender.get("preemptVerb") != "preempt":
-        text = "must be preempt: without it the scheduler evicts pods for one that its own quota refuses"
-        findings.append(Finding("error", f"{where}.preemptVerb: {text}"))
-    if extender.get("ignorable"):
-        text = "while Quotaward is down every pod passes its quota, and proposed victims are evicted"
-        findings.append(Finding("warning", f"{where}.ignorable: {text}"))
-    if not extender.get("nodeCacheCapable"):
-        text = "false sends every node whole with each pod; true sends names, many times faster"
-        findings.append(Finding("warning", f"{where}.nodeCacheCapable: {text}"))
-    if extender.get("managedResources"):
-        text = "pods that request none of these resources are not checked at all"
-        findings.append(Finding("warning", f"{where}.managedResources: {text}"))
-    return findings
-
-
-def _has_our_path(extender: dict[str, Any]) -> bool:
-    return str(extender.get("urlPrefix", "")).rstrip("/").endswith("/extender")
+def _names(amounts: Any) -> set[str]:
+    """The resources that something is said of, other than that there is none."""
+    return {str(name) for name, amount in amounts.items() if str(amount) != "0"} if isinstance(amounts, dict) else set()
 
 
 def _unknown_bounds(manifests: list[source.Manifest]) -> list[Finding]:

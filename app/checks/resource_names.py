@@ -1,0 +1,68 @@
+"""Names of resources in quotas and queues that bound nothing, as no pod requests what is called so."""
+
+from collections.abc import Collection, Iterable, Iterator
+
+from app.checks.finding import Finding, warning
+from app.checks.near import nearest
+
+CORE = ("cpu", "memory", "pods", "ephemeral-storage")
+HUGE_PAGES = "hugepages-"
+WELL_KNOWN = (
+    *CORE,
+    "nvidia.com/gpu",
+    "nvidia.com/gpu.shared",
+    "amd.com/gpu",
+    "intel.com/gpu",
+    "gpu.intel.com/i915",
+    "gpu.intel.com/xe",
+    "google.com/tpu",
+    "habana.ai/gaudi",
+    "aws.amazon.com/neuron",
+    "aws.amazon.com/neuroncore",
+    "vpc.amazonaws.com/efa",
+    "huawei.com/Ascend910",
+)
+CONFUSED = {
+    "gpu": "nvidia.com/gpu",
+    "gpus": "nvidia.com/gpu",
+    "nvidia.com": "nvidia.com/gpu",
+    "alpha.kubernetes.io/nvidia-gpu": "nvidia.com/gpu",
+    "mem": "memory",
+    "storage": "ephemeral-storage",
+    "cpus": "cpu",
+    "cores": "cpu",
+}
+"""Names that are taken for another."""
+OF_RESOURCE_QUOTAS = ("count/", "requests.", "limits.")
+"""What names in a ResourceQuota begin with that count something else than what pods request."""
+
+
+def misspelled(where: str, names: Iterable[str], there: Collection[str]) -> Iterator[Finding]:
+    """Names of resources that no pod requests, or that are nearly another; ``there`` are those that nodes list."""
+    for name in sorted(set(names) - set(there)):
+        if text := _fault(name, there):
+            yield warning(f"{where}.{name} {text}")
+
+
+def on_no_node(where: str, names: Iterable[str], there: Collection[str]) -> Iterator[Finding]:
+    """Names of resources that are as they should be, and that no node lists; none where no nodes are known."""
+    for name in sorted(set(names) - set(there)):
+        if there and "/" in name and not _fault(name, there):
+            text = "is on no node: it bounds nothing, unless another extender or a driver of resource claims gives it"
+            yield warning(f"{where}.{name} {text}")
+
+
+def _fault(name: str, there: Collection[str]) -> str:
+    """What is wrong with a name that no node lists; empty if nothing is."""
+    if name.startswith("limits."):
+        return f"bounds nothing: limits are not counted, requests are; {name.removeprefix('limits.')} is their name"
+    if name.startswith("requests."):
+        return f"bounds nothing: requests of pods are counted as {name.removeprefix('requests.')}"
+    if name.startswith("count/"):
+        return "bounds nothing: objects are not counted, but pods are, as pods"
+    if name in CORE or name.startswith(HUGE_PAGES):
+        return ""
+    close = CONFUSED.get(name) or nearest(name, {*WELL_KNOWN, *there})
+    if close:
+        return f"bounds nothing, unless some pod requests what is called so: {close} is meant?"
+    return "" if "/" in name else "bounds nothing: no pod can request what is called so"

@@ -1,0 +1,171 @@
+"""What is heeded of objects beside their own fields: annotations, labels and gates; and what is easily taken for it.
+
+The decoder takes the names from here, ``quotaward check`` warns of what comes near one, and a test compares the tables
+of the documentation.
+"""
+
+from dataclasses import dataclass
+
+ANNOTATION, LABEL, GATE_NAME = "annotation", "label", "scheduling gate"
+
+PREEMPTIBLE = "quotaward.dev/preemptible"
+QUEUE = "scheduling.volcano.sh/queue-name"
+ALLOWED_QUEUES = "quotaward.dev/allowed-queues"
+VOLCANO_GROUP = "scheduling.k8s.io/group-name"
+GROUP = "scheduling.x-k8s.io/pod-group"
+LEGACY_GROUP = "pod-group.scheduling.sigs.k8s.io"
+GATE = "quotaward.dev/quota"
+GATED = "quotaward.dev/gated"
+MANAGED = "quotaward.dev/managed"
+MIRROR = "kubernetes.io/config.mirror"
+"""What a kubelet gives the pod that stands for a static one."""
+INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
+"""What the Job controller notes on the pod of an index."""
+AT = "simulation.quotaward.dev/at"
+"""When an object comes in a story, after the start; without it, it is there from the start."""
+FOR = "simulation.quotaward.dev/for"
+"""How long a pod of a story runs once it has started; without it, for ever."""
+WEIGHT = "volcano.sh/namespace.weight"
+"""What a resource quota names to give its namespace a weight."""
+OUR_DOMAINS = ("quotaward.dev", "simulation.quotaward.dev")
+"""What all keys are under of which no other program may have any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An annotation, a label or a gate that is read of objects of these kinds (none: of all).
+
+    ``values`` are those that mean something; none where any text does.
+    """
+
+    name: str
+    part: str
+    kinds: tuple[str, ...]
+    values: tuple[str, ...] = ()
+
+
+KEYS = (
+    Key(PREEMPTIBLE, ANNOTATION, ("Pod",), ("false", "true")),
+    Key(QUEUE, ANNOTATION, ("Namespace", "Pod")),
+    Key(ALLOWED_QUEUES, ANNOTATION, ("Namespace",)),
+    Key(VOLCANO_GROUP, ANNOTATION, ("Pod",)),
+    Key(GROUP, LABEL, ("Pod",)),
+    Key(LEGACY_GROUP, LABEL, ("Pod",)),
+    Key(MIRROR, ANNOTATION, ("Pod",)),
+    Key(INDEX_FAILURES, ANNOTATION, ("Pod",)),
+    Key(GATE, GATE_NAME, ("Pod",)),
+    Key(GATED, LABEL, ("Namespace",), ("false", "true")),
+    Key(MANAGED, LABEL, ("ResourceQuota",)),
+    Key(AT, ANNOTATION, ()),
+    Key(FOR, ANNOTATION, ("Pod",)),
+)
+
+USE_QUEUE = f"is not read: a pod or its namespace names its queue in the annotation {QUEUE}"
+USE_GROUP = f"is not read: a pod names its PodGroup in the label {GROUP}"
+USE_MINIMUM = f"{USE_GROUP}, and the PodGroup its spec.minMember"
+USE_PREEMPTIBLE = f'is not read: a pod that must not be evicted says {PREEMPTIBLE}: "false" in an annotation'
+NO_HIERARCHY = "is not read: queues have no hierarchy here, each counts for itself"
+QUOTAS_HAVE_NONE = "is not read: elastic quotas have no hierarchy here, each counts for itself"
+SIZE = "is not read: a pod is in the quota of its namespace"
+
+CONFUSED = {
+    "queue": USE_QUEUE,
+    "queue-name": USE_QUEUE,
+    "volcano.sh/queue-name": USE_QUEUE,
+    "volcano.sh/queue": USE_QUEUE,
+    "scheduling.volcano.sh/queue": USE_QUEUE,
+    "scheduling.k8s.io/queue-name": USE_QUEUE,
+    "scheduling.x-k8s.io/queue-name": USE_QUEUE,
+    "scheduling.volcano.sh/default-queue": USE_QUEUE,
+    "kueue.x-k8s.io/queue-name": USE_QUEUE,
+    "kai.scheduler/queue": USE_QUEUE,
+    "runai/queue": USE_QUEUE,
+    "yunikorn.apache.org/queue": USE_QUEUE,
+    "quotaward.dev/queue": USE_QUEUE,
+    "quotaward.dev/queue-name": USE_QUEUE,
+    "pod-group": USE_GROUP,
+    "pod-group-name": USE_GROUP,
+    "scheduling.k8s.io/pod-group": USE_GROUP,
+    "scheduling.volcano.sh/group-name": f"is not read: the annotation {VOLCANO_GROUP} is",
+    "volcano.sh/group-name": f"is not read: the annotation {VOLCANO_GROUP} is",
+    "scheduling.volcano.sh/pod-group": f"is not read: the annotation {VOLCANO_GROUP} is",
+    "pod-group.scheduling.sigs.k8s.io/name": USE_MINIMUM,
+    "pod-group.scheduling.sigs.k8s.io/min-available": USE_MINIMUM,
+    "gang.scheduling.koordinator.sh/name": USE_MINIMUM,
+    "gang.scheduling.koordinator.sh/min-available": USE_MINIMUM,
+    "kueue.x-k8s.io/pod-group-name": USE_MINIMUM,
+    "volcano.sh/preemptable": USE_PREEMPTIBLE,
+    "quotaward.dev/preemptable": USE_PREEMPTIBLE,
+    "scheduling.x-k8s.io/preemptible": USE_PREEMPTIBLE,
+    "cluster-autoscaler.kubernetes.io/preemptible": USE_PREEMPTIBLE,
+    "volcano.sh/hierarchy": NO_HIERARCHY,
+    "volcano.sh/hierarchy-weights": NO_HIERARCHY,
+    "quota.scheduling.koordinator.sh/is-parent": QUOTAS_HAVE_NONE,
+    "quota.scheduling.koordinator.sh/parent": QUOTAS_HAVE_NONE,
+    "quota.scheduling.koordinator.sh/tree-id": QUOTAS_HAVE_NONE,
+    "quota.scheduling.koordinator.sh/name": SIZE,
+}
+"""Keys that are taken for one of ours, mostly because another project reads them, and what is said of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A kind of another project that looks like one of ours and is not read, and how to say the same here."""
+
+    group: str
+    kind: str
+    plural: str
+    instead: str
+
+
+_QUEUE = "a Queue of scheduling.volcano.sh/v1beta1"
+_PODS_IN_QUEUE = f"the annotation {QUEUE} of the namespace"
+_GROUP = "a PodGroup of scheduling.x-k8s.io/v1alpha1 with spec.minMember"
+
+OTHERS = (
+    Other(
+        *("scheduling.sigs.k8s.io", "ElasticQuotaTree", "elasticquotatrees"),
+        "write each of its leaves as an ElasticQuota of scheduling.x-k8s.io/v1alpha1 with min and max in its namespace",
+    ),
+    Other(
+        *("nos.nebuly.com", "ElasticQuota", "elasticquotas"),
+        "its apiVersion must be scheduling.x-k8s.io/v1alpha1, with the same spec.min and spec.max",
+    ),
+    Other(
+        *("nos.nebuly.com", "CompositeElasticQuota", "compositeelasticquotas"),
+        f"write {_QUEUE}, and {_PODS_IN_QUEUE} in each of its namespaces",
+    ),
+    Other(
+        *("scheduling.run.ai", "Queue", "queues"),
+        f"write {_QUEUE}: quota as guarantee.resource, limit as capability, overQuotaWeight as weight",
+    ),
+    Other("scheduling.run.ai", "PodGroup", "podgroups", f"write {_GROUP}"),
+    Other(
+        *("scheduling.incubator.k8s.io", "Queue", "queues"),
+        "its apiVersion must be scheduling.volcano.sh/v1beta1, with the same spec.weight",
+    ),
+    Other("scheduling.incubator.k8s.io", "PodGroup", "podgroups", f"write {_GROUP}"),
+    Other(
+        *("scheduling.sigs.dev", "Queue", "queues"),
+        "its apiVersion must be scheduling.volcano.sh/v1beta1, with the same spec",
+    ),
+    Other("scheduling.sigs.dev", "PodGroup", "podgroups", f"write {_GROUP}"),
+    Other(
+        *("kueue.x-k8s.io", "ClusterQueue", "clusterqueues"),
+        f"write {_QUEUE}, or an ElasticQuota: nominalQuota is the guarantee or min, with borrowingLimit it is the max",
+    ),
+    Other("kueue.x-k8s.io", "LocalQueue", "localqueues", f"write {_PODS_IN_QUEUE}"),
+    Other("kueue.x-k8s.io", "Cohort", "cohorts", "all queues lend to each other, and all elastic quotas do"),
+    Other(
+        *("kueue.x-k8s.io", "Workload", "workloads"),
+        "what is suspended is not seen; pods wait at gates where their namespace has the label quotaward.dev/gated",
+    ),
+    Other(
+        *("quota.koordinator.sh", "ElasticQuotaProfile", "elasticquotaprofiles"),
+        "write the ElasticQuotas that it would make",
+    ),
+    Other(
+        *("scheduling.koordinator.sh", "Reservation", "reservations"),
+        "nodes are reserved here for jobs that starve, and nobody has to ask for it",
+    ),
+)
