@@ -207,7 +207,7 @@ def simulate(
 
     try:
         settings = cli_whatif.settings_of(config)
-        read = cli_whatif.scenario_of(directory)
+        read = cli_whatif.scenario_of(directory, settings)
         for problem in read.problems:
             typer.echo(problem, err=True)
         if apply or remove:

@@ -54,9 +54,9 @@ def settings_of(config: Path | None) -> Settings:
     return settings_module.load(["--config", str(config)] if config else [])
 
 
-def scenario_of(directory: Path) -> Scenario:
+def scenario_of(directory: Path, settings: Settings) -> Scenario:
     """What stands in a folder. Raises CannotSimulate where that is nothing that can be used."""
-    read = scenario.read(directory)
+    read = scenario.read(directory, settings.groups.legacy)
     if not read.arrivals:
         raise CannotSimulate("; ".join(read.problems) or f"{directory} has no manifests")
     return read

@@ -129,7 +129,7 @@ async def serve(settings: Settings) -> None:
                 raise InvalidSettings(f"manifests: {settings.manifests} is not a directory")
             actuator = RecordingActuator(store)
             lead: Lead = _alone
-            source = ManifestSource(settings.manifests, store)
+            source = ManifestSource(settings.manifests, store, settings.groups.legacy)
             follow = source.follow()
             if settings.plain_listen:
                 with suppress(OSError):  # nobody has to read it
@@ -150,7 +150,7 @@ async def serve(settings: Settings) -> None:
             lead = lease.lead
             if settings.leader.only_leader_answers:
                 standing.leads = lambda: lease.leads
-            follow = kubernetes.follow(client, store, keeps=settings.crds.missing == "refuse")
+            follow = kubernetes.follow(client, store, settings.groups, keeps=settings.crds.missing == "refuse")
         extender = Extender(
             store,
             actuator,

@@ -176,6 +176,21 @@ class GangSettings(Section):
     )
 
 
+class GroupSettings(Section):
+    """Which API groups are read."""
+
+    legacy: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="read kinds of scheduling.sigs.k8s.io, too; auto: each whose successor is not installed",
+    )
+
+    @field_validator("legacy", mode="before")
+    @classmethod
+    def _as_text(cls, value: Any) -> Any:
+        """YAML takes on and off for something else."""
+        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
+
 class GateSettings(Section):
     """How the gates of waiting pods are opened."""
 
@@ -310,6 +325,7 @@ class Settings(BaseSettings):
     fair_share: FairShareSettings = FairShareSettings()
     gangs: GangSettings = GangSettings()
     gates: GateSettings = GateSettings()
+    groups: GroupSettings = GroupSettings()
     reclaim: ReclaimSettings = ReclaimSettings()
     reserve: ReserveSettings = ReserveSettings()
     quota_manager: QuotaManagerSettings = QuotaManagerSettings()

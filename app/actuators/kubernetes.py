@@ -19,7 +19,7 @@ from app.kube.client import KubeClient
 from app.kube.said import said
 from app.kube.scheduling_gates import removal
 from app.observability.events import Event, Series
-from app.store.kinds import ELASTIC_QUOTAS, PODS, QUEUES, RESERVATIONS, RESOURCE_QUOTAS
+from app.store.kinds import PODS, QUEUES, RESERVATIONS, RESOURCE_QUOTAS, Kind
 from policy.pod import Pod
 from policy.quota_manager import NAME, Hard, Limit
 from policy.reservation import PodName, Reservation
@@ -206,13 +206,13 @@ class KubernetesActuator:
             return False
         return True
 
-    async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any]) -> None:
+    async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any], kind: Kind) -> None:
         """Replaces the status of an elastic quota: what is no longer used must not stay in it. Raises ActionFailed."""
         await self._unless(
             HTTPStatus.NOT_FOUND,
             self._send(
                 "PATCH",
-                ELASTIC_QUOTAS.path_of(namespace, name, "status"),
+                kind.path_of(namespace, name, "status"),
                 [{"op": "add", "path": "/status", "value": status}],
                 JSON_PATCH,
             ),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from app.observability.events import Event
+from app.store.kinds import Kind
 from policy.pod import Pod
 from policy.quota_manager import Hard, Limit
 from policy.reservation import PodName, Reservation
@@ -59,8 +60,8 @@ class Actuator(Protocol):
     def report(self, event: Event) -> None:
         """Notes an event on its subject, as well as may be: nobody waits for it, and it may be lost."""
 
-    async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any]) -> None:
-        """Replaces the status of an elastic quota; one that is gone is no error. Raises ActionFailed."""
+    async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any], kind: Kind) -> None:
+        """Replaces the status of an elastic quota of that kind; one that is gone is no error. Raises ActionFailed."""
 
     async def write_queue_status(self, name: str, status: dict[str, Any]) -> None:
         """Replaces these fields of a queue's status alone; one that is gone is no error. Raises ActionFailed."""

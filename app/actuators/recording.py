@@ -8,6 +8,7 @@ import structlog
 
 from app.actuators.protocol import ActionFailed, Blocked
 from app.observability.events import Event
+from app.store.kinds import Kind
 from app.store.store import Store
 from policy import disruption
 from policy.pod import Pod
@@ -73,7 +74,7 @@ class RecordingActuator:
         """Logs it."""
         log.info("event", about=str(event.subject), reason=event.reason, message=event.message)
 
-    async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any]) -> None:
+    async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any], kind: Kind) -> None:
         """Does nothing: REST shows it."""
 
     async def write_queue_status(self, name: str, status: dict[str, Any]) -> None:

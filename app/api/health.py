@@ -84,7 +84,7 @@ def _refresh(store: Store) -> None:
     now = store.clock()
     cluster = store.cluster
     for kind in KINDS:
-        metrics.OBJECTS.labels(kind.label).set(sum(1 for _ in kind.known(cluster)))
+        metrics.OBJECTS.labels(kind.label).set(len(store.known(kind)))
         metrics.WATCH_LAG.labels(kind.label).set(store.staleness(kind.label, now))
         metrics.DEFINITION_GONE.labels(kind.label).set(store.lacks(kind))
     metrics.SYNCED.set(0 if store.unready() else 1)

@@ -11,7 +11,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from app.actuators.protocol import Actuator
-from app.observability.events import Event, Series, about_quota
+from app.observability.events import Event, Series, Subject, about_quota
+from app.store.kinds import ELASTIC_QUOTAS
+from app.store.objects import ElasticQuotaObject
 from app.store.store import Store
 from policy import admission, elastic_quota
 from policy.pod import Pod, turn
@@ -63,7 +65,10 @@ class Refusals:
                 series = self._series(story)
                 self._told[story] = now, series
                 reason, message = REASONS[story[2]], self._message(story[2], waiting[story])
-                self._actuator.report(Event(about_quota(obj.metadata), reason, message, series=series))
+                self._actuator.report(Event(self._about(obj), reason, message, series=series))
+
+    def _about(self, obj: ElasticQuotaObject) -> Subject:
+        return about_quota(obj.metadata, self._store.kind_of_quota(ELASTIC_QUOTAS.key(obj.metadata)))
 
     async def _waiting(self) -> dict[Story, list[Pod]]:
         """The pods that the scheduler last said a quota refuses, by quota and rule."""

@@ -128,7 +128,8 @@ class Status:
         conditions = [{**each, "lastTransitionTime": since[each["type"]]} for each in status["conditions"]]
         try:
             with self._hands.at_work(key[0]):
-                await self._actuator.write_quota_status(*key, {"used": status["used"], "conditions": conditions})
+                kind = self._store.kind_of_quota(key)
+                await self._actuator.write_quota_status(*key, {"used": status["used"], "conditions": conditions}, kind)
         except ActionFailed as failure:
             self._failed.put(key, self._store.clock())
             metrics.STATUS_WRITES.labels("failed").inc()
@@ -151,7 +152,12 @@ class Status:
     def _tell(self, key: Key, condition: dict[str, Any]) -> None:
         obj = self._store.quota_objects.get(key)
         if obj is not None:
-            event = Event(about_quota(obj.metadata), condition["reason"], condition["message"], warning=True)
+            event = Event(
+                about_quota(obj.metadata, self._store.kind_of_quota(key)),
+                condition["reason"],
+                condition["message"],
+                warning=True,
+            )
             self._actuator.report(event)
 
 

@@ -21,7 +21,7 @@ from app.kube.said import said
 from app.kube.versions import Versions
 from app.observability import metrics
 from app.pause import Pause
-from app.store.kinds import Key, Kind
+from app.store.kinds import SUCCESSORS, Key, Kind
 from app.store.objects import Metadata
 from app.store.store import Store
 
@@ -172,7 +172,7 @@ class Reflector:
             if not page.metadata.continue_:
                 break
             query["continue"] = page.metadata.continue_
-        for key in [key for key in self._kind.known(self._store.cluster) if key not in keys]:
+        for key in [key for key in self._store.known(self._kind) if key not in keys]:
             self._delete(key)  # its deletion was missed
         self._installed, self._missing_since = True, None
         if self._store.lacks(self._kind) and await served(self._client, self._kind) is not Served.ENDING:
@@ -277,7 +277,8 @@ class Reflector:
 
     def _after(self, error: Exception) -> float:
         """The connection failed, or there is no right to it."""
-        if isinstance(error, Forbidden) and self._kind.advisory:
+        is_spared = self._kind.advisory or (self._kind.label in SUCCESSORS and not self._installed)
+        if isinstance(error, Forbidden) and is_spared:
             return self._do_without(str(error))
         reason = "brief" if isinstance(error, Brief) else "error"
         return self._again(reason, relist=False, error=str(error) or type(error).__name__)

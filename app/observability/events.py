@@ -6,7 +6,7 @@ What goes on is one event whose count is raised, as those that client-go writes:
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.store.kinds import ELASTIC_QUOTAS, JOBS, PODS
+from app.store.kinds import JOBS, PODS, Kind
 from app.store.objects import Metadata
 from policy.batch_job import BatchJob
 from policy.pod import Pod
@@ -56,7 +56,6 @@ def about_job(job: BatchJob) -> Subject:
     return Subject(JOBS.api_version, JOBS.name, job.namespace, job.name, job.uid)
 
 
-def about_quota(meta: Metadata) -> Subject:
+def about_quota(meta: Metadata, kind: Kind) -> Subject:
     """An elastic quota as the subject of an event."""
-    kind = ELASTIC_QUOTAS
     return Subject(kind.api_version, kind.name, meta.namespace or "", meta.name, meta.uid or "")

@@ -1,20 +1,58 @@
 """The API server as the source: one reflector per kind."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import structlog
 
 from app.kube.client import KubeClient
+from app.kube.definitions import UNANSWERED, Served, served
 from app.kube.reflector import Reflector
-from app.store.kinds import KINDS
+from app.settings import GroupSettings
+from app.sources import others
+from app.store.kinds import KINDS, SUCCESSORS, Kind
 from app.store.store import Store
 
 log = structlog.get_logger(__name__)
 
+RETRY = 1.0
+"""Seconds until it is asked again whether a kind is installed."""
 
-async def follow(client: KubeClient, store: Store, *, keeps: bool = True) -> None:
+
+async def follow(client: KubeClient, store: Store, groups: GroupSettings, *, keeps: bool = True) -> None:
     """Keeps the store true to the API server until cancelled. ``keeps``: as for a reflector."""
     log.info("following", api_server=client.api.configuration.host)  # it may be the environment that chose it
     async with asyncio.TaskGroup() as group:
         for kind in KINDS:
-            group.create_task(Reflector(client, kind, store, keeps=keeps).run(), name=f"reflector {kind.label}")
+            work = Reflector(client, kind, store, keeps=keeps).run
+            if kind.label in SUCCESSORS:
+                legacy = _follow_legacy(client, kind, store, groups, work)
+                group.create_task(legacy, name=f"reflector {kind.label}, if it is wanted")
+            else:
+                group.create_task(work(), name=f"reflector {kind.label}")
+        group.create_task(others.look(client, store), name="kinds that are not read")
+
+
+async def _follow_legacy(
+    client: KubeClient, kind: Kind, store: Store, groups: GroupSettings, work: Callable[[], Awaitable[None]]
+) -> None:
+    """Follows a kind of the older group where that is wanted: by itself, where there was not the newer at the start.
+
+    That is decided once: quotas that count must not be none because a definition is installed.
+    """
+    wanted = groups.legacy == "on"
+    if groups.legacy == "auto":
+        wanted = not await _is_installed(client, SUCCESSORS[kind.label])
+    if wanted:
+        await work()
+    else:
+        store.complete(kind)
+
+
+async def _is_installed(client: KubeClient, kind: Kind) -> bool:
+    """Whether the API server serves a kind; where it does not say, as if it did."""
+    while True:
+        try:
+            return await served(client, kind) is not Served.NO
+        except UNANSWERED:
+            await asyncio.sleep(RETRY)  # the reflector of that kind says so

@@ -22,7 +22,17 @@ from app.garbage import spare_what_stays, undisturbed
 from app.observability import metrics
 from app.sources.defaults import with_defaults
 from app.store.heeded import OTHERS
-from app.store.kinds import ELASTIC_QUOTAS, KINDS, PODS, QUEUES, RESERVATIONS, Key, Kind
+from app.store.kinds import (
+    ELASTIC_QUOTAS,
+    KINDS,
+    PODS,
+    QUEUES,
+    QUOTA_KINDS,
+    RESERVATIONS,
+    SUCCESSORS,
+    Key,
+    Kind,
+)
 from app.store.objects import ElasticQuotaObject, InvalidObject, elastic_quota_of
 from app.store.store import Store
 from policy.cluster import Cluster
@@ -79,8 +89,12 @@ class Folder:
     is_there: bool
 
 
-def read(directory: Path) -> Folder:
-    """Everything below a directory. Never raises: what is wrong is among the problems."""
+def read(directory: Path, legacy: str = "auto") -> Folder:
+    """Everything below a directory. Never raises: what is wrong is among the problems.
+
+    ``legacy`` is the setting ``groups.legacy``: whether kinds of the older group are read as well, ``on``, ``off`` or
+    ``auto``: where there is none of the newer.
+    """
     folder = Folder([], set(), set(), [], [], directory.is_dir())
     seen: dict[tuple[str, str | None, str], Path] = {}
     trial = Cluster()  # one for all: each would leave a thousand parts to the garbage collector
@@ -95,7 +109,32 @@ def read(directory: Path) -> Folder:
             _take(folder, seen, trial, file, number, document)
     if not folder.is_there:
         folder.problems.append(Fault(directory, 0, "is not a directory"))
+    _leave_out_legacy(folder, legacy)
     return folder
+
+
+def _leave_out_legacy(folder: Folder, legacy: str) -> None:
+    """Takes out the objects of the older group that are not to be read, each with a word."""
+    newer: dict[str, set[Key]] = {successor.label: set() for successor in SUCCESSORS.values()}
+    for manifest in folder.manifests:
+        if manifest.kind.label in newer:
+            newer[manifest.kind.label].add(manifest.key)
+    kept = []
+    for manifest in folder.manifests:
+        successor = SUCCESSORS.get(manifest.kind.label)
+        why = ""
+        if successor is not None and legacy == "off":
+            why = "groups.legacy is off"
+        elif successor is not None and legacy == "auto" and newer[successor.label]:
+            why = f"there are others of {successor.group}; groups.legacy: on reads both"
+        elif successor is not None and manifest.key in newer[successor.label]:
+            why = f"there is one of that name of {successor.group}"
+        if why:
+            name = f"{manifest.kind.name} {manifest.obj.metadata.namespace}/{manifest.obj.metadata.name}"
+            folder.strange.append(Fault(manifest.file, 0, f"{name} of {manifest.kind.group} is not read: {why}"))
+        else:
+            kept.append(manifest)
+    folder.manifests[:] = kept
 
 
 def files_below(directory: Path) -> list[Path]:
@@ -122,12 +161,13 @@ def _state(directory: Path) -> dict[Path, tuple[int, ...]]:
 class ManifestSource:
     """Keeps the store true to a folder, which it takes in at once."""
 
-    def __init__(self, directory: Path, store: Store) -> None:
+    def __init__(self, directory: Path, store: Store, legacy: str = "auto") -> None:
         self._directory = directory
+        self._legacy = legacy
         self._store = store
         self._applied: dict[tuple[str, Key], Manifest] = {}
         self._taken_in = _state(directory)
-        self.apply(read(directory))
+        self.apply(read(directory, legacy))
 
     def example_question(self) -> str:
         """A request of filter for the first pod that waits, as JSON; empty if none does."""
@@ -167,7 +207,7 @@ class ManifestSource:
         found = list[Folder]()  # what a thread returns outright is kept until somebody looks for garbage
         with undisturbed():
             self._taken_in = await asyncio.to_thread(_state, self._directory)
-            await asyncio.to_thread(lambda: found.append(read(self._directory)))
+            await asyncio.to_thread(lambda: found.append(read(self._directory, self._legacy)))
             if self.apply(found.pop()) >= MANY:
                 spare_what_stays()
 
@@ -276,7 +316,7 @@ def _take(
         key = _key_of(kind, document)
         if key is not None:
             folder.damaged.add((kind.label, key))
-        if kind is not ELASTIC_QUOTAS or key is None:
+        if kind not in QUOTA_KINDS or key is None:
             return
         # A quota that cannot be read refuses everything; left out it would allow everything.
         # Only its names are taken, as what else is in its metadata may be at fault.

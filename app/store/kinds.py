@@ -1,13 +1,14 @@
 """The kinds of objects that are read: where they are listed, how they are decoded, what they change in the cluster."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from app.store.objects import (
     GROUPS,
+    LEGACY_GROUPS,
     NATIVE_GROUPS,
     VOLCANO_GROUPS,
     BudgetObject,
@@ -131,6 +132,13 @@ ELASTIC_QUOTAS = Kind(
     binds=True,
 )
 
+LEGACY_ELASTIC_QUOTAS = replace(
+    ELASTIC_QUOTAS,
+    api_version="scheduling.sigs.k8s.io/v1alpha1",
+    title="elasticquotas.scheduling.sigs.k8s.io",
+)
+"""The same of the API group that scheduler-plugins had before. Of two of one name the newer group's counts."""
+
 BUDGETS = Kind(
     plural="poddisruptionbudgets",
     api_version="policy/v1",
@@ -224,6 +232,7 @@ POD_GROUPS = (
     _pod_groups(GROUPS, "v1alpha1"),
     _pod_groups(VOLCANO_GROUPS, "v1beta1"),
     NATIVE_POD_GROUPS := _pod_groups(NATIVE_GROUPS, "v1beta1"),
+    LEGACY_POD_GROUPS := _pod_groups(LEGACY_GROUPS, "v1alpha1"),
 )
 
 
@@ -253,5 +262,8 @@ RESOURCE_QUOTAS = Kind(
 
 KINDS = (
     *(NAMESPACES, QUEUES, *POD_GROUPS, RESOURCE_QUOTAS, NODES, JOBS),  # first what says which queue a pod is in
-    *(PODS, ELASTIC_QUOTAS, BUDGETS, RESERVATIONS),
+    *(PODS, ELASTIC_QUOTAS, LEGACY_ELASTIC_QUOTAS, BUDGETS, RESERVATIONS),
 )
+QUOTA_KINDS = (ELASTIC_QUOTAS, LEGACY_ELASTIC_QUOTAS)
+SUCCESSORS = {LEGACY_ELASTIC_QUOTAS.label: ELASTIC_QUOTAS, LEGACY_POD_GROUPS.label: POD_GROUPS[0]}
+"""The kind of today for each that scheduler-plugins had before, by its label."""

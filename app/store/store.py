@@ -1,6 +1,7 @@
 """The store: the cluster together with what is known of how true it is."""
 
 import time
+from collections import ChainMap
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,15 @@ from typing import Any
 import structlog
 
 from app.observability import metrics
-from app.store.kinds import ELASTIC_QUOTAS, KINDS, NATIVE_POD_GROUPS, Key, Kind
+from app.store.kinds import (
+    ELASTIC_QUOTAS,
+    KINDS,
+    LEGACY_ELASTIC_QUOTAS,
+    NATIVE_POD_GROUPS,
+    QUOTA_KINDS,
+    Key,
+    Kind,
+)
 from app.store.objects import ElasticQuotaObject, InvalidObject, Metadata
 from policy.cluster import Cluster
 
@@ -35,7 +44,8 @@ class Feed:
 class Store:
     """Owns the Cluster: what the sources see comes in here, all in one event loop.
 
-    ``quota_objects`` has elastic quotas as they were last seen, for what the rules do not need of them.
+    ``quota_objects`` has elastic quotas as they were last seen, for what the rules do not need of them. ``strange``
+    says, in a sentence each, what there is in the cluster that looks as if it were read.
     """
 
     def __init__(
@@ -53,20 +63,28 @@ class Store:
         self.cluster.epoch = epoch() - clock()
         self.feeds = {kind.label: Feed() for kind in KINDS}
         self._needed = dict(self.feeds)  # advisory ones only until they were seen
-        self.quota_objects: dict[Key, ElasticQuotaObject] = {}
+        self._quotas: dict[str, dict[Key, ElasticQuotaObject]] = {kind.label: {} for kind in QUOTA_KINDS}
+        self.quota_objects = ChainMap(*self._quotas.values())
+        self.strange: tuple[str, ...] = ()
         self._warned_of_native_groups = False
         self._max_staleness = max_staleness
         self._settle_time = settle_time
 
     def upsert(self, kind: Kind, obj: Any) -> None:
         """Takes in a decoded object. One that cannot be used is reported, and what was known of it stays."""
+        if kind in QUOTA_KINDS:
+            key = kind.key(obj.metadata)
+            is_new = key not in self._quotas[kind.label]
+            self._quotas[kind.label][key] = obj
+            if kind is not self.kind_of_quota(key):
+                if is_new:
+                    log.warning("of two elastic quotas of a name the newer group's counts", quota="/".join(key))
+                return
         try:
             kind.upsert(self.cluster, obj, self.clock())
         except InvalidObject as error:
             self.report(kind, obj.metadata, error.field, error.problem)
-        if kind is ELASTIC_QUOTAS:
-            self.quota_objects[kind.key(obj.metadata)] = obj
-        elif kind is NATIVE_POD_GROUPS and not self._warned_of_native_groups:
+        if kind is NATIVE_POD_GROUPS and not self._warned_of_native_groups:
             self._warned_of_native_groups = True
             log.warning("native pod groups are in use: for them the scheduler evicts without asking any extender")
 
@@ -78,13 +96,27 @@ class Store:
 
     def delete(self, kind: Kind, key: Key) -> None:
         """Removes an object; one that is not known is no error."""
+        if kind in QUOTA_KINDS:
+            counts = self.kind_of_quota(key)
+            self._quotas[kind.label].pop(key, None)
+            if kind is not counts:
+                return
         kind.delete(self.cluster, key)
-        if kind is ELASTIC_QUOTAS:
-            self.quota_objects.pop(key, None)
+        if kind is ELASTIC_QUOTAS and (legacy := self.quota_objects.get(key)) is not None:
+            self.upsert(LEGACY_ELASTIC_QUOTAS, legacy)
+
+    def kind_of_quota(self, key: Key) -> Kind:
+        """Of which kind the elastic quota of that name is that counts: the newer, where there are both."""
+        is_legacy = key not in self._quotas[ELASTIC_QUOTAS.label] and key in self.quota_objects
+        return LEGACY_ELASTIC_QUOTAS if is_legacy else ELASTIC_QUOTAS
+
+    def known(self, kind: Kind) -> Collection[Key]:
+        """The keys of all objects of a kind."""
+        return list(self._quotas[kind.label] if kind in QUOTA_KINDS else kind.known(self.cluster))
 
     def keep_only(self, kind: Kind, keys: Collection[Key]) -> None:
         """Removes what is not in a complete list: its deletion was missed."""
-        for key in [key for key in kind.known(self.cluster) if key not in keys]:
+        for key in [key for key in self.known(kind) if key not in keys]:
             self.delete(kind, key)
 
     def contact(self, kind: Kind) -> None:
@@ -120,7 +152,7 @@ class Store:
         feed = self.feeds[kind.label]
         if feed.lacking:
             return
-        number = sum(1 for _ in kind.known(self.cluster))
+        number = len(self.known(kind))
         stay = "1 object stays in force" if number == 1 else f"{number} objects stay in force"
         became = stay if kept else "its objects are let go"
         feed.lacking = f"the definition of {kind.plural}.{kind.group} was deleted: {became}"
@@ -139,8 +171,8 @@ class Store:
 
     @property
     def warnings(self) -> list[str]:
-        """What has become of kinds whose definition is gone."""
-        return [feed.lacking for feed in self.feeds.values() if feed.lacking]
+        """What has become of kinds whose definition is gone, and what there is that is not read."""
+        return [*(feed.lacking for feed in self.feeds.values() if feed.lacking), *self.strange]
 
     @property
     def synced(self) -> bool:
@@ -149,14 +181,11 @@ class Store:
 
     def unready(self) -> str:
         """Why nothing may be decided on this picture, and for want of which kinds; empty when all is well."""
-        cut_off = False
-        for feed in self._needed.values():
-            if not feed.synced:
-                lacking = ", ".join(sorted(label for label, each in self.feeds.items() if not each.synced))
-                return f"not synced: the picture of the cluster is not complete yet, it lacks {lacking}"
-            cut_off = cut_off or feed.connected_at is None
-        if not cut_off:
+        if all([feed.synced and feed.connected_at is not None for feed in self._needed.values()]):  # noqa: C419 - faster
             return ""
+        if not all(feed.synced for feed in self._needed.values()):
+            lacking = ", ".join(sorted(label for label, each in self.feeds.items() if not each.synced))
+            return f"not synced: the picture of the cluster is not complete yet, it lacks {lacking}"
         now = self.clock()
         stale = [plural for plural in self._needed if self.staleness(plural, now) > self._max_staleness]
         return f"stale: no contact to the API server for {', '.join(sorted(stale))}" if stale else ""

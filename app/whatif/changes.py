@@ -14,7 +14,6 @@ from app.problems import Problem
 from app.sources.defaults import with_defaults
 from app.store.kinds import (
     BUDGETS,
-    ELASTIC_QUOTAS,
     JOBS,
     KINDS,
     NAMESPACES,
@@ -22,6 +21,7 @@ from app.store.kinds import (
     POD_GROUPS,
     PODS,
     QUEUES,
+    QUOTA_KINDS,
     RESOURCE_QUOTAS,
     Key,
     Kind,
@@ -144,7 +144,7 @@ def _date(cluster: Cluster, kind: Kind, obj: Any, now: float, epoch: float) -> N
 
 def _ensure_readable(cluster: Cluster, change: Change) -> None:
     found: Any = None
-    if change.kind is ELASTIC_QUOTAS:
+    if change.kind in QUOTA_KINDS:
         found = cluster.quotas.get(change.namespace, {}).get(change.name)
     elif change.kind is QUEUES:
         found = cluster.queues.get(change.name)
@@ -161,7 +161,7 @@ def _present(cluster: Cluster, kind: Kind, namespace: str, name: str) -> Json | 
     if kind is NODES:
         node = cluster.table.node(name)
         return rendering.node_manifest(node) if node else None
-    if kind is ELASTIC_QUOTAS:
+    if kind in QUOTA_KINDS:
         quota = cluster.quotas.get(namespace, {}).get(name)
         return rendering.quota_manifest(quota) if quota else None
     if kind is QUEUES:

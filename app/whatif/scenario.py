@@ -56,9 +56,9 @@ def duration(text: str) -> float:
     return sum(float(part) * size for part, size in zip(match.groups(), sizes, strict=True) if part)
 
 
-def read(directory: Path) -> Scenario:
+def read(directory: Path, legacy: str = "auto") -> Scenario:
     """A folder as a story. Objects of a moment come in the order of kinds, and then as they stand in the folder."""
-    folder = manifests.read(directory)
+    folder = manifests.read(directory, legacy)
     problems = [str(problem) for problem in folder.problems]
     documents = [msgspec.json.decode(manifest.raw) for manifest in folder.manifests]
     scenario = Scenario([], {}, problems, _taken_at(documents))

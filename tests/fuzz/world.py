@@ -52,7 +52,8 @@ class World:
     def reset(self) -> None:
         """Forgets all that has happened."""
         self.store.cluster = Cluster(self._settings.rules, settle_time=0)
-        self.store.quota_objects.clear()
+        for of_a_group in self.store.quota_objects.maps:
+            of_a_group.clear()
         see(self.store, *self._items)
         complete(self.store)
         self._api = _Api({kind.path: [item for item in self._items if _is_of(item, kind)] for kind in KINDS})

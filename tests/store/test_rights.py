@@ -10,7 +10,7 @@ from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.protocol import ActionFailed
 from app.kube.client import KubeClient
 from app.observability.events import Event, Series, Subject
-from app.store.kinds import KINDS
+from app.store.kinds import KINDS, QUOTA_KINDS
 from policy.pod import Pod
 from policy.quota_manager import Limit
 from policy.reservation import PodName, Reservation
@@ -50,7 +50,8 @@ async def everything(client: KubeClient) -> set[int]:
     for action in (
         *(actuator.wake(pod), actuator.nominate(pod, "nowhere"), actuator.evict(NOBODY)),
         *(actuator.reserve(PLAN), actuator.note_progress(PLAN), actuator.unreserve(PLAN.name)),
-        *(actuator.write_quota_status("default", "none", {}), actuator.write_queue_status("none", {"used": {}})),
+        *(actuator.write_quota_status("default", "none", {}, kind) for kind in QUOTA_KINDS),
+        actuator.write_queue_status("none", {"used": {}}),
         *(actuator.write_limit("none", {}, {}, None), actuator.write_limit("none", {}, {}, SEEN)),
         actuator.remove_limit("none", SEEN),
     ):

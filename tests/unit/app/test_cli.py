@@ -312,7 +312,7 @@ def test_names_are_printed_as_they_are(stranger, name):
 
 def test_a_good_folder_passes_the_check(folder):
     folder.write("a.yaml", quota("a", max={"cpu": 1}))
-    assert run("check", str(folder.path)) == (0, "0 errors, 0 warnings\n")
+    assert run("check", str(folder.path)) == (0, "0 errors, 0 warnings; read 1 ElasticQuota\n")
 
 
 def test_warnings_alone_are_no_failure(folder):
@@ -320,7 +320,7 @@ def test_warnings_alone_are_no_failure(folder):
     status, text = run("check", str(folder.path))
     assert status == 0
     assert text.splitlines()[0].startswith("warning: ElasticQuota a/quota: Invalid: min exceeds max: cpu")
-    assert text.endswith("0 errors, 1 warning\n")
+    assert text.endswith("0 errors, 1 warning; read 1 ElasticQuota\n")
 
 
 def test_every_error_is_a_line_and_fails_the_check(folder):
@@ -329,7 +329,7 @@ def test_every_error_is_a_line_and_fails_the_check(folder):
     status, text = run("check", str(folder.path))
     assert status == 1
     assert [line.split(":")[0] for line in text.splitlines()[:-1]] == ["error"] * 3
-    assert text.endswith("3 errors, 0 warnings\n")
+    assert text.endswith("3 errors, 0 warnings; read 1 ElasticQuota; skipped 1 Pod\n")
 
 
 def test_folder_and_scheduler_are_checked_together(folder, tmp_path):

@@ -43,7 +43,7 @@ class ApiServer(RecordingActuator):
             if self.fails:
                 raise TimedOut("the API server has not answered within 10 s")
 
-    async def write_quota_status(self, namespace, name, status):
+    async def write_quota_status(self, namespace, name, status, _kind):
         await self._asked("status", namespace)
 
     async def write_queue_status(self, name, status):

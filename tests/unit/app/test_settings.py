@@ -42,6 +42,7 @@ VALUES = {
     "gates.lookahead": (1.0, 2.0, 3.0),
     "gates.patience": (1.0, 2.0, 3.0),
     "gates.concurrency": (1, 2, 3),
+    "groups.legacy": ("on", "off", "auto"),
     "quota_manager.enabled": (True, False, True),
     "reserve.starving_after": (1.0, 2.0, 3.0),
     "reserve.max_nodes_percent": (1, 2, 3),

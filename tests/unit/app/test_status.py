@@ -22,7 +22,7 @@ class ApiServer:
         self.events = []
         self.failures = 0
 
-    async def write_quota_status(self, namespace, name, status):
+    async def write_quota_status(self, namespace, name, status, _kind):
         if self.failures:
             self.failures -= 1
             raise ActionFailed("the API server answered 500")

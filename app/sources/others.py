@@ -1,0 +1,82 @@
+"""Objects in a cluster that look as if they were read here: of other projects, or of the older of two API groups.
+
+They are looked for once, at the start, with at most two requests for each kind. Where they may not be listed nothing is
+said of them: no right is needed for this.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from http import HTTPStatus
+
+import aiohttp
+import msgspec
+import structlog
+
+from app.kube.client import KubeClient
+from app.store.heeded import OTHERS
+from app.store.kinds import KINDS, SUCCESSORS
+from app.store.store import TICK, Store
+
+log = structlog.get_logger(__name__)
+
+TIMEOUT = 10.0
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    group_version: str
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    name: str
+    preferred_version: _Version
+
+
+class _Groups(msgspec.Struct):
+    groups: list[_Group]
+
+
+class _Some(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+
+
+_groups_decoder, _some_decoder = msgspec.json.Decoder(_Groups), msgspec.json.Decoder(_Some)
+
+
+async def look(client: KubeClient, store: Store) -> None:
+    """Notes in the store, and in the log, what there is; what cannot be seen is left out."""
+    while not store.synced:
+        await asyncio.sleep(TICK)
+    try:
+        groups = _groups_decoder.decode(await _get(client, "/apis", {}))
+    except (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError) as error:
+        log.info("kinds of other projects were not looked for", error=str(error) or type(error).__name__)
+        return
+    versions = {group.name: group.preferred_version.group_version for group in groups.groups}
+    found = []
+    for path, text in _candidates(versions, store):
+        try:
+            some = _some_decoder.decode(await _get(client, path, {"limit": "1"}))
+        except (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError):
+            continue
+        if some.items:
+            log.warning("there are objects that are not read", what=text)
+            found.append(text)
+    store.strange = tuple(found)
+
+
+def _candidates(versions: dict[str, str], store: Store) -> Iterator[tuple[str, str]]:
+    """Where to look for what, and what to say of it."""
+    for other in OTHERS:
+        if other.group in versions:
+            path = f"/apis/{versions[other.group]}/{other.plural}"
+            yield path, f"{other.kind} of {other.group} is not read: {other.instead}"
+    for kind in KINDS:
+        if kind.label in SUCCESSORS and kind.group in versions and not store.known(kind):
+            text = f"is not read, as that of {SUCCESSORS[kind.label].group} is installed: groups.legacy: on reads both"
+            yield kind.path, f"{kind.name} of {kind.group} {text}"
+
+
+async def _get(client: KubeClient, path: str, query: dict[str, str]) -> bytes:
+    """The answer; empty JSON for one that is none."""
+    async with client.get(path, query, read_timeout=TIMEOUT) as response:
+        return await response.read() if response.status == HTTPStatus.OK else b"{}"
