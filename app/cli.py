@@ -7,13 +7,16 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from app import settings as settings_module
-from app.client import CannotAsk, Server, reaching_a_server
+from app.client import DEFAULT_SERVER, CannotAsk, Server, reaching_a_server
 from app.settings import InvalidSettings
+
+if TYPE_CHECKING:
+    from app.checks.live import Live
 
 app = typer.Typer(
     name="quotaward",
@@ -253,26 +256,50 @@ def top(
 def check(
     directory: Annotated[Path | None, typer.Argument(metavar="DIR", help="A folder of manifests.")] = None,
     scheduler_config: Annotated[
-        Path | None, typer.Option(help="A KubeSchedulerConfiguration that should call Quotaward.")
+        Path | None,
+        typer.Option(help="A KubeSchedulerConfiguration that should call Quotaward, or ConfigMaps with it."),
     ] = None,
+    cluster: Annotated[bool, typer.Option("--cluster", help="Ask a live cluster.")] = False,  # noqa: FBT002
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="How --cluster reaches the API server (else: in cluster).", envvar="KUBECONFIG")
+    ] = None,
+    server: Annotated[
+        str, typer.Option(help="URL of the Quotaward that --cluster asks.", envvar="QUOTAWARD_SERVER")
+    ] = DEFAULT_SERVER,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings, too.")] = False,  # noqa: FBT002
 ) -> None:
-    """Validate manifests, or a scheduler's configuration; exits with 1 if anything is wrong."""
+    """Validate manifests, a scheduler's configuration, or a cluster; exits with 1 if anything is wrong."""
     from app import checks  # noqa: PLC0415
 
-    if directory is None and scheduler_config is None:
-        _fail("nothing to check: name a folder of manifests or --scheduler-config FILE", code=2)
-    report = checks.manifests(directory) if directory else None
-    findings = report.findings if report else []
+    if directory is None and scheduler_config is None and not cluster:
+        _fail("nothing to check: name a folder of manifests, --scheduler-config FILE or --cluster", code=2)
+    live = _live(kubeconfig, server) if cluster else None
+    report = checks.manifests(directory, live.there if live else ()) if directory else None
+    findings = (report.findings if report else []) + (live.findings if live else [])
     if scheduler_config:
         findings += checks.scheduler_configuration(scheduler_config)
     for finding in findings:
         typer.echo(f"{finding.severity}: {finding.text}")
-    errors = sum(finding.severity == "error" for finding in findings)
-    warnings = len(findings) - errors
+    errors, warnings = (sum(finding.severity == sort for finding in findings) for sort in ("error", "warning"))
     counted = f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}"
     typer.echo("; ".join([counted, *(report.counts() if report else ())]))
     raise typer.Exit(1 if errors or (strict and warnings) else 0)
+
+
+def _live(kubeconfig: Path | None, server: str) -> "Live":
+    """What a live cluster says, and the Quotaward at that address."""
+    import asyncio  # noqa: PLC0415
+
+    from app.checks import live  # noqa: PLC0415 - the official client takes a second to import
+    from app.checks.extender import extender  # noqa: PLC0415
+    from app.kube.client import CannotConnect  # noqa: PLC0415
+
+    try:
+        found = asyncio.run(live.cluster(kubeconfig, settings_module.load([])))
+    except (CannotConnect, InvalidSettings) as error:
+        _fail(str(error), code=2)
+    found.findings += extender(server)
+    return found
 
 
 def main() -> None:

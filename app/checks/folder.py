@@ -1,7 +1,7 @@
 """What would go wrong with a folder of manifests, found before it does."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,8 @@ class Report:
         ]
 
 
-def manifests(directory: Path) -> Report:
-    """What is wrong with a folder of manifests."""
+def manifests(directory: Path, elsewhere: Collection[str] = ()) -> Report:
+    """What is wrong with a folder of manifests; ``elsewhere`` are resources that nodes list which are not in it."""
     folder = source.read(directory)
     findings = [Finding("error", str(problem)) for problem in folder.problems]
     findings += [Finding("warning", str(strange)) for strange in folder.strange]
@@ -57,27 +57,34 @@ def manifests(directory: Path) -> Report:
         manifest.kind.upsert(cluster, manifest.obj, 0.0)
     findings += _quota_warnings(cluster) + _queue_findings(cluster) + _membership_warnings(cluster)
     findings += _job_warnings(cluster)
-    findings += [*_name_warnings(cluster, folder.manifests), *group_findings(cluster, documents)]
+    findings += [*_name_warnings(cluster, folder.manifests, elsewhere), *group_findings(cluster, documents)]
     read = Counter(manifest.kind.name for manifest in folder.manifests)
     return Report(findings, read, Counter(document.kind for document in documents) - read)
 
 
-def _name_warnings(cluster: Cluster, manifests: list[source.Manifest]) -> Iterator[Finding]:
-    """Resources of quotas and queues that no pod can request, or no node lists."""
-    there = {resource for node in cluster.table.nodes() for resource in node.allocatable}
+def _name_warnings(cluster: Cluster, manifests: list[source.Manifest], elsewhere: Collection[str]) -> Iterator[Finding]:
+    """Resources of quotas and queues that no pod can request, or no node lists, also none elsewhere."""
+    there = {resource for node in cluster.table.nodes() for resource in node.allocatable} | set(elsewhere)
     for each in manifests:
-        spec = getattr(each.obj, "spec", None)
-        if isinstance(each.obj, ElasticQuotaObject) and isinstance(spec, dict):
-            where = f"{each.file}: ElasticQuota {'/'.join(each.key)}: spec"
-            least, most = _names(spec.get("min")), _names(spec.get("max"))
-            yield from misspelled(f"{where}.min", least, there)
-            yield from misspelled(f"{where}.max", most, there)
-            yield from on_no_node(f"{where}.max", most - least, there)
-        elif isinstance(each.obj, QueueObject) and isinstance(spec, dict):
-            where, guarantee = f"{each.file}: Queue {each.key}: spec", spec.get("guarantee")
-            yield from misspelled(f"{where}.capability", _names(spec.get("capability")), there)
-            if isinstance(guarantee, dict):
-                yield from misspelled(f"{where}.guarantee.resource", _names(guarantee.get("resource")), there)
+        name = each.key if isinstance(each.key, str) else "/".join(each.key)
+        yield from resource_findings(f"{each.file}: {each.kind.name} {name}", each.obj, there)
+
+
+def resource_findings(where: str, obj: Any, there: Collection[str]) -> Iterator[Finding]:
+    """What is found about the resources that a quota or a queue names; ``there`` are those that nodes list."""
+    spec = getattr(obj, "spec", None)
+    if not isinstance(spec, dict):
+        return
+    if isinstance(obj, ElasticQuotaObject):
+        least, most = _names(spec.get("min")), _names(spec.get("max"))
+        yield from misspelled(f"{where}: spec.min", least, there)
+        yield from misspelled(f"{where}: spec.max", most, there)
+        yield from on_no_node(f"{where}: spec.max", most - least, there)
+    elif isinstance(obj, QueueObject):
+        guarantee = spec.get("guarantee")
+        yield from misspelled(f"{where}: spec.capability", _names(spec.get("capability")), there)
+        if isinstance(guarantee, dict):
+            yield from misspelled(f"{where}: spec.guarantee.resource", _names(guarantee.get("resource")), there)
 
 
 def _names(amounts: Any) -> set[str]:

@@ -5,7 +5,8 @@ said of them: no right is needed for this.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from http import HTTPStatus
 
 import aiohttp
@@ -20,6 +21,7 @@ from app.store.store import TICK, Store
 log = structlog.get_logger(__name__)
 
 TIMEOUT = 10.0
+CANNOT_SEE = (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError)
 
 
 class _Version(msgspec.Struct, rename="camel"):
@@ -46,32 +48,38 @@ async def look(client: KubeClient, store: Store) -> None:
     """Notes in the store, and in the log, what there is; what cannot be seen is left out."""
     while not store.synced:
         await asyncio.sleep(TICK)
+    followed = {kind.label for kind in KINDS if kind.label in SUCCESSORS and store.known(kind)}
     try:
-        groups = _groups_decoder.decode(await _get(client, "/apis", {}))
-    except (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError) as error:
+        store.strange = tuple(await unread(client, followed))
+    except CANNOT_SEE as error:
         log.info("kinds of other projects were not looked for", error=str(error) or type(error).__name__)
-        return
+    for text in store.strange:
+        log.warning("there are objects that are not read", what=text)
+
+
+async def unread(client: KubeClient, followed: Collection[str]) -> list[str]:
+    """A sentence for each kind that there are objects of; ``followed`` are labels of the older kinds that are read.
+
+    Raises one of CANNOT_SEE where not even the groups can be seen.
+    """
+    groups = _groups_decoder.decode(await _get(client, "/apis", {}))
     versions = {group.name: group.preferred_version.group_version for group in groups.groups}
     found = []
-    for path, text in _candidates(versions, store):
-        try:
-            some = _some_decoder.decode(await _get(client, path, {"limit": "1"}))
-        except (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError):
-            continue
-        if some.items:
-            log.warning("there are objects that are not read", what=text)
-            found.append(text)
-    store.strange = tuple(found)
+    for path, text in _candidates(versions, followed):
+        with suppress(*CANNOT_SEE):
+            if _some_decoder.decode(await _get(client, path, {"limit": "1"})).items:
+                found.append(text)
+    return found
 
 
-def _candidates(versions: dict[str, str], store: Store) -> Iterator[tuple[str, str]]:
+def _candidates(versions: dict[str, str], followed: Collection[str]) -> Iterator[tuple[str, str]]:
     """Where to look for what, and what to say of it."""
     for other in OTHERS:
         if other.group in versions:
             path = f"/apis/{versions[other.group]}/{other.plural}"
             yield path, f"{other.kind} of {other.group} is not read: {other.instead}"
     for kind in KINDS:
-        if kind.label in SUCCESSORS and kind.group in versions and not store.known(kind):
+        if kind.label in SUCCESSORS and kind.group in versions and kind.label not in followed:
             text = f"is not read, as that of {SUCCESSORS[kind.label].group} is installed: groups.legacy: on reads both"
             yield kind.path, f"{kind.name} of {kind.group} {text}"
 

@@ -10,6 +10,7 @@ from app import checks
 from app.actuators.protocol import ActionFailed
 from app.controllers.status import Status
 from app.kube.client import KubeClient
+from app.kube.reflector import Reflector
 from app.settings import GroupSettings, Settings
 from app.sources import kubernetes, others
 from app.sources.manifests import ManifestSource, read
@@ -170,6 +171,8 @@ class ApiServer:
             versions = {each.split("/")[2]: "/".join(each.split("/")[2:4]) for each in self.lists}
             body = {"groups": [{"name": g, "preferredVersion": {"groupVersion": v}} for g, v in versions.items()]}
             status = 200
+        elif plurals := [each.rpartition("/")[2] for each in self.lists if each.rpartition("/")[0] == path]:
+            status, body = 200, {"resources": [{"name": plural, "verbs": ["create"]} for plural in plurals]}
         elif "watch=true" in request and path in self.lists:
             await asyncio.sleep(60)
         elif path in self.lists:
@@ -206,7 +209,9 @@ def followed(with_api, api, legacy, kind=LEGACY_ELASTIC_QUOTAS, until=lambda sto
     store = empty_store()
 
     async def work(client):
-        task = asyncio.create_task(kubernetes._follow_legacy(client, kind, store, GroupSettings(legacy=legacy)))
+        work = Reflector(client, kind, store).run
+        groups = GroupSettings(legacy=legacy)
+        task = asyncio.create_task(kubernetes._follow_legacy(client, kind, store, groups, work))
         while not until(store):
             await asyncio.sleep(0.01)
         task.cancel()
@@ -232,7 +237,7 @@ ITEMS = [old(quota("a", max={"cpu": 2}))]
 )
 def test_the_older_group_is_followed_where_it_should_be(with_api, legacy, newer, counts):
     api = ApiServer({LEGACY_ELASTIC_QUOTAS.path: ITEMS} | ({ELASTIC_QUOTAS.path: []} if newer == "installed" else {}))
-    api.forbidden |= {ELASTIC_QUOTAS.path} if newer == "forbidden" else set()
+    api.forbidden |= {ELASTIC_QUOTAS.path.rpartition("/")[0]} if newer == "forbidden" else set()
     assert max_of(followed(with_api, api, legacy)) == (2000 if counts else None)
 
 
@@ -240,9 +245,8 @@ def test_without_the_right_to_read_the_older_group_nothing_waits_for_it(with_api
     with capture_logs() as logs:
         store = followed(with_api, ApiServer(forbidden={LEGACY_ELASTIC_QUOTAS.path}), "auto")
     assert store.feeds[LEGACY].connected_at is not None
-    assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == [
-        "may not be read, and is done without"
-    ]
+    warnings = [entry["event"] for entry in logs if entry["log_level"] == "warning"]
+    assert warnings == ["may not be read, and is done without"]
 
 
 @pytest.mark.parametrize("kind", [LEGACY_ELASTIC_QUOTAS, LEGACY_POD_GROUPS], ids=lambda kind: kind.name)

@@ -1,0 +1,31 @@
+"""Whether a Quotaward answers at an address, and when a scheduler last asked it, for ``quotaward check --cluster``."""
+
+import re
+import time
+
+from app.checks.finding import Finding, info, warning
+
+TIMEOUT = 5.0
+_LAST = re.compile(r'^quotaward_extender_last_request_timestamp_seconds\{verb="filter"\} (\S+)$', re.MULTILINE)
+
+
+def extender(url: str) -> list[Finding]:
+    """Asks for its readiness and its metrics, both without showing who asks."""
+    import urllib3  # noqa: PLC0415 - only where somebody is asked
+
+    try:
+        pool = urllib3.PoolManager(timeout=TIMEOUT, retries=False)
+        ready = pool.request("GET", f"{url.rstrip('/')}/readyz")
+        metrics = pool.request("GET", f"{url.rstrip('/')}/metrics")
+    except (urllib3.exceptions.HTTPError, ValueError, OSError) as reason:
+        text = " ".join(str(reason).split("Failed to establish a new connection: ")[-1].split())
+        return [warning(f"no Quotaward answers at {url}: {text}; another address: --server")]
+    if ready.status != 200:  # noqa: PLR2004 - HTTP OK
+        return [warning(f"the Quotaward at {url} is not ready: it answers {ready.status}: {ready.data.decode()[:200]}")]
+    findings = [info(f"a Quotaward answers at {url}")]
+    if metrics.status != 200:  # noqa: PLR2004 - HTTP OK
+        return [*findings, info(f"{url} does not show its metrics to everybody ({metrics.status})")]
+    last = _LAST.search(metrics.data.decode(errors="replace"))
+    if last is None or not float(last[1]):
+        return [*findings, warning(f"no scheduler has asked the Quotaward at {url} since it was started")]
+    return [*findings, info(f"a scheduler last asked it {max(0.0, time.time() - float(last[1])):.0f} s ago")]

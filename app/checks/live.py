@@ -1,0 +1,223 @@
+"""What is wrong with a live cluster, as far as it says with some fifty requests: ``quotaward check --cluster``."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from app.checks.finding import Finding, error, info, warning
+from app.checks.folder import resource_findings
+from app.checks.rights import Right, rights
+from app.kube.client import KubeClient
+from app.settings import LeaderSettings, Settings
+from app.sources import others
+from app.store.kinds import ELASTIC_QUOTAS, KINDS, NODES, PODS, QUEUES, RESERVATIONS, SUCCESSORS, Kind
+from policy import admission
+
+TIMEOUT = 10.0
+PAGE = 500
+"""Objects of a kind that are looked at: the first page of a list."""
+AT_ONCE = 8
+OURS = (ELASTIC_QUOTAS, QUEUES, RESERVATIONS)
+"""The kinds whose definitions come with Quotaward."""
+BROKEN = (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError)
+
+
+class Unreachable(Exception):
+    """The API server does not answer; the text says why."""
+
+
+@dataclass(slots=True)
+class Live:
+    """What was found in a cluster. ``there`` are the resources that its nodes list."""
+
+    findings: list[Finding] = field(default_factory=list)
+    there: set[str] = field(default_factory=set)
+
+
+async def cluster(kubeconfig: Path | None, settings: Settings) -> Live:
+    """Asks the API server of a kubeconfig file, or the one that ``serve`` would ask. Raises CannotConnect."""
+    client = await KubeClient.connect(kubeconfig)
+    live = Live()
+    try:
+        for look in (_definitions, _resources, _rights, _leader, _schedulers, _events, _others):
+            await look(client, settings, live)
+    except Unreachable as reason:
+        live.findings.append(error(f"the API server cannot be asked: {reason}"))
+    finally:
+        await client.close()
+    return live
+
+
+async def _definitions(client: KubeClient, _: Settings, live: Live) -> None:
+    """Which kinds are installed, and may be listed."""
+    for kind in KINDS:
+        status, _items = await _list(client, kind.path, 1)
+        if status == HTTPStatus.NOT_FOUND and kind in OURS:
+            live.findings.append(
+                warning(f"{kind.name} of {kind.group} is not installed: kubectl apply -k manifests/crds")
+            )
+        elif status == HTTPStatus.NOT_FOUND and kind.label not in SUCCESSORS:
+            live.findings.append(info(f"{kind.name} of {kind.group} is not installed"))
+        elif status not in (HTTPStatus.OK, HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+            live.findings.append(error(f"{kind.label} cannot be listed: the API server answers {status}"))
+
+
+async def _resources(client: KubeClient, _: Settings, live: Live) -> None:
+    """Resources that quotas and queues name and no node lists."""
+    for node in await _objects(client, NODES):
+        if node.status is not None:
+            live.there.update(node.status.allocatable or ())
+    for kind in (ELASTIC_QUOTAS, QUEUES):
+        for obj in await _objects(client, kind):
+            key = kind.key(obj.metadata)
+            name = key if isinstance(key, str) else "/".join(key)
+            live.findings += resource_findings(f"{kind.name} {name}", obj, live.there)
+
+
+async def _rights(client: KubeClient, settings: Settings, live: Live) -> None:
+    """What whoever asks may not do of what Quotaward has to."""
+    hands = asyncio.Semaphore(AT_ONCE)
+
+    async def lacks(right: Right) -> bool:
+        async with hands:
+            return not await _may(client, right)
+
+    wanted = list(rights(settings.leader))
+    missing = [
+        right for right, lacking in zip(wanted, await asyncio.gather(*map(lacks, wanted)), strict=True) if lacking
+    ]
+    for right in missing:
+        if right.needed:
+            live.findings.append(error(f"whose credentials these are may not {right}: see manifests/rbac"))
+        else:
+            live.findings.append(info(f"whose credentials these are may not {right}; it is done without"))
+
+
+async def _may(client: KubeClient, right: Right) -> bool:
+    attributes = {
+        "group": right.group,
+        "resource": right.resource,
+        "subresource": right.subresource,
+        "verb": right.verb,
+        "name": right.name,
+        "namespace": right.namespace,
+    }
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    try:
+        status, answer = await client.send("POST", path, body, "application/json", timeout=TIMEOUT)
+        return status == HTTPStatus.CREATED and bool(msgspec.json.decode(answer)["status"]["allowed"])
+    except BROKEN as reason:
+        raise Unreachable(_words(reason)) from reason
+
+
+async def _leader(client: KubeClient, settings: Settings, live: Live) -> None:
+    """Whether somebody holds the Lease."""
+    leader: LeaderSettings = settings.leader
+    where = f"Lease {leader.namespace}/{leader.name}"
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{leader.namespace}/leases/{leader.name}"
+    status, document = await _get(client, path, {})
+    if status == HTTPStatus.NOT_FOUND:
+        live.findings.append(warning(f"{where} does not exist: no controllers have run"))
+    elif status != HTTPStatus.OK:
+        live.findings.append(info(f"{where} cannot be seen: the API server answers {status}"))
+    else:
+        live.findings.append(_held(where, document.get("spec") or {}))
+
+
+def _held(where: str, spec: dict[str, Any]) -> Finding:
+    holder = spec.get("holderIdentity")
+    if not holder:
+        return warning(f"{where} is held by nobody: no controllers act")
+    try:
+        silent = (datetime.now(UTC) - msgspec.convert(spec.get("renewTime"), datetime)).total_seconds()
+    except (msgspec.ValidationError, TypeError):
+        return warning(f"{where} is held by {holder}, and does not say since when")
+    if silent > 2 * float(spec.get("leaseDurationSeconds") or 0):
+        return warning(f"{where} is held by {holder}, who has not renewed it for {silent:.0f} s: no controllers act")
+    return info(f"{where} is held by {holder}")
+
+
+async def _schedulers(client: KubeClient, _: Settings, live: Live) -> None:
+    """Which schedulers the pods name."""
+    named: Counter[str] = Counter()
+    waiting: Counter[str] = Counter()
+    for pod in await _objects(client, PODS):
+        name = (pod.spec and pod.spec.scheduler_name) or "default-scheduler"
+        named[name] += 1
+        waiting[name] += pod.spec is not None and not pod.spec.node_name
+    if named:
+        each = [f"{name} ({number}, of which {waiting[name]} wait)" for name, number in sorted(named.items())]
+        live.findings.append(info(f"pods name these schedulers: {', '.join(each)}"))
+
+
+async def _events(client: KubeClient, _: Settings, live: Live) -> None:
+    """Whether schedulers say of pods what Quotaward has answered."""
+    query = {"fieldSelector": "reason=FailedScheduling", "limit": str(PAGE)}
+    status, document = await _get(client, "/api/v1/events", query)
+    if status != HTTPStatus.OK:
+        live.findings.append(info(f"events cannot be seen: the API server answers {status}"))
+        return
+    events = [event for event in document.get("items") or () if isinstance(event, dict)]
+    by = sorted({str(event.get("reportingComponent") or "unknown") for event in events})
+    ours = sum(bool(admission.refused_by(str(event.get("message")))) for event in events)
+    if events:
+        told = f"{len(events)} events of pods that were not scheduled, by {', '.join(by)}"
+        live.findings.append(info(f"{told}: {ours} name a rule of Quotaward's"))
+
+
+async def _others(client: KubeClient, _: Settings, live: Live) -> None:
+    """Objects that look as if they were read."""
+    installed = {kind.label for kind in KINDS if (await _list(client, kind.path, 1))[0] != HTTPStatus.NOT_FOUND}
+    followed = {label for label, successor in SUCCESSORS.items() if successor.label not in installed}
+    try:
+        live.findings += [warning(text) for text in await others.unread(client, followed)]
+    except BROKEN as reason:
+        raise Unreachable(_words(reason)) from reason
+
+
+async def _objects(client: KubeClient, kind: Kind) -> Iterator[Any]:
+    """The first page of a kind, decoded; what cannot be is left out."""
+    _status, items = await _list(client, kind.path, PAGE)
+    return iter([obj for item in items if (obj := _decoded(kind, item)) is not None])
+
+
+def _decoded(kind: Kind, item: Any) -> Any:
+    try:
+        return kind.decoder.decode(msgspec.json.encode(item))
+    except msgspec.MsgspecError:
+        return None
+
+
+async def _list(client: KubeClient, path: str, limit: int) -> tuple[int, list[Any]]:
+    status, document = await _get(client, path, {"limit": str(limit)})
+    return status, list(document.get("items") or ()) if status == HTTPStatus.OK else []
+
+
+async def _get(client: KubeClient, path: str, query: dict[str, str]) -> tuple[int, dict[str, Any]]:
+    """Status and document of an answer. Raises Unreachable."""
+    try:
+        async with client.get(path, query, read_timeout=TIMEOUT) as response:
+            body = await response.read()
+            document = msgspec.json.decode(body) if response.status == HTTPStatus.OK else {}
+    except BROKEN as reason:
+        raise Unreachable(_words(reason)) from reason
+    if response.status == HTTPStatus.UNAUTHORIZED:
+        raise Unreachable("it does not know these credentials (401)")
+    return response.status, document if isinstance(document, dict) else {}
+
+
+def _words(reason: Exception) -> str:
+    return " ".join((str(reason) or type(reason).__name__).split())

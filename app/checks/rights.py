@@ -1,0 +1,50 @@
+"""All that Quotaward has to be allowed on the API server, as manifests/rbac grants it (a test compares them)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from app.settings import LeaderSettings
+from app.store.kinds import KINDS, QUEUES, QUOTA_KINDS, RESERVATIONS, SUCCESSORS
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """A verb on a resource; ``needed``: without it something fails."""
+
+    group: str
+    resource: str
+    verb: str
+    subresource: str = ""
+    name: str = ""
+    namespace: str = ""
+    needed: bool = True
+
+    def __str__(self) -> str:
+        of = f".{self.group}" if self.group else ""
+        part = f"/{self.subresource}" if self.subresource else ""
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {self.resource}{of}{part}{where}"
+
+
+def rights(leader: LeaderSettings) -> Iterator[Right]:
+    """Every right, one by one."""
+    for kind in KINDS:
+        for verb in ("list", "watch"):
+            yield Right(kind.group, kind.plural, verb, needed=not (kind.advisory or kind.label in SUCCESSORS))
+    for kind in QUOTA_KINDS:
+        yield Right(kind.group, kind.plural, "patch", "status", needed=kind.label not in SUCCESSORS)
+    yield Right(QUEUES.group, QUEUES.plural, "patch", "status")
+    yield Right("", "pods", "patch", "status")
+    yield Right("", "pods", "create", "eviction")
+    yield Right("", "resourcequotas", "create")
+    for verb in ("patch", "delete"):
+        yield Right("", "resourcequotas", verb, name="quotaward")
+    for verb in ("create", "delete"):
+        yield Right(RESERVATIONS.group, RESERVATIONS.plural, verb)
+    yield Right(RESERVATIONS.group, RESERVATIONS.plural, "patch", "status")
+    for verb in ("create", "patch"):
+        yield Right("", "events", verb)
+    lease = "coordination.k8s.io", "leases"
+    yield Right(*lease, "create", namespace=leader.namespace)
+    for verb in ("get", "update"):
+        yield Right(*lease, verb, name=leader.name, namespace=leader.namespace)

@@ -1,0 +1,64 @@
+"""``quotaward check --cluster`` against the real API server."""
+
+import subprocess
+
+import pytest
+
+from tests.controlplane.launch import QUOTAWARD
+from tests.controlplane.objects import pod
+from tests.controlplane.quotaward import Quotaward, install_rights
+
+LEASE = "Lease quotaward-system/quotaward"
+
+
+@pytest.fixture
+def check(cluster, tmp_path):
+    """Checks the cluster with the credentials of that account, or of an administrator."""
+
+    def run(account="", server="http://127.0.0.1:9", **environment):
+        file = tmp_path / "kubeconfig"
+        token = cluster.api.service_account_token(account, "quotaward-system") if account else None
+        file.write_text(cluster.api.kubeconfig(token))
+        command = [str(QUOTAWARD), "check", "--cluster", "--kubeconfig", str(file), "--server", server]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment or None)
+        assert done.stderr == ""
+        return done.returncode, done.stdout.splitlines()
+
+    return run
+
+
+def test_a_cluster_that_has_everything_has_nothing_wrong(cluster, check):
+    namespace = cluster.namespace("store")
+    cluster.quota(namespace, max={"cpu": 1})
+    cluster.api.create(pod("p", namespace))
+    with Quotaward(cluster.control_plane) as quotaward:
+        status, lines = check("quotaward", quotaward.url)
+    assert [line for line in lines if line.startswith("error")] == []
+    assert status == 0
+    assert f"info: a Quotaward answers at {quotaward.url}" in lines
+    assert f"warning: no scheduler has asked the Quotaward at {quotaward.url} since it was started" in lines
+    assert any(line.startswith(f"info: {LEASE} is held by ") for line in lines)
+    assert "info: pods name these schedulers: default-scheduler (1, of which 1 wait)" in lines
+
+
+def test_rights_that_are_missing_are_named_one_by_one(cluster, check):
+    install_rights(cluster.api)
+    cluster.api.apply(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": "quotaward-system"}}
+    )
+    status, lines = check("nobody")
+    assert status == 1
+    missing = "error: whose credentials these are may not"
+    assert f"{missing} list pods: see manifests/rbac" in lines
+    assert f"{missing} patch elasticquotas.scheduling.x-k8s.io/status: see manifests/rbac" in lines
+    assert f"{missing} get leases.coordination.k8s.io in namespace quotaward-system: see manifests/rbac" in lines
+
+
+def test_a_resource_that_no_node_lists_is_named(cluster, check):
+    cluster.node(cpu=4)
+    namespace = cluster.namespace("store")
+    cluster.quota(namespace, max={"nvidia.com/gpus": 1, "example.com/fpga": 1})
+    _, lines = check()
+    where = f"warning: ElasticQuota {namespace}/quota: spec.max."
+    assert [line for line in lines if line.startswith(f"{where}nvidia.com/gpus bounds nothing")]
+    assert [line for line in lines if line.startswith(f"{where}example.com/fpga is on no node")]

@@ -1,0 +1,65 @@
+"""The rights that ``quotaward check --cluster`` asks for, and a Quotaward that it asks."""
+
+from pathlib import Path
+
+import yaml
+from typer.testing import CliRunner
+
+from app.checks.extender import extender
+from app.checks.rights import rights
+from app.cli import app
+from app.settings import LeaderSettings
+from tests.controlplane.processes import free_port
+from tests.unit.app.forwarding import Forwarding
+from tests.unit.app.given import client_of, kubeconfig, store_with
+
+RBAC = Path(__file__).parents[3] / "manifests/rbac/quotaward.yaml"
+
+
+def granted():
+    """What the manifests grant: group, resource, part, verb and name."""
+    for document in yaml.safe_load_all(RBAC.read_text()):
+        for rule in document.get("rules", ()):
+            for group in rule["apiGroups"]:
+                for resource in rule["resources"]:
+                    for verb in rule["verbs"]:
+                        plural, _, part = resource.partition("/")
+                        yield from ((group, plural, part, verb, name) for name in rule.get("resourceNames", [""]))
+
+
+def test_the_rights_that_are_asked_for_are_those_that_the_manifests_grant():
+    asked = {(each.group, each.resource, each.subresource, each.verb, each.name) for each in rights(LeaderSettings())}
+    assert asked == set(granted())
+
+
+def test_a_quotaward_that_answers_and_was_never_asked_is_told_of():
+    with Forwarding(client_of(store_with())) as server:
+        first, second = extender(server.url)
+    assert (first.severity, first.text) == ("info", f"a Quotaward answers at {server.url}")
+    assert second.severity in ("info", "warning")
+    assert "asked" in second.text
+
+
+def test_a_quotaward_that_does_not_answer_is_a_warning_of_one_line():
+    url = f"http://127.0.0.1:{free_port()}"
+    [finding] = extender(url)
+    assert finding.severity == "warning"
+    assert finding.text.startswith(f"no Quotaward answers at {url}: ")
+    assert len(finding.text.splitlines()) == 1
+
+
+def test_an_api_server_that_does_not_answer_is_an_error_of_one_line(tmp_path):
+    file = tmp_path / "kubeconfig"
+    file.write_text(kubeconfig(f"http://127.0.0.1:{free_port()}"))
+    url = f"http://127.0.0.1:{free_port()}"
+    done = CliRunner().invoke(app, ["check", "--cluster", "--kubeconfig", str(file), "--server", url])
+    first, second, last = done.output.splitlines()
+    assert first.startswith("error: the API server cannot be asked: ")
+    assert second.startswith("warning: no Quotaward answers")
+    assert (done.exit_code, last) == (1, "1 error, 1 warning")
+
+
+def test_a_kubeconfig_that_is_not_there_is_said_in_a_sentence():
+    done = CliRunner().invoke(app, ["check", "--cluster", "--kubeconfig", "/nowhere"])
+    assert done.exit_code == 2
+    assert done.output == "kubeconfig /nowhere: there is no such file\n"
