@@ -157,6 +157,7 @@ async def serve(settings: Settings) -> None:
             observe=settings.observes,
             respect_budgets=settings.preemption.pdb == "respect",
             apart=settings.prioritize.borrowers_apart,
+            of_folder=settings.manifests is not None,
         )
         background = [follow, _tick(store), Divide(store).run(), _freeze_once_synced(store)]
         if settings.active_controllers or settings.leader.only_leader_answers:

@@ -35,6 +35,7 @@ class Extender:
 
     ``observe`` refuses nobody, and counts whom it would have refused. ``respect_budgets``: preempt never violates a
     disruption budget. ``apart``: what prioritize gives nodes that keep borrowers and others apart, of ten; 0: nothing.
+    ``of_folder``: who asks shows manifests of the folder that is served, in which no API server has filled in anything.
     ``decisions`` are the latest answers of filter.
     """
 
@@ -43,6 +44,7 @@ class Extender:
     observe: bool = False
     respect_budgets: bool = False
     apart: int = 0
+    of_folder: bool = False
     decisions: Decisions = field(default_factory=Decisions)
 
     def filter(self, body: bytes) -> Answer:
@@ -133,7 +135,7 @@ class Extender:
     def _pod_of(self, obj: PodObject) -> Pod:
         """The pod of a request: as the store has it, if that has it in the same version. Raises Problem (400)."""
         known = self.store.cluster.pods.get(obj.metadata.uid or "")
-        if known is not None and known.version and known.version == version_of(obj.metadata):
+        if known is not None and (known.version or self.of_folder) and known.version == version_of(obj.metadata):
             return known
         return wire.read_pod(obj)
 

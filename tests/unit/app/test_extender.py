@@ -12,6 +12,7 @@ from app.extender import wire
 from app.extender.endpoints import Extender
 from app.extender.verbs import Verb
 from app.problems import Problem
+from app.sources.manifests import ManifestSource
 from tests.unit.app.given import client_of, empty_store, node, pod, quota, refused, see, store_with
 from tests.unit.app.test_reserved_nodes import pod_group
 
@@ -364,6 +365,17 @@ def test_a_refusal_names_every_node_however_the_names_are_written(names):
 def test_what_is_no_list_of_names_is_no_list_of_refused_nodes_either(names):
     with pytest.raises(Problem):
         turned_down(names)
+
+
+def test_a_pod_of_a_folder_requests_what_the_api_server_would_have_filled_in(folder):
+    limited = pod("p", requests={}, resources={"limits": {"cpu": 4}})
+    folder.write("all.yaml", quota("a", max={"cpu": 3}), limited)
+    store = empty_store()
+    ManifestSource(folder.path, store)
+    uid = {"metadata": limited["metadata"] | {"uid": store.cluster.pod("a", "p").uid}}
+    question = json.dumps({"Pod": limited | uid, "NodeNames": ["n1"]}).encode()
+    assert Extender(store, RecordingActuator(store), of_folder=True).filter(question)[0] == "refused"
+    assert Extender(store, RecordingActuator(store)).filter(question)[0] == "admitted"
 
 
 @pytest.mark.parametrize(("seen", "asked", "passes"), [("5", "5", True), ("5", "6", False), (None, None, False)])
