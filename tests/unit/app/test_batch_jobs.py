@@ -308,7 +308,7 @@ def test_check_warns_of_deadlines_that_run_at_gates(folder):
 
 def _checked(folder, *items):
     folder.write("all.yaml", *items)
-    return [finding.text for finding in checks.manifests(folder.path)]
+    return [finding.text for finding in checks.manifests(folder.path).findings]
 
 
 # Deadlines that run at gates
