@@ -85,9 +85,9 @@ def test_a_pod_that_comes_later_is_as_old_as_that_whatever_its_date(lives):
 
 
 def test_a_date_that_cannot_be_read_does_not_matter(lives):
-    odd = job("a", 1, NOON)
-    odd["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "lastTransitionTime": "yesterday"}]
-    assert lives(node("n1", **cpus(4)), odd)["a"].started == 0
+    n1 = node("n1", **cpus(4))
+    n1["status"]["conditions"] = [{"type": "Ready", "status": "True", "lastHeartbeatTime": "yesterday"}]
+    assert lives(n1, job("a", 1, NOON))["a"].started == 0
 
 
 def test_a_pod_that_has_succeeded_does_not_wait(tmp_path):
