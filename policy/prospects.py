@@ -116,6 +116,8 @@ def _planned(cluster: Cluster, pod: Pod, plan: Plan, after: float, idle: str) ->
 def _progress(cluster: Cluster, reservation: Reservation) -> Prospect:
     node, there = reservation.node, [each for each in reservation.victims if each.uid in cluster.pods]
     leaving = [cluster.pods[victim.uid] for victim in there]
+    if reclaim.is_lost(cluster, reservation):
+        return Prospect("node-lost", f"node {node} cannot take it any more, so room is made elsewhere if it can be")
     if protected := reclaim.protected_victims(cluster, reservation):
         text = f"room is being made on node {node}, but a disruption budget does not let go now: {names_of(protected)}"
         return Prospect("budget", text)

@@ -263,12 +263,21 @@ def still_planned(cluster: Cluster, reservation: Reservation, staying: Iterable[
     return there <= {victim.uid for victim in plan.victims}
 
 
+def is_lost(cluster: Cluster, reservation: Reservation) -> bool:
+    """Whether the node of a plan cannot take the pod any more, however empty: it is gone, cordoned, tainted or smaller.
+
+    False for a pod that is not there any more.
+    """
+    pod = cluster.pods.get(reservation.pod.uid)
+    return pod is not None and not fit.suitable_on(cluster.table, pod, reservation.node)
+
+
 def still_has_to_go(cluster: Cluster, reservation: Reservation, victim: Pod, evicted: Iterable[Pod]) -> bool:
-    """Whether a victim is to be evicted after these: not if the room is not needed any more.
+    """Whether a victim is to be evicted after these: not if the room is not needed any more, or of no use.
 
     But what is left of a gang goes, once it cannot do without those who went.
     """
-    if cluster.is_in_force(reservation):
+    if cluster.is_in_force(reservation) and not is_lost(cluster, reservation):
         return True
     gone = {pod.uid for pod in evicted if (pod.namespace, pod.group) == (victim.namespace, victim.group)}
     group = cluster.gangs.gang_of(victim)
@@ -429,6 +438,8 @@ def protected_victims(cluster: Cluster, reservation: Reservation) -> list[Pod]:
 def _progress(cluster: Cluster, reservation: Reservation) -> str:
     there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
     where = f"room is being made on node {reservation.node}"
+    if is_lost(cluster, reservation):
+        return f"room was being made on node {reservation.node}, which cannot take it any more; another place is sought"
     if protected := protected_victims(cluster, reservation):
         return f"{where}, but a disruption budget does not let go now: {_names(protected)}"
     if there:

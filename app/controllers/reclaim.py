@@ -18,7 +18,7 @@ from app.observability.events import Event, about_pod
 from app.pause import at_leisure
 from app.settings import ReclaimSettings
 from app.store.store import Store
-from policy import fit, reclaim, victims
+from policy import reclaim, victims
 from policy.losses import told
 from policy.pod import Pod
 from policy.reclaim import Shape
@@ -45,7 +45,7 @@ GIVE_UP_TWICE = 2
 class Progress:
     """How far a reservation has come, on the store's clock. It says itself what the next leader must know of that.
 
-    ``failing_jobs`` have failed by its evictions.
+    ``failing_jobs`` have failed by its evictions. ``announcement`` says who goes for it, and is still to be written.
     """
 
     started_at: float
@@ -55,6 +55,7 @@ class Progress:
     nominated: bool = False
     noted: bool = False
     failing_jobs: set[str] = field(default_factory=set)
+    announcement: Event | None = None
 
 
 @dataclass(slots=True)
@@ -210,15 +211,15 @@ class Reclaim:
         costs = {"price": price} if price else {}
         log.info("reclaim", pod=_text(reservation.pod), node=reservation.node, victims=names, **costs)
         staying = reclaim.staying(cluster, reservation)
+        progress = self._progress_of(reservation)
+        if plan.victims:
+            why = "; ".join(filter(None, (grounds, price)))
+            message = f"to make room on node {plan.node} these go: {names} ({why})"
+            progress.announcement = Event(about_pod(plan.pod), "ReclaimStarted", message)
         if cluster.relevant == as_of and self._is_as_planned(reservation, staying):
-            await self._evict(reservation, self._progress_of(reservation))
+            await self._evict(reservation, progress)
         else:
             await self._follow(reservation)
-        if plan.victims:
-            message = (
-                f"to make room on node {plan.node} these go: {names} ({'; '.join(filter(None, (grounds, price)))})"
-            )
-            self._actuator.report(Event(about_pod(plan.pod), "ReclaimStarted", message))
 
     async def _follow(self, reservation: Reservation) -> None:
         """Brings a reservation forward, or to its end."""
@@ -226,6 +227,9 @@ class Reclaim:
         pod = cluster.pods.get(reservation.pod.uid)
         if pod is None or not cluster.is_in_force(reservation):
             await self._end(reservation, "bound" if pod is not None and pod.assigned else "gone")
+            return
+        if reclaim.is_lost(cluster, reservation):
+            await self._end(reservation, "node-lost")
             return
         progress, staying = self._progress_of(reservation), reclaim.staying(cluster, reservation)
         there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
@@ -238,8 +242,6 @@ class Reclaim:
             await self._evict(reservation, progress)
         elif not any(victim.assigned for victim in there) and not reclaim.waits_for_others(cluster, reservation):
             await self._wait_for_binding(reservation, pod, progress)
-        elif not fit.suitable_on(cluster.table, pod, reservation.node):
-            await self._give_up(reservation, "node-lost")
         elif now - progress.started_at > self._settings.bind_timeout * LINGERING:
             await self._give_up(reservation, "lingering")
 
@@ -261,6 +263,9 @@ class Reclaim:
         if any(mate.name in self._unrecorded for mate in reclaim.mates(cluster, reservation)):
             return
         progress.next_attempt = now + BLOCKED_AGAIN
+        if progress.announcement is not None:  # before anybody goes
+            self._actuator.report(progress.announcement)
+            progress.announcement = None
         held_back = reclaim.held_back(cluster, reservation)
         if held_back:
             failed = True

@@ -140,6 +140,29 @@ def test_both_are_told_who_goes_for_whom_and_by_which_rule(world):
     }
 
 
+def test_who_goes_for_whom_is_said_before_anybody_goes(world):
+    told_before, evict = [], world.api.evict
+
+    async def is_asked(victim):
+        told_before.append(set(world.api.told))
+        await evict(victim)
+
+    world.api.evict = is_asked
+    world.passes(1)
+    assert told_before == [{("owner", "ReclaimStarted")}]
+
+
+def test_who_goes_for_whom_is_said_once_however_often_and_by_whom_it_is_tried(world):
+    world.api.blocked = True
+    world.passes(1)
+    assert ("owner", "ReclaimStarted") in world.api.told
+    world.api.told.clear()
+    world.passes(3)
+    world.take_lead()
+    world.passes(3)
+    assert ("owner", "ReclaimStarted") not in world.api.told
+
+
 def overtaken(search, by):
     """The search, as it is when something happens in its last pause."""
 
@@ -245,6 +268,60 @@ def test_what_is_given_up_is_held_no_longer(failed):
     assert failed.store.cluster.nodes_held_from(failed.store.cluster.pod("a", "r1")) == set()
     assert not failed.store.cluster.is_held_for("b/owner")
     assert failed.store.cluster.ledger.account("b").held == {}
+
+
+CORDON = {"spec": {"unschedulable": True}}
+TAINT = {"spec": {"taints": [{"key": "broken", "effect": "NoSchedule"}]}}
+
+
+def two_nodes(world):
+    """A second node that is as full of borrowers; the plan is for the first, as the second is too small at first."""
+    see(world.store, node("n2", cpu="0", pods="110"))
+    see(world.store, *[pod(f"s{number}", nodeName="n2") for number in range(4)])
+
+
+@pytest.mark.parametrize("lost", [CORDON, TAINT, None], ids=["cordoned", "tainted", "deleted"])
+@pytest.mark.parametrize("lingering", [True, False], ids=["while victims go", "once they have gone"])
+@either
+def test_a_plan_for_a_node_that_is_lost_is_replaced_at_once_and_is_no_failure(world, lost, lingering, another_leads):
+    two_nodes(world)
+    world.api.lingering = lingering
+    world.passes(1)
+    assert [each.node for each in world.store.cluster.reservations.values()] == ["n1"]
+    see(world.store, node("n2"))
+    if lost:
+        see(world.store, node("n1") | lost)
+    else:
+        world.store.cluster.delete_node("n1")
+    if another_leads:
+        world.take_lead()
+    world.passes(1)
+    assert [(each.name, each.node) for each in world.store.cluster.reservations.values()] == [("reclaim-b.owner", "n2")]
+    assert world.remembered == []
+    assert len(world.api.evicted) == 2
+
+
+def test_nobody_more_goes_for_a_node_that_is_lost_while_one_is_asked_to_go(world):
+    see(world.store, refused(pod("owner", "b", {"cpu": "2"}), "0/1 nodes are available: 1 Insufficient cpu."))
+    see(world.store, quota("a", min={"cpu": 2}, max={"cpu": 9}), quota("b", min={"cpu": 2}, max={"cpu": 9}))
+    evict = world.api.evict
+
+    async def is_asked(victim):
+        await evict(victim)
+        see(world.store, node("n1") | CORDON)
+
+    world.api.evict = is_asked
+    world.passes(1)
+    assert len(world.api.evicted) == 1
+    assert world.held == []
+
+
+def test_a_plan_for_a_lost_node_does_not_say_that_the_scheduler_has_to_bind_the_pod_there(world):
+    world.api.lingering = True
+    world.passes(1)
+    see(world.store, node("n1") | CORDON)
+    said = at_once(reclaim.outlook(world.store.cluster, world.store.cluster.pod("b", "owner")))
+    assert said == "room was being made on node n1, which cannot take it any more; another place is sought"
 
 
 @either
