@@ -556,7 +556,7 @@ class Cluster:
                 return None
             members = [alone]
         members.sort(key=turn)
-        there = tuple(pod for pod in members if pod.succeeded or (pod.assigned and not pod.terminating))
+        there = tuple(sorted(gangs.counting(members), key=turn))
         pending = [pod for pod in members if pod.pending and not pod.terminating]
         return Job(
             namespace,

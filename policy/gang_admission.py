@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from policy import admission, arriving, fit
 from policy.gang_placement import Places, best_of, decidable, depends_on_others, full
-from policy.gangs import BACKOFF, HOLD_TIME, MOST_DOUBLED, REFUSAL, Group, Hold, Holds, Key
+from policy.gangs import BACKOFF, HOLD_TIME, MOST_DOUBLED, REFUSAL, Group, Hold, Holds, Key, counting
 from policy.pod import Pod, turn
 from policy.resources import total
 from policy.verdict import Remedy
@@ -73,12 +73,12 @@ class Gangs:
         return None if group is None or group.native or self._cluster.is_exempt(pod) else group
 
     def ready(self, group: Group) -> set[str]:
-        """UIDs of the members that are bound (and stay), granted, or have succeeded."""
+        """UIDs of the members that are bound (and stay), granted, or have succeeded in this run."""
         cluster = self._cluster
+        members = cluster.members(group.key)
         found = set(self.holds.members(group.key))  # one that asked may not have been seen yet
-        for pod in cluster.members(group.key):
-            if pod.succeeded or (pod.assigned and not pod.terminating) or pod.uid in cluster.grants:
-                found.add(pod.uid)
+        found.update(pod.uid for pod in counting(members))
+        found.update(pod.uid for pod in members if pod.uid in cluster.grants)
         return found
 
     def pending(self, group: Group) -> list[Pod]:

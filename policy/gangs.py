@@ -7,6 +7,7 @@ found for all of them together is held for a while: each member is granted, for 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from policy.pod import Pod
 from policy.verdict import Refusal
 
 MINIMUM = "gang-minimum"
@@ -42,6 +43,33 @@ class Group:
     def key(self) -> Key:
         """What tells it from all others."""
         return self.namespace, self.name
+
+
+def counting(members: Collection[Pod]) -> Iterator[Pod]:
+    """The members of a group that count towards its minimum, beside those that were let through.
+
+    These are the ones that stand on a node, and those that have succeeded in the run that is under way. None of them is
+    being deleted: what is evicted may exit with 0, and has not done its work for that.
+    """
+    yield from (pod for pod in members if pod.assigned and not pod.terminating)
+    yield from succeeded_in_this_run(members)
+
+
+def succeeded_in_this_run(members: Collection[Pod]) -> Iterator[Pod]:
+    """The members that have succeeded, and are tied to one that has not finished.
+
+    Pods of an earlier run may still be there when a group runs again. Two ties show that members are of one run: they
+    have the same controller (a Job makes the next pod when one has finished, or anew when one has failed), or they were
+    there at the same time: one finished no earlier than the oldest of the others was created. Where the time of the
+    end is not known, the creation counts for it. If all members have finished, nothing is being run, and all count.
+    """
+    unfinished = [pod for pod in members if not pod.finished]
+    oldest = min((pod.created for pod in unfinished), default=0.0)
+    controllers = {pod.controller for pod in unfinished if pod.controller}
+    for pod in members:
+        if pod.succeeded and not pod.terminating:
+            if (pod.finished_at or pod.created) >= oldest or pod.controller in controllers:
+                yield pod
 
 
 @dataclass(slots=True)

@@ -76,6 +76,8 @@ class Pod:
     ``queue`` and ``group`` are what the pod itself names; ``gated`` by somebody else's scheduling gate. ``succeeded``:
     it has finished, and not failed. ``scheduler`` is the name of the scheduler that has to place it. ``gate`` is where
     our own scheduling gate stands among those of the pod, below zero if it has none. ``job`` is that of its controller.
+    ``finished_at`` is when the last container of a pod that has succeeded ended, 0 where that is not known.
+    ``controller`` is the UID of the controller of a pod that names a group; of other pods it is left out.
     """
 
     uid: str
@@ -103,6 +105,8 @@ class Pod:
     scheduler: str = ""
     gate: int = -1
     job: JobMember | None = None
+    finished_at: float = 0.0
+    controller: str = ""
 
     @property
     def assigned(self) -> bool:

@@ -170,10 +170,23 @@ class PodCondition(Struct, gc=False):
     since: datetime | None = field(name="lastTransitionTime", default=None)
 
 
+class Terminated(Struct, rename="camel", gc=False):
+    """What is read of how a container ended."""
+
+    finished_at: datetime | None = None
+
+
+class ContainerState(Struct, gc=False):
+    """What is read of the state of a container."""
+
+    terminated: Terminated | None = None
+
+
 class ContainerStatus(Struct, rename="camel", gc=False):
     """What is read of a container's status."""
 
     name: str = ""
+    state: ContainerState | None = None
     allocated_resources: ResourceList | None = None
     resources: Requirements | None = None
 
@@ -526,13 +539,15 @@ def pod_of(obj: PodObject) -> Pod:
         labels=_labels(meta.labels),
         constraints=_constraints(meta, spec),
         owner=_controller(meta),
+        group=(group := _group_of(meta, spec)),
+        controller=_controller_uid(meta) if group else "",
         started=seconds(status.start_time),
         may_preempt=spec.preemption_policy != "Never",
         queue=_text(annotations.queue if annotations else None),
-        group=_group_of(meta, spec),
         scheduler=spec.scheduler_name or "",
         gated=spec.scheduling_gates is not None and any(gate.name != GATE for gate in spec.scheduling_gates),
         succeeded=status.phase == "Succeeded",
+        finished_at=_finished_at(status) if status.phase == "Succeeded" else 0.0,
         gate=gate_of(spec) if spec.scheduling_gates else -1,
         job=_job_of(meta) if meta.owner_references else None,
     )
@@ -568,6 +583,16 @@ def _job_of(meta: Metadata) -> JobMember | None:
 def _shared_member(uid: str, name: str, failures: int, tracked: bool) -> JobMember:  # noqa: FBT001 - to be remembered
     """One for all the pods of a Job."""
     return JobMember(uid, name, failures, tracked)
+
+
+def _controller_uid(meta: Metadata) -> str:
+    return next((owner.uid for owner in meta.owner_references or () if owner.controller), "")
+
+
+def _finished_at(status: PodStatus) -> float:
+    """When the last container ended; 0 if that is not known of any."""
+    ends = (given.state.terminated for given in status.container_statuses or () if given.state is not None)
+    return max((seconds(end.finished_at) for end in ends if end is not None), default=0.0)
 
 
 def gate_of(spec: PodSpec) -> int:

@@ -72,7 +72,7 @@ def pod_manifest(pod: Pod) -> Json:
 
 def _owner(pod: Pod) -> Json:
     if pod.job is None:
-        return {"kind": pod.owner, "controller": True}
+        return {"kind": pod.owner, "uid": pod.controller, "controller": True}
     return {"apiVersion": JOBS, "kind": "Job", "name": pod.job.name, "uid": pod.job.uid, "controller": True}
 
 
@@ -192,11 +192,13 @@ def _pod_status(pod: Pod) -> Json:
     finished = "Succeeded" if pod.succeeded else "Failed"
     said = pod.unschedulable
     condition = said and {"type": "PodScheduled", "status": "False", "reason": said.reason, "message": said.message}
+    ended = {"name": "main", "state": {"terminated": {"finishedAt": _time(pod.finished_at)}}}
     status = {
         "phase": finished if pod.finished else "Running" if pod.node else "Pending",
         "nominatedNodeName": pod.nominated_node or None,
         "startTime": _time(pod.started),
         "conditions": [condition] if condition else None,
+        "containerStatuses": [ended] if pod.finished_at else None,
     }
     return _given(status)
 

@@ -72,6 +72,51 @@ def test_a_group_of_three_starts(case):
     assert len(cluster.grants) == (3 - ready if expected else 0)
 
 
+DONE = {"node": "n1", "finished": True, "succeeded": True}
+RUNS = {
+    "a pod that runs": ([{"node": "n1"}], 1),
+    "one that runs and is being deleted": ([{"node": "n1", "terminating": True}], 0),
+    "one that was evicted and has exited with 0": ([DONE | {"terminating": True}], 0),
+    "one that has failed": ([{"node": "n1", "finished": True}], 0),
+    "all of a run that is over": ([DONE | {"created": 1, "finished_at": 9}] * 3, 3),
+    "one of a run that was over when the next began": ([DONE | {"created": 1, "finished_at": 9}, {"created": 10}], 0),
+    "one that ended after the oldest who waits was created": (
+        [DONE | {"created": 1, "finished_at": 11}, {"created": 10}],
+        1,
+    ),
+    "one that ended before its successor came, beside one that runs on": (
+        [DONE | {"created": 1, "finished_at": 9}, {"created": 1, "node": "n1"}, {"created": 10}],
+        2,
+    ),
+    "one whose end is not known, created with those who wait": ([DONE | {"created": 10}, {"created": 10}], 1),
+    "one whose end is not known, created before those who wait": ([DONE | {"created": 1}, {"created": 10}], 0),
+    "one of the Job whose last pod has failed and is made anew": (
+        [DONE | {"created": 1, "finished_at": 9, "controller": "job"}, {"created": 20, "controller": "job"}],
+        1,
+    ),
+    "one of the Job that had run before": (
+        [DONE | {"created": 1, "finished_at": 9, "controller": "first"}, {"created": 20, "controller": "second"}],
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RUNS)
+def test_towards_the_minimum_counts(case):
+    states, expected = RUNS[case]
+    some = [pod(f"p{at}", group="g", **{"created": 0} | state) for at, state in enumerate(states)]
+    cluster = seeing(group(), some)
+    assert len(cluster.gangs.ready(group())) == expected
+    assert len(cluster.job("a", "g").standing) == expected
+
+
+def test_a_gang_does_not_start_in_part_because_its_last_run_has_succeeded():
+    old = [pod(f"o{at}", group="g", **DONE, created=1, finished_at=5) for at in range(3)]
+    new = members(created=10.0)
+    cluster = seeing(node("n1", size={"cpu": 1, "pods": 10}), group(), old, new)
+    assert asked(cluster, *new) == []
+
+
 def test_once_the_first_has_passed_all_it_takes_have_a_place_and_pass():
     gang = members(count=4)
     cluster = seeing(*(node(f"n{at}", size=OVER_TWO) for at in (1, 2)), group(), gang)

@@ -122,6 +122,31 @@ def test_where_a_pod_is_in_its_life(phase, node_name, state):
     assert {name for name in ("assigned", "finished", "pending") if getattr(found, name)} == {state}
 
 
+def ended(*times):
+    states = [{"name": str(at), "state": {"terminated": {"finishedAt": time}}} for at, time in enumerate(times)]
+    return {"containerStatuses": [{"name": "runs", "state": {"running": {}}}, {"name": "says nothing"}, *states]}
+
+
+@pytest.mark.parametrize(
+    ("status", "at"),
+    [
+        ({"phase": "Succeeded"} | ended("1970-01-01T00:00:05Z", None, "1970-01-01T00:00:07Z"), 7.0),
+        ({"phase": "Succeeded"} | ended(), 0.0),
+        ({"phase": "Succeeded", "containerStatuses": None}, 0.0),
+        ({"phase": "Running"} | ended("1970-01-01T00:00:05Z"), 0.0),
+    ],
+)
+def test_a_pod_that_has_succeeded_did_so_when_its_last_container_ended(status, at):
+    assert as_pod(pod("p", nodeName="n1") | {"status": status}).finished_at == at
+
+
+def test_of_members_of_groups_it_is_known_which_controller_they_have():
+    owned = {"ownerReferences": [{"kind": "Job", "uid": "other"}, {"kind": "Job", "uid": "job", "controller": True}]}
+    in_group = owned | {"labels": {"scheduling.x-k8s.io/pod-group": "g"}}
+    assert as_pod(pod("p", metadata=in_group)).controller == "job"
+    assert as_pod(pod("p", metadata=owned)).controller == ""
+
+
 def test_a_terminating_pod_is_assigned_until_it_is_gone():
     found = as_pod(pod("p", metadata={"deletionTimestamp": "2026-11-27T20:55:56Z"}, nodeName="n1"))
     assert found.terminating
