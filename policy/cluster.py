@@ -13,6 +13,7 @@ from math import inf
 from policy import admission, arriving, division, elastic_quota, exempt, fit, gangs, gates, queues
 from policy.admission import Rules
 from policy.batch_job import BatchJobs
+from policy.by_node import ByNode
 from policy.chances import PATIENCE, Chances
 from policy.closed import why_closed
 from policy.disruption import Budget
@@ -97,6 +98,7 @@ class Cluster:
         self._in_flight: set[str] = set()
         self._held: dict[str, Reservation] = {}
         self._terminating: set[str] = set()
+        self._destinations = ByNode()
         self._relevant = 0
         self.epoch = 0.0
         self._chances = Chances(patience)
@@ -178,6 +180,7 @@ class Cluster:
         self.refused.pop(uid, None)
         self.unschedulable_since.pop(uid, None)
         self._terminating.discard(uid)
+        self._destinations.put(uid, ())
         self.gates.leave(uid)
         self._chances.ungate(uid)
         stood = self._stands(uid)
@@ -194,6 +197,7 @@ class Cluster:
             self.table.upsert_node(node)
             self.ledger.queues.stale = True
             self._comes(Room(node.name, grown(before, node), before))
+            self._node_changed(node.name)
 
     def delete_node(self, name: str) -> None:
         """Removes a node; one that is not known is no error."""
@@ -201,6 +205,7 @@ class Cluster:
         self._relevant += 1
         self.table.delete_node(name)
         self.ledger.queues.stale = True
+        self._node_changed(name)
 
     def upsert_budget(self, budget: Budget) -> None:
         """Adds or changes a disruption budget."""
@@ -816,9 +821,9 @@ class Cluster:
         if pod is None:
             self._leave(uid)
             return
-        if pod.pending and uid in self._held and not pod.terminating:
+        if pod.pending and uid in self._held and self._may_come(pod, self._held[uid].node):
             self.ledger.enter("held", pod)
-        elif pod.pending and pod.nominated_node and not pod.terminating:
+        elif pod.pending and self._may_come(pod, pod.nominated_node):
             self.ledger.enter("nominated", pod)
         elif pod.pending:
             self.ledger.enter("pending", pod)
@@ -1050,7 +1055,12 @@ class Cluster:
         """Shows in the table where the pod stands or is expected."""
         stood = self._stands(pod.uid)
         held = self._held.get(pod.uid)
-        expected = self.gangs.node_for(pod.uid) or (held.node if held else pod.nominated_node)
+        destination = held.node if held else pod.nominated_node
+        named = {destination, pod.nominated_node} - {""} if pod.pending else ()
+        self._destinations.put(pod.uid, named)
+        expected = self.gangs.node_for(pod.uid)
+        if not expected and pod.pending and self._may_come(pod, destination):
+            expected = destination
         if pod.assigned or (pod.pending and expected and not pod.terminating):
             self.table.add(pod, expected)
         else:
@@ -1063,6 +1073,22 @@ class Cluster:
             self._held[uid] = reservation
         else:
             self._held.pop(uid, None)
+
+    def _may_come(self, pod: Pod, name: str) -> bool:
+        """Whether a waiting pod may still come to a node that it is expected on.
+
+        It may not while it is held by somebody else's gate or being deleted; nor to a node that is gone, is not ready,
+        or could not take it however empty it were, like a cordoned one.
+        """
+        if not name or pod.terminating or pod.gated:
+            return False
+        node = self.table.node(name)
+        return node is not None and node.ready and fit.suitable_on(self.table, pod, name)
+
+    def _node_changed(self, name: str) -> None:
+        """Looks again at the pods that are expected on a node: they may come to it no longer, or again."""
+        for uid in self._destinations.pods_of(name):
+            self._stand_again(uid)
 
     def _stand_again(self, uid: str) -> None:
         """What is kept for a pod has changed."""

@@ -67,9 +67,9 @@ def succeeded_in_this_run(members: Collection[Pod]) -> Iterator[Pod]:
     oldest = min((pod.created for pod in unfinished), default=0.0)
     controllers = {pod.controller for pod in unfinished if pod.controller}
     for pod in members:
-        if pod.succeeded and not pod.terminating:
-            if (pod.finished_at or pod.created) >= oldest or pod.controller in controllers:
-                yield pod
+        tied = pod.controller in controllers or (pod.finished_at or pod.created) >= oldest
+        if pod.succeeded and not pod.terminating and tied:
+            yield pod
 
 
 @dataclass(slots=True)

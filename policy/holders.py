@@ -19,7 +19,8 @@ class Holder:
 
     ``bound`` is what protects its use (min, deserved, entitled) or limits it (max, realCapability), whichever the rule
     compares, and ``bound_name`` the name of that figure; ``over`` is by how much it has gone past it. ``pods`` are
-    those that make up what is over, or all of them; least important first.
+    those that make up what is over, or all of them; least important first. ``ahead`` is kept, beyond what is used, for
+    pods that go first, as they wait for a node that they are expected on: ``first``.
     """
 
     kind: str
@@ -30,6 +31,8 @@ class Holder:
     over: int
     pods: tuple[Pod, ...]
     bound_name: str
+    ahead: int = 0
+    first: tuple[Pod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class _Use:
     bound_name: str
     namespaces: tuple[str, ...]
     queue: str = ""
+    ahead: int = 0
 
     @property
     def over(self) -> int:
@@ -53,9 +57,9 @@ def holders(cluster: Cluster, pod: Pod, refused: Refusal) -> list[Holder]:
     """Who holds it, those first that have most beyond what is theirs. Nobody for rules that compare no amounts."""
     found = []
     for resource in refused.resources:
-        uses = [use for use in _uses(cluster, pod, refused.rule, resource) if use.used]
+        uses = [use for use in _uses(cluster, pod, refused.rule, resource) if use.used or use.ahead]
         uses.sort(key=lambda use: (-use.over, -use.used, use.name))
-        found += [_holder(cluster, use, resource) for use in uses[:MOST]]
+        found += [_holder(cluster, use, pod, resource) for use in uses[:MOST]]
     return found
 
 
@@ -74,11 +78,13 @@ def _uses(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator[_Use
 def _under_quotas(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator[_Use]:
     """The quota itself where its max is reached, else all that use something."""
     bound_name = "min" if rule == elastic_quota.BORROWING else "max"
+    own, _ = cluster.ledger.ahead_of(pod, cluster.ledger.account(pod.namespace))
     for namespace, quota, account in cluster.ledger.quotas():
+        ahead = (own if namespace == pod.namespace else account.nominated_in_pool).get(resource, 0)
         if rule == elastic_quota.BORROWING or namespace == pod.namespace:
             bound = (quota.min if bound_name == "min" else quota.max).get(resource, 0)
             name, used = f"{namespace}/{quota.name}", account.used.get(resource, 0)
-            yield _Use("ElasticQuota", name, used, bound, bound_name, (namespace,))
+            yield _Use("ElasticQuota", name, used, bound, bound_name, (namespace,), ahead=ahead)
 
 
 def _in_queues(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator[_Use]:
@@ -91,13 +97,30 @@ def _in_queues(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator
             yield _Use("Queue", name, used, part.get(resource, 0), bound_name, tenants, name)
 
 
-def _holder(cluster: Cluster, use: _Use, resource: str) -> Holder:
+def _holder(cluster: Cluster, use: _Use, pod: Pod, resource: str) -> Holder:
     there = (placed.pod for placed in cluster.table.in_namespaces(use.namespaces) if placed.pod.assigned)
     pods = [pod for pod in there if pod.request.get(resource) and use.queue in ("", cluster.queue_of(pod))]
     chosen, together = list[Pod](), 0
-    for pod in sorted(pods, key=importance, reverse=True):
+    for each in sorted(pods, key=importance, reverse=True):
         if use.over and together >= use.over:
             break
-        chosen.append(pod)
-        together += pod.request[resource]
-    return Holder(use.kind, use.name, resource, use.used, use.bound, use.over, tuple(chosen), use.bound_name)
+        chosen.append(each)
+        together += each.request[resource]
+    first = tuple(_going_first(cluster, use, pod, resource)) if use.ahead else ()
+    return Holder(
+        use.kind, use.name, resource, use.used, use.bound, use.over, tuple(chosen), use.bound_name, use.ahead, first
+    )
+
+
+def _going_first(cluster: Cluster, use: _Use, pod: Pod, resource: str) -> Iterator[Pod]:
+    """The pods that wait for a node that they are expected on; of the pod's own quota those not less important."""
+    for namespace in use.namespaces:
+        for other in cluster.pending_in(namespace):
+            entry = cluster.ledger.entries.get(other.uid)
+            expected = entry is not None and entry.kind in ("nominated", "held") and other.uid != pod.uid
+            if (
+                expected
+                and other.request.get(resource)
+                and not (namespace == pod.namespace and other.priority < pod.priority)
+            ):
+                yield other

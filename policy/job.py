@@ -17,8 +17,9 @@ ALONE = "pods/"
 class Job:
     """A job and its members, as they stand now.
 
-    ``standing``: on a node and not on their way out, or succeeded in this run. ``granted`` were let through and are not bound yet;
-    ``waiting`` have neither, in the order of their turn. ``created`` in seconds since the epoch, 0 if not known.
+    ``standing``: on a node and not on their way out, or succeeded in this run. ``granted`` were let through and are not
+    bound yet; ``waiting`` have neither, in the order of their turn. ``created`` in seconds since the epoch, 0 if not
+    known.
     """
 
     namespace: str

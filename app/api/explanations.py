@@ -28,8 +28,8 @@ NAMED = 20
 TOLD = 3
 """Holders, and pods of each, that are told of in the paragraph."""
 FIGURES = {
-    elastic_quota.MAX: ("request", "used", "max"),
-    elastic_quota.BORROWING: ("request", "used", "min", "poolUsed", "poolMin"),
+    elastic_quota.MAX: ("request", "used", "ahead", "max"),
+    elastic_quota.BORROWING: ("request", "used", "ahead", "min", "poolUsed", "poolAhead", "poolMin"),
     queues.CAPABILITY: ("request", "allocated", "realCapability"),
     queues.DESERVED: ("request", "allocated", "deserved", "total", "allocatedInAllQueues", "claimedByOtherQueues"),
     fair_share.FAIR_SHARE: ("request", "allocatedInNamespace", "entitled", "deserved", "claimedByOtherNamespaces"),
@@ -46,6 +46,8 @@ ENDED = {
     OCCUPIED: "No remedy was tried: others ask what would be",
 }
 """What is said of a search for remedies that did not come to its end."""
+IF_ANY = {"ahead", "poolAhead"}
+"""Those that are told only where they are not zero."""
 WOULD_REFUSE = "would-refuse"
 """The verdict on who is not refused only because nobody is, as in the list of decisions."""
 BOUNDS = {
@@ -143,7 +145,8 @@ def _compared(verdict: Verdict, resource: str) -> str:
     """The figures of a resource that the rule compares."""
     row = verdict.numbers.get(resource, {})
     names = FIGURES.get(verdict.rule, tuple(row))
-    return f"{resource}: {', '.join(f'{name} {render(resource, row[name])}' for name in names if name in row)}"
+    told = [name for name in names if name in row and (row[name] or name not in IF_ANY)]
+    return f"{resource}: {', '.join(f'{name} {render(resource, row[name])}' for name in told)}"
 
 
 def _told(holder: Holder) -> str:
@@ -151,10 +154,18 @@ def _told(holder: Holder) -> str:
     used, bound = render(holder.resource, holder.used), render(holder.resource, holder.bound)
     names = ", ".join(_titles(holder.pods[:TOLD])) + (", …" if len(holder.pods) > TOLD else "")
     pods = f": {names}" if names else ""
-    who = f"{holder.kind} {holder.name}"
     what = f"its {BOUNDS[holder.bound_name]} of {bound}"
     beyond = f"{render(holder.resource, holder.over)} over {what}" if holder.over else f"within {what}"
-    return f"{who} holds {used} of {holder.resource}, {beyond}{pods}"
+    who, first = f"{holder.kind} {holder.name}", _told_of_those_ahead(holder)
+    return f"{who} holds {used} of {holder.resource}, {beyond}{pods}{first}"
+
+
+def _told_of_those_ahead(holder: Holder) -> str:
+    """For whom more is kept: ``; 2 more of it is kept for pods that go first: a/p``."""
+    if not holder.ahead:
+        return ""
+    names = ", ".join(_titles(holder.first[:TOLD])) + (", …" if len(holder.first) > TOLD else "")
+    return f"; {render(holder.resource, holder.ahead)} more of it is kept for pods that go first: {names}"
 
 
 def _when(after: float | None) -> str:
@@ -210,6 +221,8 @@ def _holder(holder: Holder) -> HolderModel:
         over=over,
         pods=_titles(holder.pods[:NAMED]),
         number=len(holder.pods),
+        ahead=render(holder.resource, holder.ahead),
+        first=_titles(holder.first[:NAMED]),
     )
 
 

@@ -111,7 +111,8 @@ class HolderModel(Model):
     """Who holds something that the pod lacks: how much, what is theirs (or the limit), and how far beyond that.
 
     ``boundName``: which of the figures in ``numbers`` that is (min, max, deserved, realCapability, entitled).
-    ``pods`` (namespace/name) make up what is beyond, or all where nothing is; at most twenty of ``number``.
+    ``pods`` (namespace/name) make up what is beyond, or all where nothing is; at most twenty of ``number``. ``ahead``
+    is kept, beyond what is used, for the pods that go ``first``: they wait for a node that they are nominated to.
     """
 
     kind: str
@@ -123,6 +124,8 @@ class HolderModel(Model):
     over: str
     pods: list[str]
     number: int
+    ahead: str = "0"
+    first: list[str] = []
 
 
 class ProspectModel(Model):

@@ -10,6 +10,7 @@ from policy.admission import refused_by
 from policy.cluster import UNANSWERED
 from policy.elastic_quota import BORROWING, INVALID, MAX, ElasticQuota
 from policy.grants import SAME_ATTEMPT, SHORTEST
+from policy.node import Node
 from policy.pod import Pod, Unschedulable
 from policy.reservation import HELD_TEXT, Reservation
 
@@ -37,6 +38,7 @@ class Recount:
         self.pods: dict[str, Pod] = {}
         self.quotas: dict[str, dict[str, ElasticQuota]] = {}
         self.reservations: dict[str, Reservation] = {}
+        self.nodes: dict[str, Node] = {}
         self.grants: dict[str, Grant] = {}
         self.failures: dict[str, int] = {}
         self.in_flight: set[str] = set()
@@ -88,6 +90,12 @@ class Recount:
 
     def see_quota_deleted(self, namespace: str, name: str) -> None:
         self.quotas.get(namespace, {}).pop(name, None)
+
+    def see_node(self, node: Node) -> None:
+        self.nodes[node.name] = node
+
+    def see_node_deleted(self, name: str) -> None:
+        self.nodes.pop(name, None)
 
     def see_reservation(self, reservation: Reservation) -> None:
         self.reservations[reservation.name] = reservation
@@ -160,8 +168,8 @@ class Recount:
         return [
             pod
             for uid, pod in self.pods.items()
-            if pod.nominated_node or self.is_held(pod)
-            if not pod.node and not pod.finished and not pod.terminating
+            if self.may_come(pod, pod.nominated_node) or self.is_held(pod)
+            if not pod.node and not pod.finished
             if uid not in self.grants and uid not in self.in_flight and uid != but
         ]
 
@@ -187,7 +195,15 @@ class Recount:
         return {r: claim for r in left if (claim := min(left[r], wanted.get(r, 0))) > 0}
 
     def is_held(self, pod: Pod) -> bool:
-        return pod.uid in {reservation.pod.uid for reservation in self.reservations.values()}
+        own = [reservation for reservation in self.reservations.values() if reservation.pod.uid == pod.uid]
+        return any(self.may_come(pod, reservation.node) for reservation in own)
+
+    def may_come(self, pod: Pod, name: str) -> bool:
+        """Whether the pod is free to go, and there is a node of this name that takes pods, and is as large as it."""
+        node = self.nodes.get(name)
+        if node is None or node.unschedulable or not node.ready or pod.terminating or pod.gated:
+            return False
+        return all(node.allocatable.get(resource, 0) >= asked for resource, asked in pod.request.items())
 
     def in_force(self) -> dict[str, ElasticQuota]:
         found = {

@@ -16,7 +16,7 @@ from policy.resources import total
 from policy.waking import to_wake
 from tests.properties.recount import Recount, amounts, ours
 from tests.properties.walk import Pick, by_dice, by_hypothesis, walk
-from tests.properties.world import CHANGES, NAMESPACES, a_pod, a_quota
+from tests.properties.world import CHANGES, NAMESPACES, NODES, a_pod, a_quota
 
 # Two pods of one name are a pod and the one that was made anew after it.
 UIDS = {
@@ -30,6 +30,7 @@ UIDS = {
 VERSIONS = range(7)
 STANDING = {"assigned", "nominated", "held", "pending"}
 """How pods stand in the ledger once all time has passed."""
+NODE_STATES = ({}, {}, {"unschedulable": True}, {"ready": False}, {"allocatable": {"cpu": 1, "pods": 100}})
 
 
 class LedgerWalker:
@@ -42,6 +43,8 @@ class LedgerWalker:
         self.recount = Recount(strict=strict, lifetime=8, settle_time=3)
         self.recount.has_chance = self.cluster.has_chance
         self.trace = [f"strict: {strict}"]
+        for node in NODES:
+            self.see_node(node)
         for namespace in NAMESPACES[:2]:
             self.quota_is_seen(lambda options, only=namespace: only if options == NAMESPACES else pick(options))
         self.eased, self.kept_out = self.cluster.eased, {}
@@ -49,6 +52,7 @@ class LedgerWalker:
     def steps(self):
         steps = [self.is_seen] * 3 + [self.is_deleted, self.quota_is_seen, self.quota_is_deleted]
         steps += [self.time_passes] * 2 + [self.reservation_is_seen, self.is_asked_for]
+        steps += [self.node_is_seen, self.node_is_seen, self.node_is_deleted]
         if self.cluster.pods:
             steps += [self.is_seen_changed, self.is_seen_changed, self.is_seen_again]
         if self.pending():
@@ -117,6 +121,21 @@ class LedgerWalker:
             reservation = Reservation(name, PodName(*UIDS[uid], uid), "n1", (), since=0)
             self.cluster.upsert_reservation(reservation)
             self.recount.see_reservation(reservation)
+
+    def see_node(self, node):
+        self.trace.append(f"see {node}")
+        self.cluster.upsert_node(node)
+        self.recount.see_node(node)
+
+    def node_is_seen(self, pick):
+        node = pick(NODES)
+        self.see_node(replace(node, **pick(NODE_STATES)))
+
+    def node_is_deleted(self, pick):
+        name = pick(("n1", "n2"))
+        self.trace.append(f"delete node {name}")
+        self.cluster.delete_node(name)
+        self.recount.see_node_deleted(name)
 
     def starts(self, pick):
         self.trace.append("start")
@@ -256,6 +275,7 @@ def told(pod: Pod) -> str:
         "finished",
         "terminating",
         "nominated_node",
+        "gated",
         "preemptible",
         "unschedulable",
     )

@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 from policy.admission import Rules
 from policy.cluster import UNANSWERED, Cluster
 from policy.elastic_quota import BORROWING, MAX, ElasticQuota, elastic_quota
+from policy.node import Node
 from policy.pod import Pod, Unschedulable
 from policy.reservation import HELD_TEXT
 from tests.properties.walk import Pick, by_dice
 from tests.unit.given import refused_for, unreadable
 
 NAMESPACES = ("a", "b", "c")
+NODES = [Node(name, {"cpu": 100, "memory": 100, "gpu": 100, "pods": 100}) for name in ("n1", "n2")]
+"""Nodes that anybody may come to who is nominated to one of them."""
 RESOURCES = ("cpu", "memory", "gpu")
 PENDING = {}
 STATES = (
@@ -23,6 +26,7 @@ STATES = (
     *[{"nominated_node": "n2"}] * 3,
     {"terminating": True},
     {"terminating": True, "nominated_node": "n2"},
+    {"gated": True, "nominated_node": "n2"},
     *[{"node": "n1"}] * 2,
     {"node": "n1", "terminating": True},
     {"node": "n1", "nominated_node": "n2"},
@@ -111,6 +115,8 @@ def a_cluster(
 ) -> Cluster:
     """A crowded cluster: a dozen pods, some of them granted, under quotas of any kind; c may have none."""
     cluster = Cluster(Rules(strict_borrowing=pick((False, True))), settle_time=0)
+    for node in NODES:
+        cluster.upsert_node(node)
     for namespaces in ("a", "b", *pick(((), (NAMESPACES,), (NAMESPACES, NAMESPACES)))):
         cluster.upsert_quota(a_quota(pick, namespaces))
     for number in range(12):

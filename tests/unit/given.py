@@ -2,6 +2,7 @@
 
 from policy.cluster import Cluster
 from policy.elastic_quota import TEXTS, ElasticQuota, elastic_quota
+from policy.node import Node
 from policy.pod import Pod, Unschedulable
 from policy.verdict import Refusal
 
@@ -41,12 +42,18 @@ def refused_for(rule: str, resources: str = "cpu") -> Unschedulable:
     )
 
 
-def cluster_of(*objects: Pod | ElasticQuota, **options) -> Cluster:
-    """A cluster that has seen these quotas and pods, and believes that nobody else admits any."""
+LARGE = Node("n", amounts(cpu=100, gpu=100, memory=100, pods=100))
+"""A node that a pod may come to whatever it requests, if it is nominated there."""
+
+
+def cluster_of(*objects: Pod | Node | ElasticQuota, **options) -> Cluster:
+    """A cluster that has seen these quotas, nodes and pods, and believes that nobody else admits any."""
     cluster = Cluster(**{"settle_time": 0} | options)
     for seen in objects:
         if isinstance(seen, Pod):
             cluster.upsert_pod(seen, now=0)
+        elif isinstance(seen, Node):
+            cluster.upsert_node(seen)
         else:
             cluster.upsert_quota(seen)
     return cluster

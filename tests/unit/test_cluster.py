@@ -6,9 +6,11 @@ import pytest
 
 from policy.admission import Rules
 from policy.cluster import Cluster, Unsettled
+from policy.constraints import Constraints, Taint
 from policy.elastic_quota import BORROWING, MAX
 from policy.pod import Pod, Unschedulable
-from tests.unit.given import amounts, cluster_of, pod, quota, refused_for, unreadable
+from policy.reservation import PodName, Reservation
+from tests.unit.given import LARGE, amounts, cluster_of, pod, quota, refused_for, unreadable
 
 ONE_CORE = {"cpu": 1000, "pods": 1}
 OTHER_REASON = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
@@ -164,7 +166,7 @@ def test_a_later_refusal_takes_the_grant_back():
 
 
 def test_a_grant_ends_by_itself_and_the_pod_waits_for_its_nominated_node_again():
-    cluster = cluster_of(quota(most={"cpu": 1}), pod("p", nominated_node="n"), pod("q"))
+    cluster = cluster_of(LARGE, quota(most={"cpu": 1}), pod("p", nominated_node="n"), pod("q"))
     cluster.admit(pod("p"), now=0)
     cluster.admit(pod("q"), now=0)
     cluster.tick(29)
@@ -197,7 +199,7 @@ def test_a_granted_pod_counts_what_it_requests_now():
 
 
 def test_a_finished_pod_never_waits_for_a_node_again():
-    cluster = cluster_of(pod("p", nominated_node="n"), pod("p", nominated_node="n", finished=True))
+    cluster = cluster_of(LARGE, pod("p", nominated_node="n"), pod("p", nominated_node="n", finished=True))
     cluster.admit(pod("p", nominated_node="n"), now=0)
     cluster.tick(60)
     assert kinds(cluster) == {}
@@ -211,23 +213,53 @@ def test_a_finished_pod_never_waits_for_a_node_again():
     [
         ({"nominated_node": "n"}, True),
         ({"nominated_node": "n", "terminating": True}, False),
+        ({"nominated_node": "n", "gated": True}, False),
+        ({"nominated_node": "n", "request": {"cpu": 101}}, False),
+        ({"nominated_node": "n", "constraints": Constraints(node_selector=(("zone", "a"),))}, False),
+        ({"nominated_node": "gone"}, False),
         ({"nominated_node": "n", "node": "n", "finished": True}, False),
         ({}, False),
     ],
 )
 def test_a_pending_pod_waits_for_its_nominated_node(state, waits):
-    assert kinds(cluster_of(pod("p", **state))) == ({"p": "nominated"} if waits else {})
+    assert kinds(cluster_of(LARGE, pod("p", **state))) == ({"p": "nominated"} if waits else {})
+
+
+LOST = {
+    "gone": lambda cluster: cluster.delete_node("n"),
+    "cordoned": lambda cluster: cluster.upsert_node(replace(LARGE, unschedulable=True)),
+    "tainted": lambda cluster: cluster.upsert_node(replace(LARGE, taints=(Taint("broken", "", "NoSchedule"),))),
+    "not ready": lambda cluster: cluster.upsert_node(replace(LARGE, ready=False)),
+}
+
+
+@pytest.mark.parametrize("lost", LOST)
+@pytest.mark.parametrize("held", [False, True], ids=["nominated", "held"])
+def test_what_waits_for_a_node_that_is_lost_counts_for_nothing_until_the_node_is_back(lost, held):
+    cluster = cluster_of(LARGE, quota(most={"cpu": 1}), pod("p", nominated_node="" if held else "n", priority=1))
+    if held:
+        cluster.upsert_reservation(Reservation("r", PodName("a", "p", "p"), "n", (), since=0))
+    assert text(cluster, pod("q")) == "ElasticQuota max exceeded: cpu"
+    eased = cluster.eased
+    LOST[lost](cluster)
+    assert cluster.eased > eased
+    assert cluster.table.placed("p") is None
+    assert text(cluster, pod("q")) is None
+    cluster.withdraw("q")
+    cluster.upsert_node(LARGE)
+    assert cluster.table.placed("p").site.name == "n"
+    assert text(cluster, pod("q")) == "ElasticQuota max exceeded: cpu"
 
 
 def test_an_erased_nomination_frees_what_was_kept():
-    cluster = cluster_of(quota(most={"cpu": 1}), pod("p", nominated_node="n"))
+    cluster = cluster_of(LARGE, quota(most={"cpu": 1}), pod("p", nominated_node="n"))
     assert text(cluster, pod("q")) == "ElasticQuota max exceeded: cpu"
     cluster.upsert_pod(pod("p"), now=0)
     assert text(cluster, pod("q")) is None
 
 
 def test_checking_grants_nothing_and_changes_nothing():
-    cluster = cluster_of(quota(most={"cpu": 1}), pod("p", nominated_node="n"))
+    cluster = cluster_of(LARGE, quota(most={"cpu": 1}), pod("p", nominated_node="n"))
     assert cluster.check(pod("p", nominated_node="n")) is None
     assert cluster.check(pod("q")).message == "ElasticQuota max exceeded: cpu"
     assert (kinds(cluster), len(cluster.grants)) == ({"p": "nominated"}, 0)
@@ -338,7 +370,7 @@ def test_a_pod_that_was_refused_meanwhile_is_not_in_flight():
 
 
 def test_a_pod_that_could_not_be_answered_waits_for_its_nominated_node_as_before():
-    cluster = starting(quota(most={"cpu": 1}), pod("p"), pod("q", nominated_node="n"))
+    cluster = starting(LARGE, quota(most={"cpu": 1}), pod("p"), pod("q", nominated_node="n"))
     cluster.suspect_pending(now=0)
     with pytest.raises(Unsettled):
         cluster.admit(pod("q"), now=0)
@@ -384,7 +416,9 @@ def test_refused_are_the_pending_pods_that_our_rules_refused(state, refused):
 )
 def test_a_change_that_may_let_a_pod_in_is_counted(case, change):
     pinned = pod("p", node="n", preemptible=False)
-    cluster = cluster_of(quota(most={"cpu": 3}, least={"cpu": 9}), pinned, pod("q"), pod("r", nominated_node="n"))
+    cluster = cluster_of(
+        LARGE, quota(most={"cpu": 3}, least={"cpu": 9}), pinned, pod("q"), pod("r", nominated_node="n")
+    )
     assert text(cluster, pod("q")) is None
     eased = cluster.eased
     change(cluster)
@@ -407,6 +441,7 @@ def test_a_change_that_lets_nobody_in_is_not_counted():
 def test_a_quota_that_comes_to_exceed_its_min_keeps_no_room_for_its_nominated_pods_and_that_is_counted():
     waiting = pod("p", "a", request={"cpu": 2}, unschedulable=refused_for(BORROWING))
     cluster = cluster_of(
+        LARGE,
         quota("a"),
         quota("b", least={"cpu": 4, "memory": 1}),
         quota("c", least={"memory": 5}),

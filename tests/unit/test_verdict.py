@@ -4,7 +4,7 @@ import pytest
 
 from policy.elastic_quota import BORROWING, MAX
 from policy.verdict import Refusal
-from tests.unit.given import cluster_of, pod, quota, refused_for
+from tests.unit.given import LARGE, cluster_of, pod, quota, refused_for
 
 
 def test_the_scheduler_gets_the_text_of_the_rule_and_sorted_names():
@@ -59,7 +59,7 @@ def test_an_admissible_pod_waits_for_the_scheduler(unschedulable, granted, messa
 
 
 def test_asking_for_a_verdict_changes_nothing():
-    cluster = cluster_of(quota(most={"cpu": 2}), pod("p", nominated_node="n1"), pod("q", request={"cpu": 3}))
+    cluster = cluster_of(LARGE, quota(most={"cpu": 2}), pod("p", nominated_node="n"), pod("q", request={"cpu": 3}))
     before = dict(cluster.ledger.entries), cluster.eased
     cluster.verdict("a", "p")
     cluster.verdict("a", "q")

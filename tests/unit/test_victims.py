@@ -280,7 +280,8 @@ def test_its_own_lower_priority_pods_go_where_borrowers_are_not_enough():
 
 def test_nominated_pods_of_its_own_quota_count_for_entitlement():
     ahead = pod("ahead", "a", request={"cpu": 1}, nominated_node="n2", priority=0)
-    cluster = world(node(), *LOANS, run("b1", cpu=4), ahead)
+    full = node("n2"), run("full", "free", on="n2", cpu=3)
+    cluster = world(node(), *full, *LOANS, run("b1", cpu=4), ahead)
     assert gone(cluster, me(1)) == {"b1"}
     assert gone(cluster, me(2)) == "protected"
     assert gone(cluster, me(2, priority=1)) == {"b1"}

@@ -2,7 +2,7 @@
 
 from policy.elastic_quota import BORROWING, MAX
 from policy.waking import to_wake
-from tests.unit.given import cluster_of, pod, quota, refused_for
+from tests.unit.given import LARGE, cluster_of, pod, quota, refused_for
 
 
 def waiting(uid: str, rule: str = MAX, **rest):
@@ -69,9 +69,9 @@ def test_a_grant_that_ends_unused_wakes_again():
 
 
 def test_what_is_kept_for_a_nominated_pod_is_not_promised_to_others():
-    cluster = cluster_of(quota(most={"cpu": 1}), pod("p", nominated_node="n", priority=1), waiting("q"))
+    cluster = cluster_of(LARGE, quota(most={"cpu": 1}), pod("p", nominated_node="n", priority=1), waiting("q"))
     assert uids(cluster) == []
-    cluster = cluster_of(quota(most={"cpu": 1}), waiting("p", nominated_node="n", priority=1), waiting("q"))
+    cluster = cluster_of(LARGE, quota(most={"cpu": 1}), waiting("p", nominated_node="n", priority=1), waiting("q"))
     assert uids(cluster) == ["p"]
 
 
@@ -87,7 +87,7 @@ def test_an_owner_is_woken_even_when_others_have_borrowed_everything():
 
 
 def test_looking_for_whom_to_wake_changes_nothing():
-    cluster = cluster_of(quota(most={"cpu": 2}), waiting("p", nominated_node="n"), waiting("q"), waiting("r"))
+    cluster = cluster_of(LARGE, quota(most={"cpu": 2}), waiting("p", nominated_node="n"), waiting("q"), waiting("r"))
     before = dict(cluster.ledger.entries), cluster.eased, len(cluster.grants)
     assert uids(cluster) == uids(cluster) == ["p", "q"]
     assert (dict(cluster.ledger.entries), cluster.eased, len(cluster.grants)) == before
@@ -112,6 +112,7 @@ def test_nobody_is_woken_for_what_may_be_in_flight():
 def test_looking_for_whom_to_wake_lets_nobody_in():
     """Were the owner woken and granted, its quota would exceed min and keep nothing for its nominated pod any more."""
     cluster = cluster_of(
+        LARGE,
         quota("a", least={"memory": 5}),
         quota("b", least={"cpu": 4, "memory": 1}),
         pod("p", "b", nominated_node="n", request={"cpu": 3}),

@@ -168,6 +168,8 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
                 "over": "0",
                 "pods": ["a/r"],
                 "number": 1,
+                "ahead": "0",
+                "first": [],
             }
         ],
         "searched": "complete",

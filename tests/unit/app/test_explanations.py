@@ -114,6 +114,27 @@ def test_a_name_of_any_length_is_told_in_part():
     assert len(told["message"]) < 200
 
 
+def test_who_goes_first_on_a_nominated_node_is_named_where_that_decides():
+    first = pod("first", "a", priority=1, requests={"cpu": "2"}) | {"status": {"nominatedNodeName": "n1"}}
+    items = [node("n1"), quota("a", max={"cpu": 2}), first]
+    told = client_of(store_with(*items, pod("p", "a", requests={"cpu": "2"}))).get("/api/v1/pods/a/p").json()
+    assert told["numbers"]["cpu"] == {"request": "2", "used": "0", "max": "2", "ahead": "2"}
+    [holder] = told["holders"]
+    assert (holder["used"], holder["ahead"], holder["first"]) == ("0", "2", ["a/first"])
+    assert "cpu: request 2, used 0, ahead 2, max 2." in told["summary"]
+    assert (
+        "holds 0 of cpu, within its max of 2; 2 more of it is kept for pods that go first: a/first." in told["summary"]
+    )
+
+
+def test_who_goes_first_in_another_quota_is_named_where_nothing_is_left_to_borrow():
+    first = pod("first", "b", requests={"cpu": "2"}) | {"status": {"nominatedNodeName": "n1"}}
+    items = [node("n1"), quota("a", min={"cpu": 0}), quota("b", min={"cpu": 2}), first]
+    told = client_of(store_with(*items, pod("p", "a"))).get("/api/v1/pods/a/p").json()
+    assert [(each["name"], each["first"]) for each in told["holders"]] == [("b/quota", ["b/first"])]
+    assert "poolUsed 0, poolAhead 2, poolMin 2." in told["summary"]
+
+
 def test_a_remedy_makes_room_for_those_too_who_go_first():
     first = [refused(pod(f"p{number}", "b")) for number in range(2)]
     bounds = [quota("b", max={"cpu": 1}), quota("c", min={"cpu": 9})]
