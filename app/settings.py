@@ -35,6 +35,7 @@ from policy.exempt import NAMESPACES
 from policy.gangs import HOLD_TIME
 from policy.gates import LOOKAHEAD
 from policy.gates import PATIENCE as GATE_PATIENCE
+from policy.overdue import AFTER, STUCK_AFTER
 from policy.scoring import HIGHEST
 from policy.starving import Terms
 
@@ -146,6 +147,21 @@ class ReclaimSettings(Section):
     fail_jobs: Literal["last", "never"] = Field(
         default="last",
         description="when pods are evicted whose Job fails by it: last of all, or never (their room stays lent)",
+    )
+    stuck_after: float = Field(
+        default=STUCK_AFTER,
+        ge=0,
+        description="seconds beyond its grace period that a victim may take to end until room is made elsewhere",
+    )
+
+
+class OverdueSettings(Section):
+    """What becomes of pods that should be gone, on nodes that nobody hears of."""
+
+    after: float = Field(
+        default=AFTER,
+        ge=0,
+        description="seconds beyond its deletion time from which on a pod on a lost node holds no quota",
     )
 
 
@@ -327,6 +343,7 @@ class Settings(BaseSettings):
     gates: GateSettings = GateSettings()
     groups: GroupSettings = GroupSettings()
     reclaim: ReclaimSettings = ReclaimSettings()
+    overdue: OverdueSettings = OverdueSettings()
     reserve: ReserveSettings = ReserveSettings()
     quota_manager: QuotaManagerSettings = QuotaManagerSettings()
     prioritize: PrioritizeSettings = PrioritizeSettings()

@@ -28,6 +28,7 @@ from policy.ledger import Ledger
 from policy.membership import DEFAULT, Membership, Namespace
 from policy.node import Node
 from policy.node_table import NodeTable
+from policy.overdue import AFTER, STUCK_AFTER, Deletions, Overdue
 from policy.pod import Pod, turn
 from policy.queues import Queue
 from policy.quota_manager import Limit
@@ -72,6 +73,8 @@ class Cluster:
         patience: float = PATIENCE,
         hold_time: float = HOLD_TIME,
         gate_patience: float = gates.PATIENCE,
+        overdue_after: float = AFTER,
+        stuck_after: float = STUCK_AFTER,
     ) -> None:
         self.rules = rules or Rules()
         self.ledger = Ledger(self.queue_of, self._has_claim, self.own_queue_of)
@@ -97,6 +100,8 @@ class Cluster:
         self._members: dict[tuple[str, str], set[str]] = {}
         self._in_flight: set[str] = set()
         self._held: dict[str, Reservation] = {}
+        self.deletions = Deletions(overdue_after, stuck_after)
+        self.overdue = self.table.overdue = Overdue()
         self._terminating: set[str] = set()
         self._destinations = ByNode()
         self._relevant = 0
@@ -124,6 +129,8 @@ class Cluster:
         self.batch_jobs.heed(pod, before)
         self.touched.note(pod.namespace, self.queue_of(pod))
         self._heed_scheduler(pod, before, now)
+        if not (pod.assigned and pod.terminating):
+            self._end_deletion(pod.uid)
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
         if before is not None and before.group != pod.group:
             self._leave_group(before)
@@ -138,11 +145,11 @@ class Cluster:
         else:
             self._upsert_assigned(pod, before, now)
         self._stand_at_gate(pod, now)
+        self._place(pod)
         if pod.assigned and pod.terminating:
             self._terminating.add(pod.uid)
-        else:
-            self._terminating.discard(pod.uid)
-        self._place(pod)
+            self.deletions.watch(pod)
+            self._count_or_not(pod)
 
     def take_in(self, pods: Iterable[tuple[Pod, float]]) -> Iterator[None]:
         """Adds pods that are new, each as ``upsert_pod`` does at its time. To be used up; in between it may pause.
@@ -179,7 +186,7 @@ class Cluster:
             self._helped.forget(uid)
         self.refused.pop(uid, None)
         self.unschedulable_since.pop(uid, None)
-        self._terminating.discard(uid)
+        self._end_deletion(uid)
         self._destinations.put(uid, ())
         self.gates.leave(uid)
         self._chances.ungate(uid)
@@ -407,6 +414,25 @@ class Cluster:
             self.withdraw(uid)
         self._judge_chances(now)
 
+    def note_overdue(self, epoch: float) -> None:
+        """Lets time pass for pods that are being deleted: it is so many seconds since the epoch.
+
+        Those that have been due for long count no more, if nobody has heard of their node. Not to be called while the
+        picture of pods or nodes may be stale.
+        """
+        for uid in self.deletions.pass_time(epoch):
+            self._count_or_not(self.pods[uid])
+
+    def is_late(self, pod: Pod) -> bool:
+        """Whether a pod should be gone by now: its node is lost, or nobody waits for its end any more."""
+        due = 0 < pod.deletion_time <= self.deletions.now
+        return due and pod.assigned and (self.is_lost(pod.node) or pod.uid in self.deletions.stuck)
+
+    def is_lost(self, node: str) -> bool:
+        """Whether a node is gone or unreachable, so that nobody knows what became of its pods."""
+        known = self.table.node(node)
+        return known is None or not known.reachable
+
     def divide(self) -> Iterator[None]:
         """Computes anew what queues deserve and namespaces are entitled to. To be used up; in between it may pause."""
         return division.divide(self)
@@ -436,10 +462,14 @@ class Cluster:
 
     @property
     def going(self) -> frozenset[str]:
-        """UIDs of pods whose room is coming: they are terminating, or a reservation names them as victims."""
+        """UIDs of pods whose room is coming: they are terminating, or a reservation names them as victims.
+
+        Not of those that should have ended for so long that nobody knows whether they will.
+        """
         in_force = (reservation for reservation in self.reservations.values() if self.is_in_force(reservation))
         victims = {victim.uid for reservation in in_force for victim in reservation.victims}
-        return frozenset(self._terminating | (victims & self.pods.keys()))
+        coming = self._terminating | (victims & self.pods.keys())
+        return frozenset(coming - self.deletions.stuck - self.overdue.uids())
 
     def is_in_force(self, reservation: Reservation) -> bool:
         """Whether the pod that room is kept for still waits for it."""
@@ -717,7 +747,8 @@ class Cluster:
             return Verdict("unknown", message=f"no pod {name} in namespace {namespace} is known")
         if not pod.pending:
             where = f"on node {pod.node}" if pod.node else "no longer pending"
-            return Verdict("bound", message=f"finished, {where}" if pod.finished else where)
+            lost = ", which is lost; it is overdue, and counts for nobody" if pod.uid in self.overdue else ""
+            return Verdict("bound", message=f"finished, {where}" if pod.finished else f"{where}{lost}")
         with self.ledger.trial() as trial:
             trial.take_out(pod.uid)
             refused = admission.refusal(self.ledger, pod, self.rules)
@@ -813,7 +844,8 @@ class Cluster:
         self.gates.discount(pod.uid)
         self.grants.forget(pod.uid)
         self._helped.forget(pod.uid)
-        self.ledger.enter("assigned", pod)
+        if pod.uid not in self.overdue:
+            self.ledger.enter("assigned", pod)
 
     def restore_pending(self, uid: str) -> None:
         """The pod holds nothing any more but the node that it is on; if it has a nominated one, it waits for that."""
@@ -932,6 +964,8 @@ class Cluster:
                 self.ledger.enter(entry.kind, granted or pod)
             elif pod.pending:
                 self.ledger.enter("pending", pod)
+            elif uid in self.overdue:
+                self.overdue.add(pod, self.queue_of(pod))
             if uid in self.gates:
                 self._stand_at_gate(pod, self.gates.since(uid))
 
@@ -1089,6 +1123,29 @@ class Cluster:
         """Looks again at the pods that are expected on a node: they may come to it no longer, or again."""
         for uid in self._destinations.pods_of(name):
             self._stand_again(uid)
+        for uid in self.deletions.on(name):
+            self._count_or_not(self.pods[uid])
+
+    def _count_or_not(self, pod: Pod) -> None:
+        """Counts a pod that is being deleted, or does so no longer: it is overdue, and its node is lost."""
+        overdue, before = pod.uid in self.deletions.late and self.is_lost(pod.node), pod.uid in self.overdue
+        if overdue:
+            self.overdue.add(pod, self.queue_of(pod))
+        else:
+            self.overdue.discard(pod.uid)
+        if overdue != before:
+            self.touched.note(pod.namespace, self.queue_of(pod))
+            self.ledger.queues.stale = True  # what nodes that take no new pods count with has changed
+        if overdue and not before:
+            self.ledger.remove(pod.uid)
+        elif before and not overdue:
+            self.ledger.enter("assigned", pod)
+
+    def _end_deletion(self, uid: str) -> None:
+        """A pod is not being deleted on a node any more: it has ended, or is gone."""
+        self._terminating.discard(uid)
+        self.deletions.forget(uid)
+        self.overdue.discard(uid)
 
     def _stand_again(self, uid: str) -> None:
         """What is kept for a pod has changed."""

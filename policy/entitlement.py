@@ -171,9 +171,10 @@ def as_if_guaranteed(pod: Pod, ledger: Ledger) -> Entitlement:
 
 
 def untouchable(ledger: Ledger, victim: Pod) -> bool:
-    """Whether a pod may never be evicted for another, whatever is lent to it."""
+    """Whether a pod may never be evicted for another, whatever is lent to it; one that is being deleted is already."""
     opted_out = not victim.preemptible and _may_opt_out(ledger, victim)
-    return opted_out or victim.owner in SYSTEM_OWNERS or exempt.is_critical(victim) or not victim.assigned
+    critical = victim.owner in SYSTEM_OWNERS or exempt.is_critical(victim)
+    return opted_out or critical or not victim.assigned or victim.terminating
 
 
 def over_min(account: Account, quota: ElasticQuota, resource: str) -> bool:

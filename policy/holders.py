@@ -20,7 +20,8 @@ class Holder:
     ``bound`` is what protects its use (min, deserved, entitled) or limits it (max, realCapability), whichever the rule
     compares, and ``bound_name`` the name of that figure; ``over`` is by how much it has gone past it. ``pods`` are
     those that make up what is over, or all of them; least important first. ``ahead`` is kept, beyond what is used, for
-    pods that go first, as they wait for a node that they are expected on: ``first``.
+    pods that go first, as they wait for a node that they are expected on: ``first``. ``late`` are those of its pods
+    that should be gone, but nobody has heard of their node, or they do not end.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class Holder:
     bound_name: str
     ahead: int = 0
     first: tuple[Pod, ...] = ()
+    late: tuple[Pod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +101,26 @@ def _in_queues(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator
 
 def _holder(cluster: Cluster, use: _Use, pod: Pod, resource: str) -> Holder:
     there = (placed.pod for placed in cluster.table.in_namespaces(use.namespaces) if placed.pod.assigned)
-    pods = [pod for pod in there if pod.request.get(resource) and use.queue in ("", cluster.queue_of(pod))]
+    counted = (pod for pod in there if pod.uid not in cluster.overdue)
+    pods = [pod for pod in counted if pod.request.get(resource) and use.queue in ("", cluster.queue_of(pod))]
     chosen, together = list[Pod](), 0
     for each in sorted(pods, key=importance, reverse=True):
         if use.over and together >= use.over:
             break
         chosen.append(each)
         together += each.request[resource]
-    first = tuple(_going_first(cluster, use, pod, resource)) if use.ahead else ()
     return Holder(
-        use.kind, use.name, resource, use.used, use.bound, use.over, tuple(chosen), use.bound_name, use.ahead, first
+        kind=use.kind,
+        name=use.name,
+        resource=resource,
+        used=use.used,
+        bound=use.bound,
+        over=use.over,
+        pods=tuple(chosen),
+        bound_name=use.bound_name,
+        ahead=use.ahead,
+        first=tuple(_going_first(cluster, use, pod, resource)) if use.ahead else (),
+        late=tuple(each for each in pods if cluster.is_late(each)),
     )
 
 

@@ -11,7 +11,8 @@ from policy.resources import Resources
 class Node:
     """A node: what it can give to pods (amounts), and what keeps pods off it.
 
-    ``ready`` is false while its kubelet reports that it is not, or does not report.
+    ``ready`` is false while its kubelet reports that it is not, or does not report; ``reachable`` only while it does
+    not report.
     """
 
     name: str
@@ -20,6 +21,7 @@ class Node:
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     ready: bool = True
+    reachable: bool = True
 
     @property
     def usable(self) -> bool:

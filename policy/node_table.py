@@ -5,7 +5,7 @@ column per resource), and the values of a label as a code per row. Beside them s
 by the little that a question needs of it: pods by namespace, takers of a port, pods that keep others away.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import chain
@@ -68,6 +68,8 @@ class NodeTable:
         self.rows: dict[str, int] = {}
         self.columns: dict[str, int] = {}
         self.expected: dict[str, Placed] = {}
+        self.overdue: Container[str] = ()
+        """UIDs of pods that stand in the way where they are, but count for nobody (see policy.overdue)."""
         self.memo: dict[Hashable, Any] = {}
         """What has been worked out of the table as it stands: emptied by every change that could matter to it."""
         self.memo_of_nodes: dict[Hashable, Any] = {}
@@ -237,11 +239,14 @@ class NodeTable:
         return mask
 
     def capacity(self) -> dict[str, int]:
-        """What all nodes together have for pods: a node that takes no new ones counts with what its pods use."""
+        """What all nodes together have for pods: a node that takes no new ones counts with what its pods use.
+
+        Of these pods the overdue ones do not count.
+        """
         capacity = dict(self._usable)
         for name in self._unusable:
             for pod in self._sites[name].pods.values():
-                if pod.node:
+                if pod.node and pod.uid not in self.overdue:
                     add(capacity, pod.request)
         return capacity
 

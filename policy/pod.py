@@ -78,6 +78,7 @@ class Pod:
     our own scheduling gate stands among those of the pod, below zero if it has none. ``job`` is that of its controller.
     ``finished_at`` is when the last container of a pod that has succeeded ended, 0 where that is not known.
     ``controller`` is the UID of the controller of a pod that names a group; of other pods it is left out.
+    ``deletion_time`` is when a terminating pod has to be gone, its grace period included, in seconds since the epoch.
     """
 
     uid: str
@@ -107,6 +108,7 @@ class Pod:
     job: JobMember | None = None
     finished_at: float = 0.0
     controller: str = ""
+    deletion_time: float = 0.0
 
     @property
     def assigned(self) -> bool:

@@ -190,7 +190,7 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
     if all(used.get(resource, 0) <= amount for resource, amount in target.items()):
         return dict(target), []
     pods, staying = _staying(cluster, namespace)
-    candidates = [pod for pod in pods if not pod.terminating and not untouchable(cluster.ledger, pod)]
+    candidates = [pod for pod in pods if not untouchable(cluster.ledger, pod)]
     victims: list[Pod] = []
     budgets = [budget for budget in cluster.budgets.values() if budget.namespace == namespace]
     for pod in sorted(candidates, key=_least_important_first):
@@ -209,7 +209,8 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
 
 def _staying(cluster: Cluster, namespace: str) -> tuple[list[Pod], dict[str, int]]:
     """The pods of a namespace on nodes, and what is used there without those that are on their way out."""
-    pods = [placed.pod for placed in cluster.table.in_namespaces([namespace]) if placed.pod.assigned]
+    there = (placed.pod for placed in cluster.table.in_namespaces([namespace]) if placed.pod.assigned)
+    pods = [pod for pod in there if pod.uid not in cluster.overdue]
     staying = dict(cluster.ledger.account(namespace).used)
     for pod in pods:
         if pod.terminating:

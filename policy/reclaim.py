@@ -272,6 +272,12 @@ def is_lost(cluster: Cluster, reservation: Reservation) -> bool:
     return pod is not None and not fit.suitable_on(cluster.table, pod, reservation.node)
 
 
+def stuck_victims(cluster: Cluster, reservation: Reservation) -> list[Pod]:
+    """The victims of a plan that should have ended, so that nobody waits for them any more."""
+    there = (cluster.pods.get(victim.uid) for victim in reservation.victims)
+    return [victim for victim in there if victim is not None and victim.uid in cluster.deletions.stuck]
+
+
 def still_has_to_go(cluster: Cluster, reservation: Reservation, victim: Pod, evicted: Iterable[Pod]) -> bool:
     """Whether a victim is to be evicted after these: not if the room is not needed any more, or of no use.
 
@@ -367,15 +373,25 @@ def outlook(cluster: Cluster, pod: Pod) -> Generator[None, None, str]:
         return ""
     if cluster.gangs.is_waiting(pod):
         return "somebody is evicted for all that its group takes to start, or nobody: see the plan"
+    before = _why_given_up(cluster, pod)
     result = yield from victims.search(cluster, pod)
     if isinstance(result, NoPlan):
-        return f"nobody is evicted for it: {result.text}"
-    return _and_its_price(f"to be evicted for it on node {result.node}: {_names(result.victims)}", result.failing)
+        return f"{before}nobody is evicted for it: {result.text}"
+    text = f"{before}to be evicted for it on node {result.node}: {_names(result.victims)}"
+    return _and_its_price(text, result.failing)
 
 
 def _and_its_price(text: str, failing: Mapping[str, str]) -> str:
     """A sentence, and which Jobs fail by it, if any do."""
     return "; ".join(filter(None, (text, told(failing))))
+
+
+def _why_given_up(cluster: Cluster, pod: Pod) -> str:
+    """That room was made for the pod before, and who does not end for it; empty if there is nobody."""
+    for reservation in cluster.given_up.values():
+        if reservation.pod.uid == pod.uid and (stuck := stuck_victims(cluster, reservation)):
+            return f"room was being made on node {reservation.node}, but these do not end: {_names(stuck)}; "
+    return ""
 
 
 def mates(cluster: Cluster, reservation: Reservation) -> list[Reservation]:

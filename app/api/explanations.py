@@ -67,13 +67,15 @@ def explanation(
     held: Sequence[Holder],
     prospects: Sequence[Prospect],
     searched: Searched | None,
+    late: Sequence[str] = (),
     *,
     observe: bool = False,
 ) -> ExplanationModel:
     """A verdict as REST shows it, with the remedies that were looked for (None: they were not).
 
     Where there was no time to look at any, those are shown that the numbers suggest, and said not to be tried.
-    ``observe``: nobody is refused, so what is said is who would be.
+    ``late``: what is to be said of pods beside it that should be gone. ``observe``: nobody is refused, so what is said
+    is who would be.
     """
     if observe and verdict.outcome == "refused":
         message = f"{verdict.message} (observe mode: nobody is refused)"
@@ -97,7 +99,8 @@ def explanation(
         searched=ended,
         holders=[_holder(each) for each in held],
         next=[ProspectModel(step=each.step, text=each.text, in_seconds=_rounded(each.after)) for each in prospects],
-        summary=_summary(name, verdict, held, prospects, _what_helps(shown, ended)),
+        terminating=list(late),
+        summary=_summary(name, verdict, held, prospects, _what_helps(shown, ended), late),
     )
 
 
@@ -117,6 +120,7 @@ def _summary(
     held: Sequence[Holder],
     prospects: Sequence[Prospect],
     what_helps: Iterable[str],
+    late: Sequence[str],
 ) -> str:
     """All in one paragraph."""
     by = f" by {verdict.rule}" if verdict.rule else ""
@@ -124,6 +128,7 @@ def _summary(
     if verdict.outcome in {"refused", WOULD_REFUSE}:
         sentences += [_compared(verdict, resource) for resource in verdict.resources or verdict.numbers]
     sentences += [_told(each) for each in held[:TOLD]]
+    sentences += late
     sentences += [f"Next: {each.text}{_when(each.after)}" for each in prospects[:1]]
     sentences += [f"Mind that {each.text}" for each in prospects if each.step == JOB_ENDS]
     sentences += what_helps
@@ -221,6 +226,7 @@ def _holder(holder: Holder) -> HolderModel:
         over=over,
         pods=_titles(holder.pods[:NAMED]),
         number=len(holder.pods),
+        terminating=_titles(holder.late[:NAMED]),
         ahead=render(holder.resource, holder.ahead),
         first=_titles(holder.first[:NAMED]),
     )

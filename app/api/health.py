@@ -93,6 +93,9 @@ def _refresh(store: Store) -> None:
     metrics.LET_OUT.set(len(cluster.gates.out))
     metrics.RESERVATIONS.labels(RECLAIM).set(len(cluster.reservations))
     metrics.RESERVATIONS.labels(STARVING).set(len(cluster.reserved))
+    metrics.OVERDUE.clear()
+    for namespace, number in cluster.overdue.namespaces().items():
+        metrics.OVERDUE.labels(namespace).set(number)
     for gauge in (metrics.ALLOCATABLE, metrics.REQUESTED):
         gauge.clear()  # a resource that no node names any more is gone
     for resource, (allocatable, requested) in cluster.table.totals().items():

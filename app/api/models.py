@@ -113,6 +113,7 @@ class HolderModel(Model):
     ``boundName``: which of the figures in ``numbers`` that is (min, max, deserved, realCapability, entitled).
     ``pods`` (namespace/name) make up what is beyond, or all where nothing is; at most twenty of ``number``. ``ahead``
     is kept, beyond what is used, for the pods that go ``first``: they wait for a node that they are nominated to.
+    ``terminating`` are pods of the holder that use the resource and should be gone: see the explanation's own.
     """
 
     kind: str
@@ -124,6 +125,7 @@ class HolderModel(Model):
     over: str
     pods: list[str]
     number: int
+    terminating: list[str] = []
     ahead: str = "0"
     first: list[str] = []
 
@@ -176,7 +178,8 @@ class ExplanationModel(Model):
     ``outlook`` says what is being done for a pod that waits, or why nobody is evicted for it; ``next`` says it step by
     step; ``summary`` says all in one paragraph. ``gate``: where in line, if it waits at one.
     ``searched`` is how the search for remedies ended: ``complete``, ``out-of-time``, ``busy`` with others' questions,
-    or empty (there was none).
+    or empty (there was none). ``terminating`` says of pods of its namespace or queue that they should be gone: since
+    when, whether they count, and what ends them.
     """
 
     namespace: str
@@ -191,6 +194,7 @@ class ExplanationModel(Model):
     searched: str = ""
     holders: list[HolderModel]
     next: list[ProspectModel]
+    terminating: list[str] = []
     summary: str
 
 

@@ -1,10 +1,11 @@
 """Queues as REST shows them."""
 
 from app.api.models import ConditionModel, QueueModel, TenantModel, quantities
-from policy import fair_share, queues
+from policy import fair_share
 from policy.cluster import Cluster
 from policy.queue_ledger import Tenant
 from policy.resources import subtract
+from policy.terminating import conditions_of_queue
 
 
 def model(cluster: Cluster, name: str) -> QueueModel:
@@ -29,7 +30,7 @@ def model(cluster: Cluster, name: str) -> QueueModel:
         namespaces=[_tenant(cluster, namespace, account.tenants[namespace]) for namespace in sorted(account.tenants)],
         conditions=[
             ConditionModel(type=condition.type, reason=condition.reason, message=condition.message)
-            for condition in queues.conditions(queue, division)
+            for condition in conditions_of_queue(cluster, name)
         ],
     )
 

@@ -45,12 +45,12 @@ from policy.closed import near
 from policy.cluster import Cluster
 from policy.elastic_quota import ElasticQuota
 from policy.job import short
-from policy.ledger import Account, Pool
 from policy.pod import Pod
 from policy.prospects import Times, prospects
 from policy.reservation import PodName, Reservation
 from policy.starving import Terms
 from policy.stepwise import at_once
+from policy.terminating import conditions_of_quota, late_beside, sentences
 from policy.verdict import Verdict
 from policy.victims import NoPlan
 
@@ -113,7 +113,8 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     pod = cluster.pod(namespace, name)
     verdict = _with_near_names(cluster, pod, cluster.verdict(namespace, name))
     if pod is None or not pod.pending:
-        return explanation((namespace, name), verdict, "", (), (), None)
+        late = sentences(cluster, late_beside(cluster, pod), _rfc3339) if pod else ()
+        return explanation((namespace, name), verdict, "", (), (), None, late)
     settings: Settings = request.app.state.settings
     now = store.clock()
     times = Times(now, time.time() - now, settings.reclaim.delay)
@@ -124,7 +125,8 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
         expected += end_of_job(cluster, pod, time.time())
     waits = verdict.outcome == "refused" or pod.uid in cluster.unschedulable_since
     searched = await trials.remedies(pod, (repr(verdict), outlook)) if waits else None
-    shown = explanation((namespace, name), verdict, outlook, held, expected, searched, observe=settings.observes)
+    late = sentences(cluster, late_beside(cluster, pod), _rfc3339)
+    shown = explanation((namespace, name), verdict, outlook, held, expected, searched, late, observe=settings.observes)
     return shown.model_copy(update={"gate": gates.place_of(cluster, pod)})
 
 
@@ -224,6 +226,11 @@ def _with_near_names(cluster: Cluster, pod: Pod | None, verdict: Verdict) -> Ver
     return replace(verdict, message=f"{verdict.message}; there is {listed(found)}") if found else verdict
 
 
+def _rfc3339(seconds: float) -> str:
+    """A time since the epoch, to the second."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _decision(decision: Decision) -> DecisionModel:
     refused = decision.refused
     return DecisionModel(
@@ -255,15 +262,14 @@ def _add(plan: PlanModel, reservation: Reservation, victims: Sequence[PodName], 
 def _quotas_in(store: Store, namespace: str) -> list[ElasticQuotaModel]:
     quotas = store.cluster.quotas.get(namespace, {})
     governing = elastic_quota.in_force(quotas.values())
-    ledger = store.cluster.ledger
     if governing is None:
         return []
-    return [_quota(quota, governing, ledger.account(namespace), ledger.pool) for _, quota in sorted(quotas.items())]
+    return [_quota(store.cluster, quota, governing) for _, quota in sorted(quotas.items())]
 
 
-def _quota(quota: ElasticQuota, governing: ElasticQuota, account: Account, pool: Pool) -> ElasticQuotaModel:
-    used = account.used if quota is governing else {}
-    lent = [resource for resource in {**quota.min, **used} if resource in pool.min]
+def _quota(cluster: Cluster, quota: ElasticQuota, governing: ElasticQuota) -> ElasticQuotaModel:
+    used = cluster.ledger.account(quota.namespace).used if quota is governing else {}
+    lent = [resource for resource in {**quota.min, **used} if resource in cluster.ledger.pool.min]
     return ElasticQuotaModel(
         namespace=quota.namespace,
         name=quota.name,
@@ -276,6 +282,6 @@ def _quota(quota: ElasticQuota, governing: ElasticQuota, account: Account, pool:
         available=quantities({resource: max(0, most - used.get(resource, 0)) for resource, most in quota.max.items()}),
         conditions=[
             ConditionModel(type=condition.type, reason=condition.reason, message=condition.message)
-            for condition in elastic_quota.conditions(quota, governing)
+            for condition in conditions_of_quota(cluster, quota, governing)
         ],
     )

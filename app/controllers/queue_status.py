@@ -18,9 +18,10 @@ from app.controllers.under_way import UnderWay
 from app.observability import metrics
 from app.store.kinds import QUEUES
 from app.store.store import Store
-from policy import queues, quota_manager
+from policy import quota_manager
 from policy.cluster import Cluster
 from policy.resources import subtract, total
+from policy.terminating import conditions_of_queue
 
 log = structlog.get_logger(__name__)
 
@@ -116,7 +117,7 @@ def status_of(cluster: Cluster, name: str) -> dict[str, Any]:
     division = account.division
     zero = dict.fromkeys({**division.deserved, **queue.capability, **queue.guarantee, **account.request}, 0)
     conditions: dict[str, dict[str, Any]] = {}
-    for condition in queues.conditions(queue, division):  # one for each type
+    for condition in conditions_of_queue(cluster, name):  # one for each type
         if condition.type in conditions:
             conditions[condition.type]["message"] += f"; {condition.message}"
         else:

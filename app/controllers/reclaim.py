@@ -36,7 +36,7 @@ BLOCKED_AGAIN = 2.0
 SOON = 1.0
 """Seconds that a pod is given to be bound by itself, before anything more is written for it."""
 LINGERING = 10
-"""How many times ``reclaim.bindTimeout`` victims may take to go until another plan is looked for."""
+"""How many times ``reclaim.bindTimeout`` victims may take to go of whom it is not known when they have to be gone."""
 GIVE_UP_TWICE = 2
 """Failed plans of a pod until it has to wait for a change that could help it."""
 
@@ -231,6 +231,9 @@ class Reclaim:
         if reclaim.is_lost(cluster, reservation):
             await self._end(reservation, "node-lost")
             return
+        if reclaim.stuck_victims(cluster, reservation):
+            await self._give_up(reservation, "victim-stuck")
+            return
         progress, staying = self._progress_of(reservation), reclaim.staying(cluster, reservation)
         there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
         if staying and now >= progress.next_attempt:
@@ -242,6 +245,8 @@ class Reclaim:
             await self._evict(reservation, progress)
         elif not any(victim.assigned for victim in there) and not reclaim.waits_for_others(cluster, reservation):
             await self._wait_for_binding(reservation, pod, progress)
+        elif not staying and all(victim.deletion_time for victim in there):
+            return  # that they have until then is known
         elif now - progress.started_at > self._settings.bind_timeout * LINGERING:
             await self._give_up(reservation, "lingering")
 

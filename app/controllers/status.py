@@ -22,6 +22,7 @@ from app.observability.events import Event, about_quota
 from app.store.kinds import ELASTIC_QUOTAS
 from app.store.store import Store
 from policy import elastic_quota
+from policy.terminating import conditions_of_quota
 
 log = structlog.get_logger(__name__)
 
@@ -92,7 +93,7 @@ class Status:
             used = used_of(assigned if quota is governing else {}, {**quota.max, **quota.min})
             conditions = [
                 {"type": condition.type, "status": "True", "reason": condition.reason, "message": condition.message}
-                for condition in elastic_quota.conditions(quota, governing)
+                for condition in conditions_of_quota(cluster, quota, governing)
             ]
             statuses[namespace, name] = {"used": quantities(used), "conditions": conditions}
         return statuses

@@ -37,6 +37,11 @@ WATCH_LAG = Gauge(
 WATCH_RESTARTS = Counter("quotaward_watch_restarts", "Watches that ended, by kind and reason.", ["kind", "reason"])
 WATCH_EVENTS = Counter("quotaward_watch_events", "Watch events taken in, by kind.", ["kind"])
 MANIFEST_ERRORS = Gauge("quotaward_manifest_errors", "Manifest files or documents that could not be used.")
+OVERDUE = Gauge(
+    "quotaward_overdue_pods",
+    "Pods that should be gone, on nodes that are gone or unreachable: they hold no quota any more. By namespace.",
+    ["namespace"],
+)
 GRANTS = Gauge("quotaward_grants", "Pods admitted and not bound yet.")
 GATED = Gauge("quotaward_gated_pods", "Pods that wait at their gates.")
 LET_OUT = Gauge("quotaward_let_out_pods", "Pods whose gate was opened, that count as admitted and are not bound yet.")

@@ -48,6 +48,8 @@ VOLCANO_GROUPS = "podgroups.scheduling.volcano.sh"
 LEGACY_GROUPS = "podgroups.scheduling.sigs.k8s.io"
 NATIVE_GROUPS = "podgroups.scheduling.k8s.io"
 """The kinds of pod groups, as they are told apart where they have the same name."""
+UNREACHABLE = "node.kubernetes.io/unreachable"
+"""The taint of a node whose kubelet does not report."""
 JOBS = "batch/v1"
 TRACKED = "batch.kubernetes.io/job-tracking"
 """What a pod of a Job has until its end is counted."""
@@ -97,7 +99,7 @@ class Metadata(Struct, rename="camel", gc=False):
     uid: str | None = None
     resource_version: str | None = None
     creation_timestamp: datetime | None = None
-    deletion_timestamp: str | None = None
+    deletion_timestamp: datetime | None = None
     labels: dict[str, str] | None = None
     annotations: Annotations | None = None
     owner_references: list[OwnerReference] | None = None
@@ -531,6 +533,7 @@ def pod_of(obj: PodObject) -> Pod:
         node=spec.node_name or "",
         finished=status.phase in ("Succeeded", "Failed"),
         terminating=meta.deletion_timestamp is not None,
+        deletion_time=seconds(meta.deletion_timestamp),
         nominated_node=status.nominated_node_name or "",
         preemptible=(annotations := meta.annotations) is None or annotations.preemptible != "false",
         unschedulable=_unschedulable(status.conditions),
@@ -612,6 +615,8 @@ def node_of(obj: NodeObject) -> Node:
         tuple(Taint(taint.key, taint.value or "", taint.effect) for taint in spec.taints or ()),
         bool(spec.unschedulable),
         all(condition.status == "True" for condition in conditions or () if condition.type == "Ready"),
+        reachable=not any(condition.status == "Unknown" for condition in conditions or () if condition.type == "Ready")
+        and not any(taint.key == UNREACHABLE for taint in spec.taints or ()),
     )
 
 

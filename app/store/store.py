@@ -56,7 +56,7 @@ class Store:
         clock: Callable[[], float] = time.monotonic,
         epoch: Callable[[], float] = time.time,
     ) -> None:
-        """``epoch`` tells the seconds since the epoch, which conditions are written in."""
+        """``epoch`` tells the seconds since the epoch, as the times in objects are given."""
         self.cluster = cluster
         self.clock = clock
         self._epoch = epoch
@@ -142,6 +142,7 @@ class Store:
                 del self._needed[kind.label]
             log.info("in sync", kind=kind.label)
             if self.synced:
+                self.cluster.note_overdue(self._epoch())
                 for _ in self.cluster.divide():
                     pass
                 if self._settle_time:
@@ -203,6 +204,12 @@ class Store:
         """
         now = self.clock()
         self.cluster.epoch = self._epoch() - now
-        pods = self.feeds["pods"]
-        if self.synced and pods.connected_at is not None and now - pods.connected_at >= self._settle_time:
+        if self.synced and self._has_settled("pods", now):
             self.cluster.tick(now)
+            if self._has_settled("nodes", now):  # or else one that is taken for lost may be back
+                self.cluster.note_overdue(self._epoch())
+
+    def _has_settled(self, plural: str, now: float) -> bool:
+        """Whether a kind is connected, and has been for so long that all that happened before is seen."""
+        connected_at = self.feeds[plural].connected_at
+        return connected_at is not None and now - connected_at >= self._settle_time

@@ -5,12 +5,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from policy import elastic_quota, fair_share, queues
+from policy import elastic_quota, fair_share
 from policy.cluster import Cluster
 from policy.conditions import Condition
 from policy.elastic_quota import ElasticQuota
 from policy.queue_ledger import QueueAccount, Tenant
 from policy.resources import Resources, subtract
+from policy.terminating import conditions_of_queue, conditions_of_quota
 
 NAMED = 8
 """How many lenders and borrowers of one resource are named."""
@@ -237,7 +238,7 @@ def quota_rows(cluster: Cluster, namespace: str, waiting: int) -> Iterator[Quota
         in_force = quota is governing
         used = cluster.ledger.account(namespace).used if in_force else {}
         bars = _quota_bars(quota, used, cluster.ledger.pool.min)
-        conditions = tuple(elastic_quota.conditions(quota, governing)) if governing else ()
+        conditions = tuple(conditions_of_quota(cluster, quota, governing)) if governing else ()
         yield QuotaRow(namespace, quota.name, in_force, bars, waiting if in_force else 0, conditions)
 
 
@@ -255,7 +256,7 @@ def queue_row(cluster: Cluster, name: str, waiting: int) -> QueueRow:
         tuple(_tenant_row(cluster, each, account.tenants[each]) for each in tenants[:TENANTS]),
         max(0, len(tenants) - TENANTS),
         waiting,
-        tuple(queues.conditions(queue, account.division)),
+        tuple(conditions_of_queue(cluster, queue.name)),
     )
 
 

@@ -62,7 +62,7 @@ def pod_manifest(pod: Pod) -> Json:
         "labels": labels,
         "annotations": _given(annotations),
         "creationTimestamp": _time(pod.created),
-        "deletionTimestamp": _time(1.0) if pod.terminating else None,
+        "deletionTimestamp": _time(pod.deletion_time or 1.0) if pod.terminating else None,
         "ownerReferences": [_owner(pod)] if pod.owner else None,
         "finalizers": [TRACKED] if pod.job is not None and pod.job.tracked else None,
         "resourceVersion": str(pod.version) if pod.version else None,
@@ -103,7 +103,8 @@ def _failure_rule(rule: FailureRule) -> Json:
 def node_manifest(node: Node) -> Json:
     """A node."""
     taints = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in node.taints]
-    conditions = [{"type": "Ready", "status": "True" if node.ready else "False"}]
+    status = "True" if node.ready else "False" if node.reachable else "Unknown"
+    conditions = [{"type": "Ready", "status": status}]
     return {
         "metadata": {"name": node.name, "labels": dict(node.labels)},
         "spec": {"unschedulable": node.unschedulable, "taints": taints},

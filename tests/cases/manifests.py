@@ -19,7 +19,7 @@ _ALLOWED = {
     "podGroups": {"min"},
     "pdbs": {"selector", "disruptionsAllowed"},
     "pods": {
-        *("name", "ns", "node", "priority", "count", "phase", "nominated", "group", "terminating"),
+        *("name", "ns", "node", "priority", "count", "phase", "nominated", "group", "terminating", "due"),
         *("preemptionPolicy", "unschedulable", "gated", "owner"),
     },
 }
@@ -218,8 +218,9 @@ def _pod(name: str, words: Words, now: datetime) -> Manifest:
     if "owner" in words:
         owner = {"apiVersion": "apps/v1", "kind": words["owner"], "name": name, "uid": name, "controller": True}
         metadata["ownerReferences"] = [owner]
-    if words.get("terminating"):
-        metadata |= {"deletionTimestamp": _stamp(now + timedelta(seconds=30)), "deletionGracePeriodSeconds": 30}
+    if words.get("terminating"):  # due: for how long it should have been gone
+        due = now - timedelta(seconds=seconds(words["due"])) if "due" in words else now + timedelta(seconds=30)
+        metadata |= {"deletionTimestamp": _stamp(due), "deletionGracePeriodSeconds": 30}
     requests = _quantities({word: value for word, value in words.items() if is_resource(word)})
     return {
         "apiVersion": "v1",

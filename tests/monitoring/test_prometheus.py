@@ -23,6 +23,7 @@ BY_MAX, UNTRIED = (f'quotaward_pending_pods{{rule="{rule}"}}' for rule in ("elas
 BY_QUEUE = 'quotaward_pending_pods{rule="queue-deserved"}'
 IN_QUEUE = 'quotaward_queue_allocated{queue="q",resource="gpu"}'
 DURATION = "quotaward_extender_request_duration_seconds_bucket"
+OVERDUE = 'quotaward_overdue_pods{namespace="a"}'
 FAILED = 'quotaward_reclaim_failures_total{reason="not-bound"}'
 
 # By alert: the series with which it fires after 45 minutes, and a change to them with which it does not.
@@ -77,6 +78,7 @@ SITUATIONS = {
         {'quotaward_queue_guarantee_missing{queue="q",resource="gpu"}': "1x60"},
         {'quotaward_queue_guarantee_missing{queue="q",resource="gpu"}': "0x60"},
     ),
+    "PodsOverdue": ({OVERDUE: "2x60"}, {OVERDUE: "2x20 _x40"}),
     "ReclaimFailing": ({FAILED: "0x30 1+1x30"}, {FAILED: "9x60"}),
     "EvictionsFailing": (
         {'quotaward_evictions_total{reason="reclaim",outcome="failed"}': "0x30 1+1x30"},

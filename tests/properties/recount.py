@@ -31,8 +31,10 @@ class Grant:
 class Recount:
     """All that was seen and decided."""
 
-    def __init__(self, *, strict: bool, lifetime: float, settle_time: float) -> None:
+    def __init__(self, *, strict: bool, lifetime: float, settle_time: float, overdue_after: float) -> None:
         self.strict = strict
+        self.overdue_after = overdue_after
+        self.epoch = 0.0
         self.lifetime = lifetime
         self.settle_time = settle_time
         self.pods: dict[str, Pod] = {}
@@ -116,6 +118,9 @@ class Recount:
         if now >= self.settled_at:
             self.in_flight.clear()
 
+    def pass_epoch(self, epoch: float) -> None:
+        self.epoch = epoch
+
     def ask(self, pod: Pod, now: float) -> tuple[str, list[str]] | None:
         """What has to be answered: a rule and its resources, None, or ("unsettled", [])."""
         if pod.uid in self.pods and self.pods[pod.uid].assigned:
@@ -152,7 +157,15 @@ class Recount:
     # What there is, but for one pod
 
     def assigned(self, but: str = "") -> list[Pod]:
-        return [pod for uid, pod in self.pods.items() if pod.node and not pod.finished and uid != but]
+        there = [pod for uid, pod in self.pods.items() if pod.node and not pod.finished and uid != but]
+        return [pod for pod in there if not self.is_overdue(pod)]
+
+    def is_overdue(self, pod: Pod) -> bool:
+        """Whether it is being deleted, should be gone for long, and nobody hears of its node."""
+        node = self.nodes.get(pod.node)
+        lost = node is None or not node.reachable
+        late = pod.terminating and 0 < pod.deletion_time <= self.epoch - self.overdue_after
+        return lost and late
 
     def granted(self, but: str = "") -> list[Pod]:
         return [grant.pod for uid, grant in self.grants.items() if uid != but]

@@ -30,7 +30,10 @@ UIDS = {
 VERSIONS = range(7)
 STANDING = {"assigned", "nominated", "held", "pending"}
 """How pods stand in the ledger once all time has passed."""
-NODE_STATES = ({}, {}, {"unschedulable": True}, {"ready": False}, {"allocatable": {"cpu": 1, "pods": 100}})
+NODE_STATES = (
+    *({}, {}, {"unschedulable": True}, {"ready": False}, {"ready": False, "reachable": False}),
+    {"allocatable": {"cpu": 1, "pods": 100}},
+)
 
 
 class LedgerWalker:
@@ -39,8 +42,8 @@ class LedgerWalker:
     def __init__(self, pick: Pick) -> None:
         strict = pick((False, True))
         self.now = 0.0
-        self.cluster = Cluster(Rules(strict_borrowing=strict), grant_lifetime=8, settle_time=3)
-        self.recount = Recount(strict=strict, lifetime=8, settle_time=3)
+        self.cluster = Cluster(Rules(strict_borrowing=strict), grant_lifetime=8, settle_time=3, overdue_after=4)
+        self.recount = Recount(strict=strict, lifetime=8, settle_time=3, overdue_after=4)
         self.recount.has_chance = self.cluster.has_chance
         self.trace = [f"strict: {strict}"]
         for node in NODES:
@@ -150,6 +153,8 @@ class LedgerWalker:
         self.now += seconds
         self.cluster.tick(self.now)
         self.recount.pass_time(self.now)
+        self.cluster.note_overdue(self.now)
+        self.recount.pass_epoch(self.now)
 
     # What is decided
 
@@ -225,6 +230,8 @@ class LedgerWalker:
         assert pool.outside == amounts(recount.used(), *{*NAMESPACES} - {*recount.in_force()})
 
     def check_that_nothing_else_is_kept(self):
+        overdue = {uid for uid, pod in self.recount.pods.items() if pod.assigned and self.recount.is_overdue(pod)}
+        assert self.cluster.overdue.uids() == overdue
         standing = self.recount.used() + self.recount.waiting() + self.recount.flying() + self.recount.hoping()
         assert sorted(self.cluster.ledger.entries) == sorted(pod.uid for pod in standing)
         namespaces = {pod.namespace for pod in standing} | {*self.recount.in_force()}
@@ -274,6 +281,7 @@ def told(pod: Pod) -> str:
         "node",
         "finished",
         "terminating",
+        "deletion_time",
         "nominated_node",
         "gated",
         "preemptible",

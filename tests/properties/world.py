@@ -29,6 +29,8 @@ STATES = (
     {"gated": True, "nominated_node": "n2"},
     *[{"node": "n1"}] * 2,
     {"node": "n1", "terminating": True},
+    *[{"node": "n1", "terminating": True, "deletion_time": 5.0}] * 2,
+    {"node": "gone", "terminating": True, "deletion_time": 9.0},
     {"node": "n1", "nominated_node": "n2"},
     {"node": "n1", "finished": True},
     {"nominated_node": "n2", "finished": True},

@@ -168,12 +168,14 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
                 "over": "0",
                 "pods": ["a/r"],
                 "number": 1,
+                "terminating": [],
                 "ahead": "0",
                 "first": [],
             }
         ],
         "searched": "complete",
         "next": [{"step": "to-be-tried", "text": "the scheduler has not tried it yet", "inSeconds": None}],
+        "terminating": [],
     }
     assert summary.startswith("a/p is refused by elastic-quota-max: ElasticQuota max exceeded: cpu. cpu: request 1500m")
 
@@ -204,6 +206,7 @@ def test_every_verdict_has_the_same_shape(items, verdict, rule):
         "summary",
         "gate",
         "searched",
+        "terminating",
     }
     assert set(shown) == {"namespace", "name"} | told
     assert (shown["verdict"], shown["rule"]) == (verdict, rule)

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from app.cli import app
 from tests.unit.app.forwarding import Forwarding
-from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, store_with
+from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, see, store_with
 from tests.unit.app.situations import QUEUE, TOLD, cpus, group, member, running, situations
 from tests.unit.app.test_page import Parsed
 
@@ -133,6 +133,29 @@ def test_who_goes_first_in_another_quota_is_named_where_nothing_is_left_to_borro
     told = client_of(store_with(*items, pod("p", "a"))).get("/api/v1/pods/a/p").json()
     assert [(each["name"], each["first"]) for each in told["holders"]] == [("b/quota", ["b/first"])]
     assert "poolUsed 0, poolAhead 2, poolMin 2." in told["summary"]
+
+
+def test_who_should_be_gone_is_told_with_since_when_and_what_ends_it():
+    deleted = {"deletionTimestamp": "2026-11-27T10:00:30Z", "name": "old", "namespace": "a", "uid": "old"}
+    lost = node("n1") | {"spec": {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}}
+    items = [lost, quota("a", max={"cpu": 1}), pod("old", metadata=deleted, nodeName="n1")]
+    store = store_with(*items, pod("p", "a"), epoch=lambda: 1795773700.0)  # a minute later
+    holds = "a/old is terminating and still holds its quota: it had to be gone by 2026-11-27T10:00:30Z"
+    told = client_of(store).get("/api/v1/pods/a/p").json()
+    ends = "kubectl delete pod old -n a --force --grace-period=0"
+    assert told["terminating"] == [f"{holds}, and its node n1 is unreachable; if it is dead for sure, end it: {ends}"]
+    assert told["terminating"][0] in told["summary"]
+    assert [each["terminating"] for each in told["holders"]] == [["a/old"]]
+    assert client_of(store).get("/api/v1/pods/a/old").json()["terminating"] == told["terminating"]
+
+
+def test_how_many_are_overdue_is_a_metric():
+    deleted = {"deletionTimestamp": "2026-11-27T10:00:30Z", "name": "old", "namespace": "a", "uid": "old"}
+    store = store_with(pod("old", metadata=deleted, nodeName="gone"))
+    client = client_of(store)
+    assert 'quotaward_overdue_pods{namespace="a"} 1.0' in client.get("/metrics").text
+    see(store, node("gone"))
+    assert 'quotaward_overdue_pods{namespace="a"}' not in client.get("/metrics").text
 
 
 def test_a_remedy_makes_room_for_those_too_who_go_first():

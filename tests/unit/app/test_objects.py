@@ -147,10 +147,33 @@ def test_of_members_of_groups_it_is_known_which_controller_they_have():
     assert as_pod(pod("p", metadata=owned)).controller == ""
 
 
+READY, NOT_READY, UNKNOWN = (
+    {"conditions": [{"type": "Ready", "status": said}, {"type": "DiskPressure", "status": "Unknown"}]}
+    for said in ("True", "False", "Unknown")
+)
+UNREACHABLE = {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "spec", "ready", "reachable"),
+    [
+        (READY, {}, True, True),
+        (NOT_READY, {}, False, True),
+        (UNKNOWN, {}, False, False),
+        (READY, UNREACHABLE, True, False),
+        ({}, {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]}, True, True),
+    ],
+)
+def test_a_node_is_unreachable_if_its_kubelet_does_not_report(status, spec, ready, reachable):
+    found = as_node(node() | {"status": status, "spec": spec})
+    assert (found.ready, found.reachable) == (ready, reachable)
+
+
 def test_a_terminating_pod_is_assigned_until_it_is_gone():
     found = as_pod(pod("p", metadata={"deletionTimestamp": "2026-11-27T20:55:56Z"}, nodeName="n1"))
     assert found.terminating
     assert found.assigned
+    assert found.deletion_time == 1795812956.0
 
 
 def test_of_the_conditions_only_a_false_pod_scheduled_counts():

@@ -26,6 +26,7 @@ class ApiServer(RecordingActuator):
         super().__init__(store)
         self.evicted, self.reserved, self.told = [], [], {}
         self.blocked = self.lingering = self.failing = False
+        self.due = 0.0
 
     async def evict(self, victim):
         if self.blocked:
@@ -34,7 +35,7 @@ class ApiServer(RecordingActuator):
         if not self.lingering:
             await super().evict(victim)
         elif victim.uid in self._store.cluster.pods:
-            self._store.cluster.upsert_pod(replace(self._store.cluster.pods[victim.uid], terminating=True), 0)
+            self._store.cluster.upsert_pod(going(self._store, victim.uid, self.due), 0)
 
     async def reserve(self, reservation):
         self.reserved.append(reservation.name)
@@ -47,6 +48,10 @@ class ApiServer(RecordingActuator):
         if self.failing:
             raise ActionFailed("the API server answered 500")
         await super().note_progress(reservation)
+
+
+def going(store, uid, due):
+    return replace(store.cluster.pods[uid], terminating=True, deletion_time=due)
 
 
 class World:
@@ -322,6 +327,30 @@ def test_a_plan_for_a_lost_node_does_not_say_that_the_scheduler_has_to_bind_the_
     see(world.store, node("n1") | CORDON)
     said = at_once(reclaim.outlook(world.store.cluster, world.store.cluster.pod("b", "owner")))
     assert said == "room was being made on node n1, which cannot take it any more; another place is sought"
+
+
+@either
+def test_room_is_made_elsewhere_once_a_victim_has_not_ended_in_its_time(world, another_leads):
+    two_nodes(world)
+    world.api.lingering, world.api.due = True, EPOCH + 30
+    world.passes(1)
+    see(world.store, node("n2"))
+    [stuck] = world.api.evicted
+    world.store.cluster.note_overdue(EPOCH + 89)
+    if another_leads:
+        world.take_lead()
+    world.passes(700)  # as long as it was given time, that is waited for
+    assert [each.node for each in world.store.cluster.reservations.values()] == ["n1"]
+    world.store.cluster.note_overdue(EPOCH + 90)
+    world.passes(1)
+    assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
+    owner = world.store.cluster.pod("b", "owner")
+    said = at_once(reclaim.outlook(world.store.cluster, owner))
+    assert said.startswith(f"room was being made on node n1, but these do not end: a/{stuck}; to be evicted for it on")
+    world.api.due = EPOCH + 1000
+    world.passes(11)
+    assert world.held == ["reclaim-b.owner-2"]
+    assert len(world.api.evicted) == 2
 
 
 @either

@@ -35,6 +35,8 @@ VALUES = {
     "reclaim.clean_up_broken_gangs": (False, True, False),
     "reclaim.broken_gang_grace": (1.0, 2.0, 3.0),
     "reclaim.fail_jobs": ("never", "last", "never"),
+    "reclaim.stuck_after": (1.0, 2.0, 3.0),
+    "overdue.after": (1.0, 2.0, 3.0),
     "claims.patience": (1.0, 2.0, 3.0),
     "fair_share.preemption": (True, False, True),
     "gangs.enabled": (False, True, False),

@@ -165,6 +165,22 @@ def test_no_grant_ends_before_everything_was_seen(clock):
     assert granted(store, "a", "p")
 
 
+def test_no_pod_is_overdue_by_a_picture_of_nodes_that_may_be_old(clock):
+    deleted = {"name": "old", "namespace": "a", "uid": "old", "deletionTimestamp": "1970-01-01T00:13:20Z"}
+    store = store_with(pod("old", metadata=deleted, nodeName="n1"), clock=clock, settle_time=3, epoch=lambda: clock.now)
+    clock.now += 3
+    lose(store, NODES)
+    clock.now += 1000
+    store.tick()
+    assert store.cluster.ledger.account("a").used["cpu"] == 1000
+    store.contact(NODES)
+    store.tick()
+    assert store.cluster.ledger.account("a").used["cpu"] == 1000
+    clock.now += 3
+    store.tick()
+    assert store.cluster.ledger.account("a").used == {}
+
+
 def test_that_native_pod_groups_are_in_use_is_said_once():
     store = store_with()
     with capture_logs() as logs:
