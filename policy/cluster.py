@@ -855,7 +855,7 @@ class Cluster:
             return
         if pod.pending and uid in self._held and self._may_come(pod, self._held[uid].node):
             self.ledger.enter("held", pod)
-        elif pod.pending and self._may_come(pod, pod.nominated_node):
+        elif pod.pending and pod.nominated_node and self._may_come(pod, pod.nominated_node):
             self.ledger.enter("nominated", pod)
         elif pod.pending:
             self.ledger.enter("pending", pod)
