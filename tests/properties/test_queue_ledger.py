@@ -27,6 +27,8 @@ PATIENCE = 30.0
 REQUESTS = ({"cpu": 1}, {"cpu": 3}, {"cpu": 2, "gpu": 1}, {"memory": 4, "cpu": 1}, {"cpu": 9}, {"cpu": 1, "fpga": 2})
 STATES = (*({},) * 3, {"node": "n1"}, {"node": "n2"}, {"node": "n1", "finished": True}, {"nominated_node": "n1"})
 NODES = ({}, {"cpu": 8, "memory": 9}, {"cpu": 4, "gpu": 2, "memory": 3}, {"cpu": 8, "fpga": 3})
+HELD_ON = Node("n1", {"cpu": 12, "memory": 12, "gpu": 2})
+"""The node that room is held on; pods that request what it has none of can never come there, so nothing is held."""
 
 
 class QueueWalker:
@@ -41,7 +43,7 @@ class QueueWalker:
             self.put(self.a_queue(pick, name))
         for namespace in "abc":
             self.cluster.upsert_namespace(self.a_namespace(pick, namespace))
-        self.cluster.upsert_node(Node("n1", {"cpu": 12, "memory": 12, "gpu": 2}))
+        self.cluster.upsert_node(HELD_ON)
 
     def steps(self):
         return [
@@ -205,7 +207,7 @@ class QueueWalker:
                 kinds = (running, taken)
             elif uid in cluster.grants:
                 kinds = (taken,)
-            elif waits and uid in held:
+            elif waits and uid in held and not pod.gated and HELD_ON.allocatable.keys() >= pod.request.keys():
                 kinds = (kept, taken)
             elif waits and not pod.gated and cluster._chances.has(uid) and where[0] not in closed:
                 kinds = (pending,)

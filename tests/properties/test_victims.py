@@ -459,6 +459,8 @@ def test_what_is_held_is_what_a_recount_says(events):
     quotas = elastic_quota("a", "q", 0.0, {"cpu": 1}, {}), elastic_quota("b", "q", 0.0, {"cpu": 3}, {})
     for each in quotas:
         cluster.upsert_quota(each)
+    for name in NODES:
+        cluster.upsert_node(Node(name, dict.fromkeys(("cpu", "memory", "gpu", "pods"), 100)))
     for event in events:
         now += 1
         match event:
