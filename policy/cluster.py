@@ -135,6 +135,7 @@ class Cluster:
         if before is not None and before.group != pod.group:
             self._leave_group(before)
         if pod.group:
+            self.gangs.note(pod)
             self._join_group(pod)
             if before is None or _differs(pod, before):
                 self.gangs.changed((pod.namespace, pod.group))
@@ -1075,6 +1076,7 @@ class Cluster:
 
     def _leave_group(self, pod: Pod) -> None:
         key = pod.namespace, pod.group
+        self.gangs.lose(pod)
         members = self._members.get(key, set())
         group = self.membership.groups.get(key)
         breaks = pod.uid in members and group is not None and len(members) == group.minimum

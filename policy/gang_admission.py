@@ -19,6 +19,7 @@ from policy.verdict import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from collections.abc import Set as AbstractSet
 
     from policy.arriving import Alike
     from policy.cluster import Cluster
@@ -57,8 +58,11 @@ class Gangs:
         self.holds = Holds()
         self._cluster = cluster
         self._hold_time = hold_time
+        self.losses = 0
+        """How often a member has left its node, was deleted, or has failed: some gang may lack it."""
         self._backoff: dict[Key, Backoff] = {}
         self._refused: dict[Key, Looked] = {}
+        self._started: dict[Key, set[str]] = {}
 
     # What is asked
 
@@ -80,6 +84,42 @@ class Gangs:
         found.update(pod.uid for pod in counting(members))
         found.update(pod.uid for pod in members if pod.uid in cluster.grants)
         return found
+
+    def started(self) -> AbstractSet[Key]:
+        """The groups of which some member stands on a node, or has succeeded, and is not being deleted."""
+        return self._started.keys()
+
+    def lacks_some(self, group: Group) -> bool:
+        """Whether a gang has started, and lacks members: until it has its minimum again, what is left is of no use.
+
+        It has started if some member counts that need not be placed any more: it stands on a node, or has succeeded in
+        this run. Such a gang goes first within its queue, before jobs that start anew, whatever their share.
+        """
+        if group.minimum <= 1 or group.key not in self._started:
+            return False
+        there = any(True for _ in counting(self._cluster.members(group.key)))
+        return there and len(self.ready(group)) < group.minimum
+
+    def incomplete_first(self, pods: list[Pod]) -> list[Pod]:
+        """Reorders waiting pods: in each queue those come first whose gang has started and lacks members.
+
+        A queue keeps the places that its pods have among those of other queues. So does a namespace where its pods are
+        in no queue, as they share nothing with others there.
+        """
+        cluster = self._cluster
+        groups = {group.key: group for pod in pods if (group := self.gang_of(pod)) is not None}
+        incomplete = {key for key, group in groups.items() if self.lacks_some(group)}
+        if not incomplete:
+            return pods
+        where = [(queue := cluster.queue_of(pod), "" if queue else pod.namespace) for pod in pods]
+        lines: dict[tuple[str, str], list[Pod]] = {}
+        for line, pod in zip(where, pods, strict=True):
+            lines.setdefault(line, []).append(pod)
+        turns = {
+            line: iter(sorted(waiting, key=lambda pod: (pod.namespace, pod.group) not in incomplete))
+            for line, waiting in lines.items()
+        }
+        return [next(turns[line]) for line in where]
 
     def pending(self, group: Group) -> list[Pod]:
         """The members that wait and have nothing yet, in their turn; without those that nobody may place."""
@@ -248,6 +288,23 @@ class Gangs:
             elif backoff.until and backoff.until <= now:
                 backoff.until = 0.0
                 self._cluster.ledger.eased += 1
+
+    def note(self, pod: Pod) -> None:
+        """A member was seen: whether it stands on a node, or has succeeded, and is not being deleted."""
+        if (pod.assigned or pod.succeeded) and not pod.terminating:
+            self._started.setdefault((pod.namespace, pod.group), set()).add(pod.uid)
+        else:
+            self.lose(pod)
+
+    def lose(self, pod: Pod) -> None:
+        """A member is there no more, or not on its node; for one that was not there it is no error."""
+        key = pod.namespace, pod.group
+        there = self._started.get(key)
+        if there is not None and pod.uid in there:
+            self.losses += 1
+            there.discard(pod.uid)
+            if not there:
+                del self._started[key]
 
     def changed(self, key: Key) -> None:
         """Something has changed about a group or one of its members, so that it may be able to start."""

@@ -168,7 +168,8 @@ class Out:
 class Gates:
     """The lines, and those that were let out. ``changes`` counts what could make another opening possible.
 
-    ``arrivals`` are those of all lines together.
+    ``arrivals`` are those of all lines together. ``groups`` says in which lines members of a group wait, by its
+    namespace and name.
     """
 
     def __init__(self) -> None:
@@ -176,6 +177,7 @@ class Gates:
         self.out: dict[str, Out] = {}
         self.leaving: set[str] = set()
         self.changes = self.arrivals = 0
+        self.groups: dict[tuple[str, str], set[Where]] = {}
         self._stands: dict[str, tuple[Where, str]] = {}
         self._since: dict[str, float] = {}
         self._on_their_way: dict[str, dict[str, int]] = {}
@@ -200,6 +202,8 @@ class Gates:
         line = self.lines.setdefault(where, Line())
         arrivals = line.arrivals
         line.put(job, pod)
+        if not job.name.startswith(ALONE):
+            self.groups.setdefault((pod.namespace, job.name), set()).add(where)
         self.arrivals += line.arrivals - arrivals
         self.changes += 1
 
@@ -284,6 +288,10 @@ class Gates:
         where, name = stands
         line = self.lines[where]
         line.remove(name, uid)
+        if name not in line.jobs and (lines := self.groups.get((where[1], name))) is not None:
+            lines.discard(where)
+            if not lines:
+                del self.groups[where[1], name]
         self.changes += 1
         if not line:
             del self.lines[where]

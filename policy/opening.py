@@ -36,6 +36,8 @@ class Openings:
         self._weights = cluster.membership.weight_by_namespace()
         self._heads: dict[Where, Heads] = {}
         self._out: list[Pod] = []
+        self._first: dict[str, list[tuple[Where, str]]] = {}
+        self._first_as_of: tuple[int, int] | None = None
 
     def run(self, now: float) -> Iterator[list[Pod]]:
         """The pods of one job after the other, whose gates are to be opened; none where nobody could be let out.
@@ -60,6 +62,7 @@ class Openings:
         yield from self._awaited(now)
         while (yield from self._until_claims_fall(now)):
             self._heads.clear()
+            self._first_as_of = None
 
     def _until_claims_fall(self, now: float) -> Generator[list[Pod], None, bool]:
         """Opens one job after the other until nobody is left, or claims fall; whether they did.
@@ -112,7 +115,12 @@ class Openings:
         return total((ledger.taken, ledger.claims)), own, total((pool.used, pool.claims))
 
     def _open_one(self, queue: str, namespaces: list[NamespaceKey], now: float) -> list[Pod]:
-        """Opens one job of the queue's neediest namespace; if that has none left to look at, drops it."""
+        """Opens one job of the queue's neediest namespace; if that has none left to look at, drops it.
+
+        Gangs that have started and lack members come before all others of the queue.
+        """
+        if pods := self._open_incomplete(queue, now):
+            return pods
         key = heappop(namespaces)
         namespace = key[2]
         if (now_is := self._namespace_key(queue, namespace)) != key:
@@ -135,6 +143,21 @@ class Openings:
             heads.leave_out()
         heappush(namespaces, self._namespace_key(queue, namespace))
         return pods
+
+    def _open_incomplete(self, queue: str, now: float) -> list[Pod]:
+        """Opens what a gang of the queue lacks that has started; each is tried once, until something has changed."""
+        gates = self._cluster.gates
+        as_of = self._cluster.gangs.losses, gates.arrivals
+        if as_of != self._first_as_of:
+            self._first, self._first_as_of = incomplete(self._cluster), as_of
+        waiting = self._first.get(queue, [])
+        while waiting:
+            where, name = waiting.pop(0)
+            line = gates.lines.get(where)
+            job = line.jobs.get(name) if line is not None else None
+            if job is not None and not self._stands_aside(where[1]) and (pods := self._open(where, job, now)):
+                return pods
+        return []
 
     def _open(self, where: Where, job: Waiting, now: float) -> list[Pod]:
         """Lets a job out, or of a group that has started its next member; nobody, if it may not start now."""
@@ -225,6 +248,19 @@ class Openings:
     def _namespace_key(self, queue: str, namespace: str) -> NamespaceKey:
         weight = self._weights.get(namespace, 1)
         return share_of_namespace(self._cluster, queue, namespace) / weight, -weight, namespace
+
+
+def incomplete(cluster: Cluster) -> dict[str, list[tuple[Where, str]]]:
+    """By queue, where members wait of gangs that have started and lack them: line and job, in their turn."""
+    gates, found = cluster.gates, dict[str, list[tuple[Where, str]]]()
+    for key in gates.groups.keys() & cluster.gangs.started():
+        group = cluster.membership.groups.get(key)
+        if group is not None and cluster.gangs.lacks_some(group):
+            for where in gates.groups[key]:
+                found.setdefault(where[0], []).append((where, key[1]))
+    for jobs in found.values():
+        jobs.sort(key=lambda each: gates.lines[each[0]].jobs[each[1]].turn)
+    return found
 
 
 def adopt(cluster: Cluster, now: float) -> None:

@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush
 from policy import fair_share
 from policy.cluster import Cluster
 from policy.gates import Waiting
-from policy.opening import share_of_namespace, taken_by, to_share
+from policy.opening import incomplete, taken_by, to_share
 from policy.pod import Pod
 from policy.resources import add
 
@@ -14,16 +14,24 @@ from policy.resources import add
 def in_order(cluster: Cluster, queue: str) -> Iterator[Waiting]:
     """The jobs at the gates of a queue, as they would be let out if nothing ended, nobody came and all were admitted.
 
-    Of the lines as they are when it begins: while it is used up others may change them.
+    First come gangs that have started and lack members. Of the lines as they are when it begins: while it is used up
+    others may change them.
     """
     whole, weights = dict(to_share(cluster, queue)), cluster.membership.weight_by_namespace()
     lines = {where[1]: list(line) for where, line in cluster.gates.lines.items() if where[0] == queue}
     taken = {namespace: dict(taken_by(cluster, queue, namespace)) for namespace in lines}
     requests = {job.name: [pod.request for pod in job.members.values()] for line in lines.values() for job in line}
+    first = [(where[1], cluster.gates.lines[where].jobs[name]) for where, name in incomplete(cluster).get(queue, ())]
+    for namespace, job in first:
+        lines[namespace].remove(job)
+        for request in requests[job.name]:
+            add(taken[namespace], request)
+        yield job
     keys = []
     for namespace, jobs in lines.items():
         weight = weights.get(namespace, 1)
-        keys.append((share_of_namespace(cluster, queue, namespace) / weight, -weight, namespace))
+        if jobs:
+            keys.append((fair_share.share(taken[namespace], whole) / weight, -weight, namespace))
         jobs.reverse()
     heapify(keys)
     while keys:

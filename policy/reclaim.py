@@ -91,7 +91,7 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
         (pod for pod in pods if not pod.terminating and _may_have_victims(cluster, pod)),
         key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod)),
     )
-    return list(_without_those_beyond_a_minimum(cluster, _incomplete_first(cluster, in_turn), reserved_for))
+    return list(_without_those_beyond_a_minimum(cluster, cluster.gangs.incomplete_first(in_turn), reserved_for))
 
 
 def _kind(pod: Pod, cluster: Cluster) -> tuple[str, Hashable]:
@@ -120,22 +120,6 @@ def _enough(job: Waiting) -> int:
 def _may_have_victims(cluster: Cluster, pod: Pod) -> bool:
     """Whether there may be somebody who has to go for a pod, beside those that the scheduler's own preemption finds."""
     return cluster.is_governed(pod) or cluster.gangs.is_waiting(pod) or bool(cluster.node_to_empty_for(pod))
-
-
-def _incomplete_first(cluster: Cluster, pods: list[Pod]) -> list[Pod]:
-    """The same, but of one namespace and queue first those whose gang runs, and is of no use, as it lost members."""
-    groups = {group.key: group for pod in pods if (group := cluster.gangs.gang_of(pod)) is not None}
-    incomplete = {key for key, group in groups.items() if 0 < len(cluster.gangs.ready(group)) < group.minimum}
-    if not incomplete:
-        return pods
-    lines: dict[tuple[str, str], list[Pod]] = {}
-    for pod in pods:
-        lines.setdefault((pod.namespace, cluster.queue_of(pod)), []).append(pod)
-    turns = {
-        line: iter(sorted(waiting, key=lambda pod: (pod.namespace, pod.group) not in incomplete))
-        for line, waiting in lines.items()
-    }
-    return [next(turns[pod.namespace, cluster.queue_of(pod)]) for pod in pods]
 
 
 def _without_those_beyond_a_minimum(cluster: Cluster, pods: list[Pod], reserved_for: set[str]) -> Iterator[Pod]:

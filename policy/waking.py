@@ -17,6 +17,8 @@ MOST_IN_VAIN = 100
 def to_wake(cluster: Cluster, stands_aside: Callable[[Pod], bool] = lambda _: False) -> list[Pod]:
     """The refused pods that could run now, all of them together: by priority of queue, then of pod, then by creation.
 
+    In each queue those come first whose gang has started and lacks members.
+
     At most as many as would fit: each one chosen counts against the next, as if it had been granted. Of a gang that
     could start one member is chosen; once it is let through, room is held for the others, and so they are chosen, too.
     Who ``stands_aside`` leaves it to others.
@@ -32,7 +34,8 @@ def _to_wake(cluster: Cluster, trial: Trial, stands_aside: Callable[[Pod], bool]
     gangs = _Gangs(cluster)
     kept_out = _KeptOut(cluster)
     waiting = (pod for pod in cluster.refused.values() if not stands_aside(pod))
-    for pod in sorted(waiting, key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod))):
+    in_turn = sorted(waiting, key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod)))
+    for pod in cluster.gangs.incomplete_first(in_turn):
         if cluster.gangs.is_awaited(pod.uid):
             woken.append(pod)
             continue

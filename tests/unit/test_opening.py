@@ -7,6 +7,7 @@ import pytest
 from policy import reclaim
 from policy.gates import LOOKAHEAD, PATIENCE
 from policy.opening import Openings, adopt
+from policy.places import in_order
 from policy.reservation import Reservation
 from policy.starving import Terms, in_turn
 from tests.unit.given import cluster_of, pod, quota
@@ -309,6 +310,48 @@ def test_members_beyond_the_minimum_are_let_out_one_by_one_as_their_turn_comes()
     cluster = gate(seeing(node(size={"cpu": 9}), group(minimum=2), *gated(*members(count=4))), "a")
     cluster.upsert_quota(quota(most={"cpu": 3}))
     assert let_out(cluster) == ["g0", "g1", "g2"]
+
+
+def a_started_gang_and_a_fresh_job(*others, count=2):
+    """Of a, which has most of queue q, a gang runs that lacks a third member; b has nothing, and a job waits longer."""
+    runs = members(count=count)
+    some = [*(replace(each, node="n1") for each in runs), *gated(*members(count=1, start=2, created=9.0))]
+    fresh = waiting("b", 2)
+    return gate(seeing(queue("q"), node(size={"cpu": 9}), group(), some, fresh, *others), "a:q", "b:q")
+
+
+def test_what_a_started_gang_lacks_is_let_out_before_a_fresh_job_of_a_namespace_with_less():
+    assert let_out(a_started_gang_and_a_fresh_job())[0] == "g2"
+    assert [job.first().uid for job in in_order(a_started_gang_and_a_fresh_job(), "q")] == ["g2", "b-0", "b-1"]
+
+
+def test_a_gang_that_has_not_started_or_lacks_nobody_comes_in_its_turn():
+    assert let_out(a_started_gang_and_a_fresh_job(count=0))[0] == "b-0"
+    enough = [replace(each, node="n1") for each in members(count=2, start=5)]
+    assert let_out(a_started_gang_and_a_fresh_job(enough))[0] == "b-0"
+
+
+def test_a_gang_that_loses_a_member_while_others_are_let_out_comes_at_once():
+    cluster = a_started_gang_and_a_fresh_job([replace(each, node="n1") for each in members(count=1, start=5)])
+    out = (pod.uid for pods in Openings(divided(cluster), 1.2).run(0) for pod in pods)
+    assert next(out) == "b-0"
+    cluster.delete_pod("g5")
+    assert next(out) == "g2"
+
+
+def test_one_that_was_refused_lets_others_go_on():
+    cluster = a_started_gang_and_a_fresh_job()
+    cluster.upsert_quota(quota("a", most={"cpu": 2}))
+    assert let_out(cluster) == ["b-0", "b-1"]
+
+
+def test_nothing_is_remembered_of_groups_whose_members_have_left_the_gates():
+    cluster = a_started_gang_and_a_fresh_job()
+    cluster.delete_pod("g2")
+    assert cluster.gates.groups == {}
+    for uid in ("g0", "g1"):
+        cluster.delete_pod(uid)
+    assert not cluster.gangs.started()
 
 
 def test_a_native_group_is_let_out_as_many_as_it_takes_or_not_at_all():

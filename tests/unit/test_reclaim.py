@@ -353,6 +353,15 @@ def test_a_gang_that_has_started_and_lost_a_member_goes_first_in_its_namespace()
     assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["m0", "of-b", "m1", "of-a"]
 
 
+def test_a_gang_that_has_started_and_lost_a_member_goes_first_in_its_queue():
+    fresh = waiting("of-b", namespace="b", created=-3.0, priority=1)
+    cluster = gang_waits(node(), fresh, minimum=3, count=2)
+    cluster.upsert_queue(queue("default"))
+    assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["of-b", "m0", "m1"]
+    cluster.upsert_pod(pod("runs", group="g", node="n1"), now=0)
+    assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["m0", "m1", "of-b"]
+
+
 def test_those_that_room_is_kept_for_count_towards_the_minimum():
     cluster = gang_waits(*BORROWED, count=4)
     name = reclaim.name_of(cluster.pods["m2"])

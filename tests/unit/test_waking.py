@@ -1,6 +1,8 @@
 """Which refused pods are woken."""
 
 from policy.elastic_quota import BORROWING, MAX
+from policy.gangs import Group
+from policy.queues import Queue
 from policy.waking import to_wake
 from tests.unit.given import LARGE, cluster_of, pod, quota, refused_for
 
@@ -66,6 +68,19 @@ def test_a_grant_that_ends_unused_wakes_again():
     cluster.tick(30)
     assert cluster.eased > eased
     assert uids(cluster) == ["p"]
+
+
+def test_what_a_started_gang_lacks_is_woken_before_others_of_its_queue():
+    runs = [pod(f"g{at}", group="g", node="n", queue="q") for at in range(2)]
+    lacks = waiting("g2", group="g", queue="q", created=9)
+    cluster = cluster_of(LARGE, quota("a"), *runs, lacks, waiting("other", namespace="b", queue="q", priority=1))
+    cluster.upsert_queue(Queue("q"))
+    cluster.upsert_group(Group("a", "g", 3))
+    for _ in cluster.divide():
+        pass
+    assert uids(cluster) == ["g2", "other"]
+    cluster.upsert_group(Group("a", "g", 2))
+    assert uids(cluster) == ["other", "g2"]
 
 
 def test_what_is_kept_for_a_nominated_pod_is_not_promised_to_others():
