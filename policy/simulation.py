@@ -236,10 +236,10 @@ class Simulation:
                 yield pod
 
     def _go_on_with_plans(self) -> None:
-        """Evicts whom plans name that were made before, and lets go of those whose pod waits no more."""
+        """Evicts whom earlier plans name; lets go of plans whose pod waits no more, or whose node is lost."""
         cluster = self.cluster
         for reservation in list(cluster.reservations.values()):
-            if not cluster.is_in_force(reservation):
+            if not cluster.is_in_force(reservation) or reclaim.is_lost(cluster, reservation):
                 self._lift([reservation.name])
                 continue
             pod = cluster.pods[reservation.pod.uid]

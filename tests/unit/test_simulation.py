@@ -79,3 +79,14 @@ def test_a_plan_that_names_its_own_pod_as_a_victim_is_carried_out_all_the_same()
     for _ in simulation.settle():
         pass
     assert cluster.pods.keys() == {"run"}
+
+
+def test_nobody_goes_for_a_plan_whose_node_is_lost():
+    owner, victim = waiting("owner", 3, priority=1), sized_pod("victim", 3, node="n1", preemptible=True)
+    cluster = seen(sized("n1", unschedulable=True), owner, victim)
+    cluster.upsert_reservation(Reservation("made", name_of(owner), "n1", (name_of(victim),), since=NOW))
+    simulation = Simulation(cluster, Terms(), NOW)
+    for _ in simulation.come_to_rest():
+        pass
+    assert simulation.evictions == []
+    assert list(cluster.reservations) == []
