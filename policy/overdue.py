@@ -83,8 +83,8 @@ class Deletions:
         self.now = 0.0
         self.late: set[str] = set()
         self.stuck: set[str] = set()
-        self._after = after
-        self._stuck_after = stuck_after
+        self.after = after
+        self.stuck_after = stuck_after
         self._pods: dict[str, Pod] = {}
         self._by_node = ByNode()
         self._late = Deadlines()
@@ -96,8 +96,8 @@ class Deletions:
         self._by_node.put(pod.uid, (pod.node,))
         due = pod.deletion_time or inf
         for over, deadlines, at in (
-            (self.late, self._late, due + self._after),
-            (self.stuck, self._stuck, due + self._stuck_after),
+            (self.late, self._late, due + self.after),
+            (self.stuck, self._stuck, due + self.stuck_after),
         ):
             if at <= self.now:
                 deadlines.clear(pod.uid)

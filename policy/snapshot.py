@@ -37,7 +37,10 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that a cluster consists of, at ``now`` on its clock. ``hopeless``: UIDs of pods without a chance."""
+    """All that a cluster consists of, at ``now`` on its clock, and ``epoch`` seconds since the epoch.
+
+    ``hopeless``: UIDs of pods without a chance. ``overdue_after`` and ``stuck_after``: see policy.overdue.
+    """
 
     rules: Rules
     now: float
@@ -54,6 +57,9 @@ class Snapshot:
     budgets: tuple[Budget, ...]
     batch_jobs: tuple[BatchJob, ...]
     reservations: tuple[Reservation, ...]
+    epoch: float
+    overdue_after: float
+    stuck_after: float
 
 
 def snapshot(cluster: Cluster, now: float) -> Snapshot:
@@ -75,6 +81,9 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         budgets=tuple(cluster.budgets.values()),
         batch_jobs=tuple(cluster.batch_jobs),
         reservations=(*cluster.reservations.values(), *cluster.reserved, *cluster.given_up.values()),
+        epoch=cluster.deletions.now,
+        overdue_after=cluster.deletions.after,
+        stuck_after=cluster.deletions.stuck_after,
     )
 
 
@@ -83,7 +92,8 @@ def copy(taken: Snapshot) -> Generator[None, None, Cluster]:
 
     Pods that an earlier process may have admitted count as waiting: in a copy nothing is on its way.
     """
-    cluster = Cluster(taken.rules, settle_time=0)
+    cluster = Cluster(taken.rules, settle_time=0, overdue_after=taken.overdue_after, stuck_after=taken.stuck_after)
+    cluster.note_overdue(taken.epoch)
     _copy_bounds(cluster, taken)
     yield
     for number, node in enumerate(taken.nodes):

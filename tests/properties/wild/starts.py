@@ -34,6 +34,7 @@ def settings_by(pick: Pick) -> Settings:
                 "clean_up_broken_gangs": pick((True, True, False)),
                 "fail_jobs": pick(("last", "last", "never")),
             },
+            "overdue": {"after": pick((300, 0))},
             "claims": {"patience": pick((30, 0.5))},
             "whatif": {"remedy_time": pick((0.01, 0.3)), "time_limit": 5},
             "store": {"settle_time": pick((0, 0, 3))},

@@ -73,7 +73,9 @@ class WildWorld:
 
     def _start(self) -> None:
         settle = self.settings.store.settle_time
-        self.store = Store(cluster_of(self.settings, settle), clock=self.clock, settle_time=settle)
+        self.store = Store(
+            cluster_of(self.settings, settle), clock=self.clock, settle_time=settle, epoch=lambda: EPOCH + self.clock()
+        )
         for kind in KINDS:
             self.server.list_anew(self.store, kind)
         self._extender = Extender(
@@ -405,7 +407,8 @@ class WildWorld:
         self.clock.now += 4000
 
     def _told_by_the_server(self) -> Cluster:
-        store = Store(cluster_of(self.settings, 0), clock=self.clock, settle_time=0)
+        epoch = self.cluster.deletions.now
+        store = Store(cluster_of(self.settings, 0), clock=self.clock, settle_time=0, epoch=lambda: epoch)
         for kind in KINDS:
             self.server.list_anew(store, kind)
         # Of what cannot be read the last good spec stays in force, which no fresh one knows.
@@ -420,6 +423,7 @@ class WildWorld:
     def _told_in_another_order(self, seen: Snapshot) -> Cluster:
         """Pods first, and then what they are bound by."""
         cluster = cluster_of(self.settings, 0)
+        cluster.note_overdue(seen.epoch)
         for pod in reversed(seen.pods):
             cluster.upsert_pod(pod, self.clock())
         for upsert, some in (
