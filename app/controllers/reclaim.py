@@ -132,16 +132,16 @@ class Reclaim:
         begun = []
         for plan in plans:
             backoff = self._backoff.get(plan.pod.uid)
-            begun.append(reclaim.reservation_of(plan, self._epoch(), backoff.failures if backoff else 0))
-        if any(reservation.name in self._under_way for reservation in begun):
+            begun.append((plan, reclaim.reservation_of(plan, self._epoch(), backoff.failures if backoff else 0)))
+        if any(reservation.name in self._under_way for _, reservation in begun):
             return
-        for reservation in begun:
+        for _, reservation in begun:
             self._store.cluster.upsert_reservation(reservation)
             self._unrecorded.add(reservation.name)
         # Plans for several were made one after the other, so the first of them may be true no longer.
         as_of = self._store.cluster.relevant if len(begun) == 1 else None
-        for reservation in begun:
-            self._under_way.begin(group, reservation.name, self._start(reservation, as_of))
+        for plan, reservation in begun:
+            self._under_way.begin(group, reservation.name, self._start(plan, reservation, as_of))
 
     async def _plans(self, members: list[Pod]) -> list[Plan]:
         """A plan for each of these pods, if it is time to look for them and there are all of them."""
@@ -184,7 +184,7 @@ class Reclaim:
         given_up = backoff.failures >= GIVE_UP_TWICE and backoff.helped == cluster.count_help(pod)
         return not given_up and self._store.clock() >= backoff.until
 
-    async def _start(self, reservation: Reservation, as_of: int | None) -> None:
+    async def _start(self, plan: Plan, reservation: Reservation, as_of: int | None) -> None:
         """Records a plan, and evicts for it. Where it cannot be recorded, or another is, nobody is evicted.
 
         ``as_of``: up to which relevant change the plan is known to be true.
