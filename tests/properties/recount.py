@@ -191,7 +191,9 @@ class Recount:
         nothing_yet = self.pods.keys() - {pod.uid for pod in self.waiting()} - self.grants.keys() - self.in_flight
         pods = [self.pods[uid] for uid in sorted(nothing_yet)]
         owners = {namespace for namespace, quota in self.in_force().items() if quota.min}
-        waiting = [pod for pod in pods if pod.pending and not pod.terminating and pod.namespace in owners]
+        waiting = [
+            pod for pod in pods if pod.pending and not (pod.terminating or pod.gated) and pod.namespace in owners
+        ]
         return [pod for pod in waiting if self.has_chance(pod)]
 
     def claim(self, namespace: str) -> Amounts:
