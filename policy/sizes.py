@@ -58,6 +58,8 @@ class Waiting:
             for resource, amount in request.items():
                 self._sizes.setdefault(resource, Sizes()).change(amount, kinds)
                 self._asking[resource] = self._asking.get(resource, 0) + kinds
+                if not self._asking[resource]:
+                    del self._asking[resource], self._sizes[resource]  # tenants invent resources without end
 
     def smallest(self, resource: str) -> int:
         """The smallest amount of the resource that any of them requests; 0 if none does."""
@@ -85,7 +87,7 @@ class Waiting:
 
     def smallest_of_all(self) -> dict[str, int]:
         """The smallest amount of each resource that is requested."""
-        return {resource: self.smallest(resource) for resource, asking in self._asking.items() if asking}
+        return {resource: self.smallest(resource) for resource in self._asking}
 
     def any_fits(self, room: Mapping[str, int]) -> bool:
         """Whether one of them fits into this room in all that it requests. Most often that is seen at once.

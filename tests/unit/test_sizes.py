@@ -42,3 +42,11 @@ def test_of_too_many_different_ones_some_other_may_fit():
     different = [{"cpu": n, "memory": 100 - n} for n in range(1, LOOKED_AT + 1)]
     assert not waiting(*different).any_fits({"cpu": 50, "memory": 40})
     assert waiting(*different, {"cpu": 99, "memory": 1}).any_fits({"cpu": 50, "memory": 40})
+
+
+def test_a_resource_that_nobody_waits_for_any_more_leaves_nothing_behind():
+    waiting = Waiting()
+    waiting.change({"example.com/invented": 1, "cpu": 1}, 1)
+    waiting.change({"cpu": 1}, 1)
+    waiting.change({"example.com/invented": 1, "cpu": 1}, -1)
+    assert vars(waiting)["_sizes"].keys() == vars(waiting)["_asking"].keys() == {"cpu"}

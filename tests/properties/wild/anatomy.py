@@ -64,6 +64,8 @@ def standing(cluster: Cluster) -> Any:
     found["unschedulable_since"] = sorted(cluster.unschedulable_since)
     found["untried_since"] = {namespace: sorted(uids) for namespace, uids in cluster.untried_since.items()}
     found["given_up"] = sorted(cluster.given_up)  # of their times, the server keeps whole seconds
+    for account in found["ledger"]["accounts"].values():
+        account["waiting"] = account["waiting"] and _waiting(account["waiting"])
     queues = found["ledger"]["queues"]
     nothing = not _without_zeros(queues["available"])
     for account in queues["accounts"].values():
