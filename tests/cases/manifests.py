@@ -252,7 +252,12 @@ def _pod_status(words: Words, created: str, *, best_effort: bool) -> Manifest:
     if bound:
         status |= {"startTime": created, "conditions": [scheduled | {"status": "True"}]}
     elif words.get("unschedulable"):
-        message = "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate"
+        said = words["unschedulable"]  # what the scheduler says, or just that it does
+        message = (
+            said
+            if isinstance(said, str)
+            else "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate"
+        )
         status["conditions"] = [scheduled | {"status": "False", "reason": "Unschedulable", "message": message}]
     if "nominated" in words:
         status["nominatedNodeName"] = words["nominated"]
