@@ -19,7 +19,7 @@ from policy.constraints import Constraints
 from policy.pod import Pod
 
 PATIENCE = 30.0
-KINDS_AT_ONCE = 50
+KINDS_AT_ONCE = 20
 """How many kinds of pods are looked at when something happens; others have their turn the next time."""
 NAMESPACES_AT_ONCE, PODS_AT_ONCE = 10, 10
 """Of how many namespaces so many pods of a kind have their chance again at once: enough for what one pod leaves."""
@@ -36,6 +36,7 @@ class _Alike:
     helped since the last look.
     """
 
+    kind: Kind
     one: Pod
     uids: set[str] = field(default_factory=set)
     gated: set[str] = field(default_factory=set)
@@ -48,7 +49,7 @@ class _Alike:
 class _Doubt:
     """Of a pod that no place was found for: what it is like, its namespace, since when, and when it is judged next."""
 
-    kind: Kind
+    group: _Alike
     namespace: str
     since: float
     judged_at: float
@@ -63,8 +64,8 @@ class Chances:
         self._groups: dict[Kind, _Alike] = {}
         self._doubts: dict[str, _Doubt] = {}
         self._deadlines: list[tuple[float, str]] = []
-        self._gated: dict[str, Kind] = {}
-        self._hopeless: dict[Kind, None] = {}
+        self._gated: dict[str, _Alike] = {}
+        self._hopeless: dict[int, _Alike] = {}
         self._judged_at = -inf
         self._regained: set[str] = set()
 
@@ -73,18 +74,18 @@ class Chances:
         doubt = self._doubts.get(uid)
         if doubt is not None:
             return not doubt.lost
-        kind = self._gated.get(uid)
-        return kind is None or not self._groups[kind].hopeless
+        group = self._gated.get(uid)
+        return group is None or not group.hopeless
 
     def doubt(self, pod: Pod, minimum: int, since: float) -> None:
         """No place was found for the pod, since then; said again, it is no news. ``minimum``: of its gang, 1 alone."""
         kind = kind_of(pod, minimum)
         known = self._doubts.get(pod.uid)
-        if known is not None and known.kind == kind:
+        if known is not None and known.group.kind == kind:
             return
         self.trust(pod.uid)
-        doubt = self._doubts[pod.uid] = _Doubt(kind, pod.namespace, since, -inf)
-        self._group(kind, pod).uids.add(pod.uid)
+        doubt = self._doubts[pod.uid] = _Doubt(self._group(kind, pod), pod.namespace, since, -inf)
+        doubt.group.uids.add(pod.uid)
         self._judge_at(since + self._patience, pod.uid, doubt)
 
     def regroup(self, pod: Pod, minimum: int) -> None:
@@ -100,13 +101,13 @@ class Chances:
         doubt = self._doubts.get(uid)
         if doubt is None:
             return
-        group = self._groups[doubt.kind]
+        group = doubt.group
         if doubt.lost:
             self._have_hope(uid)
             self._regained |= group.gated if not group.hopeless else set()
         del self._doubts[uid]
         group.uids.discard(uid)
-        self._drop_if_empty(doubt.kind)
+        self._drop_if_empty(group)
 
     def gate(self, pod: Pod, minimum: int) -> None:
         """The pod waits at a gate; said again, it is no news. One with volumes of its own is like no other."""
@@ -114,17 +115,18 @@ class Chances:
             self.ungate(pod.uid)
             return
         kind = kind_of(pod, minimum)
-        if self._gated.get(pod.uid) != kind:
+        known = self._gated.get(pod.uid)
+        if known is None or known.kind != kind:
             self.ungate(pod.uid)
-            self._gated[pod.uid] = kind
-            self._group(kind, pod).gated.add(pod.uid)
+            group = self._gated[pod.uid] = self._group(kind, pod)
+            group.gated.add(pod.uid)
 
     def ungate(self, uid: str) -> None:
         """The pod waits at no gate any more; for one that does not it is no error."""
-        kind = self._gated.pop(uid, None)
-        if kind is not None:
-            self._groups[kind].gated.discard(uid)
-            self._drop_if_empty(kind)
+        group = self._gated.pop(uid, None)
+        if group is not None:
+            group.gated.discard(uid)
+            self._drop_if_empty(group)
 
     def help(self, helps: Callable[[Pod], bool]) -> list[str]:
         """Something has happened that could help those of whom ``helps`` says so; UIDs of who has its chance again.
@@ -132,10 +134,9 @@ class Chances:
         Of those that have lost it only so many: the others when they are judged.
         """
         regained: list[str] = []
-        for kind in list(islice(self._hopeless, KINDS_AT_ONCE)):
-            group = self._groups[kind]
+        for at, group in list(islice(self._hopeless.items(), KINDS_AT_ONCE)):
             if len(self._hopeless) > KINDS_AT_ONCE:
-                self._hopeless[kind] = self._hopeless.pop(kind)  # others are looked at the next time
+                self._hopeless[at] = self._hopeless.pop(at)  # others are looked at the next time
             if helps(group.one):
                 group.fresh = True
                 namespaces = list(islice(group.hopeless.values(), NAMESPACES_AT_ONCE))
@@ -188,27 +189,27 @@ class Chances:
             doubt = self._doubts.get(uid)
             if doubt is None or doubt.judged_at != at:
                 continue  # it is in doubt no more, or for another reason
-            group = self._groups[doubt.kind]
+            group = doubt.group
             deadline = max(doubt.since, group.helped_at) + self._patience
             if deadline > now:
                 self._judge_at(deadline, uid, doubt)
                 continue
             changed += [uid, *(() if group.hopeless else group.gated)]
             group.hopeless.setdefault(doubt.namespace, {})[uid] = None
-            self._hopeless[doubt.kind] = None
+            self._hopeless[id(group)] = group
             doubt.lost = True
         return changed
 
     def _have_hope(self, uid: str) -> None:
         """One that has lost its chance has it again, and is judged anew."""
         doubt = self._doubts[uid]
-        group = self._groups[doubt.kind]
+        group = doubt.group
         pods = group.hopeless[doubt.namespace]
         del pods[uid]
         if not pods:
             del group.hopeless[doubt.namespace]
         if not group.hopeless:
-            del self._hopeless[doubt.kind]
+            del self._hopeless[id(group)]
         doubt.lost = False
         self._judge_at(-inf, uid, doubt)
 
@@ -217,12 +218,11 @@ class Chances:
         heappush(self._deadlines, (at, uid))
 
     def _group(self, kind: Kind, pod: Pod) -> _Alike:
-        return self._groups.setdefault(kind, _Alike(pod))
+        return self._groups.setdefault(kind, _Alike(kind, pod))
 
-    def _drop_if_empty(self, kind: Kind) -> None:
-        group = self._groups[kind]
+    def _drop_if_empty(self, group: _Alike) -> None:
         if not (group.uids or group.gated):
-            del self._groups[kind]
+            del self._groups[group.kind]
 
 
 def kind_of(pod: Pod, minimum: int) -> Kind:

@@ -29,7 +29,7 @@ HISTORY = {
     "Gates": ("changes", "arrivals", "_since"),
     "Line": ("arrivals",),
     "Grants": ("_failures", "_deadlines"),
-    "Chances": ("_deadlines", "_regained", "_judged_at"),
+    "Chances": ("_deadlines", "_regained", "_judged_at", "_hopeless"),
     "_Alike": ("one", "helped_at", "fresh"),
     "_Doubt": ("since", "judged_at"),
     "Waiting": ("_fitted",),
