@@ -123,9 +123,12 @@ def beyond_borrowing(
 ) -> list[str]:
     """Rule 2: the resources that the pod would have to borrow and cannot.
 
-    A resource that no min names is not lent, so not checked. Within its own quota's min a pod borrows nothing. What
-    others wait for within theirs is theirs, so it has to fit beside: into the sum of min, and into what nodes have.
+    A resource that no min names is not lent, so not checked. Within its own quota's min a pod borrows nothing, and what
+    is guaranteed to it is not refused for the sake of something that only the min of others names. What others wait for
+    within theirs is theirs, so it has to fit beside: into the sum of min, and into what nodes have.
     """
+    if not strict and guaranteed(account, ahead, pod.request):
+        return []
     used, least = account.used, account.quota.min if account.quota else NOTHING
     exceeded = []
     for resource, asked in pod.request.items():
@@ -150,6 +153,19 @@ def _lent(pool: Pool, account: Account, resource: str) -> int:
     least, room = pool.min[resource], pool.room(resource)
     claimed = room is not None and pool.claimed_by_others(account, resource)
     return min(least, room) if room is not None and claimed else least
+
+
+def guaranteed(account: Account, ahead: Resources, request: Resources) -> frozenset[str]:
+    """The resources of the request that the quota's min names, if used stays within min in all of them; else none.
+
+    ``ahead`` is what counts besides used.
+    """
+    used, least = account.used, account.quota.min if account.quota else NOTHING
+    named = [resource for resource, asked in request.items() if asked and resource in least]
+    for resource in named:
+        if used.get(resource, 0) + ahead.get(resource, 0) + request[resource] > least[resource]:
+            return frozenset()
+    return frozenset(named)
 
 
 def beyond_pinned_min(account: Account, pool: Pool, pinned: Resources, pod: Pod) -> list[str]:

@@ -5,11 +5,11 @@ One notion serves all three: each is a bound that protects who stays within it, 
 those beyond it. A pod that is under several bounds has to be beyond each of them that could protect it.
 """
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from dataclasses import dataclass
 from math import fsum, inf
 
-from policy import exempt, fair_share, queues
+from policy import elastic_quota, exempt, fair_share, queues
 from policy.elastic_quota import ElasticQuota
 from policy.ledger import Account, Ledger
 from policy.pod import Pod
@@ -22,13 +22,16 @@ LOOKED_AT = 250
 """How many namespaces are looked at before it may pause: a fifth of a millisecond where nothing of them is at hand."""
 
 NOTHING: frozenset[str] = frozenset()
+SLOT = "pods"
+"""The resource of which every pod takes one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entitlement:
     """What a pod may take back: by its elastic quota, by its queue, and by its namespace's share of the queue.
 
-    ``share`` is its namespace's dominant share per weight as it would be with the pod.
+    ``share`` is its namespace's dominant share per weight as it would be with the pod. ``guaranteed`` is the part of
+    ``by_quota`` that the quota's min names.
     """
 
     pod: Pod
@@ -37,6 +40,7 @@ class Entitlement:
     by_queue: frozenset[str]
     by_share: frozenset[str]
     share: float
+    guaranteed: frozenset[str] = NOTHING
 
     @property
     def resources(self) -> frozenset[str]:
@@ -103,7 +107,9 @@ class Entitlement:
         """Whether the victim's quota borrows the resource; None where its quota neither gives it nor protects it.
 
         A quota that does not name the resource borrows all of it, unless it is within its min in whatever the pod
-        requests that it does name: a quota for GPUs alone protects the CPU of its GPU pods.
+        requests that it does name: a quota for GPUs alone protects the CPU of its GPU pods. That protects it neither
+        from a pod to which all of that is guaranteed as well, and the resource besides, nor what it has borrowed of a
+        device where only cpu and the like are guaranteed to it. So there are never two that take from each other.
         """
         account = ledger.accounts.get(victim.namespace)
         if account is None or account.quota is None:
@@ -114,9 +120,16 @@ class Entitlement:
         if resource in quota.min:
             lent = over_min(account, quota, resource)
         else:
-            named = [other for other in victim.request if other in quota.min]
+            named = [other for other, asked in victim.request.items() if asked and other in quota.min]
             lent = not named or any(over_min(account, quota, other) for other in named)
+            lent = lent or (resource in self.guaranteed and self._outranks(named, resource))
         return (True if resource in self.by_quota else None) if lent else False
+
+    def _outranks(self, named: Collection[str], resource: str) -> bool:
+        """Whether the resource, which is guaranteed to the pod, comes before what is guaranteed to another."""
+        if _is_device(resource) and not any(map(_is_device, named)):
+            return True
+        return self.guaranteed.issuperset(named)
 
     def _lent_by_queue(self, ledger: Ledger, victim: Pod, name: str, resource: str) -> bool | None:
         """Whether the victim's queue, or its namespace in the same queue, has more than its part; None as above."""
@@ -133,12 +146,15 @@ class Entitlement:
         return True if resource in self.by_queue else None
 
 
-def entitlement(ledger: Ledger, pod: Pod, beside: Resources = NO_RESOURCES, *, by_share: bool) -> Entitlement:
+def entitlement(
+    ledger: Ledger, pod: Pod, beside: Resources = NO_RESOURCES, *, by_share: bool, by_slot: bool = False
+) -> Entitlement:
     """What the pod may take back; nothing if it would itself exceed what it is under. It must not be in the ledger.
 
     ``beside`` is what other pods request that start only together with it: it may take back nothing unless all of them
     stay within their bounds. Of its quota's min only the resources that it names count. ``by_share``: namespaces of one
-    queue take from each other, too.
+    queue take from each other, too. ``by_slot``: with what min names goes one of the resource ``pods``, which no pod
+    can do without.
     """
     request = total((pod.request, beside)) if beside else pod.request
     name = ledger.queue_of(pod)
@@ -151,13 +167,15 @@ def entitlement(ledger: Ledger, pod: Pod, beside: Resources = NO_RESOURCES, *, b
         return Entitlement(pod, name, NOTHING, NOTHING, NOTHING, inf)
     tenant = queue.tenants.get(pod.namespace) if queue is not None else None
     shares = by_share and fair_share.is_entitled(tenant, request)
+    named = of_quota or NOTHING if of_queue != NOTHING else NOTHING
     return Entitlement(
         pod,
         name,
-        of_quota or NOTHING if of_queue != NOTHING else NOTHING,
+        named | {SLOT} if named and by_slot else named,
         of_queue or NOTHING,
         everything if shares else NOTHING,
         _share_with(ledger, tenant, request) if tenant else inf,
+        named,
     )
 
 
@@ -211,12 +229,7 @@ def _within_min(ledger: Ledger, account: Account, pod: Pod, request: Resources) 
     if account.quota is None or not account.quota.readable:
         return NOTHING
     ahead, _ = ledger.ahead_of(pod, account)
-    named = [resource for resource in request if resource in account.quota.min]
-    within = all(
-        account.used.get(resource, 0) + ahead.get(resource, 0) + request[resource] <= account.quota.min[resource]
-        for resource in named
-    )
-    return frozenset(named).intersection(pod.request) if within else NOTHING
+    return elastic_quota.guaranteed(account, ahead, request).intersection(pod.request)
 
 
 def _may_opt_out(ledger: Ledger, victim: Pod) -> bool:
@@ -234,6 +247,11 @@ def _may_opt_out(ledger: Ledger, victim: Pod) -> bool:
 def _is_within_queue(ledger: Ledger, victim: Pod) -> bool:
     account = ledger.queues.accounts.get(ledger.queue_of(victim))
     return account is None or not any(queues.is_over(account, resource) for resource in victim.request)
+
+
+def _is_device(resource: str) -> bool:
+    """Whether a resource is an extended one, of which there are few."""
+    return "/" in resource
 
 
 def _is_over_share(tenant: Tenant, resource: str) -> bool:

@@ -232,6 +232,11 @@ class NodeTable:
             known = self.memo["room"] = {resource: sums[column] for resource, column in self.columns.items()}
         return known
 
+    def is_short_of(self, resource: str) -> bool:
+        """Whether some node has nothing left of a resource."""
+        column = self.columns.get(resource)
+        return column is not None and bool((self.free[:, column] <= 0).any())
+
     def mask_of(self, names: Iterable[str]) -> Mask:
         """The rows of these nodes; those that are not known are none."""
         mask = np.zeros(len(self.names), np.bool_)

@@ -19,7 +19,16 @@ import numpy as np
 
 from policy import admission, disruption, fit, queues, scoring
 from policy.cluster import Cluster
-from policy.entitlement import Entitlement, as_if_guaranteed, entitlement, share_lent, shortfall, to_spare, untouchable
+from policy.entitlement import (
+    SLOT,
+    Entitlement,
+    as_if_guaranteed,
+    entitlement,
+    share_lent,
+    shortfall,
+    to_spare,
+    untouchable,
+)
 from policy.gangs import Key
 from policy.ledger import Entry
 from policy.losses import Losses
@@ -306,8 +315,8 @@ class _Trial:
         with self._ledger.trial() as trial:
             trial.take_out_all(pod.uid for pod in self._beside)
             beside = total(pod.request for pod in self._beside)
-            by_share = self._cluster.rules.fair_share_preemption
-            return entitlement(self._ledger, self._pod, beside, by_share=by_share)
+            by_share, by_slot = self._cluster.rules.fair_share_preemption, self._table.is_short_of(SLOT)
+            return entitlement(self._ledger, self._pod, beside, by_share=by_share, by_slot=by_slot)
 
     def let_own_go_first(self) -> bool:
         """Counts less important pods of the pod's own namespace as going, if it is entitled only without them.

@@ -133,7 +133,25 @@ def _quota_warnings(cluster: Cluster) -> list[Finding]:
             for condition in elastic_quota.conditions(quota, governing):
                 name = f"ElasticQuota {quota.namespace}/{quota.name}"
                 findings.append(Finding("warning", f"{name}: {condition.type}: {condition.message}"))
+    findings += _unnamed(cluster)
     return findings + _beyond_nodes(cluster, "min of all elastic quotas", cluster.ledger.pool.min)
+
+
+def _unnamed(cluster: Cluster) -> list[Finding]:
+    """Quotas whose min does not name what the min of another does: what they use of that is lent to them."""
+    named_by: dict[str, str] = {}
+    for namespace, quota, _ in cluster.ledger.quotas():
+        for resource in quota.min:
+            named_by.setdefault(resource, f"{namespace}/{quota.name}")
+    return [
+        Finding(
+            "warning",
+            f"ElasticQuota {namespace}/{quota.name}: min does not name {', '.join(lacking)}, but the min of"
+            f" {named_by[lacking[0]]} does: what its pods use of it is borrowed, and may be taken back",
+        )
+        for namespace, quota, _ in cluster.ledger.quotas()
+        if quota.min and (lacking := sorted(named_by.keys() - quota.min.keys()))
+    ]
 
 
 def _beyond_nodes(cluster: Cluster, what: str, promised: resources.Resources) -> list[Finding]:

@@ -35,9 +35,11 @@ def answer(cluster: Cluster, pod: Pod) -> str:
 @OFTEN
 @given(clusters(), arriving)
 def test_who_asks_for_less_is_not_refused_where_more_passes(cluster, larger):
+    """But for who asks for none any more of what its min names: nothing is guaranteed to it then."""
+    quota = cluster.ledger.account(larger.namespace).quota
     if cluster.check(larger) is None:
         for resource, asked in larger.request.items():
-            for less in range(asked):
+            for less in range(quota is not None and resource in quota.min, asked):
                 assert cluster.check(replace(larger, request={**larger.request, resource: less})) is None
 
 
@@ -66,6 +68,20 @@ def test_within_its_own_min_nobody_is_refused_for_borrowing(cluster, pod):
             if account.used.get(resource, 0) + ahead.get(resource, 0) + asked <= account.quota.min.get(resource, 0)
         ]
         assert refused.rule != BORROWING or not set(within) & set(refused.resources)
+
+
+@given(clusters(), arriving)
+def test_what_is_guaranteed_is_never_refused_for_borrowing(cluster, pod):
+    """Within its min in all that its min names, a pod that may be evicted needs nothing that is lent."""
+    cluster.rules = Rules(strict_borrowing=False)
+    account = cluster.ledger.account(pod.namespace)
+    if account.quota is not None:
+        ahead, _ = cluster.ledger.ahead_of(pod, account)
+        named = {resource: asked for resource, asked in pod.request.items() if asked and resource in account.quota.min}
+        least = account.quota.min
+        if named and all(account.used.get(r, 0) + ahead.get(r, 0) + asked <= least[r] for r, asked in named.items()):
+            refused = cluster.check(replace(pod, preemptible=True))
+            assert refused is None or refused.rule != BORROWING
 
 
 @given(clusters(), arriving)

@@ -98,7 +98,11 @@ def worlds(draw: st.DrawFn) -> World:
     nodes = [
         draw(
             one_of_each(
-                lambda name, cpu, gpu: Node(name, {"cpu": cpu, "gpu": gpu, "pods": 9}), [name], (4, 3, 2), (2, 1, 0)
+                lambda name, cpu, gpu, pods: Node(name, {"cpu": cpu, "gpu": gpu, "pods": pods}),
+                [name],
+                (4, 3, 2),
+                (2, 1, 0),
+                (9, 9, 3, 2),
             )
         )
         for name in NODES
@@ -172,7 +176,8 @@ class ByHand:
                 continue
             everywhere = sum(self.used(name, resource, gone) for name in self.quotas)
             everywhere += self.ahead(resource, gone, set(self.quotas)) + asked
-            if everywhere > sum(lent) and (self.world.strict or own > quota.min.get(resource, 0)):
+            within = own <= quota.min.get(resource, 0) or bool(self.guaranteed(gone))
+            if everywhere > sum(lent) and (self.world.strict or not within):
                 over_pool.add(resource)
             pinned = sum(
                 p.request.get(resource, 0)
@@ -196,15 +201,28 @@ class ByHand:
     def runs(self, node: Node, gone: frozenset[str]) -> bool:
         return not self.lacking(node, gone) and not self.exceeded(gone)
 
-    def entitled(self, gone: frozenset[str] = frozenset()) -> set[str]:
-        """What it may take back of others, when those have gone: its own may have to go before."""
+    def guaranteed(self, gone: frozenset[str]) -> set[str]:
+        """What min names of the request, if that is within it in all that it names."""
         quota = self.quotas.get(self.me.namespace)
-        named = {resource for resource in self.me.request if quota and resource in quota.min}
+        named = {resource for resource, asked in self.me.request.items() if asked and quota and resource in quota.min}
         for resource in named:
             own = self.used(quota.namespace, resource, gone) + self.ahead(resource, gone, {quota.namespace})
             if own + self.me.request[resource] > quota.min[resource]:
                 return set()
         return named
+
+    def entitled(self, gone: frozenset[str] = frozenset()) -> set[str]:
+        """What it may take back of others, when those have gone: its own may have to go before.
+
+        What is guaranteed, and with it a slot on a node, where some node has none left.
+        """
+        named = self.guaranteed(gone)
+        return named | {"pods"} if named and any(self.slots(node) < 1 for node in self.world.nodes) else named
+
+    def slots(self, node: Node) -> int:
+        """How many more pods there may be on a node, with those that are expected there and those that are going."""
+        there = [pod for pod in self.world.pods if node.name in (pod.node, pod.nominated_node)]
+        return node.allocatable["pods"] - len(there)
 
     def touchable(self, pod: Pod, gone: frozenset[str] = frozenset()) -> bool:
         """One that opted out is so only while the pods of its namespace that did are within its min."""
@@ -232,8 +250,10 @@ class ByHand:
             return False
         over = {r for r, least in quota.min.items() if self.used(pod.namespace, r, gone) > least}
         for resource in wanted & set(pod.request):
-            named = set(pod.request) & set(quota.min)
-            if resource in over if resource in quota.min else (not named or named & over):
+            named = {r for r, asked in pod.request.items() if asked} & set(quota.min)
+            mine = self.guaranteed(gone)
+            more = resource in mine and named <= mine  # all that is guaranteed to it there is guaranteed to me, too
+            if resource in over if resource in quota.min else (not named or named & over or more):
                 return True
         return False
 

@@ -9,7 +9,8 @@ from policy.verdict import Refusal
 from tests.unit.given import amounts, pod, quota, refused_for, unreadable
 
 MAX_CPU = "ElasticQuota max exceeded: cpu"
-BORROWING_CPU = "ElasticQuota borrowing exhausted: cpu"
+EXHAUSTED = "ElasticQuota borrowing exhausted"
+BORROWING_CPU = f"{EXHAUSTED}: cpu"
 
 
 def ledger_of(quotas: dict, used: dict | None = None, *others) -> Ledger:
@@ -75,6 +76,40 @@ def test_beyond_min_a_pod_borrows_what_is_left_of_the_sum_of_min(case, quotas, u
     ledger = ledger_of(limits, {namespace: {"cpu": value} for namespace, value in used.items()})
     assert answer(ledger, request=request_) == expected, case
     assert answer(ledger, request=request_, strict=True) == strictly, case
+
+
+@pytest.mark.parametrize(
+    ("case", "least", "used", "request_", "expected"),
+    [
+        ("within min", {"cpu": 2}, {"cpu": 1}, {"cpu": 1, "gpu": 1}, None),
+        ("within a min of two", {"cpu": 2, "memory": 2}, {}, {"cpu": 1, "memory": 1, "gpu": 1}, None),
+        ("beyond min", {"cpu": 2}, {"cpu": 2}, {"cpu": 1, "gpu": 1}, f"{BORROWING_CPU}, gpu"),
+        (
+            "beyond one of two",
+            {"cpu": 2, "memory": 0},
+            {},
+            {"cpu": 1, "memory": 1, "gpu": 1},
+            f"{EXHAUSTED}: gpu, memory",
+        ),
+        ("nothing that min names", {"cpu": 2}, {}, {"gpu": 1}, f"{EXHAUSTED}: gpu"),
+        ("none of what min names", {"cpu": 2}, {}, {"cpu": 0, "gpu": 1}, f"{EXHAUSTED}: gpu"),
+        ("no min", {}, {}, {"cpu": 1, "gpu": 1}, f"{BORROWING_CPU}, gpu"),
+        ("named, but zero", {"cpu": 2, "gpu": 0}, {}, {"cpu": 1, "gpu": 1}, f"{EXHAUSTED}: gpu"),
+    ],
+)
+def test_what_is_guaranteed_is_not_refused_for_what_only_others_name(case, least, used, request_, expected):
+    quotas = {"a": (least, {}), "b": ({"cpu": 1, "gpu": 2}, {})}
+    ledger = ledger_of(quotas, {"a": used, "b": {"cpu": 9, "gpu": 2, "memory": 9}})
+    assert answer(ledger, request=request_) == expected, case
+    refused = answer(ledger, request=request_, strict=True)
+    assert refused is not None, case
+    assert refused.startswith(EXHAUSTED), case
+
+
+def test_one_that_may_not_be_evicted_borrows_nothing_that_only_others_name():
+    ledger = ledger_of({"a": ({"cpu": 2}, {}), "b": ({"gpu": 2}, {})})
+    assert answer(ledger, request={"cpu": 1, "gpu": 1}) is None
+    assert answer(ledger, request={"cpu": 1, "gpu": 1}, preemptible=False) == f"{EXHAUSTED}: gpu"
 
 
 def test_a_namespace_without_a_quota_is_free_and_uses_nothing_of_the_pool():

@@ -3,6 +3,7 @@
 Seed: capacity scheduling, PostFilter, cross-namespace and single-namespace preemption, cross-node preemption.
 """
 
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -241,6 +242,63 @@ def test_a_quota_that_names_gpus_protects_the_cpu_of_its_gpu_pods_while_it_is_wi
         GPU_NODE, quota("a", least={"cpu": 4}), quota("b", least={"gpu": gpus}), run("b1", request={"cpu": 4, "gpu": 2})
     )
     assert gone(cluster, me(1)) == expected
+
+
+@pytest.mark.parametrize(
+    ("case", "guaranteed", "of_others", "expected"),
+    [
+        ("the cpu alone", {"cpu": 8}, {"gpu": 4}, "protected"),
+        ("the cpu and the gpus", {"cpu": 8, "gpu": 4}, {"gpu": 4}, {"b1"}),
+        ("the gpus alone", {"gpu": 4}, {"gpu": 4}, "protected"),
+        ("the same", {"cpu": 8, "gpu": 4}, {"cpu": 8, "gpu": 4}, "protected"),
+        ("the cpu and the gpus, the others memory", {"cpu": 8, "gpu": 4}, {"gpu": 4, "memory": 9}, "protected"),
+    ],
+)
+def test_who_is_guaranteed_all_that_others_are_and_more_takes_the_rest_back(case, guaranteed, of_others, expected):
+    running = run("b1", request={"cpu": 4, "gpu": 2, "memory": 1})
+    large = node(size={"gpu": 8, "memory": 9})
+    cluster = world(large, quota("a", least=guaranteed), quota("b", least=of_others), running)
+    assert gone(cluster, me(request={"cpu": 1, "gpu": 2})) == expected, case
+    if expected != "protected":  # and the one that went does not take it back again
+        cluster.delete_pod("b1")
+        cluster.upsert_pod(run("me", "a", request={"cpu": 1, "gpu": 2}), now=1)
+        assert gone(cluster, replace(running, node="", uid="again", name="again")) == "protected"
+
+
+GPU = "example.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("case", "mine", "of_others", "expected"),
+    [
+        ("a device, from who is guaranteed cpu", {GPU: 2}, {"cpu": 8}, {"b1"}),
+        ("cpu, from who is guaranteed a device", {"cpu": 8}, {GPU: 2}, "protected"),
+        ("a device, from who is guaranteed another", {GPU: 2}, {"cpu": 8, "example.com/nic": 1}, "protected"),
+        ("cpu, from who is guaranteed memory", {"cpu": 8}, {"memory": 1}, "protected"),
+        ("memory, from who is guaranteed cpu", {"memory": 8}, {"cpu": 8}, "protected"),
+    ],
+)
+def test_a_guarantee_of_cpu_or_memory_does_not_protect_a_borrowed_device(case, mine, of_others, expected):
+    size = {"cpu": 4, GPU: 2, "example.com/nic": 1, "memory": 1}
+    cluster = world(node(size=size), quota("a", least=mine), quota("b", least=of_others), run("b1", request=size))
+    wanted = dict.fromkeys(mine, 1)
+    assert gone(cluster, me(request=wanted)) == expected, case
+
+
+@pytest.mark.parametrize(
+    ("case", "owner", "least", "request_", "expected"),
+    [
+        ("best-effort pods", {"cpu": 4}, {"cpu": 0}, {"cpu": 0}, {"b1"}),
+        ("a borrower of cpu", {"cpu": 4}, {"cpu": 1}, {"cpu": 2}, {"b1"}),
+        ("within its min", {"cpu": 2}, {"cpu": 2}, {"cpu": 2}, "protected"),
+        ("the owner borrows", {"cpu": 0}, {"cpu": 0}, {"cpu": 0}, "protected"),
+        ("slots are guaranteed", {"cpu": 4}, {"pods": 1}, {"cpu": 2}, "protected"),
+    ],
+)
+def test_a_slot_that_a_borrower_holds_comes_back_with_what_is_guaranteed(case, owner, least, request_, expected):
+    small = node(size={"pods": 1, "cpu": 8})
+    cluster = world(small, quota("a", least=owner), quota("b", least=least), run("b1", request=request_))
+    assert gone(cluster, me(1)) == expected, case
 
 
 def test_a_pod_that_requests_nothing_its_quota_names_is_lent_all_it_has():

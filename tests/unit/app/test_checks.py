@@ -108,6 +108,13 @@ def test_a_min_beyond_max_is_a_warning(folder):
     assert "min exceeds max: cpu" in text
 
 
+def test_a_min_that_leaves_out_what_another_names_is_a_warning(folder):
+    a, b = quota("a", min={"cpu": 2, "memory": "1Gi", "pods": 2}), quota("b", min={"cpu": 2})
+    (found,) = found_of(folder, a, b, quota("c", max={"cpu": 2}))
+    assert found[0] == "warning"
+    assert found[1].startswith("ElasticQuota b/quota: min does not name memory, pods, but the min of a/quota does:")
+
+
 def test_more_min_than_the_nodes_have_is_a_warning(folder):
     quotas = [quota(namespace, min={"cpu": 3, "memory": "1Gi"}) for namespace in "ab"]
     found = found_of(folder, node("n1", cpu=2, memory="8Gi"), node("n2", cpu=2), *quotas)
