@@ -18,6 +18,7 @@ from policy.chances import PATIENCE, Chances
 from policy.closed import why_closed
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota
+from policy.entitlement import SYSTEM_OWNERS
 from policy.gang_admission import Gangs
 from policy.gangs import HOLD_TIME, Group, Key
 from policy.gates import Gates, Out, Waiting
@@ -35,6 +36,7 @@ from policy.quota_manager import Limit
 from policy.reservation import HELD, RESERVED, STARVING, TEXTS, Reservation, Reserved, kept_from
 from policy.resources import NOTHING, Resources, add, total
 from policy.room import Room, grown
+from policy.tolerations import ALL, Either, Several
 from policy.touched import Touched
 from policy.trial import Lifted
 from policy.verdict import Refusal, Verdict
@@ -96,6 +98,8 @@ class Cluster:
         self.refused: dict[str, Pod] = {}
         self.unschedulable_since: dict[str, float] = {}
         self.untried_since: dict[str, dict[str, float]] = {}
+        self._in_queues, self._in_none = Several(), Several()
+        self._anywhere = Either(self._in_queues, self._in_none)
         self._uids: dict[str, dict[str, str]] = {}
         self._members: dict[tuple[str, str], set[str]] = {}
         self._in_flight: set[str] = set()
@@ -147,6 +151,7 @@ class Cluster:
             self._upsert_assigned(pod, before, now)
         self._stand_at_gate(pod, now)
         self._place(pod)
+        self._note_tolerations(pod)
         if pod.assigned and pod.terminating:
             self._terminating.add(pod.uid)
             self.deletions.watch(pod)
@@ -163,6 +168,7 @@ class Cluster:
                 self.pods[pod.uid] = pod
                 self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
                 self.table.add(pod, pod.node)
+                self._note_tolerations(pod)
                 kind = pod.namespace, pod.queue, id(pod.request), pod.priority, pod.preemptible
                 alike.setdefault(kind, []).append(pod)
             else:
@@ -193,6 +199,7 @@ class Cluster:
         self._chances.ungate(uid)
         stood = self._stands(uid)
         self.table.remove(uid)
+        self._forget_tolerations(uid)
         self._leave(uid)
         self._has_left(uid, *stood)
 
@@ -448,6 +455,24 @@ class Cluster:
         """Whether what queues deserve and namespaces are entitled to is up to date, and not just being computed."""
         accounts = self.ledger.queues.accounts.values()
         return not self.to_be_divided and not any(each.stale for each in accounts if each.queue is not None)
+
+    @property
+    def there_for_queues(self) -> Resources:
+        """What all nodes have for pods in queues: of one whose taints none of these tolerates only what is used there.
+
+        Where the quota manager keeps pods from being created it is not seen what they would tolerate: all nodes count.
+        """
+        return self.table.capacity(ALL if self.rules.quota_manager else self._in_queues)
+
+    @property
+    def there_for_quotas(self) -> Resources:
+        """The same for pods under elastic quotas, in queues or not: of nodes that any pod tolerates."""
+        return self.table.capacity(self._anywhere)
+
+    @property
+    def there_for_others(self) -> Resources:
+        """The same for pods in no queue."""
+        return self.table.capacity(self._in_none)
 
     def queue_of(self, pod: Pod) -> str:
         """The name of the queue whose rules apply to a pod; empty if none do. Without any queue there are no rules."""
@@ -960,6 +985,7 @@ class Cluster:
         """Which queue these pods are in, or whether they have a claim, may have changed."""
         for uid in uids:
             pod, entry = self.pods[uid], self.ledger.entries.get(uid)
+            self._note_tolerations(pod)
             if entry is not None:
                 granted = self.grants.pod(uid) if self.grants.is_older(pod) else None
                 self.ledger.enter(entry.kind, granted or pod)
@@ -969,6 +995,25 @@ class Cluster:
                 self.overdue.add(pod, self.queue_of(pod))
             if uid in self.gates:
                 self._stand_at_gate(pod, self.gates.since(uid))
+
+    def _note_tolerations(self, pod: Pod) -> None:
+        """Notes what a pod tolerates, for what nodes have for pods like it.
+
+        What stands wherever its node is, as pods of DaemonSets do, leaves no room to others there.
+        """
+        if pod.finished or pod.owner in SYSTEM_OWNERS:
+            self._forget_tolerations(pod.uid)
+            return
+        in_queue, version = bool(self.queue_of(pod)), self._anywhere.version
+        (self._in_none if in_queue else self._in_queues).remove(pod.uid)
+        (self._in_queues if in_queue else self._in_none).put(pod.uid, pod.constraints.tolerations)
+        self.ledger.queues.stale = self.ledger.queues.stale or version != self._anywhere.version
+
+    def _forget_tolerations(self, uid: str) -> None:
+        version = self._anywhere.version
+        self._in_none.remove(uid)
+        self._in_queues.remove(uid)
+        self.ledger.queues.stale = self.ledger.queues.stale or version != self._anywhere.version
 
     def _stand_at_gate(self, pod: Pod, now: float) -> None:
         """Puts a pod into its place among those that wait at gates, or takes it out."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from policy import fair_share, queues, quota_manager, shares
 from policy.queue_ledger import TAKING
+from policy.tolerations import ALL
 from policy.verdict import Refusal
 
 if TYPE_CHECKING:
@@ -45,11 +46,11 @@ def divide(cluster: Cluster) -> Iterator[None]:
 
 def _divide(cluster: Cluster) -> Iterator[None]:
     ledger = cluster.ledger.queues
-    capacity = cluster.table.capacity()
-    pool = cluster.ledger.pool
+    capacity = _capacity(cluster)
+    pool, for_quotas = cluster.ledger.pool, cluster.there_for_quotas
     available = {r: max(0, amount - ledger.outside.get(r, 0)) for r, amount in capacity.items()}
-    if capacity != pool.capacity:
-        pool.capacity = capacity
+    if for_quotas != pool.capacity:
+        pool.capacity = for_quotas
         cluster.ledger.eased += 1
     if available != ledger.available:
         ledger.available = available
@@ -133,6 +134,20 @@ def _is_enough_for_all(ledger: QueueLedger, account: QueueAccount, request: Reso
         and account.taken.get(r, 0) + account.pending.get(r, 0) + asked <= most.get(r, 0)
         for r, asked in request.items()
     )
+
+
+def _capacity(cluster: Cluster) -> Resources:
+    """What all nodes have for pods in queues.
+
+    Of a resource that none of them requests all nodes count: nobody says yet what those would tolerate who will, and a
+    guarantee is kept for them meanwhile.
+    """
+    capacity = dict(cluster.there_for_queues)
+    for resource, amount in cluster.table.capacity(ALL).items():
+        accounts = cluster.ledger.queues.accounts.values()
+        if capacity.get(resource) != amount and not any(account.request.get(resource) for account in accounts):
+            capacity[resource] = amount
+    return capacity
 
 
 def _requests(cluster: Cluster) -> dict[str, Resources]:

@@ -127,8 +127,6 @@ def beyond_borrowing(
     is guaranteed to it is not refused for the sake of something that only the min of others names. What others wait for
     within theirs is theirs, so it has to fit beside: into the sum of min, and into what nodes have.
     """
-    if not strict and guaranteed(account, ahead, pod.request):
-        return []
     used, least = account.used, account.quota.min if account.quota else NOTHING
     exceeded = []
     for resource, asked in pod.request.items():
@@ -142,7 +140,8 @@ def beyond_borrowing(
             refused = together + pool.claimed_by_others(account, resource) > _lent(pool, account, resource)
         if refused:
             exceeded.append(resource)
-    return exceeded
+    only_others_name = bool(exceeded) and least.keys().isdisjoint(exceeded)
+    return [] if only_others_name and not strict and guaranteed(account, ahead, pod.request) else exceeded
 
 
 def _lent(pool: Pool, account: Account, resource: str) -> int:
@@ -161,11 +160,11 @@ def guaranteed(account: Account, ahead: Resources, request: Resources) -> frozen
     ``ahead`` is what counts besides used.
     """
     used, least = account.used, account.quota.min if account.quota else NOTHING
-    named = [resource for resource, asked in request.items() if asked and resource in least]
+    named = request.keys() & least.keys()
     for resource in named:
-        if used.get(resource, 0) + ahead.get(resource, 0) + request[resource] > least[resource]:
+        if request[resource] and used.get(resource, 0) + ahead.get(resource, 0) + request[resource] > least[resource]:
             return frozenset()
-    return frozenset(named)
+    return frozenset(resource for resource in named if request[resource])
 
 
 def beyond_pinned_min(account: Account, pool: Pool, pinned: Resources, pod: Pod) -> list[str]:

@@ -5,7 +5,7 @@ column per resource), and the values of a label as a code per row. Beside them s
 by the little that a question needs of it: pods by namespace, takers of a port, pods that keep others away.
 """
 
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import chain
@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policy.constraints import PodTerm
+from policy.constraints import PodTerm, Taint
 from policy.node import Node
 from policy.pod import Pod
 from policy.quantity import LARGEST
-from policy.resources import Resources, add, subtract
+from policy.resources import Resources, add, subtract, total
+from policy.tolerations import Tolerating, forbidding
 
 Mask = NDArray[np.bool_]
 """One answer per row."""
@@ -28,11 +29,25 @@ _FIRST_ROWS, _FIRST_COLUMNS = 64, 8
 
 
 @dataclass(slots=True)
+class Alike:
+    """Nodes that the same taints keep pods off, or, for None, that take no new pods: their names, and what they have.
+
+    ``standing`` is what the pods request that stand there; it is not kept where there are no taints.
+    """
+
+    taints: tuple[Taint, ...] | None
+    names: set[str] = field(default_factory=set)
+    allocatable: dict[str, int] = field(default_factory=dict)
+    standing: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Site:
     """A node as far as it is known, and the pods that stand on it or are expected there."""
 
     name: str
     node: Node | None = None
+    alike: Alike | None = None
     row: int = -1
     pods: dict[str, Pod] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
@@ -68,7 +83,7 @@ class NodeTable:
         self.rows: dict[str, int] = {}
         self.columns: dict[str, int] = {}
         self.expected: dict[str, Placed] = {}
-        self.overdue: Container[str] = ()
+        self.overdue: Collection[str] = ()
         """UIDs of pods that stand in the way where they are, but count for nobody (see policy.overdue)."""
         self.memo: dict[Hashable, Any] = {}
         """What has been worked out of the table as it stands: emptied by every change that could matter to it."""
@@ -76,8 +91,7 @@ class NodeTable:
         """The same of names, labels, taints and readiness of nodes alone: emptied when one of these changes."""
         self._allocatable = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
         self._used = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
-        self._usable: dict[str, int] = {}
-        self._unusable: set[str] = set()
+        self._alike: dict[tuple[Taint, ...] | None, Alike] = {}
         self._sites: dict[str, Site] = {}
         self._placed: dict[str, Placed] = {}
         self._watched: set[str] = set()
@@ -89,8 +103,9 @@ class NodeTable:
     def upsert_node(self, node: Node) -> None:
         """A node is there, or has changed. Pods that were put on it before it was known count from now on."""
         site = self._site(node.name)
-        old, site.node = site.node, node
-        self._count(old, node)
+        old = site.node
+        self._count(site, node)
+        site.node = node
         if old is None:
             self._append(site)
         if old is None or _may_stand(old) != _may_stand(node):
@@ -106,7 +121,7 @@ class NodeTable:
         site = self._sites.get(name)
         if site is None or site.node is None:
             return
-        self._count(site.node, None)
+        self._count(site, None)
         last = self._sites[self.names[-1]]
         for array in (self._allocatable, self._used):
             array[site.row] = array[last.row]
@@ -139,6 +154,8 @@ class NodeTable:
         if pod.namespace in self._watched:
             add(self._hosts, {placed.site.name: 1})
         self._use(placed.site, pod.request, add)
+        if stands:
+            _stand(placed.site, pod.request, add)
         self._placed[pod.uid] = placed
         if not stands:
             self.expected[pod.uid] = placed
@@ -156,6 +173,8 @@ class NodeTable:
         if pod.namespace in self._watched:
             subtract(self._hosts, {site.name: 1})
         self._use(site, pod.request, subtract)
+        if placed.stands:
+            _stand(site, pod.request, subtract)
         self.expected.pop(uid, None)
         for registry, key in self._registries(pod):
             registry[key].pop(uid, None)
@@ -222,14 +241,16 @@ class NodeTable:
         """What each node has left; below zero where more is used than there is."""
         return self.allocatable - self.used
 
-    def room(self) -> dict[str, int]:
-        """What all nodes that take new pods have left together."""
-        known: dict[str, int] | None = self.memo.get("room")
+    def room(self, whose: Tolerating) -> dict[str, int]:
+        """What all nodes that take new pods have left together, of those whose taints are tolerated."""
+        closed = [each for each in self._alike.values() if each.taints is None or not whose.tolerates(each.taints)]
+        key = "room", frozenset(map(id, closed))
+        known: dict[str, int] | None = self.memo.get(key)
         if known is None:
             left = np.maximum(self.free, 0)
-            left[self.mask_of(self._unusable)] = 0
+            left[self.mask_of(chain.from_iterable(each.names for each in closed))] = 0
             sums = left.sum(axis=0).tolist()
-            known = self.memo["room"] = {resource: sums[column] for resource, column in self.columns.items()}
+            known = self.memo[key] = {resource: sums[column] for resource, column in self.columns.items()}
         return known
 
     def is_short_of(self, resource: str) -> bool:
@@ -243,17 +264,26 @@ class NodeTable:
         mask[[self.rows[name] for name in names if name in self.rows]] = True
         return mask
 
-    def capacity(self) -> dict[str, int]:
-        """What all nodes together have for pods: a node that takes no new ones counts with what its pods use.
+    def capacity(self, whose: Tolerating) -> Resources:
+        """What all nodes together have for pods that tolerate so much.
 
-        Of these pods the overdue ones do not count.
+        A node that takes no new pods, or whose taints are not tolerated, counts with what the pods there use. Of these
+        pods the overdue ones do not count.
         """
-        capacity = dict(self._usable)
-        for name in self._unusable:
-            for pod in self._sites[name].pods.values():
-                if pod.node and pod.uid not in self.overdue:
-                    add(capacity, pod.request)
-        return capacity
+        key = "capacity", id(whose), whose.version
+        known: Resources | None = self.memo.get(key)
+        if known is None:
+            counts = [
+                each.allocatable if each.taints is not None and whose.tolerates(each.taints) else each.standing
+                for each in self._alike.values()
+            ]
+            known = self.memo[key] = total(counts)
+        left = dict(known) if self.overdue else known
+        for placed in filter(None, map(self._placed.get, self.overdue)):
+            alike = placed.site.alike
+            if placed.stands and alike is not None and (alike.taints is None or not whose.tolerates(alike.taints)):
+                subtract(left, placed.pod.request)
+        return left
 
     def totals(self) -> dict[str, tuple[int, int]]:
         """By resource, what all nodes can give and what the pods on them request; of large sums only nearly exact."""
@@ -332,16 +362,25 @@ class NodeTable:
         for term in set(pod.constraints.anti_affinity):
             yield self._by_term, term
 
-    def _count(self, old: Node | None, new: Node | None) -> None:
-        """Keeps the sum of what usable nodes have, and the names of the others."""
-        if old is not None:
-            self._unusable.discard(old.name)
-            if old.usable:
-                subtract(self._usable, old.allocatable)
-        if new is not None and new.usable:
-            add(self._usable, new.allocatable)
-        elif new is not None:
-            self._unusable.add(new.name)
+    def _count(self, site: Site, new: Node | None) -> None:
+        """Keeps the sums of nodes that are alike; the site is still as it was."""
+        old, before = site.node, site.alike
+        taints = forbidding(new.taints) if new is not None and new.usable else None
+        if before is not None and old is not None:
+            subtract(before.allocatable, old.allocatable)
+            if new is not None and before.taints == taints:
+                add(before.allocatable, new.allocatable)
+                return
+            before.names.discard(site.name)
+            _stand(site, _standing_on(site), subtract)
+            if not before.names:
+                del self._alike[before.taints]
+        site.alike = None
+        if new is not None:
+            after = site.alike = self._alike.setdefault(taints, Alike(taints))
+            after.names.add(site.name)
+            add(after.allocatable, new.allocatable)
+            _stand(site, _standing_on(site), add)
 
     def _site(self, name: str) -> Site:
         site = self._sites.get(name)
@@ -391,6 +430,16 @@ class NodeTable:
         self.memo.clear()
         if nodes:
             self.memo_of_nodes.clear()
+
+
+def _stand(site: Site, request: Resources, change: Callable[[dict[str, int], Resources], None]) -> None:
+    """Counts what stands on a node, where that may be asked for."""
+    if site.alike is not None and site.alike.taints != ():
+        change(site.alike.standing, request)
+
+
+def _standing_on(site: Site) -> Resources:
+    return total(pod.request for pod in site.pods.values() if pod.node)
 
 
 def _may_stand(node: Node) -> tuple[object, ...]:

@@ -14,6 +14,7 @@ from policy.cluster import Cluster
 from policy.gates import Heads, Out, Waiting, Where
 from policy.pod import Pod, turn
 from policy.resources import NOTHING, Resources, total
+from policy.tolerations import One
 
 QueueKey = tuple[int, float, str]
 NamespaceKey = tuple[float, int, str]
@@ -167,7 +168,7 @@ class Openings:
         group = cluster.gangs.gang_of(pod)
         missing = max(1, group.minimum - len(cluster.gangs.ready(group) - {pod.uid})) if group else 1
         if missing == 1:
-            beyond = not (cluster.has_chance(pod) and self._has_room(where[0], pod.request))
+            beyond = not (cluster.has_chance(pod) and self._has_room(where[0], pod.request, pod))
             if beyond and cluster.gates.some_beyond(where):
                 return []
             self._let_out(pod, Out(where, pod.request, beyond), now)
@@ -187,7 +188,8 @@ class Openings:
         """As many members of a group as it takes, which the scheduler itself places together; or nobody."""
         cluster = self._cluster
         members = sorted(job.members.values(), key=turn)[:missing]
-        beyond = not self._has_room(where[0], total(each.request for each in members))
+        asked = total(each.request for each in members)
+        beyond = not self._has_room(where[0], asked, members[0])
         if len(members) < missing or (beyond and cluster.gates.some_beyond(where)):
             return []
         for at, each in enumerate(members):
@@ -232,9 +234,13 @@ class Openings:
                 self._let_out(pod, Out(stands[0], pod.request, placed=True), now)
                 yield [pod]
 
-    def _has_room(self, queue: str, request: Resources) -> bool:
-        """Whether nodes have room, with some lookahead, for the request and for all that was let out of the queue."""
-        opened, free = self._cluster.gates.on_their_way(queue), self._cluster.table.room()
+    def _has_room(self, queue: str, request: Resources, pod: Pod) -> bool:
+        """Whether nodes have room, with some lookahead, for the request and for all that was let out of the queue.
+
+        Nodes whose taints the pod, which asks for itself or for its group, does not tolerate have none.
+        """
+        opened = self._cluster.gates.on_their_way(queue)
+        free = self._cluster.table.room(One(pod.constraints.tolerations))
         return all(
             opened.get(resource, 0) + asked <= self._lookahead * free.get(resource, 0)
             for resource, asked in request.items()
@@ -289,7 +295,7 @@ def share_of_queue(cluster: Cluster, queue: str) -> float:
     ledger = cluster.ledger.queues
     account = ledger.accounts.get(queue) if queue else None
     if account is None:
-        return fair_share.share(ledger.outside, cluster.table.capacity())
+        return fair_share.share(ledger.outside, cluster.there_for_others)
     deserved = account.division.deserved
     return max((amount / deserved[r] if deserved.get(r) else inf for r, amount in account.taken.items()), default=0.0)
 
@@ -310,5 +316,5 @@ def taken_by(cluster: Cluster, queue: str, namespace: str) -> Resources:
 
 
 def to_share(cluster: Cluster, queue: str) -> Resources:
-    """What shares are shares of: what all queues have together, and for pods in no queue what all nodes have."""
-    return cluster.ledger.queues.available if queue else cluster.table.capacity()
+    """What shares are shares of: what all queues have together, and for pods in no queue what nodes have for them."""
+    return cluster.ledger.queues.available if queue else cluster.there_for_others

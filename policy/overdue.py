@@ -34,6 +34,9 @@ class Overdue:
     def __contains__(self, uid: object) -> bool:
         return uid in self._pods
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pods)
+
     def __len__(self) -> int:
         return len(self._pods)
 

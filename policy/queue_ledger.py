@@ -250,6 +250,7 @@ class QueueLedger:
         for entry in (before, after):
             if entry is not None and (account := self.accounts.get(entry.queue)) is not None:
                 account.unread.add(entry.namespace)
+                self.stale = self.stale or account.queue is None  # what it takes is taken off what the others share
         if before is not None:
             self.drop_if_empty(before)
         return before is not None and bool(before.queue) and _weight(after) < _weight(before)

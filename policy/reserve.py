@@ -13,7 +13,7 @@ from math import ceil
 
 import numpy as np
 
-from policy import fit, scoring
+from policy import fit, scoring, suitability
 from policy.cluster import Cluster
 from policy.entitlement import SYSTEM_OWNERS
 from policy.gang_placement import depends_on_others
@@ -165,11 +165,17 @@ def reservation_of(job: Job, place: Place, since: float) -> Reservation:
 
 
 def _spare_nodes(cluster: Cluster, job: Job, terms: Terms) -> int:
-    """How many nodes may be reserved for the job, beside those that are for others."""
-    others = {
-        each.node for each in cluster.reserved if (each.pod.namespace, each.job) != (job.namespace, job.name)
-    } & cluster.table.rows.keys()
-    return max(0, ceil(len(cluster.table.names) * terms.max_nodes_percent / 100) - len(others))
+    """How many nodes may be reserved for the job, beside those that are for others.
+
+    Of those whose taints it tolerates: others are no node less for it, whoever they are reserved for.
+    """
+    table = cluster.table
+    tolerated = np.zeros(len(table.names), np.bool_)
+    for tolerations in {pod.constraints.tolerations for pod in job.waiting}:
+        tolerated |= suitability.tolerated(table, tolerations)
+    others = {each.node for each in cluster.reserved if (each.pod.namespace, each.job) != (job.namespace, job.name)}
+    taken = int((tolerated & table.mask_of(others)).sum())
+    return max(0, ceil(int(tolerated.sum()) * terms.max_nodes_percent / 100) - taken)
 
 
 class _Search:

@@ -4,19 +4,16 @@ No eviction changes any of it. Sources: the plugins NodeAffinity, TaintToleratio
 kube-scheduler 1.37. Over all nodes a rule is judged once for each value that occurs, not once for each node.
 """
 
-import re
-
 import numpy as np
 
 from policy.constraints import Constraints, NodeTerm, Requirement, Taint, Toleration, holds
 from policy.node import Node
 from policy.node_table import Mask, NodeTable, Values
+from policy.tolerations import tolerates
 
 UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 _NAME = "metadata.name"
-_FORBIDDING = ("NoSchedule", "NoExecute")
-_DECIMAL = re.compile(r"0|-?[1-9][0-9]*")
 _MOST_KEPT = 512  # masks, of a byte per node
 
 
@@ -24,8 +21,8 @@ def accepts(node: Node, constraints: Constraints) -> bool:
     """Whether a node is one that the pod may stand on."""
     return (
         attracts(node, constraints)
-        and _tolerates(constraints.tolerations, node.taints)
-        and (not node.unschedulable or _tolerates(constraints.tolerations, (UNSCHEDULABLE,)))
+        and tolerates(constraints.tolerations, node.taints)
+        and (not node.unschedulable or tolerates(constraints.tolerations, (UNSCHEDULABLE,)))
     )
 
 
@@ -42,7 +39,7 @@ def accepting(table: NodeTable, constraints: Constraints) -> Mask:
     known: Mask | None = table.memo_of_nodes.get(key)
     if known is None:
         mask = attracting(table, constraints) & tolerated(table, constraints.tolerations)
-        if not _tolerates(constraints.tolerations, (UNSCHEDULABLE,)):
+        if not tolerates(constraints.tolerations, (UNSCHEDULABLE,)):
             mask &= ~np.fromiter((node.unschedulable for node in table.nodes()), np.bool_, len(table.names))
         if len(table.memo_of_nodes) >= _MOST_KEPT:
             table.memo_of_nodes.clear()
@@ -66,7 +63,7 @@ def attracting(table: NodeTable, constraints: Constraints) -> Mask:
 def tolerated(table: NodeTable, tolerations: tuple[Toleration, ...]) -> Mask:
     """Every node whose taints the pod tolerates."""
     taints = table.taints()
-    return taints.where((_tolerates(tolerations, each) for each in taints.index), absent=True)
+    return taints.where((tolerates(tolerations, each) for each in taints.index), absent=True)
 
 
 def _meets(node: Node, term: NodeTerm) -> bool:
@@ -103,33 +100,3 @@ def _judged(requirement: Requirement, values: Values) -> Mask:
         for value, code in values.index.items():
             verdicts[code] = holds(requirement, {requirement.key: value})
     return values.where(verdicts, absent=holds(requirement, {}))
-
-
-def _tolerates(tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...]) -> bool:
-    """Whether none of the taints keeps the pod off. Those that only make a node less liked do not count."""
-    return all(
-        any(_tolerates_one(toleration, taint) for toleration in tolerations)
-        for taint in taints
-        if taint.effect in _FORBIDDING
-    )
-
-
-def _tolerates_one(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
-        return False
-    match toleration.operator:
-        case "Exists":
-            return True
-        case "Equal":
-            return toleration.value == taint.value
-        case "Gt" | "Lt":
-            return _compares(toleration, taint)
-        case _:
-            return False
-
-
-def _compares(toleration: Toleration, taint: Taint) -> bool:
-    if not (_DECIMAL.fullmatch(toleration.value) and _DECIMAL.fullmatch(taint.value)):
-        return False
-    theirs, ours = int(taint.value), int(toleration.value)
-    return theirs > ours if toleration.operator == "Gt" else theirs < ours

@@ -20,7 +20,7 @@ _ALLOWED = {
     "pdbs": {"selector", "disruptionsAllowed"},
     "pods": {
         *("name", "ns", "node", "priority", "count", "phase", "nominated", "group", "terminating", "due"),
-        *("preemptionPolicy", "unschedulable", "gated", "owner"),
+        *("preemptionPolicy", "unschedulable", "gated", "owner", "tolerations"),
     },
 }
 KINDS = tuple(_ALLOWED)
@@ -232,6 +232,7 @@ def _pod(name: str, words: Words, now: datetime) -> Manifest:
             "terminationGracePeriodSeconds": 30,
             "schedulerName": "default-scheduler",
             **({"nodeName": words["node"]} if "node" in words else {}),
+            **({"tolerations": words["tolerations"]} if words.get("tolerations") else {}),
             **({"schedulingGates": [{"name": "quotaward.dev/quota"}]} if words.get("gated") else {}),
             "priority": words.get("priority", 0),
             "preemptionPolicy": words.get("preemptionPolicy", "PreemptLowerPriority"),

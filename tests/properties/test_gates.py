@@ -10,6 +10,7 @@ from policy.gates import Out
 from policy.membership import Namespace
 from policy.opening import Openings, share_of_namespace, share_of_queue
 from policy.pod import Pod, turn
+from policy.tolerations import One
 from tests.unit.given import pod, quota
 from tests.unit.given_gates import LOOKAHEAD, NO_ROOM, gated
 from tests.unit.given_nodes import node
@@ -80,7 +81,7 @@ def next_by_hand(cluster: Cluster, weight: dict[str, int]) -> Pod | None:
 
 
 def has_room(cluster: Cluster, name: str, each: Pod) -> bool:
-    free, opened = cluster.table.room(), cluster.gates.on_their_way(name)
+    free, opened = cluster.table.room(One(each.constraints.tolerations)), cluster.gates.on_their_way(name)
     return all(opened.get(r, 0) + asked <= LOOKAHEAD * free.get(r, 0) for r, asked in each.request.items())
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from policy.admission import refusal, refusal_of_all
 from policy.cluster import Cluster
+from policy.constraints import UNCONSTRAINED, Constraints, Taint, Toleration
 from policy.entitlement import share_lent
 from policy.gangs import Group
 from policy.membership import Namespace
@@ -16,6 +17,7 @@ from policy.pod import Pod, Unschedulable
 from policy.queues import Queue, is_over
 from policy.reservation import PodName, Reservation
 from policy.resources import largest, total
+from policy.tolerations import tolerates
 from tests.properties.walk import Pick, by_dice, by_hypothesis, walk
 from tests.unit.given_queues import Demand, divisions, entitlements
 
@@ -29,6 +31,21 @@ STATES = (*({},) * 3, {"node": "n1"}, {"node": "n2"}, {"node": "n1", "finished":
 NODES = ({}, {"cpu": 8, "memory": 9}, {"cpu": 4, "gpu": 2, "memory": 3}, {"cpu": 8, "fpga": 3})
 HELD_ON = Node("n1", {"cpu": 12, "memory": 12, "gpu": 2})
 """The node that room is held on; pods that request what it has none of can never come there, so nothing is held."""
+
+
+TAINT, SPOT = Taint("dedicated", "x", "NoSchedule"), Taint("spot", "", "NoExecute")
+TAINTS = ((), (), (TAINT,), (SPOT, TAINT), (SPOT,))
+CONSTRAINTS = (
+    UNCONSTRAINED,
+    UNCONSTRAINED,
+    Constraints(tolerations=(Toleration("dedicated", "Equal", "x"),)),
+    Constraints(tolerations=(Toleration("spot", "Exists"), Toleration("dedicated", "Exists"))),
+    Constraints(tolerations=(Toleration("node.kubernetes.io/not-ready", "Exists", effect="NoExecute"),)),
+)
+
+
+def without_zeros(amounts):
+    return {resource: amount for resource, amount in amounts.items() if amount}
 
 
 class QueueWalker:
@@ -83,6 +100,8 @@ class QueueWalker:
             queue=pick(("", "", "p", "q")),
             group=pick(("", "", "g")),
             gated=pick((False, False, False, True)),
+            owner=pick(("", "", "", "DaemonSet")),
+            constraints=pick(CONSTRAINTS),
         )
         self.trace.append(f"see {pod}")
         self.cluster.upsert_pod(pod, self.now)
@@ -134,10 +153,10 @@ class QueueWalker:
             self.cluster.delete_queue(name)
 
     def node_changes(self, pick):
-        allocatable, usable = pick(NODES), pick((True, True, False))
-        self.trace.append(f"node {allocatable} {usable}")
+        allocatable, usable, taints = pick(NODES), pick((True, True, False)), pick(TAINTS)
+        self.trace.append(f"node {allocatable} {usable} {taints}")
         if allocatable:
-            self.cluster.upsert_node(Node("n2", allocatable, unschedulable=not usable))
+            self.cluster.upsert_node(Node("n2", allocatable, taints=taints, unschedulable=not usable))
         else:
             self.cluster.delete_node("n2")
 
@@ -249,8 +268,30 @@ class QueueWalker:
             assert share_lent(cluster.ledger, "", account.queue.name) == max([0, *shares])
         for queue, namespace in {where for where in (*taken, *pending) if where[0]}:
             assert namespace in ledger.accounts[queue].tenants
+        requested = {r for account in ledger.accounts.values() for r, asked in account.request.items() if asked}
+        whole = self.there(lambda taints: True)
+        there = self.there(self.is_tolerated)
+        assert without_zeros(cluster.there_for_queues) == there
         if not cluster.to_be_divided:
+            there = {r: (there if r in requested else whole).get(r, 0) for r in {**there, **whole}}
+            available = {r: max(0, amount - ledger.outside.get(r, 0)) for r, amount in there.items()}
+            assert without_zeros(ledger.available) == without_zeros(available)
             self.check_division()
+
+    def is_tolerated(self, taints):
+        """Whether some pod of a queue may stand where these taints are, as far as they say."""
+        cluster = self.cluster
+        pods = [pod for pod in cluster.pods.values() if not pod.finished and pod.owner != "DaemonSet"]
+        return any(tolerates(pod.constraints.tolerations, taints) for pod in pods if cluster.queue_of(pod))
+
+    def there(self, is_tolerated):
+        """What nodes have for pods of queues: those that nobody may come to as much as is used there."""
+        parts = []
+        for node in self.cluster.table.nodes():
+            for_somebody = node.usable and (not node.taints or is_tolerated(node.taints))
+            pods = [pod for pod in self.cluster.pods.values() if pod.node == node.name and not pod.finished]
+            parts += [node.allocatable] if for_somebody else [pod.request for pod in pods]
+        return without_zeros(total(parts))
 
     def check_many_at_once(self):
         """What is done with many pods in one step is what is done one by one, and nothing is left of it."""

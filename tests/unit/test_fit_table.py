@@ -1,6 +1,7 @@
 """The table of nodes and pods: it changes by small steps, and its answers change with it."""
 
 from policy.constraints import Constraints, HostPort, NodeTerm, Requirement, Taint, Toleration
+from policy.tolerations import ALL
 from tests.unit.given import pod
 from tests.unit.given_nodes import HOSTNAME, node, on, spread, table_of, term, wanting, where, where_suitable, zoned
 
@@ -139,9 +140,9 @@ def test_the_table_grows():
 
 def test_the_room_of_all_nodes_is_that_of_a_node_as_it_is_now():
     table = table_of(node(size={"cpu": 1}))
-    assert table.room() == {"cpu": 1000, "pods": 10}
+    assert table.room(ALL) == {"cpu": 1000, "pods": 10}
     table.upsert_node(node(size={"cpu": 1, "gpu": 8}))
-    assert table.room() == {"cpu": 1000, "pods": 10, "gpu": 8}
+    assert table.room(ALL) == {"cpu": 1000, "pods": 10, "gpu": 8}
 
 
 def test_a_node_that_shrinks_or_names_less_has_less():

@@ -34,9 +34,10 @@ HISTORY = {
     "_Doubt": ("since", "judged_at"),
     "Waiting": ("_fitted",),
     "Sizes": ("_heap", "_in_heap"),
+    "Several": ("version", "_known"),
 }
 """What by the name of a class depends on how something came about, or is worked out anew when it is asked for."""
-BOUNDED = ("_store", "_settings", "_log", "_rows", "_watched", "columns", "memo", "memo_of_nodes")
+BOUNDED = ("_store", "_settings", "_log", "_rows", "_watched", "columns", "memo", "memo_of_nodes", "_known")
 """What need not be empty when all is gone: it does not grow with what there was."""
 _AT_ANOTHER_TIME = re.compile(rb'As of <time.*?</time>|data-version="[^"]*"|since=[^"&]*')
 
@@ -146,8 +147,10 @@ def _table(nodes: NodeTable) -> Any:
         },
         "expected": sorted(nodes.expected),
         "placed": {uid: (each.pod, each.site.name, each.stands) for uid, each in parts["_placed"].items()},
-        "usable": parts["_usable"],
-        "unusable": parts["_unusable"],
+        "alike": {
+            taints: (each.names, _without_zeros(each.allocatable), _without_zeros(each.standing))
+            for taints, each in parts["_alike"].items()
+        },
         **{of: {key: sorted(placed) for key, placed in parts[of].items()} for of in ("_by_port", "_by_term")},
     }
 
