@@ -1,6 +1,7 @@
 """What one test does in the cluster, and that nothing of it is left for the next."""
 
 import itertools
+from typing import Any
 
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import Object, condition, elastic_quota, node, priority_class, queue
@@ -31,7 +32,7 @@ class Cluster:
         """New pods of the namespace are to wait at gates, where the policy is in force; or no longer."""
         self.api.patch("namespaces", namespace, {"metadata": {"labels": {GATED: "true" if gated else None}}})
 
-    def node(self, name: str = "node", **size: str | int) -> str:
+    def node(self, name: str = "node", **size: Any) -> str:
         """A new node that is ready to run pods."""
         self.api.create(node(name, **size))
         wait_until(

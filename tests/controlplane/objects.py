@@ -1,5 +1,6 @@
 """The Kubernetes objects that tests create, each with the little that the test is about."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -12,13 +13,20 @@ GROUP = "scheduling.x-k8s.io/pod-group"
 
 
 def node(
-    name: str, cpu: str | int = 64, memory: str = "256Gi", pods: int = 500, gpus: int = 0, **metadata: Any
+    name: str,
+    cpu: str | int = 64,
+    memory: str = "256Gi",
+    pods: int = 500,
+    gpus: int = 0,
+    taints: Sequence[Object] = (),
+    **metadata: Any,
 ) -> Object:
     size = {"cpu": str(cpu), "memory": memory, "pods": str(pods)} | ({GPU: str(gpus)} if gpus else {})
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}} | metadata,
+        "spec": {"taints": list(taints)},
         "status": {"capacity": size, "allocatable": size},
     }
 

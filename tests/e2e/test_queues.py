@@ -72,6 +72,22 @@ def test_two_queues_of_equal_weight_share_20_cpu_and_one_pod_goes_for_it(cluster
     ensure_for(2, lambda: len(evicted(giving)) == 1 and not evicted(taking), "exactly one went")
 
 
+def test_half_of_what_pods_can_use_is_taken_back_beside_a_control_plane_that_nobody_tolerates(
+    cluster, scheduler, watch
+):
+    taints = [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
+    cluster.node("worker", cpu=8)
+    cluster.node("control-plane", cpu=8, taints=taints)
+    first, second = (cluster.namespace(name, cluster.queue(name)) for name in ("a", "b"))
+    giving, taking = watch(first), watch(second)
+    cluster.api.create_all(pods(8, first, cpu=1))
+    wait_for(giving, bound=8)
+    cluster.api.create_all(pods(6, second, cpu=1))
+    wait_for(taking, bound=4)
+    ensure_for(2, lambda: len(evicted(giving)) == 4 and len(bound(taking)) == 4, "each has half, and no more goes")
+    assert {each["spec"]["nodeName"] for each in taking.pods if "nodeName" in each["spec"]} == {"worker"}
+
+
 def test_a_guarantee_takes_effect_while_running_and_costs_nobody_a_pod_until_its_owner_has_one(
     cluster, quotaward, scheduler, watch
 ):
