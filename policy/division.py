@@ -46,8 +46,10 @@ def divide(cluster: Cluster) -> Iterator[None]:
 
 def _divide(cluster: Cluster) -> Iterator[None]:
     ledger = cluster.ledger.queues
-    capacity = _capacity(cluster)
-    pool, for_quotas = cluster.ledger.pool, cluster.there_for_quotas
+    ledger.see_listed(cluster.table.listed)
+    capacity = {r: amount for r, amount in _capacity(cluster).items() if ledger.lists(r)}
+    pool = cluster.ledger.pool
+    for_quotas = {r: amount for r, amount in cluster.there_for_quotas.items() if ledger.lists(r)}
     available = {r: max(0, amount - ledger.outside.get(r, 0)) for r, amount in capacity.items()}
     if for_quotas != pool.capacity:
         pool.capacity = for_quotas

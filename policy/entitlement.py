@@ -15,7 +15,7 @@ from policy.ledger import Account, Ledger
 from policy.pod import Pod
 from policy.queue_ledger import QueueAccount, Tenant
 from policy.resources import NOTHING as NO_RESOURCES
-from policy.resources import Resources, total
+from policy.resources import Resources, is_extended, total
 
 SYSTEM_OWNERS = frozenset({"DaemonSet", "Node"})
 LOOKED_AT = 250
@@ -127,7 +127,7 @@ class Entitlement:
 
     def _outranks(self, named: Collection[str], resource: str) -> bool:
         """Whether the resource, which is guaranteed to the pod, comes before what is guaranteed to another."""
-        if _is_device(resource) and not any(map(_is_device, named)):
+        if is_extended(resource) and not any(map(is_extended, named)):
             return True
         return self.guaranteed.issuperset(named)
 
@@ -246,12 +246,8 @@ def _may_opt_out(ledger: Ledger, victim: Pod) -> bool:
 
 def _is_within_queue(ledger: Ledger, victim: Pod) -> bool:
     account = ledger.queues.accounts.get(ledger.queue_of(victim))
-    return account is None or not any(queues.is_over(account, resource) for resource in victim.request)
-
-
-def _is_device(resource: str) -> bool:
-    """Whether a resource is an extended one, of which there are few."""
-    return "/" in resource
+    listed = ledger.queues.lists
+    return account is None or not any(queues.is_over(account, r) for r in victim.request if listed(r))
 
 
 def _is_over_share(tenant: Tenant, resource: str) -> bool:
@@ -274,6 +270,7 @@ def _lent_to_queue(ledger: Ledger, name: str) -> float:
         return 0.0
     if account.lent is None:
         deserved = account.division.deserved
-        shares = [(taken - deserved.get(r, 0)) / max(deserved.get(r, 0), 1) for r, taken in account.taken.items()]
+        taken = {r: amount for r, amount in account.taken.items() if ledger.queues.lists(r)}
+        shares = [(amount - deserved.get(r, 0)) / max(deserved.get(r, 0), 1) for r, amount in taken.items()]
         account.lent = max(shares, default=0.0)
     return account.lent

@@ -122,7 +122,7 @@ def refusal(
         together = account.taken.get(resource, 0) + asked + others
         if with_in_flight:
             together += account.in_flight.get(resource, 0)
-        if together > room(ledger, account, resource):
+        if together > room(ledger, account, resource) and ledger.lists(resource):
             exceeded.append(resource)
     return Refusal(FAIR_SHARE, TEXT, tuple(sorted(exceeded))) if exceeded else None
 

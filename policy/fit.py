@@ -5,7 +5,8 @@ whether it would be placed on one node if some pods were gone. The last is asked
 victims, so what it needs is worked out once per pod and kept until the table changes.
 
 The scheduler heeds pods that are expected on a node only if they are not less important than the pod, and so does this.
-Volumes and resource claims are not judged here: ``undecidable`` names them, and what it names must be asked first.
+Volumes, resource claims and resources that no node lists are not judged here, as if the pod did not ask for them:
+``undecidable`` names them, and what it names must be asked first.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -27,10 +28,16 @@ _EVERY_ADDRESS = ("", "0.0.0.0")  # noqa: S104 - compared with, not listened on
 _MOST_KEPT = 256
 
 
-def undecidable(pod: Pod) -> str:
+def undecidable(table: NodeTable, pod: Pod) -> str:
     """A sentence that names what keeps us from deciding where the pod fits; empty if nothing does."""
     reasons = ", ".join(pod.constraints.undecidable)
-    return f"Where the pod fits cannot be decided here: {reasons}" if reasons else ""
+    return f"Where the pod fits cannot be decided here: {reasons}" if reasons else unlisted(table, pod)
+
+
+def unlisted(table: NodeTable, pod: Pod) -> str:
+    """A sentence that names what the pod requests and no node lists; empty if there is nothing of that kind."""
+    names = [resource for resource, amount in pod.request.items() if amount and not table.lists(resource)]
+    return f"no node lists {', '.join(sorted(names))}; who serves it cannot be judged from here" if names else ""
 
 
 def suitable(table: NodeTable, pod: Pod) -> Mask:
@@ -51,8 +58,7 @@ def suits(node: Node, pod: Pod) -> bool:
     """Whether a node, be it in the table or not, could take the pod if it were empty and the pod were alone."""
     if not accepts(node, pod.constraints):
         return False
-    sizes = ((min(node.allocatable.get(resource, 0), LARGEST), amount) for resource, amount in pod.request.items())
-    return all(there >= amount for there, amount in sizes if amount > 0)
+    return all(min(node.allocatable.get(resource, 0), LARGEST) >= amount for resource, amount in _need(table, pod))
 
 
 def fits(table: NodeTable, pod: Pod) -> Mask:
@@ -130,8 +136,7 @@ def _question(table: NodeTable, pod: Pod) -> _Question:
     known: _Question | None = table.memo.get(pod.uid)
     if known is None or known.pod is not pod:
         overlooked = frozenset(_overlooked(table, pod))
-        need = tuple((resource, amount) for resource, amount in pod.request.items() if amount > 0)
-        known = _Question(pod, need, overlooked, demands_of(table, pod, overlooked))
+        known = _Question(pod, _need(table, pod), overlooked, demands_of(table, pod, overlooked))
         if len(table.memo) >= _MOST_KEPT:
             table.memo.clear()
         table.memo[pod.uid] = known
@@ -145,13 +150,17 @@ def _overlooked(table: NodeTable, pod: Pod) -> Iterable[str]:
     yield from (uid for uid, each in table.expected.items() if each.pod.priority < pod.priority)
 
 
+def _need(table: NodeTable, pod: Pod) -> tuple[tuple[str, int], ...]:
+    """What of the request can be judged: what a pod requests nothing of is not looked at, however short it is."""
+    return tuple((resource, amount) for resource, amount in pod.request.items() if amount > 0 and table.lists(resource))
+
+
 def _at_least(table: NodeTable, there: NDArray[np.int64], pod: Pod) -> Mask:
-    """The rows that have what the pod requests. What it requests nothing of is not looked at, however short it is."""
+    """The rows that have what the pod requests."""
     mask = np.ones(len(table.names), np.bool_)
-    for resource, amount in pod.request.items():
+    for resource, amount in _need(table, pod):
         column = table.columns.get(resource)
-        if amount > 0:
-            mask &= there[:, column] >= amount if column is not None else False
+        mask &= there[:, column] >= amount if column is not None else False
     return mask
 
 

@@ -25,7 +25,7 @@ MOST_ONE_BY_ONE = 100
 
 def decidable(table: NodeTable, members: Sequence[Pod]) -> bool:
     """Whether it can be worked out here, in a short time, where the members would go."""
-    if any(member.constraints.undecidable for member in members):
+    if any(member.constraints.undecidable or fit.unlisted(table, member) for member in members):
         return False
     return len(members) <= MOST_ONE_BY_ONE or not depends_on_others(table, members)
 
@@ -97,7 +97,7 @@ class Places:
         names = self._table.names
         self.nodes.update((member.uid, names[row]) for member, row in zip(alike, rows.tolist(), strict=True))
         for resource, amount in request.items():
-            if amount > 0:
+            if amount > 0 and self._table.lists(resource):
                 np.subtract.at(self._free[:, self._table.columns[resource]], rows, amount)
         return None
 
@@ -127,7 +127,7 @@ class Places:
         """How much each of these nodes has left, in shares of what it has at all."""
         left = np.zeros(len(rows))
         for resource, amount in request.items():
-            if amount > 0:
+            if amount > 0 and self._table.lists(resource):
                 column = self._table.columns[resource]
                 left += self._free[rows, column] / self._table.allocatable[rows, column]
         return left
@@ -136,7 +136,7 @@ class Places:
         """How many members with this request each of these nodes has room for."""
         times = np.full(len(rows), len(self._members))
         for resource, amount in request.items():
-            if amount > 0:
+            if amount > 0 and self._table.lists(resource):
                 times = np.minimum(times, self._free[rows, self._table.columns[resource]] // min(amount, LARGEST))
         return times
 
@@ -197,7 +197,7 @@ def _at_least(table: NodeTable, free: NDArray[np.int64], request: Resources) -> 
     mask = np.ones(len(free), np.bool_)
     for resource, amount in request.items():
         column = table.columns.get(resource)
-        if amount > 0:
+        if amount > 0 and table.lists(resource):
             mask &= free[:, column] >= amount if column is not None else False
     return mask
 

@@ -18,7 +18,7 @@ from policy.constraints import PodTerm, Taint
 from policy.node import Node
 from policy.pod import Pod
 from policy.quantity import LARGEST
-from policy.resources import Resources, add, subtract, total
+from policy.resources import Resources, add, is_extended, subtract, total
 from policy.tolerations import Tolerating, forbidding
 
 Mask = NDArray[np.bool_]
@@ -91,6 +91,7 @@ class NodeTable:
         """The same of names, labels, taints and readiness of nodes alone: emptied when one of these changes."""
         self._allocatable = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
         self._used = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
+        self._listing: dict[str, int] = {}
         self._alike: dict[tuple[Taint, ...] | None, Alike] = {}
         self._sites: dict[str, Site] = {}
         self._placed: dict[str, Placed] = {}
@@ -253,6 +254,20 @@ class NodeTable:
             known = self.memo[key] = {resource: sums[column] for resource, column in self.columns.items()}
         return known
 
+    @property
+    def listed(self) -> frozenset[str]:
+        """The resources of which some node has something, be it one that takes no new pods."""
+        return frozenset(self._listing)
+
+    def lists(self, resource: str) -> bool:
+        """Whether it can be told from the nodes which of them serve a resource.
+
+        Not of an extended one that no node lists. Kubernetes' Dynamic Resource Allocation may serve it, or another
+        extender keeps account of it. kube-scheduler asks ``filter`` only about nodes that pass its own filters, so that
+        somebody does serve it there.
+        """
+        return resource in self._listing or not is_extended(resource)
+
     def is_short_of(self, resource: str) -> bool:
         """Whether some node has nothing left of a resource."""
         column = self.columns.get(resource)
@@ -365,6 +380,9 @@ class NodeTable:
     def _count(self, site: Site, new: Node | None) -> None:
         """Keeps the sums of nodes that are alike; the site is still as it was."""
         old, before = site.node, site.alike
+        for node, change in ((old, subtract), (new, add)):
+            if node is not None:
+                change(self._listing, {resource: 1 for resource, amount in node.allocatable.items() if amount})
         taints = forbidding(new.taints) if new is not None and new.usable else None
         if before is not None and old is not None:
             subtract(before.allocatable, old.allocatable)

@@ -244,7 +244,7 @@ class Openings:
         return all(
             opened.get(resource, 0) + asked <= self._lookahead * free.get(resource, 0)
             for resource, asked in request.items()
-            if asked
+            if asked and self._cluster.table.lists(resource)
         )
 
     def _queue_key(self, queue: str) -> QueueKey:
@@ -296,8 +296,11 @@ def share_of_queue(cluster: Cluster, queue: str) -> float:
     account = ledger.accounts.get(queue) if queue else None
     if account is None:
         return fair_share.share(ledger.outside, cluster.there_for_others)
-    deserved = account.division.deserved
-    return max((amount / deserved[r] if deserved.get(r) else inf for r, amount in account.taken.items()), default=0.0)
+    deserved, taken = account.division.deserved, account.taken
+    return max(
+        (amount / deserved[r] if deserved.get(r) else inf for r, amount in taken.items() if ledger.lists(r)),
+        default=0.0,
+    )
 
 
 def share_of_namespace(cluster: Cluster, queue: str, namespace: str) -> float:

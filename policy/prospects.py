@@ -91,7 +91,8 @@ def _of_reclaim(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Generato
         return [_planned(cluster, pod, result, max(0.0, since + times.delay - times.now), idle)]
     if result.reason == "waiting":
         return [Prospect("room-coming", f"node {result.node} will have room for it when pods that are going are gone")]
-    if result.reason == "room" or (result.reason == "undecidable" and fit.fits(cluster.table, pod).any()):
+    roomy = result.reason == "undecidable" and fit.fits(cluster.table, pod).any()
+    if result.reason == "room" or (roomy and not fit.unlisted(cluster.table, pod)):
         return []  # a node has room, as far as can be seen
     step = "undecidable" if result.reason == "undecidable" else "nobody-to-evict"
     return [Prospect(step, f"nobody is evicted for it: {result.text}")]

@@ -6,21 +6,22 @@ or queues. What a queue deserves and a tenant is entitled to is computed beside 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from policy.queues import Columns, Division
-from policy.resources import Resources, add, largest, replace_part, subtract
+from policy.resources import Resources, add, is_extended, largest, replace_part, subtract
 from policy.sizes import Waiting
 from policy.touched import Touched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from policy.ledger import Entry
     from policy.queues import Queue
     from policy.shares import Rows
 
+Listed = Callable[[str], bool]
+"""Says of a resource whether there is anything of it to divide (QueueLedger.lists)."""
 TAKING = frozenset({"assigned", "granted", "held"})
 """How a pod stands that takes something of its queue; a pod that stands otherwise waits."""
 
@@ -60,9 +61,9 @@ class Tenant:
         """What it is entitled to has changed."""
         self._entitled = None
 
-    def claims(self) -> dict[str, int]:
+    def claims(self, listed: Listed) -> dict[str, int]:
         """What the claim has to be."""
-        return _wanted(_unfilled(self.entitled, self.taken), self.pending, self.waiting) if self.pending else {}
+        return _wanted(_unfilled(self.entitled, self.taken), self.pending, self.waiting, listed) if self.pending else {}
 
     @property
     def empty(self) -> bool:
@@ -101,23 +102,24 @@ class QueueAccount:
     unread: set[str] = field(default_factory=set)
     lent: float | None = field(default=None, compare=False)
 
-    def claims(self) -> dict[str, int]:
+    def claims(self, listed: Listed) -> dict[str, int]:
         """What the claim has to be: what it deserves and has pods waiting for, and its guarantee in any case."""
         kept = _unfilled(self.division.guarantee, self.taken) if self.division.guarantee else {}
         if not self.pending and not self.unbounded:
             return kept
         unfilled = _unfilled(self.division.deserved, self.taken)
-        wanted = unfilled if self.unbounded else _wanted(unfilled, self.pending, self.waiting)
+        wanted = unfilled if self.unbounded else _wanted(unfilled, self.pending, self.waiting, listed)
         return largest(wanted, kept) if kept else wanted
 
 
 class QueueLedger:
     """Accounts by name of queue, and the sums over all queues that exist.
 
-    ``available`` is what all queues share, ``outside`` what pods use that are in no queue. ``over_deserved`` are the
-    names of queues that have taken more than they deserve; ``pending`` is what pods wait for in all queues. ``stale``:
-    what queues deserve is to be computed anew, ``unfinished``: it is being computed; ``columns``: how it was last.
-    ``turned_away``: somebody was refused because it was not known yet.
+    ``available`` is what all queues share, ``listed`` the resources of which nodes have something, ``outside`` what
+    pods use that are in no queue. ``over_deserved`` are the names of queues that have taken more than they deserve;
+    ``pending`` is what pods wait for in all queues. ``stale``: what queues deserve is to be computed anew,
+    ``unfinished``: it is being computed; ``columns``: how it was last. ``turned_away``: somebody was refused because it
+    was not known yet.
     """
 
     def __init__(self, touched: Touched) -> None:
@@ -125,6 +127,7 @@ class QueueLedger:
         self._touched = touched
         self.accounts: dict[str, QueueAccount] = {}
         self.available: Resources = {}
+        self.listed: frozenset[str] = frozenset()
         self.outside: dict[str, int] = {}
         self.taken: dict[str, int] = {}
         self.claims: dict[str, int] = {}
@@ -133,6 +136,24 @@ class QueueLedger:
         self.over_deserved: set[str] = set()
         self.stale = self.unfinished = self.turned_away = False
         self.columns: Columns = {}
+
+    def lists(self, resource: str) -> bool:
+        """Whether there is anything of a resource to divide: nobody is refused for an extended one that no node lists.
+
+        See NodeTable.lists; this is as it was when it was divided.
+        """
+        return resource in self.listed or not is_extended(resource)
+
+    def see_listed(self, listed: frozenset[str]) -> None:
+        """Nodes list these resources from now on."""
+        if listed != self.listed:
+            self.listed = listed
+            for account in self.accounts.values():
+                self.touch(account)
+                self._compare(account)
+                self._claim(account)
+                for tenant in account.tenants.values():
+                    self.claim_anew(account, tenant)
 
     def account(self, name: str) -> QueueAccount:
         """The queue's account, opened where there is none yet."""
@@ -229,7 +250,7 @@ class QueueLedger:
         if account.queue is not None:
             deserved = account.division.deserved
             for resource, amount in account.taken.items():
-                if amount > deserved.get(resource, 0):
+                if amount > deserved.get(resource, 0) and self.lists(resource):
                     self.over_deserved.add(account.queue.name)
                     return
             self.over_deserved.discard(account.queue.name)
@@ -277,14 +298,14 @@ class QueueLedger:
 
     def _claim(self, account: QueueAccount) -> None:
         """Puts the claim right."""
-        claims = account.claims()
+        claims = account.claims(self.lists)
         if account.queue is not None:
             replace_part(self.claims, account.claim, claims)
         account.claim = claims
 
     def claim_anew(self, account: QueueAccount, tenant: Tenant) -> None:
         """Puts the claim of a tenant right."""
-        claims = tenant.claims()
+        claims = tenant.claims(self.lists)
         replace_part(account.tenant_claims, tenant.claim, claims)
         tenant.claim = claims
 
@@ -303,14 +324,16 @@ def _unfilled(bound: Resources, taken: Resources) -> dict[str, int]:
     return {resource: left for resource, most in bound.items() if (left := most - taken.get(resource, 0)) > 0}
 
 
-def _wanted(unfilled: Resources, pending: Resources, waiting: Waiting) -> dict[str, int]:
+def _wanted(unfilled: Resources, pending: Resources, waiting: Waiting, listed: Listed) -> dict[str, int]:
     """What of an unfilled part waiting pods could use: nothing, if none of them fits into it.
 
     Else fractions of a pod that every queue is left with, or what is left of one resource where another is used up,
-    would keep whole pods of room idle.
+    would keep whole pods of room idle. Of what no node lists there is enough for all, for all we know.
     """
     if not waiting.any_fits(unfilled):
-        return {}
+        enough = {resource: amount for resource, amount in pending.items() if not listed(resource)}
+        if not enough or not waiting.any_fits({**unfilled, **enough}):
+            return {}
     return {
         resource: min(left, pending[resource])
         for resource, left in unfilled.items()

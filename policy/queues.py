@@ -65,7 +65,8 @@ class Division:
     """A queue's part of the cluster.
 
     ``real_capability`` bounds what it may use, as others' guarantees are kept free; a resource that no node has is
-    absent, and bounded by zero. ``guarantee`` is the part of the spec's that can be kept. ``known``: it was worked out.
+    absent, and bounded by zero, but for an extended one that no node lists (QueueLedger.lists). ``guarantee`` is the
+    part of the spec's that can be kept. ``known``: it was worked out.
     """
 
     guarantee: Resources = field(default_factory=dict)
@@ -214,7 +215,7 @@ def refusal(ledger: QueueLedger, queue: str, request: Resources, *, with_in_flig
         taken, everywhere = total((taken, account.in_flight)), total((everywhere, ledger.in_flight))
     most = account.division.real_capability
     exceeded = [r for r, asked in request.items() if taken.get(r, 0) + asked > most.get(r, 0)]
-    if exceeded:
+    if exceeded and (exceeded := _beyond_bounds(ledger, account.queue, exceeded, total((taken, request)))):
         return _refusal(CAPABILITY, exceeded)
     deserved = account.division.deserved
     exceeded = [
@@ -222,8 +223,15 @@ def refusal(ledger: QueueLedger, queue: str, request: Resources, *, with_in_flig
         for r, asked in request.items()
         if taken.get(r, 0) + asked > deserved.get(r, 0)
         and everywhere.get(r, 0) + asked + claims_of_others(ledger, account, r) > ledger.available.get(r, 0)
+        and ledger.lists(r)
     ]
     return _refusal(DESERVED, exceeded) if exceeded else None
+
+
+def _beyond_bounds(ledger: QueueLedger, queue: Queue, resources: list[str], with_it: Resources) -> list[str]:
+    """Of these resources those that are bounded: of what no node lists that is what the queue's capability names."""
+    named = queue.capability
+    return [r for r in resources if ledger.lists(r) or with_it[r] > named.get(r, with_it[r])]
 
 
 def claims_of_others(ledger: QueueLedger, account: QueueAccount, resource: str) -> int:
@@ -262,18 +270,21 @@ def numbers(ledger: QueueLedger, queue: str, request: Resources) -> dict[str, di
     account = ledger.accounts.get(queue)
     if account is None or account.queue is None:
         return {}
-    return {
-        r: {
-            "request": asked,
-            "allocated": account.taken.get(r, 0),
-            "deserved": account.division.deserved.get(r, 0),
-            "realCapability": account.division.real_capability.get(r, 0),
-            "guarantee": account.division.guarantee.get(r, 0),
-            "total": ledger.available.get(r, 0),
-            "allocatedInAllQueues": ledger.taken.get(r, 0),
-            "claimedByOtherQueues": claims_of_others(ledger, account, r),
-        }
-        for r, asked in sorted(request.items())
+    return {resource: _numbers(ledger, account, resource, asked) for resource, asked in sorted(request.items())}
+
+
+def _numbers(ledger: QueueLedger, account: QueueAccount, resource: str, asked: int) -> dict[str, int]:
+    row = {"request": asked, "allocated": account.taken.get(resource, 0)}
+    named: Resources = account.queue.capability if account.queue else NOTHING
+    if not ledger.lists(resource):
+        return row | ({"realCapability": named[resource]} if resource in named else {})
+    return row | {
+        "deserved": account.division.deserved.get(resource, 0),
+        "realCapability": account.division.real_capability.get(resource, 0),
+        "guarantee": account.division.guarantee.get(resource, 0),
+        "total": ledger.available.get(resource, 0),
+        "allocatedInAllQueues": ledger.taken.get(resource, 0),
+        "claimedByOtherQueues": claims_of_others(ledger, account, resource),
     }
 
 

@@ -102,9 +102,11 @@ def _add_members(  # noqa: PLR0911 - one answer each
     waiting = [pod for pod in others if pod.uid not in there and not pod.gated]
     if len(waiting) < missing:
         return Decision(job, (), INCOMPLETE, "fewer of its members wait than it takes to start")
-    decidable = [pod for pod in waiting if not fit.undecidable(pod)]
+    decidable = [pod for pod in waiting if not fit.undecidable(cluster.table, pod)]
     if len(decidable) < missing:
-        return Decision(job, (), UNDECIDABLE, next(filter(None, map(fit.undecidable, waiting))))
+        return Decision(
+            job, (), UNDECIDABLE, next(filter(None, (fit.undecidable(cluster.table, pod) for pod in waiting)))
+        )
     chosen: list[Pod] = []
     for number, pod in enumerate(decidable):
         if not number % STEP:

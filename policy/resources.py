@@ -10,6 +10,11 @@ Resources = Mapping[str, int]
 NOTHING: Resources = {}
 
 
+def is_extended(resource: str) -> bool:
+    """Whether a resource is an extended one: a device, or whatever else somebody has made a name for."""
+    return "/" in resource
+
+
 def add(total: dict[str, int], part: Resources) -> None:
     """Adds ``part`` to ``total`` in place."""
     for resource, value in part.items():

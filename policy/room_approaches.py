@@ -37,9 +37,11 @@ def for_room(cluster: Cluster, pod: Pod, members: Sequence[Pod], first: Sequence
 def add_nodes(cluster: Cluster, members: Sequence[Pod], first: Sequence[Pod]) -> Iterator[Approach]:
     """As many nodes as these pods need, like the largest one that they may go to; larger, if it is too small.
 
-    ``first`` are others who go there before them. None, if it takes too many.
+    ``first`` are others who go there before them. None, if it takes too many, or something that no node lists.
     """
     pod, table = members[0], cluster.table
+    if any(fit.unlisted(table, member) for member in members):
+        return  # nobody knows which nodes would serve it
     suiting = fit.suitable(table, replace(pod, request={}))
     nodes = (table.node(table.names[row]) for row in np.flatnonzero(suiting))
     models = [node for node in nodes if node is not None and node.usable and not node.taints]

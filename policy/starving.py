@@ -154,7 +154,7 @@ def _could_start(cluster: Cluster, job: Job, now: float) -> bool:
 
 def _is_to_be_tried(cluster: Cluster, pod: Pod, now: float) -> bool:
     """Whether the scheduler may still place a pod that waits, as far as can be said here."""
-    if pod.gated or pod.terminating or pod.uid in cluster.grants or fit.undecidable(pod):
+    if pod.gated or pod.terminating or pod.uid in cluster.grants or fit.undecidable(cluster.table, pod):
         return False
     if pod.unschedulable is None:
         return now - pod.created < UNTRIED

@@ -92,7 +92,12 @@ def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budg
     For the scheduler's own preemption, which evicts on one node alone. Nobody, where room is coming already: asked
     twice, nobody goes twice. With ``respect_budgets`` nobody goes whose eviction would violate a disruption budget.
     """
-    if not pod.may_preempt or fit.undecidable(pod) or cluster.is_held_for(pod.uid) or cluster.gangs.is_waiting(pod):
+    if (
+        not pod.may_preempt
+        or fit.undecidable(cluster.table, pod)
+        or cluster.is_held_for(pod.uid)
+        or cluster.gangs.is_waiting(pod)
+    ):
         return []
     plans = []
     with _trial(cluster, pod) as trial:
@@ -130,7 +135,8 @@ def search(cluster: Cluster, pod: Pod, beside: Sequence[Pod] = ()) -> Generator[
     within what they are entitled to (a gang counts as one preemptor).
     """
     node = cluster.node_to_empty_for(pod)
-    on_reserved = _plan_on(cluster, pod, node) if node and pod.may_preempt and not fit.undecidable(pod) else None
+    undecidable = fit.undecidable(cluster.table, pod)
+    on_reserved = _plan_on(cluster, pod, node) if node and pod.may_preempt and not undecidable else None
     return on_reserved or (yield from _search_anywhere(cluster, pod, beside))
 
 
@@ -166,7 +172,7 @@ def _search_anywhere(cluster: Cluster, pod: Pod, beside: Sequence[Pod]) -> Gener
 
 def _without_victims(cluster: Cluster, pod: Pod) -> NoPlan | None:
     """Why nobody has to be looked for who would go, or may; None if somebody has."""
-    if reason := fit.undecidable(pod):
+    if reason := fit.undecidable(cluster.table, pod):
         return NoPlan("undecidable", reason)
     if not pod.may_preempt:
         return NoPlan("never", "its preemptionPolicy is Never")

@@ -26,9 +26,11 @@ REFUSED = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Queue deser
 UIDS = {f"{namespace}{number}": namespace for namespace in "abc" for number in range(3)}
 QUEUES = ("p", "q", "default")
 PATIENCE = 30.0
-REQUESTS = ({"cpu": 1}, {"cpu": 3}, {"cpu": 2, "gpu": 1}, {"memory": 4, "cpu": 1}, {"cpu": 9}, {"cpu": 1, "fpga": 2})
+FPGA = "example.com/fpga"
+"""Nodes list it at times only."""
+REQUESTS = ({"cpu": 1}, {"cpu": 3}, {"cpu": 2, "gpu": 1}, {"memory": 4, "cpu": 1}, {"cpu": 9}, {"cpu": 1, FPGA: 2})
 STATES = (*({},) * 3, {"node": "n1"}, {"node": "n2"}, {"node": "n1", "finished": True}, {"nominated_node": "n1"})
-NODES = ({}, {"cpu": 8, "memory": 9}, {"cpu": 4, "gpu": 2, "memory": 3}, {"cpu": 8, "fpga": 3})
+NODES = ({}, {"cpu": 8, "memory": 9}, {"cpu": 4, "gpu": 2, "memory": 3}, {"cpu": 8, FPGA: 3})
 HELD_ON = Node("n1", {"cpu": 12, "memory": 12, "gpu": 2})
 """The node that room is held on; pods that request what it has none of can never come there, so nothing is held."""
 
@@ -75,8 +77,8 @@ class QueueWalker:
         return Queue(
             name,
             weight=pick((1, 1, 2, 5)),
-            capability=pick(({}, {}, {"cpu": 6}, {"gpu": 0})),
-            guarantee=pick(({}, {}, {"cpu": 3}, {"cpu": 7, "gpu": 1}, {"fpga": 1})),
+            capability=pick(({}, {}, {"cpu": 6}, {"gpu": 0}, {FPGA: 1})),
+            guarantee=pick(({}, {}, {"cpu": 3}, {"cpu": 7, "gpu": 1}, {FPGA: 1})),
             state=pick(("Open", "Open", "Open", "Closed")),
         )
 
@@ -129,13 +131,13 @@ class QueueWalker:
         """The resources in which all that is taken and all that is guaranteed besides do not fit."""
         ledger = self.cluster.ledger.queues
         found = set()
-        for resource in {*ledger.available, *ledger.taken}:
+        for resource in {*ledger.available, *ledger.taken}:  # of what no node lists nothing is kept
             needed = sum(
                 max(account.taken.get(resource, 0), account.division.guarantee.get(resource, 0))
                 for account in ledger.accounts.values()
                 if account.queue is not None
             )
-            if needed > ledger.available.get(resource, 0):
+            if needed > ledger.available.get(resource, 0) and ledger.lists(resource):
                 found.add(resource)
         return found
 
@@ -250,21 +252,26 @@ class QueueWalker:
             for namespace, tenant in account.tenants.items():
                 assert tenant.taken == total(taken.get((name, namespace), []))
                 assert tenant.pending == total(pending.get((name, namespace), []))
-                assert tenant.claim == claim(tenant.entitled, tenant.taken, pending.get((name, namespace), []))
+                assert tenant.claim == claim(tenant.entitled, tenant.taken, pending.get((name, namespace), []), ledger)
             assert account.tenant_claims == total(tenant.claim for tenant in account.tenants.values())
             waiting = [r for (queue, _), some in pending.items() if queue == name for r in some]
             guaranteed = left(account.division.guarantee, account.taken)
-            assert account.claim == largest(claim(account.division.deserved, account.taken, waiting), guaranteed)
+            assert account.claim == largest(
+                claim(account.division.deserved, account.taken, waiting, ledger), guaranteed
+            )
         existing = [account for account in ledger.accounts.values() if account.queue is not None]
         assert ledger.taken == total(account.taken for account in existing)
         assert ledger.claims == total(account.claim for account in existing)
         assert ledger.pending == total(account.pending for account in existing)
         assert ledger.over_deserved == {
-            account.queue.name for account in existing if any(is_over(account, r) for r in account.taken)
+            account.queue.name
+            for account in existing
+            if any(is_over(account, r) for r in account.taken if ledger.lists(r))
         }
         for account in existing:
             deserved = account.division.deserved
-            shares = [(taken - deserved.get(r, 0)) / max(deserved.get(r, 0), 1) for r, taken in account.taken.items()]
+            lent = {r: taken for r, taken in account.taken.items() if ledger.lists(r)}
+            shares = [(taken - deserved.get(r, 0)) / max(deserved.get(r, 0), 1) for r, taken in lent.items()]
             assert share_lent(cluster.ledger, "", account.queue.name) == max([0, *shares])
         for queue, namespace in {where for where in (*taken, *pending) if where[0]}:
             assert namespace in ledger.accounts[queue].tenants
@@ -273,9 +280,12 @@ class QueueWalker:
         there = self.there(self.is_tolerated)
         assert without_zeros(cluster.there_for_queues) == there
         if not cluster.to_be_divided:
-            there = {r: (there if r in requested else whole).get(r, 0) for r in {**there, **whole}}
+            there = {r: (there if r in requested else whole).get(r, 0) for r in {**there, **whole} if ledger.lists(r)}
             available = {r: max(0, amount - ledger.outside.get(r, 0)) for r, amount in there.items()}
             assert without_zeros(ledger.available) == without_zeros(available)
+            assert ledger.listed == {
+                r for node in cluster.table.nodes() for r, some in node.allocatable.items() if some
+            }
             self.check_division()
 
     def is_tolerated(self, taints):
@@ -337,9 +347,13 @@ def left(part, taken):
     return {r: more for r, amount in part.items() if (more := amount - taken.get(r, 0)) > 0}
 
 
-def claim(part, taken, waiting):
-    """What is left of a part, as far as it is waited for, if there is one of those who wait that it is enough for."""
+def claim(part, taken, waiting, ledger):
+    """What is left of a part, as far as it is waited for, if there is one of those who wait that it is enough for.
+
+    Of what no node lists there is enough.
+    """
     rest, wanted = left(part, taken), total(waiting)
+    waiting = [{r: amount for r, amount in request.items() if ledger.lists(r)} for request in waiting]
     if not any(all(amount <= rest.get(r, 0) for r, amount in request.items()) for request in waiting):
         return {}
     useful = {r for request in waiting for r, amount in request.items() if amount <= rest.get(r, 0)}

@@ -38,8 +38,27 @@ def test_a_node_has_none_of_a_resource_that_it_does_not_name():
     assert where_suitable(table, pod("p", request={GPU: 2})) == set()
 
 
-def test_nobody_has_a_resource_that_no_node_has_named():
-    assert where(table_of(node()), pod("p", request={"example.com/new": 1})) == set()
+def test_who_serves_what_no_node_lists_cannot_be_judged():
+    said = "no node lists example.com/new; who serves it cannot be judged from here"
+    asks = pod("p", request={"cpu": 3, "example.com/new": 1})
+    table = table_of(node(), pod("other", node="n1"))
+    assert undecidable(table, asks) == said
+    assert where(table, asks) == {"n1"}, "the rest of its request is judged"
+    assert where(table, pod("p", request={"cpu": 4, "example.com/new": 1})) == set()
+    table.upsert_node(node("n2", size={"example.com/new": 2}, unschedulable=True))
+    assert undecidable(table, asks) == ""
+    assert where(table, asks) == set()
+    table.upsert_node(node("n2", size={"example.com/new": 0}))
+    assert undecidable(table, asks) == said
+    table.upsert_node(node("n2", size={"example.com/new": 2}))
+    assert where(table, asks) == {"n2"}
+    table.delete_node("n2")
+    assert undecidable(table, asks) == said
+
+
+def test_nobody_has_a_resource_of_nodes_that_no_node_has_named():
+    assert undecidable(table_of(node()), pod("p", request={"hugepages-2Mi": 1})) == ""
+    assert where(table_of(node()), pod("p", request={"hugepages-2Mi": 1})) == set()
 
 
 def test_a_pod_is_not_kept_out_by_a_resource_that_it_does_not_request():
@@ -294,6 +313,7 @@ def test_a_pod_that_is_expected_takes_its_ports():
 
 
 def test_what_cannot_be_decided_is_named():
-    assert undecidable(pod("p")) == ""
-    sentence = undecidable(wanting(undecidable=("a volume claim", "a resource claim")))
+    table = table_of(node())
+    assert undecidable(table, pod("p")) == ""
+    sentence = undecidable(table, wanting(undecidable=("a volume claim", "a resource claim")))
     assert sentence == "Where the pod fits cannot be decided here: a volume claim, a resource claim"

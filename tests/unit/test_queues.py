@@ -9,6 +9,7 @@ import pytest
 
 from policy import division, queues, shares
 from policy.membership import Namespace
+from policy.opening import share_of_queue
 from policy.queues import conditions
 from tests.unit.given import pod
 from tests.unit.given_nodes import node
@@ -290,9 +291,55 @@ def test_names_that_tenants_make_up_take_no_place_beside_what_nodes_have():
     assert account.rows.resources == ["cpu", "pods"]
     assert cluster.ledger.queues.columns.keys() == {"cpu", "pods"}
     assert account.division.real_capability == {"cpu": 8000, "pods": 500}
-    assert cluster.admit(invented[0], now=0).message == "Queue capability exceeded: example.com/0"
     assert account.tenants["a"].entitled == {"cpu": 4000, "pods": 20}
-    assert account.tenants["a"].claim == {}, "none of its pods fits what it is entitled to"
+    assert account.tenants["a"].claim == {"cpu": 4000, "pods": 20}
+    assert cluster.admit(invented[0], now=0) is None, "the scheduler asks only where somebody serves it"
+
+
+GPU = "example.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("case", "most", "kept", "expected"),
+    [
+        ("nothing names it", {}, {}, None),
+        ("capability has enough", {GPU: 3}, {}, None),
+        ("capability has too little", {GPU: 2}, {}, f"Queue capability exceeded: {GPU}"),
+        ("a capability of none", {GPU: 0}, {}, f"Queue capability exceeded: {GPU}"),
+        ("it is guaranteed", {}, {GPU: 1}, None),
+    ],
+)
+def test_for_what_no_node_lists_only_the_number_in_a_capability_holds(case, most, kept, expected):
+    running = pod("run", "a", request={"cpu": 1, GPU: 2}, node="n1")
+    asking = pod("asking", "b", request={"cpu": 1, GPU: 1})
+    cluster = world(queue("q", most=most, kept=kept), queue("other"), "a:q", "b:q", "c:other", running, cpu=8)
+    refused = cluster.check(asking)
+    assert (refused and refused.message) == expected, case
+    ledger = cluster.ledger.queues
+    assert not ledger.over_deserved
+    assert share_of_queue(cluster, "q") <= 1
+    numbers = queues.numbers(ledger, "q", asking.request)[GPU]
+    assert numbers == {"request": 1, "allocated": 2} | ({"realCapability": most[GPU]} if most else {})
+    if refused:
+        (remedy,) = queues.remedies(ledger, "q", asking, refused)
+        assert remedy.path == f"spec.capability.{GPU}"
+    cluster.upsert_node(node("n2", size={GPU: 2}))
+    divided(cluster)
+    assert cluster.check(asking) is not None, "now there are two of it, and both are used"
+
+
+def test_who_waits_for_what_no_node_lists_claims_the_rest_of_what_it_asks_for():
+    waiting = pods("a", 8, request={"cpu": 1, GPU: 1})
+    cluster = world(queue("q"), queue("r"), "a:q", "b:r", *waiting, *pods("b", 6, node="n1"), cpu=8)
+    ledger = cluster.ledger.queues
+    assert ledger.accounts["q"].claim == {"cpu": 4000, "pods": 8}
+    assert cluster.check(pod("more", "b")).rule == queues.DESERVED
+    cluster.upsert_node(node("n2", size={"cpu": 0, GPU: 1}, unschedulable=True))
+    divided(cluster)
+    assert ledger.accounts["q"].claim == {}, "a cordoned node lists it: there is none for a new pod"
+    cluster.delete_node("n2")
+    divided(cluster)
+    assert ledger.accounts["q"].claim == {"cpu": 4000, "pods": 8}
 
 
 def with_gpus(*asked):
