@@ -85,6 +85,9 @@ class Search:
         cluster = yield from copy(self._scene.taken)
         yield from self._add_ways(cluster)
         pod = cluster.pod(self._namespace, self._name)
+        if pod is not None and fit.unlisted(cluster.table, pod) and cluster.check(pod) is None:
+            self._ways, self.complete = {}, True  # no rule is in its way, and all else cannot be judged from here
+            return
         if pod is not None and (yield from runs_alone(cluster, pod)):
             text = "wait, nothing has to be changed for this pod alone"
             self._alone = {NOTHING: Remedy(text, "", "", "", WhatIfRequest(), [], ALONE)}

@@ -422,6 +422,14 @@ def test_where_it_cannot_be_decided_where_members_go_rules_and_numbers_count_alo
     assert asked(seeing(node(), group(), quota(most={"cpu": 2}), gang), *gang) == []
 
 
+def test_of_what_no_node_lists_members_are_let_in_by_rules_and_numbers():
+    gang = members(request={"cpu": 1, "example.com/gpu": 1})
+    cluster = seeing(node(size={"cpu": 1, "pods": 9}), group(), quota(most={"example.com/gpu": 3}), gang)
+    assert asked(cluster, *gang) == ["g0", "g1", "g2"]
+    assert set(held(cluster).values()) == {""}
+    assert asked(seeing(node(), group(), quota(most={"example.com/gpu": 2}), gang), *gang) == []
+
+
 def test_members_that_keep_away_from_each_other_are_placed_apart():
     apart = Constraints(anti_affinity=(term(HOSTNAME, app="g"),))
     gang = members(constraints=apart, labels={"app": "g"})

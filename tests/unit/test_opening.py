@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from policy import reclaim
+from policy.constraints import Constraints, Taint, Toleration
 from policy.gates import LOOKAHEAD, PATIENCE
 from policy.opening import Openings, adopt
 from policy.places import in_order
@@ -16,6 +17,7 @@ from tests.unit.given_gates import NO_ROOM, gate, gated, let_out, opened, waitin
 from tests.unit.given_nodes import node
 from tests.unit.given_queues import divided, pods, queue, world
 
+LARGE = {"cpu": 8, "pods": 99}
 TABLES = {  # queue: weight, and by namespace: weight, waiting, to be let out
     "default weights": {"q1": (1, {"a": (1, 5, 4), "b": (1, 10, 4)}), "q2": (1, {"c": (1, 10, 6), "d": (1, 2, 2)})},
     "weights": {"q1": (1, {"a": (3, 5, 3), "b": (1, 10, 1)}), "q2": (3, {"c": (2, 10, 10), "d": (6, 2, 2)})},
@@ -150,6 +152,24 @@ def test_on_a_full_cluster_one_of_each_namespace_is_let_out_so_that_it_is_seen_w
 def test_a_cordoned_node_has_no_room():
     cluster = gate(world(node(size={"cpu": 8, "pods": 99}, unschedulable=True), *waiting("a", 9)), "a")
     assert let_out(cluster) == ["a-0"]
+
+
+def test_a_node_has_room_for_those_who_tolerate_its_taints():
+    nodes = node(size={"cpu": 4, "pods": 99}), node("n2", size=LARGE, taints=(Taint("dedicated", "", "NoSchedule"),))
+    tolerant = waiting("b", 20, constraints=Constraints(tolerations=(Toleration("dedicated", "Exists"),)))
+    cluster = gate(world(*nodes, *waiting("a", 20), *tolerant), "a:", "b:")
+    out = let_out(cluster)
+    assert [sum(uid[0] == namespace for uid in out) for namespace in "ab"] == [3, 13]
+    cluster = gate(world(*nodes, *waiting("a", 20)), "a")
+    assert len(let_out(cluster)) == 5
+
+
+def test_for_what_no_node_lists_rules_and_numbers_decide():
+    asking = waiting("a", 20, request={"cpu": 0.1, "example.com/gpu": 1})
+    quotas = quota(most={"example.com/gpu": 6})
+    cluster = world(*asking, cpu=8)
+    cluster.upsert_quota(quotas)
+    assert len(let_out(gate(cluster, "a"))) == 6
 
 
 # How long somebody who was let out counts

@@ -13,6 +13,7 @@ from tests.unit.given_jobs import (
     NOW,
     TERMS,
     chosen,
+    decisions,
     gang,
     reserve_all,
     reserved,
@@ -128,6 +129,22 @@ def test_a_member_that_is_given_another_node_keeps_away_from_those_that_keep_the
 
 def test_a_pod_whose_constraints_cannot_be_decided_gets_nothing():
     assert why_not(seen(sized(), waiting(constraints=Constraints(undecidable=("a resource claim",))))) == "Undecidable"
+
+
+def test_a_pod_that_asks_for_what_no_node_lists_gets_nothing():
+    decision = decisions(seen(sized(), waiting(more={"example.com/gpu": 1})))["a/big"]
+    assert (decision.reason, decision.text) == (
+        "Undecidable",
+        "no node lists example.com/gpu; who serves it cannot be judged from here",
+    )
+
+
+def test_of_nodes_that_a_job_does_not_tolerate_none_counts_for_the_share_of_nodes():
+    tainted = [replace(sized(f"cp{number}"), taints=(Taint("cp", "", "NoSchedule"),)) for number in range(4)]
+    terms = replace(TERMS, max_nodes_percent=50)
+    cluster = seen(sized("n1"), sized("n2"), *tainted, waiting("p1"), waiting("p2"))
+    reserve_all(cluster, terms)
+    assert len(reserved(cluster)) == 1
 
 
 def test_a_node_where_room_is_held_for_another_is_not_chosen():

@@ -268,6 +268,18 @@ def test_who_is_guaranteed_all_that_others_are_and_more_takes_the_rest_back(case
 GPU = "example.com/gpu"
 
 
+def test_for_what_no_node_lists_nobody_goes():
+    asks = me(request={"cpu": 1, GPU: 1})
+    cluster = world(node(), quota("a", least={"cpu": 4}), quota("b", least={"cpu": 0}), run("b1", cpu=4))
+    answer = plan(cluster, asks)
+    assert answer == NoPlan("undecidable", f"no node lists {GPU}; who serves it cannot be judged from here")
+    assert victims_on(cluster, asks, "n1") is None
+    cluster.upsert_node(node("n2", size={"cpu": 0, GPU: 1}))
+    assert gone(cluster, asks) == "never"
+    cluster.upsert_node(node("n2", size={"cpu": 0, GPU: 0}))
+    assert gone(cluster, asks) == "undecidable"
+
+
 @pytest.mark.parametrize(
     ("case", "mine", "of_others", "expected"),
     [

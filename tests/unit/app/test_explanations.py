@@ -100,6 +100,18 @@ def test_of_a_queue_that_is_missing_it_is_told_who_names_it_and_which_are_near(n
     assert list(answer["FailedAndUnresolvableNodes"].values()) == ["Queue is closed"]
 
 
+def test_of_what_no_node_lists_it_is_said_that_it_cannot_be_judged_and_no_node_is_to_be_bought():
+    asks = {"cpu": "1", "example.com/gpu": "1"}
+    said = "0/1 nodes are available: 1 Insufficient example.com/gpu."
+    items = [node("n1", **cpus(9)), quota("b", min={"cpu": 1}), refused(pod("p", "b", requests=asks), said)]
+    told = client_of(store_with(*items)).get("/api/v1/pods/b/p").json()
+    text = "no node lists example.com/gpu; who serves it cannot be judged from here"
+    assert [(each["step"], each["text"]) for each in told["next"]] == [
+        ("undecidable", f"nobody is evicted for it: {text}")
+    ]
+    assert told["remedies"] == []
+
+
 def test_of_a_queue_that_is_closed_its_state_is_told():
     closed = queue("q") | {"status": {"state": "Closed"}}
     items = [node("n1", **cpus(9)), closed, namespace("b", **{QUEUE: "q"}), pod("p", "b")]
