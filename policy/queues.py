@@ -234,6 +234,13 @@ def _beyond_bounds(ledger: QueueLedger, queue: Queue, resources: list[str], with
     return [r for r in resources if ledger.lists(r) or with_it[r] > named.get(r, with_it[r])]
 
 
+def bound(ledger: QueueLedger, account: QueueAccount, resource: str) -> int | None:
+    """What a queue may use of a resource at most; None if nothing bounds it."""
+    if ledger.lists(resource):
+        return account.division.real_capability.get(resource, 0)
+    return account.queue.capability.get(resource) if account.queue else None
+
+
 def claims_of_others(ledger: QueueLedger, account: QueueAccount, resource: str) -> int:
     """What other queues have a claim to, beyond what they have taken."""
     return ledger.claims.get(resource, 0) - account.claim.get(resource, 0)

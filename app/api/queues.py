@@ -1,10 +1,10 @@
 """Queues as REST shows them."""
 
 from app.api.models import ConditionModel, QueueModel, TenantModel, quantities
-from policy import fair_share
+from policy import fair_share, queues
 from policy.cluster import Cluster
 from policy.queue_ledger import Tenant
-from policy.resources import subtract
+from policy.resources import Resources, subtract
 from policy.terminating import conditions_of_queue
 
 
@@ -14,7 +14,9 @@ def model(cluster: Cluster, name: str) -> QueueModel:
     allocated = dict(account.taken)
     subtract(allocated, account.held)
     division = account.division
-    named = {**division.deserved, **allocated, **queue.capability, **queue.guarantee, **account.request}
+    named: Resources = {**division.deserved, **allocated, **queue.capability, **queue.guarantee, **account.request}
+    bounds = {resource: queues.bound(cluster.ledger.queues, account, resource) for resource in named}
+    most = dict(division.real_capability) | {resource: most for resource, most in bounds.items() if most is not None}
     return QueueModel(
         name=name,
         state=queue.state,
@@ -23,7 +25,7 @@ def model(cluster: Cluster, name: str) -> QueueModel:
         reclaimable=queue.reclaimable,
         capability=quantities(queue.capability),
         guarantee=quantities(queue.guarantee),
-        real_capability=quantities(dict.fromkeys(named if division.known else (), 0) | dict(division.real_capability)),
+        real_capability=quantities(most if division.known else {}),
         request=quantities(account.request),
         deserved=quantities(dict.fromkeys(named, 0) | dict(division.deserved)),
         allocated=quantities(dict.fromkeys(named, 0) | allocated),

@@ -9,7 +9,7 @@ from policy import elastic_quota, fair_share
 from policy.cluster import Cluster
 from policy.conditions import Condition
 from policy.elastic_quota import ElasticQuota
-from policy.queue_ledger import QueueAccount, Tenant
+from policy.queue_ledger import QueueAccount, QueueLedger, Tenant
 from policy.resources import Resources, subtract
 from policy.terminating import conditions_of_queue, conditions_of_quota
 
@@ -252,7 +252,7 @@ def queue_row(cluster: Cluster, name: str, waiting: int) -> QueueRow:
         queue.weight,
         queue.priority,
         queue.reclaimable,
-        _queue_bars(account, queue.capability),
+        _queue_bars(cluster.ledger.queues, account),
         tuple(_tenant_row(cluster, each, account.tenants[each]) for each in tenants[:TENANTS]),
         max(0, len(tenants) - TENANTS),
         waiting,
@@ -281,16 +281,17 @@ def _quota_bars(quota: ElasticQuota, used: Resources, lent: Resources) -> tuple[
     )
 
 
-def _queue_bars(account: QueueAccount, capability: Resources) -> tuple[Bar, ...]:
-    division = account.division
+def _queue_bars(ledger: QueueLedger, account: QueueAccount) -> tuple[Bar, ...]:
+    """Of what no node lists there is nothing to divide, so that nothing of it is borrowed."""
+    division, capability = account.division, account.queue.capability if account.queue else {}
     allocated = dict(account.taken)
     subtract(allocated, account.held)
     return tuple(
         Bar(
             resource,
             allocated.get(resource, 0),
-            own=division.deserved.get(resource, 0),
-            most=division.real_capability.get(resource, 0) if division.known else capability.get(resource),
+            own=division.deserved.get(resource, 0) if ledger.lists(resource) else None,
+            most=queues.bound(ledger, account, resource) if division.known else capability.get(resource),
             kept=division.guarantee.get(resource, 0),
             wanted=account.request.get(resource, 0),
         )

@@ -94,13 +94,17 @@ def test_a_queue_is_shown_with_its_namespaces():
 
 
 def test_of_what_no_node_has_a_queue_may_have_nothing():
-    asks = pod("p", requests={"cpu": 1, "example.com/x": 1})
+    asks = pod("p", requests={"cpu": 1, "hugepages-2Mi": 1, "example.com/x": 1})
     belongs = namespace("a", **{"scheduling.volcano.sh/queue-name": "q"})
     store = store_with(node("n1"), queue("q"), belongs, asks)
     at_once(store.cluster.divide())
     client = client_of(store)
-    assert client.get("/api/v1/queues/q").json()["realCapability"]["example.com/x"] == "0"
-    assert "example.com/x used 0, deserved 0, asked for 1, capability 0" in Parsed(client.get("/").text).words
+    most = client.get("/api/v1/queues/q").json()["realCapability"]
+    assert most["hugepages-2Mi"] == "0"
+    assert "example.com/x" not in most, "of an extended resource that no node lists it is not known what there is"
+    words = Parsed(client.get("/").text).words
+    assert "hugepages-2Mi used 0, deserved 0, asked for 1, capability 0" in words
+    assert "example.com/x used 0, asked for 1" in words
 
 
 def test_who_waits_is_named_with_the_rule_and_a_link_to_the_explanation():
