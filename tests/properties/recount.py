@@ -267,10 +267,12 @@ class Recount:
         over = [r for r, asked in pod.request.items() if r in quota.max and own.get(r, 0) + asked > quota.max[r]]
         if over:
             return MAX, sorted(over)
+        named = {r: asked for r, asked in pod.request.items() if asked and r in quota.min}
+        guaranteed = bool(named) and all(own.get(r, 0) + asked <= quota.min[r] for r, asked in named.items())
         for resource, asked in pod.request.items():
             least = quota.min.get(resource, 0)
             within = own.get(resource, 0) + asked <= least
-            owned = within and not self.strict
+            owned = (guaranteed or within) and not self.strict
             others = sum(self.claim(each).get(resource, 0) for each in quotas if each != pod.namespace)
             left = everywhere.get(resource, 0) + asked <= lent.get(resource, 0)
             left = left and (within or everywhere.get(resource, 0) + asked + others <= lent.get(resource, 0))
