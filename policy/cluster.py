@@ -999,9 +999,11 @@ class Cluster:
     def _note_tolerations(self, pod: Pod) -> None:
         """Notes what a pod tolerates, for what nodes have for pods like it.
 
-        What stands wherever its node is, as pods of DaemonSets do, leaves no room to others there.
+        What stands wherever its node is, as pods of DaemonSets do, leaves no room to others there. Nor does a critical
+        pod of the system ask for a share.
         """
-        if pod.finished or pod.owner in SYSTEM_OWNERS:
+        critical = exempt.by_namespace(pod, self.rules.exempt_namespaces)
+        if pod.finished or pod.owner in SYSTEM_OWNERS or critical:
             self._forget_tolerations(pod.uid)
             return
         in_queue, version = bool(self.queue_of(pod)), self._anywhere.version

@@ -4,6 +4,7 @@ import pytest
 
 from policy.cluster import Cluster
 from policy.constraints import Constraints, Taint, Toleration
+from policy.membership import Namespace
 from policy.tolerations import ALL, MOST_SETS, One, Several, forbidding
 from tests.unit.given import amounts, pod
 from tests.unit.given_nodes import node, on, table_of
@@ -104,7 +105,12 @@ def test_what_a_queue_deserves_follows_who_tolerates_what():
     assert deserved(cluster) == 2000
     cluster.upsert_pod(tolerant("other", MINE, namespace="free"), now=0)
     cluster.upsert_pod(tolerant("daemon", MINE, owner="DaemonSet", node="n2"), now=0)
-    assert deserved(cluster) == 3000  # one core is used on the other node
+    cluster.upsert_namespace(Namespace("kube-system", "q"))
+    dns = tolerant("dns", MINE, namespace="kube-system", priority=2_000_000_000, request={"cpu": 0.001}, node="n2")
+    cluster.upsert_pod(dns, now=0)
+    assert deserved(cluster) == 3001  # so much is used on the other node
+    cluster.delete_pod("dns")
+    assert deserved(cluster) == 3000
     cluster.upsert_pod(tolerant("mine", MINE), now=0)
     assert deserved(cluster) == 10000
     cluster.upsert_node(dedicated(LEAVING))
