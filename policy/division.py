@@ -102,7 +102,7 @@ def is_sure(cluster: Cluster, pod: Pod) -> bool:
         return True
     entry = cluster.ledger.entries.get(pod.uid)
     asked = dict.fromkeys(pod.request, 0) if entry is not None and entry.kind in TAKING else pod.request
-    return _beyond(account, pod.namespace, asked) is None or _is_enough_for_all(ledger, account, pod.request)
+    return _beyond(ledger, account, pod.namespace, asked) is None or _is_enough_for_all(ledger, account, pod.request)
 
 
 def _divide_at_once(cluster: Cluster) -> None:
@@ -112,13 +112,14 @@ def _divide_at_once(cluster: Cluster) -> None:
 
 def refusal_until_known(ledger: QueueLedger, queue: str, namespace: str, request: Resources) -> Refusal | None:
     """Why a pod is refused while it is not known what queues deserve: as it would go beyond what was known before."""
-    refused = _beyond(ledger.accounts[queue], namespace, request)
+    refused = _beyond(ledger, ledger.accounts[queue], namespace, request)
     ledger.turned_away = ledger.turned_away or refused is not None
     return refused
 
 
-def _beyond(account: QueueAccount, namespace: str, request: Resources) -> Refusal | None:
+def _beyond(ledger: QueueLedger, account: QueueAccount, namespace: str, request: Resources) -> Refusal | None:
     """Which part a pod would go beyond, of those that were known last; None if it stays within them."""
+    request = {resource: asked for resource, asked in request.items() if ledger.lists(resource)}
     taken, deserved = account.taken, account.division.deserved
     beyond = [r for r, asked in request.items() if taken.get(r, 0) + asked > deserved.get(r, 0)]
     if beyond:
@@ -135,6 +136,7 @@ def _is_enough_for_all(ledger: QueueLedger, account: QueueAccount, request: Reso
         ledger.taken.get(r, 0) + ledger.pending.get(r, 0) + asked <= ledger.available.get(r, 0)
         and account.taken.get(r, 0) + account.pending.get(r, 0) + asked <= most.get(r, 0)
         for r, asked in request.items()
+        if ledger.lists(r)
     )
 
 

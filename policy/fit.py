@@ -51,10 +51,10 @@ def suitable(table: NodeTable, pod: Pod) -> Mask:
 def suitable_on(table: NodeTable, pod: Pod, node_name: str) -> bool:
     """Whether this node is ``suitable``."""
     node = table.node(node_name)
-    return node is not None and suits(node, pod)
+    return node is not None and suits(table, node, pod)
 
 
-def suits(node: Node, pod: Pod) -> bool:
+def suits(table: NodeTable, node: Node, pod: Pod) -> bool:
     """Whether a node, be it in the table or not, could take the pod if it were empty and the pod were alone."""
     if not accepts(node, pod.constraints):
         return False

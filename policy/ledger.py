@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from policy.queue_ledger import TAKING, QueueLedger
-from policy.resources import NOTHING, Resources, add, replace_part, subtract, total
+from policy.resources import NOTHING, Resources, add, is_extended, replace_part, subtract, total
 from policy.sizes import Waiting
 from policy.touched import Touched
 from policy.trial import Trial
@@ -108,8 +108,13 @@ class Pool:
                 del self.min[resource], self.contributors[resource]
 
     def room(self, resource: str) -> int | None:
-        """What nodes have of a resource for pods under quotas, used or not; None where that is not known."""
-        return None if self.capacity is None else self.capacity.get(resource, 0) - self.outside.get(resource, 0)
+        """What nodes have of a resource for pods under quotas, used or not; None where that is not known.
+
+        It is not of an extended one that no node lists (see NodeTable.lists).
+        """
+        if self.capacity is None or (is_extended(resource) and resource not in self.capacity):
+            return None
+        return self.capacity.get(resource, 0) - self.outside.get(resource, 0)
 
     def claimed_by_others(self, account: Account, resource: str) -> int:
         """What other quotas than this one have a claim to."""

@@ -30,13 +30,14 @@ class Room:
         """Whether a waiting pod could have a place by this."""
         site = cluster.table.site(self.node)
         node = site.node if site is not None else None
-        if site is None or node is None or not fit.suits(node, pod):
+        if site is None or node is None or not fit.suits(cluster.table, node, pod):
             return False
-        is_new = self.before is None or not fit.suits(self.before, pod)
+        is_new = self.before is None or not fit.suits(cluster.table, self.before, pod)
         short = {
             resource: lacking
             for resource, asked in pod.request.items()
-            if (lacking := asked + site.used.get(resource, 0) - node.allocatable.get(resource, 0)) > 0
+            if cluster.table.lists(resource)
+            and (lacking := asked + site.used.get(resource, 0) - node.allocatable.get(resource, 0)) > 0
         }
         if not (is_new or (short or pod.request).keys() & self.freed.keys()):
             return False
