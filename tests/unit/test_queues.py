@@ -321,7 +321,7 @@ def test_for_what_no_node_lists_only_the_number_in_a_capability_holds(case, most
     numbers = queues.numbers(ledger, "q", asking.request)[GPU]
     assert numbers == {"request": 1, "allocated": 2} | ({"realCapability": most[GPU]} if most else {})
     if refused:
-        (remedy,) = queues.remedies(ledger, "q", asking, refused)
+        (remedy,) = queues.remedies(ledger, "q", asking.request, refused)
         assert remedy.path == f"spec.capability.{GPU}"
     cluster.upsert_node(node("n2", size={GPU: 2}))
     divided(cluster)
