@@ -293,7 +293,9 @@ class NodeTable:
                 for each in self._alike.values()
             ]
             known = self.memo[key] = total(counts)
-        left = dict(known) if self.overdue else known
+        if not self.overdue:
+            return known
+        left = dict(known)
         for placed in filter(None, map(self._placed.get, self.overdue)):
             alike = placed.site.alike
             if placed.stands and alike is not None and (alike.taints is None or not whose.tolerates(alike.taints)):

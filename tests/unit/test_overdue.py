@@ -13,6 +13,7 @@ from policy.terminating import (
     late_beside,
     sentences,
 )
+from policy.tolerations import ALL
 from policy.victims import NoPlan, plan
 from tests.unit.given import amounts, cluster_of, pod, quota
 from tests.unit.given_nodes import node
@@ -71,9 +72,9 @@ def test_its_node_stays_full():
 
 def test_what_it_uses_of_a_lost_node_is_nothing_that_queues_could_share():
     cluster = world(UNREACHABLE, node("n2"), DOOMED)
-    assert cluster.table.capacity()["cpu"] == 5000
+    assert cluster.table.capacity(ALL)["cpu"] == 5000
     cluster.note_overdue(DUE + 300)
-    assert cluster.table.capacity()["cpu"] == 4000
+    assert cluster.table.capacity(ALL)["cpu"] == 4000
     assert cluster.to_be_divided
 
 
