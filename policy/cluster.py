@@ -1009,13 +1009,18 @@ class Cluster:
         in_queue, version = bool(self.queue_of(pod)), self._anywhere.version
         (self._in_none if in_queue else self._in_queues).remove(pod.uid)
         (self._in_queues if in_queue else self._in_none).put(pod.uid, pod.constraints.tolerations)
-        self.ledger.queues.stale = self.ledger.queues.stale or version != self._anywhere.version
+        self._see_what_is_there(version)
 
     def _forget_tolerations(self, uid: str) -> None:
         version = self._anywhere.version
         self._in_none.remove(uid)
         self._in_queues.remove(uid)
-        self.ledger.queues.stale = self.ledger.queues.stale or version != self._anywhere.version
+        self._see_what_is_there(version)
+
+    def _see_what_is_there(self, version: Hashable) -> None:
+        """What nodes have for pods may be something else, if others are tolerated now, or others stand there."""
+        if self.table.moved or version != self._anywhere.version:
+            self.table.moved, self.ledger.queues.stale = False, True
 
     def _stand_at_gate(self, pod: Pod, now: float) -> None:
         """Puts a pod into its place among those that wait at gates, or takes it out."""
@@ -1166,7 +1171,9 @@ class Cluster:
         if not name or pod.terminating or pod.gated:
             return False
         node = self.table.node(name)
-        return node is not None and node.ready and fit.suitable_on(self.table, pod, name)
+        if node is None or not node.ready or not fit.suitable_on(self.table, pod, name):
+            return False
+        return all(node.allocatable.get(resource) for resource, asked in pod.request.items() if asked)  # listed there
 
     def _node_changed(self, name: str) -> None:
         """Looks again at the pods that are expected on a node: they may come to it no longer, or again."""

@@ -91,6 +91,8 @@ class NodeTable:
         """The same of names, labels, taints and readiness of nodes alone: emptied when one of these changes."""
         self._allocatable = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
         self._used = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
+        self.moved = False
+        """Whether a pod has come or gone where what stands on a node may be all that it counts with; to be reset."""
         self._listing: dict[str, int] = {}
         self._alike: dict[tuple[Taint, ...] | None, Alike] = {}
         self._sites: dict[str, Site] = {}
@@ -156,7 +158,7 @@ class NodeTable:
             add(self._hosts, {placed.site.name: 1})
         self._use(placed.site, pod.request, add)
         if stands:
-            _stand(placed.site, pod.request, add)
+            self.moved |= _stand(placed.site, pod.request, add)
         self._placed[pod.uid] = placed
         if not stands:
             self.expected[pod.uid] = placed
@@ -175,7 +177,7 @@ class NodeTable:
             subtract(self._hosts, {site.name: 1})
         self._use(site, pod.request, subtract)
         if placed.stands:
-            _stand(site, pod.request, subtract)
+            self.moved |= _stand(site, pod.request, subtract)
         self.expected.pop(uid, None)
         for registry, key in self._registries(pod):
             registry[key].pop(uid, None)
@@ -452,10 +454,12 @@ class NodeTable:
             self.memo_of_nodes.clear()
 
 
-def _stand(site: Site, request: Resources, change: Callable[[dict[str, int], Resources], None]) -> None:
-    """Counts what stands on a node, where that may be asked for."""
-    if site.alike is not None and site.alike.taints != ():
-        change(site.alike.standing, request)
+def _stand(site: Site, request: Resources, change: Callable[[dict[str, int], Resources], None]) -> bool:
+    """Counts what stands on a node, where that may be asked for; whether it may."""
+    if site.alike is None or site.alike.taints == ():
+        return False
+    change(site.alike.standing, request)
+    return True
 
 
 def _standing_on(site: Site) -> Resources:
