@@ -1162,6 +1162,10 @@ class Cluster:
         else:
             self._held.pop(uid, None)
 
+    def is_expected_on_its_node(self, pod: Pod) -> bool:
+        """Whether a waiting pod counts where it is nominated: the node is there and could take it."""
+        return self._may_come(pod, pod.nominated_node)
+
     def _may_come(self, pod: Pod, name: str) -> bool:
         """Whether a waiting pod may still come to a node that it is expected on.
 

@@ -1,7 +1,10 @@
-"""Who holds what a refused pod lacks: by the rule that refuses it, and by resource."""
+"""Who holds what a refused pod lacks: by the rule that refuses it, and by resource.
+
+Of an admitted pod, who might be taken to hold something of its quota and does not: pods nominated to a lost node.
+"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policy import elastic_quota, fair_share, queues
 from policy.cluster import Cluster
@@ -21,7 +24,8 @@ class Holder:
     compares, and ``bound_name`` the name of that figure; ``over`` is by how much it has gone past it. ``pods`` are
     those that make up what is over, or all of them; least important first. ``ahead`` is kept, beyond what is used, for
     pods that go first, as they wait for a node that they are expected on: ``first``. ``late`` are those of its pods
-    that should be gone, but nobody has heard of their node, or they do not end.
+    that should be gone, but nobody has heard of their node, or they do not end. ``in_vain`` are pods that count for
+    nothing, as the node that they are nominated to cannot take them.
     """
 
     kind: str
@@ -35,6 +39,7 @@ class Holder:
     ahead: int = 0
     first: tuple[Pod, ...] = ()
     late: tuple[Pod, ...] = ()
+    in_vain: tuple[Pod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,8 @@ class _Use:
 def holders(cluster: Cluster, pod: Pod, refused: Refusal) -> list[Holder]:
     """Who holds it, those first that have most beyond what is theirs. Nobody for rules that compare no amounts."""
     found = []
+    if not refused.rule:
+        return _in_vain(cluster, pod)
     for resource in refused.resources:
         uses = [use for use in _uses(cluster, pod, refused.rule, resource) if use.used or use.ahead]
         uses.sort(key=lambda use: (-use.over, -use.used, use.name))
@@ -122,6 +129,19 @@ def _holder(cluster: Cluster, use: _Use, pod: Pod, resource: str) -> Holder:
         first=tuple(_going_first(cluster, use, pod, resource)) if use.ahead else (),
         late=tuple(each for each in pods if cluster.is_late(each)),
     )
+
+
+def _in_vain(cluster: Cluster, pod: Pod) -> list[Holder]:
+    """The quota of an admitted pod, for each resource that pods ask for which are nominated in vain."""
+    others = [other for other in cluster.pending_in(pod.namespace) if other.uid != pod.uid]
+    in_vain = [other for other in others if other.nominated_node and not cluster.is_expected_on_its_node(other)]
+    found = []
+    for resource in pod.request:
+        asking = tuple(other for other in in_vain if other.request.get(resource))
+        if asking:
+            uses = _under_quotas(cluster, pod, elastic_quota.MAX, resource)
+            found += [replace(_holder(cluster, use, pod, resource), in_vain=asking) for use in uses if use.bound]
+    return found
 
 
 def _going_first(cluster: Cluster, use: _Use, pod: Pod, resource: str) -> Iterator[Pod]:

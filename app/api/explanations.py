@@ -105,7 +105,7 @@ def explanation(
 
 
 def holders_of(cluster: Cluster, pod: Pod, verdict: Verdict) -> list[Holder]:
-    """Who holds what a refused pod lacks."""
+    """Who holds what a refused pod lacks; of an admitted one, who holds nothing though it is nominated to a node."""
     return holding.holders(cluster, pod, Refusal(verdict.rule, "", verdict.resources))
 
 
@@ -162,6 +162,10 @@ def _told(holder: Holder) -> str:
     what = f"its {BOUNDS[holder.bound_name]} of {bound}"
     beyond = f"{render(holder.resource, holder.over)} over {what}" if holder.over else f"within {what}"
     who, first = f"{holder.kind} {holder.name}", _told_of_those_ahead(holder)
+    if holder.in_vain:
+        first += (
+            f"; {', '.join(_titles(holder.in_vain[:TOLD]))} counts for nothing, as its nominated node cannot take it"
+        )
     return f"{who} holds {used} of {holder.resource}, {beyond}{pods}{first}"
 
 
@@ -229,6 +233,7 @@ def _holder(holder: Holder) -> HolderModel:
         terminating=_titles(holder.late[:NAMED]),
         ahead=render(holder.resource, holder.ahead),
         first=_titles(holder.first[:NAMED]),
+        in_vain=_titles(holder.in_vain[:NAMED]),
     )
 
 

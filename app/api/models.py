@@ -114,6 +114,7 @@ class HolderModel(Model):
     ``pods`` (namespace/name) make up what is beyond, or all where nothing is; at most twenty of ``number``. ``ahead``
     is kept, beyond what is used, for the pods that go ``first``: they wait for a node that they are nominated to.
     ``terminating`` are pods of the holder that use the resource and should be gone: see the explanation's own.
+    ``inVain`` are pods that count for nothing: the node that they are nominated to is lost, or cannot take them.
     """
 
     kind: str
@@ -128,6 +129,7 @@ class HolderModel(Model):
     terminating: list[str] = []
     ahead: str = "0"
     first: list[str] = []
+    in_vain: list[str] = []
 
 
 class ProspectModel(Model):

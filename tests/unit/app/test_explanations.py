@@ -139,6 +139,15 @@ def test_who_goes_first_on_a_nominated_node_is_named_where_that_decides():
     )
 
 
+def test_who_is_nominated_to_a_node_that_is_gone_is_said_to_count_for_nothing():
+    ghost = pod("ghost", "a", priority=1, requests={"cpu": "2"}) | {"status": {"nominatedNodeName": "gone"}}
+    items = [node("n1"), quota("a", max={"cpu": 2}), ghost, pod("waits", "a", requests={"cpu": "2"})]
+    answer = client_of(store_with(*items)).get("/api/v1/pods/a/waits").json()
+    assert answer["verdict"] == "admissible"
+    assert [each["inVain"] for each in answer["holders"]] == [["a/ghost"]]
+    assert "a/ghost counts for nothing, as its nominated node cannot take it" in answer["summary"]
+
+
 def test_who_goes_first_in_another_quota_is_named_where_nothing_is_left_to_borrow():
     first = pod("first", "b", requests={"cpu": "2"}) | {"status": {"nominatedNodeName": "n1"}}
     items = [node("n1"), quota("a", min={"cpu": 0}), quota("b", min={"cpu": 2}), first]
