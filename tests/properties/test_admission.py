@@ -173,10 +173,15 @@ def test_the_remedies_help(cluster, pod):
             break
         quota = cluster.ledger.account(pod.namespace).quota
         bounds = {"min": dict(quota.min), "max": dict(quota.max)}
-        for remedy in verdict.remedies:
-            if remedy.path:
-                _, bound, resource = remedy.path.split(".")
-                bounds[bound][resource] = amount(resource, to_milli(remedy.value))
+        raising = verdict.remedies[0]
+        if raising.path:
+            _, bound, resource = raising.path.split(".")
+            assert verdict.resources == (resource,)
+            bounds[bound][resource] = amount(resource, to_milli(raising.value))
+        for resource in verdict.resources if not raising.path else ():  # it names several, with what they are raised to
+            row = verdict.numbers[resource]
+            assert f" of {resource} in " in raising.text
+            bounds["max" if verdict.rule == MAX else "min"][resource] = row["used"] + row["ahead"] + row["request"]
         changed = elastic_quota(quota.namespace, quota.name, quota.created, bounds["min"], bounds["max"])
         cluster.upsert_quota(changed)
     assert cluster.verdict(pod.namespace, pod.name).outcome == "admissible"
