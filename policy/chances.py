@@ -60,7 +60,7 @@ class Chances:
     """Pods of which it is in doubt, and those of them that have none now. ``patience`` is in seconds."""
 
     def __init__(self, patience: float = PATIENCE) -> None:
-        self._patience = patience
+        self.patience = patience
         self._groups: dict[Kind, _Alike] = {}
         self._doubts: dict[str, _Doubt] = {}
         self._deadlines: list[tuple[float, str]] = []
@@ -86,7 +86,7 @@ class Chances:
         self.trust(pod.uid)
         doubt = self._doubts[pod.uid] = _Doubt(self._group(kind, pod), pod.namespace, since, -inf)
         doubt.group.uids.add(pod.uid)
-        self._judge_at(since + self._patience, pod.uid, doubt)
+        self._judge_at(since + self.patience, pod.uid, doubt)
 
     def regroup(self, pod: Pod, minimum: int) -> None:
         """The pod takes so many to start from now on."""
@@ -190,7 +190,7 @@ class Chances:
             if doubt is None or doubt.judged_at != at:
                 continue  # it is in doubt no more, or for another reason
             group = doubt.group
-            deadline = max(doubt.since, group.helped_at) + self._patience
+            deadline = max(doubt.since, group.helped_at) + self.patience
             if deadline > now:
                 self._judge_at(deadline, uid, doubt)
                 continue

@@ -43,6 +43,8 @@ from policy.verdict import Refusal, Verdict
 
 GRANT_LIFETIME = 30.0
 SETTLE_TIME = 3.0
+TIME_TO_RECLAIM = 5.0
+"""Seconds for which a pod that is first seen has a chance at least: until reclaim has looked for victims for it."""
 UNANSWERED = "failed filter with extender"
 """What kube-scheduler writes into a pod's condition when filter did not answer with 200."""
 UNSCHEDULABLE = "Unschedulable"
@@ -925,9 +927,14 @@ class Cluster:
             self._chances.ungate(pod.uid)
 
     def _without_place_since(self, pod: Pod, before: Pod | None, now: float) -> float:
-        """Since when no place was found for a pod. What was said before it was first seen here was said as it says."""
+        """Since when no place was found for a pod. What was said before it was first seen here was said as it says.
+
+        But it keeps its chance until others may have been evicted for it, also after a restart.
+        """
         said = pod.unschedulable
-        return now if before is not None or said is None or not said.since else min(now, said.since - self.epoch)
+        if before is not None or said is None or not said.since:
+            return now
+        return min(now, max(said.since - self.epoch, now + TIME_TO_RECLAIM - self._chances.patience))
 
     def _takes_to_start(self, pod: Pod) -> int:
         """How many pods it takes for this one to start."""

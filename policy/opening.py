@@ -168,8 +168,9 @@ class Openings:
         group = cluster.gangs.gang_of(pod)
         missing = max(1, group.minimum - len(cluster.gangs.ready(group) - {pod.uid})) if group else 1
         if missing == 1:
-            beyond = not (cluster.has_chance(pod) and self._has_room(where[0], pod.request, pod))
-            if beyond and cluster.gates.some_beyond(where):
+            lacking = self._lacking(where[0], pod.request, pod)
+            beyond = bool(lacking) or not cluster.has_chance(pod)
+            if beyond and self._some_beyond(where, lacking):
                 return []
             self._let_out(pod, Out(where, pod.request, beyond), now)
             return [pod]
@@ -189,8 +190,9 @@ class Openings:
         cluster = self._cluster
         members = sorted(job.members.values(), key=turn)[:missing]
         asked = total(each.request for each in members)
-        beyond = not self._has_room(where[0], asked, members[0])
-        if len(members) < missing or (beyond and cluster.gates.some_beyond(where)):
+        lacking = self._lacking(where[0], asked, members[0])
+        beyond = bool(lacking)
+        if len(members) < missing or (beyond and self._some_beyond(where, lacking)):
             return []
         for at, each in enumerate(members):
             if cluster.check(each) is not None:
@@ -234,18 +236,28 @@ class Openings:
                 self._let_out(pod, Out(stands[0], pod.request, placed=True), now)
                 yield [pod]
 
-    def _has_room(self, queue: str, request: Resources, pod: Pod) -> bool:
-        """Whether nodes have room, with some lookahead, for the request and for all that was let out of the queue.
+    def _lacking(self, queue: str, request: Resources, pod: Pod) -> list[str]:
+        """What nodes, with some lookahead, have no room for, beside all that was let out of the queue.
 
         Nodes whose taints the pod, which asks for itself or for its group, does not tolerate have none.
         """
         opened = self._cluster.gates.on_their_way(queue)
         free = self._cluster.table.room(One(pod.constraints.tolerations))
-        return all(
-            opened.get(resource, 0) + asked <= self._lookahead * free.get(resource, 0)
+        return [
+            resource
             for resource, asked in request.items()
             if asked and self._cluster.table.lists(resource)
-        )
+            if opened.get(resource, 0) + asked > self._lookahead * free.get(resource, 0)
+        ]
+
+    def _some_beyond(self, where: Where, lacking: list[str]) -> bool:
+        """Whether the scheduler has somebody already for whom it may look whether others should go.
+
+        One of the line that was let out without room, or any of the queue that is on its way and asks for what lacks:
+        with lookahead these are more than there is room for.
+        """
+        opened = self._cluster.gates.on_their_way(where[0])
+        return self._cluster.gates.some_beyond(where) or any(opened.get(resource) for resource in lacking)
 
     def _queue_key(self, queue: str) -> QueueKey:
         declared = self._cluster.queues.get(queue)

@@ -73,8 +73,9 @@ def next_by_hand(cluster: Cluster, weight: dict[str, int]) -> Pod | None:
 
     def may_be_let_out(each: Pod) -> bool:
         name = cluster.queue_of(each)
-        room = has_room(cluster, name, each) or not cluster.gates.some_beyond((name, each.namespace))
-        return cluster.check(each) is None and room
+        gates = cluster.gates
+        nobody = not (gates.some_beyond((name, each.namespace)) or gates.on_their_way(name).get("cpu"))
+        return cluster.check(each) is None and (has_room(cluster, name, each) or nobody)
 
     waiting = [each for each in cluster.pods.values() if each.uid in cluster.gates and may_be_let_out(each)]
     return min(waiting, key=key, default=None)
