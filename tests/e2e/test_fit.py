@@ -90,7 +90,7 @@ def test_a_pod_fits_exactly_where_the_scheduler_finds_that_it_does(cluster: Clus
             gone = take_some_away(api, chance) if chance.often(0.15) else set()
             made = api.create(chance.pod(f"pod-{number}", namespaces))
             asked = policy_pod(made)
-            assert not undecidable(asked)
+            assert not undecidable(table, asked)
             expected = {name for name in table.names if fits_on(table, asked, name, gone)}
             if not gone:
                 assert named(table, fits(table, asked)) == expected
@@ -123,7 +123,8 @@ def test_what_depends_on_volumes_or_claims_is_not_decided(cluster: Cluster):
         "device": pod("device", namespace, resourceClaims=device),
         "harmless": pod("harmless", namespace, volumes=elsewhere),
     }
-    reasons = {name: undecidable(policy_pod(cluster.api.create(made))) for name, made in asked.items()}
+    table = what_the_api_server_shows(cluster.api)
+    reasons = {name: undecidable(table, policy_pod(cluster.api.create(made))) for name, made in asked.items()}
     assert {name: bool(reason) for name, reason in reasons.items()} == {
         "claim": True,
         "ephemeral": True,

@@ -76,7 +76,7 @@ def situations() -> dict[str, list[Json]]:
         ],
         "victims": [
             *borrowed(),
-            running("a", 1, "leaving", deletionTimestamp="2026-11-01T00:00:00Z")[0],
+            running("a", 1, "leaving", deletionTimestamp="2099-01-01T00:00:00Z")[0],
             reservation("reclaim-b.p", "Reclaim", "b/p", "a/leaving-0"),
             waiting(NO_ROOM),
         ],

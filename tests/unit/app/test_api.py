@@ -171,6 +171,7 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
                 "terminating": [],
                 "ahead": "0",
                 "first": [],
+                "inVain": [],
             }
         ],
         "searched": "complete",
