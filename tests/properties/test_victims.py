@@ -144,7 +144,14 @@ class ByHand:
         return [pod for pod in self.world.pods if pod.node and not pod.terminating and pod.uid not in gone]
 
     def expected(self) -> list[Pod]:
-        return [pod for pod in self.world.pods if not pod.node]
+        """Pods that wait for a node which could take them, were it empty: others will never come there."""
+        nodes = {node.name: node.allocatable for node in self.world.nodes}
+        return [
+            pod
+            for pod in self.world.pods
+            if not pod.node
+            and all(asked <= nodes[pod.nominated_node].get(resource, 0) for resource, asked in pod.request.items())
+        ]
 
     def used(self, namespace: str, resource: str, gone: frozenset[str]) -> int:
         return sum(p.request.get(resource, 0) for p in self.there(gone) if p.namespace == namespace)
