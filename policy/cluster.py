@@ -109,6 +109,7 @@ class Cluster:
         self.deletions = Deletions(overdue_after, stuck_after)
         self.overdue = self.table.overdue = Overdue()
         self._terminating: set[str] = set()
+        self._asked_to_go: set[str] = set()
         self._destinations = ByNode()
         self._relevant = 0
         self.epoch = 0.0
@@ -156,6 +157,7 @@ class Cluster:
         self._note_tolerations(pod)
         if pod.assigned and pod.terminating:
             self._terminating.add(pod.uid)
+            self._asked_to_go.discard(pod.uid)
             self.deletions.watch(pod)
             self._count_or_not(pod)
 
@@ -490,14 +492,23 @@ class Cluster:
 
     @property
     def going(self) -> frozenset[str]:
-        """UIDs of pods whose room is coming: they are terminating, or a reservation names them as victims.
+        """UIDs of pods whose room is coming: they are terminating, were evicted, or a reservation names them as victims.
 
         Not of those that should have ended for so long that nobody knows whether they will.
         """
         in_force = (reservation for reservation in self.reservations.values() if self.is_in_force(reservation))
         victims = {victim.uid for reservation in in_force for victim in reservation.victims}
-        coming = self._terminating | (victims & self.pods.keys())
+        coming = self._terminating | self._asked_to_go | (victims & self.pods.keys())
         return frozenset(coming - self.deletions.stuck - self.overdue.uids())
+
+    def ask_to_go(self, uid: str) -> None:
+        """The eviction of a pod is being asked for: its room is coming, whatever becomes of whom it goes for."""
+        if uid in self.pods and uid not in self._terminating:
+            self._asked_to_go.add(uid)
+
+    def may_stay(self, uid: str) -> None:
+        """The eviction of a pod was refused, or it is not known whether it was asked for."""
+        self._asked_to_go.discard(uid)
 
     def is_in_force(self, reservation: Reservation) -> bool:
         """Whether the pod that room is kept for still waits for it."""
@@ -1211,6 +1222,8 @@ class Cluster:
     def _end_deletion(self, uid: str) -> None:
         """A pod is not being deleted on a node any more: it has ended, or is gone."""
         self._terminating.discard(uid)
+        if uid not in self.pods or self.pods[uid].finished:
+            self._asked_to_go.discard(uid)
         self.deletions.forget(uid)
         self.overdue.discard(uid)
 

@@ -294,9 +294,13 @@ class Reclaim:
         """Asks for the eviction of one victim, and says so; whether that was granted."""
         why = reclaim.grounds(self._store.cluster, reservation, victim)  # as long as it is there
         job = reclaim.failing(self._store.cluster, reservation).get(victim.uid, "")
+        self._store.cluster.ask_to_go(victim.uid)
         try:
             await self._actuator.evict(reclaim.name_of(victim))
-        except ActionFailed as failure:
+        except BaseException as failure:
+            self._store.cluster.may_stay(victim.uid)
+            if not isinstance(failure, ActionFailed):
+                raise
             outcome = "blocked" if isinstance(failure, Blocked) else "failed"
             metrics.EVICTIONS.labels("reclaim", outcome).inc()
             log.info("not evicted", victim=_text(victim), outcome=outcome, error=str(failure))

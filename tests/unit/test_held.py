@@ -316,3 +316,21 @@ def test_a_namesake_that_replaces_a_victim_is_not_going():
     kept(cluster, "b1")
     cluster.upsert_pod(run("new", name="web-0"), now=1)
     assert cluster.going == set()
+
+
+def test_the_room_of_who_was_evicted_is_coming_also_once_another_has_taken_the_place_of_whom_it_was_for():
+    cluster = world(node(), *QUOTAS, run("v", "b", 4), me(2))
+    kept(cluster, "v")
+    assert cluster.going == {"v"}
+    cluster.ask_to_go("v")
+    cluster.delete_reservation("r")
+    assert cluster.going == {"v"}
+    cluster.may_stay("v")
+    assert cluster.going == frozenset()
+    cluster.ask_to_go("v")
+    cluster.upsert_pod(replace(cluster.pods["v"], terminating=True), now=0)
+    cluster.upsert_pod(replace(cluster.pods["v"], terminating=False), now=0)
+    assert cluster.going == frozenset()
+    cluster.ask_to_go("v")
+    cluster.delete_pod("v")
+    assert cluster.going == frozenset()

@@ -15,7 +15,17 @@ from policy.touched import Touched
 
 HISTORY = {
     "Cluster": (
-        *("_relevant", "_room", "_ticked", "_helped", "epoch", "_settled_at", "_settle_time", "_asked_at"),
+        *(
+            "_relevant",
+            "_room",
+            "_ticked",
+            "_helped",
+            "epoch",
+            "_settled_at",
+            "_settle_time",
+            "_asked_at",
+            "_asked_to_go",
+        ),
         *("_somebody_else_granted", "unschedulable_since", "untried_since"),
     ),
     "Ledger": ("eased", "touched", "queue_of", "own_queue_of", "_has_claim"),
