@@ -492,7 +492,7 @@ class Cluster:
 
     @property
     def going(self) -> frozenset[str]:
-        """UIDs of pods whose room is coming: they are terminating, were evicted, or a reservation names them as victims.
+        """UIDs of pods whose room is coming: they are terminating, were evicted, or are victims of a reservation.
 
         Not of those that should have ended for so long that nobody knows whether they will.
         """
