@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Self
 
 from tests.controlplane.control_plane import ControlPlane
+from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward
 from tests.controlplane.scheduler import Scheduler, extender
 
@@ -27,7 +28,15 @@ class Standing:
             self._quotaward = Quotaward(self._control_plane).__enter__()
         elif not self._quotaward.process.alive:  # a test has failed after it killed it
             self._quotaward.start()
+        else:
+            wait_until(self._knows_nothing, "Quotaward has seen that all of the test before is gone")
         return self._quotaward
+
+    def _knows_nothing(self) -> bool:
+        """Whether it knows of no quota, queue or group: their deletion is believed only after a while."""
+        assert self._quotaward is not None
+        lists = ("elasticquotas", "queues", "podgroups")
+        return not any(self._quotaward.get(f"/api/v1/{each}")["items"] for each in lists)
 
     def scheduler(self) -> Scheduler:
         if not self._scheduler:
