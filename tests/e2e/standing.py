@@ -28,8 +28,6 @@ class Standing:
             self._quotaward = Quotaward(self._control_plane).__enter__()
         elif not self._quotaward.process.alive:  # a test has failed after it killed it
             self._quotaward.start()
-        else:
-            wait_until(self._knows_nothing, "Quotaward has seen that all of the test before is gone")
         return self._quotaward
 
     def _knows_nothing(self) -> bool:
@@ -44,10 +42,12 @@ class Standing:
         return self._scheduler
 
     def keep(self, names: Iterable[str]) -> None:
-        """Stop those whose names, as of the fixtures, are not among these."""
+        """Stop those whose names, as of the fixtures, are not among these; the others have seen what was there go."""
         if self._scheduler and "scheduler" not in names:
             self._scheduler.__exit__()
             self._scheduler = None
         if self._quotaward and "quotaward" not in names and "scheduler" not in names:
             self._quotaward.__exit__()
             self._quotaward = None
+        if self._quotaward and self._quotaward.process.alive:
+            wait_until(self._knows_nothing, "Quotaward has seen that all of the test before is gone")
