@@ -5,7 +5,7 @@ with elastic quotas, queues, shares of namespaces, gangs, priorities and disrupt
 """
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -68,7 +68,6 @@ class World:
 
     cluster: Cluster
     arrivals: list[list[Pod]]
-    trace: list[str] = field(default_factory=list)
 
 
 def world_of(seed: int) -> World:
