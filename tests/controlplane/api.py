@@ -132,6 +132,17 @@ class Api:
         """Whether there is such a collection (the definition of a custom resource may not be installed)."""
         return self._client.get(url, params={"limit": 1}).is_success
 
+    def is_ready_for(self, url: str) -> bool:
+        """Whether objects can be applied to a collection: it is served, and its group's version lists it.
+
+        The API server does the one a moment before the other.
+        """
+        version, _, plural = url.rpartition("/")
+        listed = self._client.get(version)
+        return (
+            self.serves(url) and listed.is_success and plural in {kind["name"] for kind in listed.json()["resources"]}
+        )
+
     def kubeconfig(self, token: str | None = None) -> str:
         """The text of a kubeconfig for the bearer of this token."""
         config = {

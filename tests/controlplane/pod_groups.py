@@ -25,7 +25,7 @@ def install_pod_groups(api: Api) -> None:
         "spec": {"group": "scheduling.x-k8s.io", "scope": "Namespaced", "names": names, "versions": [version]},
     }
     api.apply(definition)
-    wait_until(lambda: api.serves(_SERVED), "the API server serves pod groups")
+    wait_until(lambda: api.is_ready_for(_SERVED), "the API server serves pod groups")
 
 
 def pod_group(name: str, namespace: str, minimum: int) -> Object:

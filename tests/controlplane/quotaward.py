@@ -97,7 +97,7 @@ def install_definitions(api: Api) -> None:
         spec = definition["spec"]
         for version in (version["name"] for version in spec["versions"] if version["served"]):
             url = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
-            wait_until(lambda url=url: api.serves(url), f"the API server serves {url}")
+            wait_until(lambda url=url: api.is_ready_for(url), f"the API server serves {url}")
 
 
 def install_rights(api: Api) -> None:

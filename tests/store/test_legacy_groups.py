@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.store.kinds import ELASTIC_QUOTAS, LEGACY_ELASTIC_QUOTAS, LEGACY_POD_GROUPS
+from app.store.kinds import LEGACY_ELASTIC_QUOTAS, LEGACY_POD_GROUPS, SUCCESSORS
 from tests.controlplane.objects import labelled, pod
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward, install_definitions
@@ -37,7 +37,7 @@ def old_definitions(cluster):
     """The definitions of the older group are installed, until the test ends."""
     for kind, of in KINDS.items():
         cluster.api.apply(definition(kind))
-        wait_until(lambda of=of: cluster.api.serves(of.path), f"the API server serves {of.label}")
+        wait_until(lambda of=of: cluster.api.is_ready_for(of.path), f"the API server serves {of.label}")
     yield
     for of in KINDS.values():
         cluster.api.delete("customresourcedefinitions", of.label)
@@ -45,10 +45,12 @@ def old_definitions(cluster):
 
 
 @pytest.fixture
-def without_newer_definition(cluster):
-    """The definition of today's ElasticQuota is not installed, until the test ends."""
-    cluster.api.delete("customresourcedefinitions", ELASTIC_QUOTAS.plural + "." + ELASTIC_QUOTAS.group)
-    wait_until(lambda: not cluster.api.serves(ELASTIC_QUOTAS.path), "elastic quotas are served no more")
+def without_newer_definitions(cluster):
+    """Today's definitions are not installed, whoever installed them before, until the test ends."""
+    for kind in SUCCESSORS.values():
+        if cluster.api.serves(kind.path):
+            cluster.api.delete("customresourcedefinitions", f"{kind.plural}.{kind.group}")
+        wait_until(lambda kind=kind: not cluster.api.serves(kind.path), f"{kind.label} are served no more")
     yield
     install_definitions(cluster.api)
 
@@ -79,7 +81,7 @@ def obeyed(cluster, quotaward, namespace):
     wait_until(lambda: "used" in cluster.api.request("GET", url).get("status", {}), "its status is written")
 
 
-@pytest.mark.usefixtures("old_definitions", "without_newer_definition")
+@pytest.mark.usefixtures("old_definitions", "without_newer_definitions")
 def test_the_older_group_is_obeyed_where_it_alone_is_installed(cluster):
     namespace = cluster.namespace("store")
     cluster.api.apply(old("ElasticQuota", namespace, "quota", {"max": {"cpu": 1}}))

@@ -32,7 +32,7 @@ class LooseQuotas:
             "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
         }
         self.api.apply(definition)
-        wait_until(lambda: self.api.serves(LOOSE.path), "the definition is served")
+        wait_until(lambda: self.api.is_ready_for(LOOSE.path), "the definition is served")
 
     def begin_to_remove(self) -> None:
         self.api.delete("customresourcedefinitions", f"elasticquotas.{GROUP}")
