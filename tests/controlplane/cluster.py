@@ -3,6 +3,7 @@
 import itertools
 from typing import Any
 
+from app.store.kinds import POD_GROUPS, PODS, QUEUES, QUOTA_KINDS, RESERVATIONS, Kind
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import Object, condition, elastic_quota, node, priority_class, queue
 from tests.controlplane.processes import wait_until
@@ -72,30 +73,39 @@ class Cluster:
         for item in self.api.items("priorityclasses"):
             if not item["metadata"]["name"].startswith("system-"):
                 self.api.delete("priorityclasses", item["metadata"]["name"])
+        namespaced = self._served(*QUOTA_KINDS, *POD_GROUPS)
         for namespace in self._namespaces:
             self.api.patch(
                 "namespaces", namespace, {"metadata": {"annotations": {QUEUE: None}, "labels": {GATED: None}}}
             )
             for resource in ("replicasets", "jobs"):
                 self.api.delete_all(resource, namespace)
-            self._release_pods(namespace)
+            self._release(PODS, namespace)
             self.api.delete_all("pods", namespace)
             for resource in ("resourcequotas", "poddisruptionbudgets"):
                 self.api.delete_all(resource, namespace)
-            if self.api.serves("/apis/scheduling.x-k8s.io/v1alpha1/elasticquotas"):
-                self.api.delete_all("elasticquotas", namespace)
-            if self.api.serves("/apis/scheduling.x-k8s.io/v1alpha1/podgroups"):
-                self.api.delete_all("podgroups", namespace)
-        if self.api.serves("/apis/quotaward.dev/v1alpha1/reservations"):
-            self.api.delete_all("reservations")
-        if self.api.serves("/apis/scheduling.volcano.sh/v1beta1/queues"):
-            self.api.delete_all("queues")
+            for kind in namespaced:
+                self._release(kind, namespace)
+                self.api.request("DELETE", kind.path_of(namespace, "").rstrip("/"))
+        for kind in self._served(RESERVATIONS, QUEUES):
+            self.api.request("DELETE", kind.path)
         self.api.delete_all("nodes")
         wait_until(lambda: not self.api.items("pods"), "all pods are gone")
         wait_until(lambda: not self.api.items("nodes"), "all nodes are gone")
 
-    def _release_pods(self, namespace: str) -> None:
-        """Nobody counts the pods of a Job any more, once its controller has stopped."""
-        for item in self.api.items("pods", namespace):
+    def _served(self, *kinds: Kind) -> list[Kind]:
+        return [kind for kind in kinds if self.api.serves(kind.path)]
+
+    def _release(self, kind: Kind, namespace: str) -> None:
+        """Takes off the finalizers of controllers that have stopped, or do not run: nobody else would.
+
+        The controllers of Jobs and of native pod groups have such.
+        """
+        for item in self.api.request("GET", kind.path_of(namespace, "").rstrip("/"))["items"]:
             if item["metadata"].get("finalizers"):
-                self.api.patch("pods", item["metadata"]["name"], {"metadata": {"finalizers": None}}, namespace)
+                self.api.request(
+                    "PATCH",
+                    kind.path_of(namespace, item["metadata"]["name"]),
+                    json={"metadata": {"finalizers": None}},
+                    headers={"Content-Type": "application/merge-patch+json"},
+                )
