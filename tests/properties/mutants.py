@@ -1,0 +1,67 @@
+"""Rules of the core, each broken in one way, to see that tests find it.
+
+``QUOTAWARD_MUTANT=NAME python -m pytest -p tests.properties.mutants FILES`` runs tests on the mutant of that name.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from unittest.mock import patch
+
+from policy import entitlement, exempt, reclaim, tolerations, victims
+from policy.chances import Chances
+from policy.cluster import Cluster
+from policy.ledger import Account, Ledger, Pool
+from policy.pod import Pod
+from policy.resources import NOTHING
+
+_EXEMPT = ("tests/unit/test_exempt.py", "tests/properties/test_exempt.py")
+_GANGS = ("tests/unit/test_reclaim_for_gangs.py",)
+_ENDING = ("tests/properties/test_evictions_end.py",)
+_CLAIMS = ("tests/unit/test_elastic_claims.py", "tests/properties/test_borrowing.py")
+_TOLERATIONS = ("tests/unit/test_tolerations.py",)
+
+_entitlement = entitlement.entitlement
+
+
+def _always(answer: object) -> Callable[..., object]:
+    return lambda *_, **__: answer
+
+
+def _alone(ledger: Ledger, pod: Pod, _: object, **options: bool) -> entitlement.Entitlement:
+    """What a pod may take back if nobody starts together with it."""
+    return _entitlement(ledger, pod, **options)
+
+
+def _whatever_namespace(_: Ledger, pod: Pod, __: Iterable[str]) -> str:
+    return "it says so" if exempt.is_critical(pod) else ""
+
+
+MUTANTS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
+    "nobody-is-exempt": (lambda: patch.object(exempt, "grounds", _always("")), _EXEMPT),
+    "whoever-is-critical-is-exempt": (lambda: patch.object(exempt, "grounds", _whatever_namespace), _EXEMPT),
+    "critical-pods-are-victims": (lambda: patch.object(exempt, "is_critical", _always(answer=False)), _EXEMPT),
+    "held-nodes-are-closed-to-exempt-pods": (
+        lambda: patch.object(Cluster, "_may_go_anywhere", _always(answer=False)),
+        _EXEMPT,
+    ),
+    "members-of-a-gang-take-back-alone": (lambda: patch.object(victims, "entitlement", _alone), _GANGS),
+    "evicted-pods-do-not-come-back": (lambda: patch.object(Ledger, "send_back", Ledger.set_aside), _ENDING),
+    "a-gang-gets-only-some-of-its-plans": (lambda: patch.object(reclaim, "mates_of", _always([])), _GANGS),
+    "budgets-let-some-victims-go": (lambda: patch.object(reclaim, "held_back", _always([])), _GANGS),
+    "own-pods-stay": (lambda: patch.object(victims._Trial, "let_own_go_first", _always(answer=False)), _GANGS),
+    "owners-claim-nothing": (lambda: patch.object(Account, "claims", _always(NOTHING)), _CLAIMS),
+    "others-claims-are-not-heeded": (lambda: patch.object(Pool, "claimed_by_others", _always(0)), _CLAIMS),
+    "who-waits-in-vain-goes-on-claiming": (lambda: patch.object(Chances, "has", _always(answer=True)), _CLAIMS),
+    "every-taint-is-tolerated": (lambda: patch.object(tolerations, "tolerates", _always(answer=True)), _TOLERATIONS),
+    "no-taint-is-tolerated": (lambda: patch.object(tolerations, "tolerates", _always(answer=False)), _TOLERATIONS),
+    "tolerations-stay-when-their-pods-go": (
+        lambda: patch.object(tolerations.Several, "remove", _always(None)),
+        _TOLERATIONS,
+    ),
+}
+"""By name: how the rule is broken, and the tests of which one has to fail."""
+
+
+def pytest_configure() -> None:
+    """Break the rule, for the whole run."""
+    MUTANTS[os.environ["QUOTAWARD_MUTANT"]][0]().start()
