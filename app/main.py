@@ -26,6 +26,7 @@ from app.client import DEFAULT_SERVER
 from app.controllers.deadlines import Deadlines
 from app.controllers.divide import Divide
 from app.controllers.gates import Gates
+from app.controllers.moves import Moves
 from app.controllers.queue_status import QueueStatus
 from app.controllers.reclaim import Reclaim
 from app.controllers.refusals import Refusals
@@ -236,7 +237,9 @@ async def _control(store: Store, actuator: Actuator, settings: Settings) -> None
         "reclaim": Reclaim(store, actuator, settings.reclaim).run,
         "reserve": Reserve(store, actuator, settings.reserve.terms).run,
         "resource_quota": ResourceQuotas(store, actuator, enabled=settings.quota_manager.enabled).run,
-        "status": partial(_together, Status(store, actuator).run, QueueStatus(store, actuator).run),
+        "status": partial(
+            _together, Status(store, actuator).run, QueueStatus(store, actuator).run, Moves(store, actuator).run
+        ),
         "wake": Wake(store, actuator).run,
     }
     async with asyncio.TaskGroup() as group:

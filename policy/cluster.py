@@ -4,13 +4,13 @@ Every method is synchronous and leaves everything consistent, so that whoever ow
 seconds on a clock of the caller's that never goes back.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import inf
 
-from policy import admission, arriving, division, elastic_quota, exempt, fit, gangs, gates, queues
+from policy import admission, arriving, division, elastic_quota, exempt, fair_share, fit, gangs, gates, queues
 from policy.admission import Rules
 from policy.batch_job import BatchJobs
 from policy.by_node import ByNode
@@ -27,6 +27,7 @@ from policy.helped import Helped
 from policy.job import ALONE, Job, job_name
 from policy.ledger import Ledger
 from policy.membership import DEFAULT, Membership, Namespace
+from policy.moving import Moving, once_for_each_kind
 from policy.node import Node
 from policy.node_table import NodeTable
 from policy.overdue import AFTER, STUCK_AFTER, Deletions, Overdue
@@ -51,6 +52,8 @@ UNSCHEDULABLE = "Unschedulable"
 """The reason of a pod's condition when the scheduler tried, and found no node; other reasons are errors or gates."""
 
 
+ADMITTED = ("assigned", "granted", "in_flight")
+"""How a pod stands that some queue has admitted, if it is in one."""
 TOGETHER = 50
 """Pods that are taken in before it pauses: about half a millisecond."""
 
@@ -94,6 +97,7 @@ class Cluster:
         self.quotas: dict[str, dict[str, ElasticQuota]] = {}
         self.queues: dict[str, Queue] = {}
         self.membership = Membership()
+        self.moving = Moving()
         self.gangs = Gangs(self, hold_time)
         self.gates = Gates()
         self.limits: dict[str, Limit] = {}
@@ -115,7 +119,7 @@ class Cluster:
         self.epoch = 0.0
         self._chances = Chances(patience)
         self._helped = Helped()
-        self._ticked = False
+        self._ticked = self._begun = False
         self._room: dict[str, Room] = {}
         self._settled_at = 0.0
         self._somebody_else_granted = False
@@ -132,6 +136,7 @@ class Cluster:
             return
         self._take_the_place_of_others(pod)
         before = self.pods.get(pod.uid)
+        self._choose_queue(pod, before)
         self.pods[pod.uid] = pod
         self.batch_jobs.heed(pod, before)
         self.touched.note(pod.namespace, self.queue_of(pod))
@@ -168,7 +173,8 @@ class Cluster:
         """
         alike: dict[Hashable, list[Pod]] = {}
         for number, (pod, now) in enumerate(pods):
-            if pod.assigned and not (pod.terminating or pod.group or pod.uid in self._held):
+            plain = not (pod.terminating or pod.group or pod.uid in self._held or pod.counts_in is not None)
+            if pod.assigned and plain:
                 self.pods[pod.uid] = pod
                 self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
                 self.table.add(pod, pod.node)
@@ -359,13 +365,13 @@ class Cluster:
         if self.membership.namespaces.get(namespace.name) != namespace:
             self.membership.namespaces[namespace.name] = namespace
             self.ledger.queues.stale = True
-            self._assign_again(self._uids.get(namespace.name, {}).values())
+            self._named_anew(self._uids.get(namespace.name, {}).values())
 
     def delete_namespace(self, name: str) -> None:
         """Removes a namespace; one that is not known is no error."""
         if self.membership.namespaces.pop(name, None) is not None:
             self.ledger.queues.stale = True
-            self._assign_again(self._uids.get(name, {}).values())
+            self._named_anew(self._uids.get(name, {}).values())
 
     def upsert_group(self, group: Group) -> None:
         """Adds or changes a pod group."""
@@ -414,6 +420,23 @@ class Cluster:
                 self._in_flight.add(pod.uid)
         self._settled_at = now + self._settle_time
 
+    def begin(self, counted: Mapping[str, str] | None = None) -> None:
+        """All that was there before has been read: what has admitted a pod is known from now on.
+
+        Until then pods count where they say, or where an earlier process has noted that they do. ``counted``: in which
+        queues pods count, by UID, whatever was noted on them.
+        """
+        self._begun = True
+        for pod in list(self.moving):
+            self._count_in(pod, self.moving.counted[pod.uid])
+        if counted is not None:
+            changed = [uid for uid in {**self.moving.counted, **counted} if uid in self.pods]
+            for uid in changed:
+                self.moving.discard(uid)
+                if uid in counted:
+                    self._count_in(self.pods[uid], counted[uid])
+            self._assign_again(changed)
+
     def tick(self, now: float) -> None:
         """Lets time pass: ends grants whose time is over. Not to be called while the picture of pods may be stale."""
         self.gangs.tick(now)
@@ -425,6 +448,7 @@ class Cluster:
         for uid in [uid for uid in self.gates.out if self._waits_in_vain(uid, now)]:
             self.withdraw(uid)
         self._judge_chances(now)
+        self._try_to_move()
 
     def note_overdue(self, epoch: float) -> None:
         """Lets time pass for pods that are being deleted: it is so many seconds since the epoch.
@@ -479,12 +503,17 @@ class Cluster:
         return self.table.capacity(self._in_none)
 
     def queue_of(self, pod: Pod) -> str:
-        """The name of the queue whose rules apply to a pod; empty if none do. Without any queue there are no rules."""
-        return self.membership.queue_of(pod) if self.queues else ""
+        """The name of the queue whose rules apply to a pod; empty if none do. Without any queue there are no rules.
+
+        Of one that has been admitted that is where it was, until the queue that it names admits it, too.
+        """
+        moving = self.moving.counted
+        return (moving[pod.uid] if pod.uid in moving else self.membership.queue_of(pod)) if self.queues else ""
 
     def own_queue_of(self, pod: Pod) -> str:
         """The same, but empty for a pod that merely falls into the queue ``default``."""
-        return self.membership.own_queue_of(pod) if self.queues else ""
+        moving = self.moving.counted
+        return (moving[pod.uid] if pod.uid in moving else self.membership.own_queue_of(pod)) if self.queues else ""
 
     def is_exempt(self, pod: Pod) -> bool:
         """Whether no rule applies to a pod, as it is critical to the system (see policy.exempt)."""
@@ -692,6 +721,7 @@ class Cluster:
             return None  # the scheduler's picture is older than ours
         if known is not None and known.version > pod.version:
             pod = known
+        self.moving.discard(pod.uid)  # what was admitted is asked for anew
         sure = division.make_sure(self, pod) if self.queues else True
         if self._somebody_else_granted and now - self._asked_at > self._settle_time > 0:
             self.suspect_pending(now)
@@ -787,7 +817,8 @@ class Cluster:
         if not pod.pending:
             where = f"on node {pod.node}" if pod.node else "no longer pending"
             lost = ", which is lost; it is overdue, and counts for nobody" if pod.uid in self.overdue else ""
-            return Verdict("bound", message=f"finished, {where}" if pod.finished else f"{where}{lost}")
+            moved = self.moving.sentence_of(pod.uid)
+            return Verdict("bound", message=f"finished, {where}" if pod.finished else f"{where}{lost}{moved}")
         with self.ledger.trial() as trial:
             trial.take_out(pod.uid)
             refused = admission.refusal(self.ledger, pod, self.rules)
@@ -892,6 +923,8 @@ class Cluster:
         if pod is None:
             self._leave(uid)
             return
+        if pod.pending:
+            self.moving.discard(uid)
         if pod.pending and uid in self._held and self._may_come(pod, self._held[uid].node):
             self.ledger.enter("held", pod)
         elif pod.pending and pod.nominated_node and self._may_come(pod, pod.nominated_node):
@@ -974,6 +1007,86 @@ class Cluster:
         if refused is not None or sure or self.is_exempt(pod):
             return refused
         return division.refusal_until_known(self.ledger.queues, self.queue_of(pod), pod.namespace, pod.request)
+
+    def _choose_queue(self, pod: Pod, before: Pod | None) -> None:
+        """Where a pod counts from now on that has been admitted: where it was, until the queue that it names admits it.
+
+        What was noted of it before this process started, or is by another replica that leads, is heeded.
+        """
+        noted = before.counts_in if before is not None else None
+        if pod.counts_in is not None:
+            self.moving.noted.add(pod.uid)
+        else:
+            self.moving.noted.discard(pod.uid)
+        if pod.assigned and pod.counts_in != noted:
+            if pod.counts_in is not None:
+                self._count_in(pod, pod.counts_in)
+            else:
+                self.moving.discard(pod.uid)
+        elif not self.grants.is_older(pod):
+            self._name_queue(pod, self._may_move)
+
+    def _name_queue(self, pod: Pod, may_move: Callable[[Pod, str], bool]) -> None:
+        """Looks where a pod counts by the queue that it names now."""
+        if not self._begun:
+            if pod.uid in self.moving:
+                self._count_in(pod, self.moving.counted[pod.uid])
+            return
+        counted, named = self._admitted_in(pod.uid), self._named_by(pod)
+        if counted is None or counted == named or may_move(pod, named):
+            self.moving.discard(pod.uid)
+        else:
+            self._count_in(pod, counted)
+
+    def _named_by(self, pod: Pod) -> str:
+        return self.membership.queue_of(pod) if self.queues else ""
+
+    def _count_in(self, pod: Pod, queue: str) -> None:
+        """A pod counts in this queue, whatever it names; if it is the one that it names, it is soon forgotten."""
+        named = self._named_by(pod)
+        if queue == named and self._begun:
+            self.moving.discard(pod.uid)
+        elif self.moving.put(pod, queue, named):
+            self.touched.note(queue=queue)
+            self.touched.note(queue=named)
+
+    def _admitted_in(self, uid: str) -> str | None:
+        """The queue that has admitted a pod (empty: none was asked), as far as is known; None if none has."""
+        entry = self.ledger.entries.get(uid)
+        if entry is not None and entry.kind in ADMITTED:
+            return entry.queue
+        return self.overdue.queue_of(uid) if uid in self.overdue else None
+
+    def _may_move(self, pod: Pod, named: str) -> bool:
+        """Whether the queue that an admitted pod names now admits it.
+
+        It may exceed what the queue deserves, as it takes nothing from other queues: it has it already.
+        """
+        if not named or self.is_exempt(pod):
+            return True
+        account = self.ledger.queues.accounts.get(named)
+        if account is None or account.queue is None:
+            return False
+        if not account.division.known:
+            for _ in self.divide():
+                pass
+        with Lifted(self.ledger, pod):
+            refused = queues.refusal_to_move(self.ledger.queues, account, pod.request)
+            refused = refused or fair_share.refusal_to_move(self.ledger.queues, account, pod.namespace, pod.request)
+            return refused is None
+
+    def _try_to_move(self) -> None:
+        """Lets pods count in the queues that they name, as far as these have room for them now."""
+        self._named_anew(self.moving.to_try(self.ledger.eased))
+
+    def _named_anew(self, uids: Iterable[str]) -> None:
+        """These pods may name another queue now, or be admitted by it; which queue they are in may have changed."""
+        uids, may_move = list(uids), once_for_each_kind(self._may_move)
+        for uid in uids:
+            pod = self.pods[uid]
+            granted = self.grants.pod(uid) if self.grants.is_older(pod) else None
+            self._name_queue(granted or pod, may_move)
+            self._assign_again([uid])
 
     def _queue_changed(self, name: str, queue: Queue | None) -> None:
         self.touched.note(queue=name)
@@ -1132,7 +1245,7 @@ class Cluster:
         for uid in members:
             self._chances.regroup(self.pods[uid], self._takes_to_start(self.pods[uid]))
         self._chances.help_pods(members)
-        self._assign_again(members)
+        self._named_anew(members)
 
     def _join_group(self, pod: Pod) -> None:
         key = pod.namespace, pod.group
@@ -1243,6 +1356,7 @@ class Cluster:
         if uid not in self.pods:
             self.table.remove(uid)
         self.grants.forget(uid)
+        self.moving.forget(uid)
         self.ledger.remove(uid)
 
     def _put_in_force(self, namespace: str) -> None:

@@ -127,6 +127,22 @@ def refusal(
     return Refusal(FAIR_SHARE, TEXT, tuple(sorted(exceeded))) if exceeded else None
 
 
+def refusal_to_move(ledger: QueueLedger, account: QueueAccount, namespace: str, request: Resources) -> Refusal | None:
+    """Why a pod that runs in another queue is refused by its share of this one, or None. It must not be in the ledger.
+
+    It may take all but what pods of other namespaces wait for that these are entitled to, and that fits beside it.
+    """
+    tenant, most = account.tenants.get(namespace), account.division.real_capability
+    exceeded = []
+    for resource, asked in request.items():
+        others = account.tenant_claims.get(resource, 0) - (tenant.claim.get(resource, 0) if tenant else 0)
+        bound = min(room(ledger, account, resource), most.get(resource, 0))
+        together = account.taken.get(resource, 0) + asked + others
+        if others and together > bound and ledger.lists(resource) and not is_entitled(tenant, {resource: asked}):
+            exceeded.append(resource)
+    return Refusal(FAIR_SHARE, TEXT, tuple(sorted(exceeded))) if exceeded else None
+
+
 def is_entitled(tenant: Tenant | None, request: Resources) -> bool:
     """Whether a pod with this request would leave its namespace within what it is entitled to."""
     return tenant is not None and all(

@@ -48,6 +48,10 @@ class Overdue:
         """How many there are in each namespace that has some."""
         return {namespace: len(pods) for namespace, pods in self._in_namespace.items()}
 
+    def queue_of(self, uid: str) -> str:
+        """The queue that an overdue pod would count in."""
+        return self._pods[uid][1]
+
     def in_namespace(self, namespace: str) -> Collection[Pod]:
         """Those of a namespace."""
         return self._in_namespace.get(namespace, {}).values()

@@ -79,6 +79,7 @@ class Pod:
     ``finished_at`` is when the last container of a pod that has succeeded ended, 0 where that is not known.
     ``controller`` is the UID of the controller of a pod that names a group; of other pods it is left out.
     ``deletion_time`` is when a terminating pod has to be gone, its grace period included, in seconds since the epoch.
+    ``counts_in`` is the queue that we noted on it as the one that has admitted it; None where it names that one itself.
     """
 
     uid: str
@@ -109,6 +110,7 @@ class Pod:
     finished_at: float = 0.0
     controller: str = ""
     deletion_time: float = 0.0
+    counts_in: str | None = None
 
     @property
     def assigned(self) -> bool:

@@ -228,6 +228,20 @@ def refusal(ledger: QueueLedger, queue: str, request: Resources, *, with_in_flig
     return _refusal(DESERVED, exceeded) if exceeded else None
 
 
+def refusal_to_move(ledger: QueueLedger, account: QueueAccount, request: Resources) -> Refusal | None:
+    """Why a queue does not admit a pod that runs in another already, or None. The pod must not stand in the ledger.
+
+    Others claim nothing that it does not have already. What the capability is may be known later than the queue says.
+    """
+    if account.queue is None or not account.queue.open:
+        return Refusal(CLOSED, TEXTS[CLOSED])
+    with_it, named = total((account.taken, request)), account.queue.capability
+    most = {r: min(amount, named.get(r, amount)) for r, amount in account.division.real_capability.items()}
+    exceeded = [r for r in request if with_it[r] > most.get(r, 0)]
+    exceeded = _beyond_bounds(ledger, account.queue, exceeded, with_it)
+    return _refusal(CAPABILITY, exceeded) if exceeded else None
+
+
 def _beyond_bounds(ledger: QueueLedger, queue: Queue, resources: list[str], with_it: Resources) -> list[str]:
     """Of these resources those that are bounded: of what no node lists that is what the queue's capability names."""
     named = queue.capability

@@ -39,7 +39,8 @@ class Granted:
 class Snapshot:
     """All that a cluster consists of, at ``now`` on its clock, and ``epoch`` seconds since the epoch.
 
-    ``hopeless``: UIDs of pods without a chance. ``overdue_after`` and ``stuck_after``: see policy.overdue.
+    ``hopeless``: UIDs of pods without a chance. ``counted``: UIDs of pods that count in another queue than the one that
+    they name, and which that is. ``overdue_after`` and ``stuck_after``: see policy.overdue.
     """
 
     rules: Rules
@@ -57,6 +58,7 @@ class Snapshot:
     budgets: tuple[Budget, ...]
     batch_jobs: tuple[BatchJob, ...]
     reservations: tuple[Reservation, ...]
+    counted: tuple[tuple[str, str], ...]
     epoch: float
     overdue_after: float
     stuck_after: float
@@ -81,6 +83,7 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         budgets=tuple(cluster.budgets.values()),
         batch_jobs=tuple(cluster.batch_jobs),
         reservations=(*cluster.reservations.values(), *cluster.reserved, *cluster.given_up.values()),
+        counted=tuple(cluster.moving.counted.items()),
         epoch=cluster.deletions.now,
         overdue_after=cluster.deletions.after,
         stuck_after=cluster.deletions.stuck_after,
@@ -105,6 +108,7 @@ def copy(taken: Snapshot) -> Generator[None, None, Cluster]:
         cluster.upsert_reservation(reservation)
     for granted in taken.granted:
         _grant(cluster, granted, taken.now)
+    cluster.begin(dict(taken.counted))
     yield from cluster.divide()
     return cluster
 

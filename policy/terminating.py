@@ -47,7 +47,7 @@ def conditions_of_quota(cluster: Cluster, quota: ElasticQuota, governing: Elasti
 def conditions_of_queue(cluster: Cluster, name: str) -> list[Condition]:
     """What is wrong with a queue that exists."""
     found = queues.conditions(cluster.queues[name], cluster.ledger.queues.account(name).division)
-    return found + _overdue(cluster.overdue.in_queue(name))
+    return found + cluster.moving.conditions_of(name) + _overdue(cluster.overdue.in_queue(name))
 
 
 def _late(cluster: Cluster) -> Iterator[Pod]:

@@ -19,6 +19,7 @@ from app.kube.client import KubeClient
 from app.kube.said import said
 from app.kube.scheduling_gates import removal
 from app.observability.events import Event, Series
+from app.store.heeded import COUNTS_IN
 from app.store.kinds import PODS, QUEUES, RESERVATIONS, RESOURCE_QUOTAS, Kind
 from policy.pod import Pod
 from policy.quota_manager import NAME, Hard, Limit
@@ -92,6 +93,19 @@ class KubernetesActuator:
             "message": "the pod was refused, and could run now",
             "lastTransitionTime": _time(time.time()),
         }
+        await self._patch_status(pod, {"conditions": [condition]})
+
+    async def count_in(self, pod: Pod, queue: str | None) -> None:
+        """Writes a condition into the pod's status, or removes it. Raises ActionFailed."""
+        condition = {"type": COUNTS_IN, "$patch": "delete"}
+        if queue is not None:
+            condition = {
+                "type": COUNTS_IN,
+                "status": "True",
+                "reason": "AdmittedThere",
+                "message": queue,
+                "lastTransitionTime": _time(time.time()) or "",
+            }
         await self._patch_status(pod, {"conditions": [condition]})
 
     async def open_gate(self, pod: Pod) -> None:

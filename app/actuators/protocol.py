@@ -39,6 +39,12 @@ class Actuator(Protocol):
     async def wake(self, pod: Pod) -> None:
         """Makes the scheduler try a refused pod again. Raises ActionFailed."""
 
+    async def count_in(self, pod: Pod, queue: str | None) -> None:
+        """Notes on a pod in which queue it counts (empty: in none), or (None) that it is the one that it names.
+
+        Raises ActionFailed.
+        """
+
     async def open_gate(self, pod: Pod) -> None:
         """Takes our scheduling gate off a pod, and no other; a pod that is gone is no error. Raises ActionFailed."""
 

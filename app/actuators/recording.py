@@ -36,6 +36,9 @@ class RecordingActuator:
     async def wake(self, pod: Pod) -> None:
         """Does nothing: no scheduler waits here."""
 
+    async def count_in(self, pod: Pod, queue: str | None) -> None:
+        """Does nothing: the cluster knows, and a folder of manifests is nobody's to write to."""
+
     async def open_gate(self, pod: Pod) -> None:
         """Takes the gate off the pod as it is now."""
         cluster = self._store.cluster

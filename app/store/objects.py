@@ -9,6 +9,7 @@ from msgspec import Raw, Struct, field
 
 from app.store.heeded import (
     ALLOWED_QUEUES,
+    COUNTS_IN,
     GATE,
     GATED,
     GROUP,
@@ -553,7 +554,16 @@ def pod_of(obj: PodObject) -> Pod:
         finished_at=_finished_at(status) if status.phase == "Succeeded" else 0.0,
         gate=gate_of(spec) if spec.scheduling_gates else -1,
         job=_job_of(meta) if meta.owner_references else None,
+        counts_in=_counts_in(status.conditions) if spec.node_name and status.conditions else None,
     )
+
+
+def _counts_in(conditions: list[PodCondition]) -> str | None:
+    """The queue that we noted on a pod as the one that it counts in."""
+    for condition in conditions:
+        if condition.type == COUNTS_IN and condition.status == "True":
+            return condition.message or ""
+    return None
 
 
 def _controller(meta: Metadata) -> str:

@@ -143,6 +143,7 @@ class Store:
             log.info("in sync", kind=kind.label)
             if self.synced:
                 self.cluster.note_overdue(self._epoch())
+                self.cluster.begin()
                 for _ in self.cluster.divide():
                     pass
                 if self._settle_time:

@@ -9,6 +9,7 @@ from typing import Any
 
 from app.store.heeded import (
     ALLOWED_QUEUES,
+    COUNTS_IN,
     GROUP,
     INDEX_FAILURES,
     LEGACY_GROUP,
@@ -192,13 +193,16 @@ def _pod_spec(pod: Pod) -> Json:
 def _pod_status(pod: Pod) -> Json:
     finished = "Succeeded" if pod.succeeded else "Failed"
     said = pod.unschedulable
-    condition = said and {"type": "PodScheduled", "status": "False", "reason": said.reason, "message": said.message}
+    conditions = [
+        said and {"type": "PodScheduled", "status": "False", "reason": said.reason, "message": said.message},
+        pod.counts_in is not None and {"type": COUNTS_IN, "status": "True", "message": pod.counts_in},
+    ]
     ended = {"name": "main", "state": {"terminated": {"finishedAt": _time(pod.finished_at)}}}
     status = {
         "phase": finished if pod.finished else "Running" if pod.node else "Pending",
         "nominatedNodeName": pod.nominated_node or None,
         "startTime": _time(pod.started),
-        "conditions": [condition] if condition else None,
+        "conditions": list(filter(None, conditions)) or None,
         "containerStatuses": [ended] if pod.finished_at else None,
     }
     return _given(status)

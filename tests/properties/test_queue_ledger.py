@@ -63,6 +63,9 @@ class QueueWalker:
         for namespace in "abc":
             self.cluster.upsert_namespace(self.a_namespace(pick, namespace))
         self.cluster.upsert_node(HELD_ON)
+        self.begun = pick((True, True, False))
+        if self.begun:
+            self.cluster.begin()
 
     def steps(self):
         return [
@@ -165,18 +168,34 @@ class QueueWalker:
     def namespace_changes(self, pick):
         namespace = self.a_namespace(pick, pick("abc"))
         self.trace.append(f"see {namespace}")
+        before = self.taken_without_held()
         if pick((True, False)):
             self.cluster.upsert_namespace(namespace)
         else:
             self.cluster.delete_namespace(namespace.name)
+        self.check_that_none_moved_beyond_a_capability(before)
 
     def group_changes(self, pick):
         namespace, queue = pick("abc"), pick(("", "p", "q", None))
         self.trace.append(f"group {namespace}/g {queue}")
+        before = self.taken_without_held()
         if queue is None:
             self.cluster.delete_group(namespace, "g")
         else:
             self.cluster.upsert_group(Group(namespace, "g", queue=queue))
+        self.check_that_none_moved_beyond_a_capability(before)
+
+    def taken_without_held(self):
+        """What each queue counts of pods that were admitted."""
+        accounts = self.cluster.ledger.queues.accounts
+        return {name: {r: a - each.held.get(r, 0) for r, a in each.taken.items()} for name, each in accounts.items()}
+
+    def check_that_none_moved_beyond_a_capability(self, before):
+        """Whatever is named for pods that were admitted, it fills no queue beyond what it may use."""
+        for name, taken in self.taken_without_held().items() if self.begun else ():
+            most = self.cluster.queues[name].capability if name in self.cluster.queues else {}
+            for resource, amount in most.items():
+                assert taken.get(resource, 0) <= max(amount, before.get(name, {}).get(resource, 0))
 
     def weight_changes(self, pick):
         namespace, weight = pick("abc"), pick((None, 1, 4))

@@ -83,13 +83,29 @@ def test_waking_adds_a_condition_and_leaves_the_others(cluster, namespace, creat
     assert len(woken["status"]["conditions"]) == 2
 
 
+def test_where_a_pod_counts_is_noted_and_the_note_removed_and_other_conditions_stay(cluster, namespace, created, act):
+    act(lambda actuator: actuator.bind(known(created), "node"))
+    act(lambda actuator: actuator.wake(known(created)))
+    for queue in ("q", "", "r"):
+        act(lambda actuator, queue=queue: actuator.count_in(known(created), queue))
+        noted = cluster.api.get("pods", "p", namespace)
+        assert known(noted).counts_in == queue
+    act(lambda actuator: actuator.count_in(known(created), None))
+    left = cluster.api.get("pods", "p", namespace)
+    assert known(left).counts_in is None
+    assert condition(left, "quotaward.dev/Admissible")
+    assert not condition(left, "quotaward.dev/CountsIn")
+
+
 def test_a_namesake_is_left_alone(cluster, namespace, created, act):
     cluster.api.delete("pods", "p", namespace, grace=0)
     cluster.api.create(pod("p", namespace, schedulerName="nobody"))
     with pytest.raises(ActionFailed, match=r"409|422"):
         act(lambda actuator: actuator.bind(known(created), "node"))
     act(lambda actuator: actuator.wake(known(created)))
+    act(lambda actuator: actuator.count_in(known(created), "q"))
     left = cluster.api.get("pods", "p", namespace)
+    assert not condition(left, "quotaward.dev/CountsIn")
     assert "nodeName" not in left["spec"]
     assert not condition(left, "quotaward.dev/Admissible")
 

@@ -48,7 +48,7 @@ async def everything(client: KubeClient) -> set[int]:
     actuator = KubernetesActuator(Recording(client, answers))
     pod = Pod(namespace=NOBODY.namespace, name=NOBODY.name, uid=NOBODY.uid, request={})
     for action in (
-        *(actuator.wake(pod), actuator.nominate(pod, "nowhere"), actuator.evict(NOBODY)),
+        *(actuator.wake(pod), actuator.count_in(pod, "q"), actuator.nominate(pod, "nowhere"), actuator.evict(NOBODY)),
         *(actuator.reserve(PLAN), actuator.note_progress(PLAN), actuator.unreserve(PLAN.name)),
         *(actuator.write_quota_status("default", "none", {}, kind) for kind in QUOTA_KINDS),
         actuator.write_queue_status("none", {"used": {}}),

@@ -1,0 +1,118 @@
+"""Notes on pods that count in another queue than the one that they name where they count. For the leader only.
+
+A part of the controller ``status``. After a restart that is found again, and other replicas heed it: see policy.moving.
+"""
+
+import asyncio
+from collections import defaultdict
+
+import structlog
+
+from app.actuators.protocol import ActionFailed, Actuator
+from app.controllers.aside import Aside
+from app.controllers.hands import Hands
+from app.controllers.under_way import UnderWay
+from app.observability import metrics
+from app.observability.events import Event, about_pod
+from app.store.store import Store
+from policy.moving import MOVED
+from policy.pod import Pod
+
+log = structlog.get_logger(__name__)
+
+INTERVAL = 1.0
+"""Seconds between looks."""
+AT_ONCE = 20
+"""Writes under way at a time."""
+SLICE = 100
+REPEAT = 300.0
+"""Seconds until it is told again that pods of a namespace name a queue that does not admit them."""
+EVENTS_AT_MOST = 20
+"""Events written per look; the others are written later."""
+
+Story = tuple[str, str, str]
+"""The namespace of pods, the queue that they count in, and the one that they name."""
+
+
+class Moves:
+    """Keeps what is noted on pods equal to where they count."""
+
+    def __init__(self, store: Store, actuator: Actuator) -> None:
+        self._store = store
+        self._actuator = actuator
+        self._written: dict[str, tuple[str | None, int]] = {}
+        self._failed: Aside[str] = Aside()
+        self._under_way: UnderWay[str] = UnderWay()
+        self._hands = Hands(AT_ONCE, store.clock)
+        self._news: defaultdict[Story, list[str]] = defaultdict(list)
+        self._told: dict[Story, float] = {}
+
+    async def run(self) -> None:
+        """Goes on until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self.look(group)
+                await asyncio.sleep(INTERVAL)
+
+    async def look(self, group: asyncio.TaskGroup) -> None:
+        """Writes what has changed, in the group: a write that takes long holds up no other."""
+        if self._store.unready():
+            return
+        moving = self._store.cluster.moving
+        uids = [*moving.counted, *(moving.noted - moving.counted.keys())]
+        self._written = {uid: self._written[uid] for uid in uids if uid in self._written}
+        for index, uid in enumerate(uids):
+            pod = self._store.cluster.pods.get(uid)
+            if pod is not None and self._is_due(pod) and await self._hands.take_for(pod.namespace):
+                self._under_way.begin(group, uid, self._write(pod))
+            if index % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+        self._tell()
+
+    def _is_due(self, pod: Pod) -> bool:
+        """Whether something else is noted on a pod than where it counts, and not only because it is not seen yet."""
+        queue = self._store.cluster.moving.counted.get(pod.uid)
+        if pod.counts_in == queue or not (pod.assigned or queue is None):
+            return False
+        held_back = pod.uid in self._under_way or self._failed.holds(pod.uid, self._store.clock())
+        return self._written.get(pod.uid) != (queue, pod.version) and not held_back
+
+    async def _write(self, pod: Pod) -> None:
+        """Writes the note with the hand that was taken."""
+        moving = self._store.cluster.moving
+        queue = moving.counted.get(pod.uid)
+        story = pod.namespace, queue or "", moving.named_by(pod.uid) if queue is not None else ""
+        try:
+            with self._hands.at_work(pod.namespace):
+                await self._actuator.count_in(pod, queue)
+        except ActionFailed as failure:
+            self._failed.put(pod.uid, self._store.clock())
+            metrics.STATUS_WRITES.labels("failed").inc()
+            log.warning("not noted where a pod counts", namespace=pod.namespace, pod=pod.name, error=str(failure))
+        else:
+            self._failed.clear(pod.uid)
+            metrics.STATUS_WRITES.labels("written").inc()
+            self._written[pod.uid] = queue, pod.version
+            if queue is not None:
+                self._news[story].append(pod.uid)
+
+    def _tell(self) -> None:
+        """Tells in events who has tried what, seldom enough."""
+        now = self._store.clock()
+        self._told = {story: at for story, at in self._told.items() if now - at < REPEAT}
+        due = [story for story in self._news if story not in self._told][:EVENTS_AT_MOST]
+        for story in due:
+            pods = [pod for uid in self._news[story] if (pod := self._store.cluster.pods.get(uid)) is not None]
+            if pods:
+                self._told[story] = now
+                first = min(pods, key=lambda pod: pod.name)
+                self._actuator.report(Event(about_pod(first), MOVED, _message(story, first, len(pods)), warning=True))
+        for story in {*due, *self._told}:
+            self._news.pop(story, None)
+
+
+def _message(story: Story, first: Pod, number: int) -> str:
+    _, counted, named = story
+    who = f"{first.namespace}/{first.name}" + (f" and {number - 1} more pods of its namespace" if number > 1 else "")
+    where = f"queue {counted}, which admitted it" if counted else "no queue, as when it started"
+    return f"{who}: queue {named} is named since the pod runs, and does not admit it; it counts in {where}"
