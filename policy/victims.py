@@ -3,8 +3,9 @@
 Seed: capacity scheduling, PostFilter. A pod that stays within its quota's min takes back what others have borrowed,
 from pods of any priority; one that would itself borrow takes only from lower-priority pods of its own namespace; one
 without a quota only from lower-priority pods without a quota. Nobody is taken from a quota that is within its min. Of a
-gang that cannot do without a member all go, or none, and only if nobody else will do. Last of all go those whose
-eviction would fail a Job of Kubernetes. For a pod that no rule applies to kube-scheduler decides; here it takes from
+gang that cannot do without a member all go, or none, and only if nobody else will do. Of a queue that has more than it
+deserves those go first whose namespace has more than its share of it. Last of all go those whose eviction would fail a
+Job of Kubernetes. For a pod that no rule applies to kube-scheduler decides; here it takes from
 lower-priority pods of any namespace, so that it is foreseen roughly.
 """
 
@@ -99,7 +100,7 @@ def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budg
         or cluster.gangs.is_waiting(pod)
     ):
         return []
-    plans = []
+    plans, sparing = list[Plan](), list[Plan]()
     with _trial(cluster, pod) as trial:
         if trial.node_where_room_is_coming() and trial.admitted():
             return []
@@ -107,6 +108,9 @@ def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budg
             found = trial.search_alone(node)
             if found is not None and found.victims and not (respect_budgets and found.violations):
                 plans.append(found)
+                if not any(map(trial.keeps_to_its_share, found.victims)):
+                    sparing.append(found)
+    plans = sparing or plans
     return _sparing_jobs(plans) if any(each.failing for each in plans) else plans
 
 
@@ -300,6 +304,7 @@ class _Trial:
         for pod in self._own:
             self._losses.take(pod)
         self._borrowed_before: dict[tuple[str, str], float] = {}
+        self._share_before: dict[tuple[str, str], tuple[Resources, Resources] | None] = {}
         self._spare_before: dict[tuple[str, str], list[tuple[Resources, Resources]]] = {}
         self._lent_before: dict[frozenset[str], dict[tuple[str, str], tuple[Resources, bool]]] = {}
 
@@ -745,17 +750,26 @@ class _Trial:
         return Plan(self._pod, node, victims, violations, self._losses.failing(victims))
 
     def _shortfall(self) -> float:
-        """How far the victims' quotas fall below their min by it, and queues below what they deserve, as shares."""
+        """How far the victims' quotas fall below their min by it, and queues below what they deserve, as shares.
+
+        And namespaces below their shares of their queues.
+        """
         of_quotas, of_queues = dict[str, dict[str, int]](), dict[str, dict[str, int]]()
+        of_tenants = dict[tuple[str, str], dict[str, int]]()
         for pod, _ in self._victims.values():
+            queue = self._ledger.queue_of(pod)
             add(of_quotas.setdefault(pod.namespace, {}), pod.request)
-            add(of_queues.setdefault(self._ledger.queue_of(pod), {}), pod.request)
+            add(of_queues.setdefault(queue, {}), pod.request)
+            add(of_tenants.setdefault((pod.namespace, queue), {}), pod.request)
         fallen = [
             shortfall(bound, to_spare(bound, total((left, taken))), taken)
             for bounds_of, gone in ((self._min_of, of_quotas), (self._deserved_of, of_queues))
             for whose, taken in gone.items()
             for bound, left in bounds_of(whose)
         ]
+        for tenant, taken in of_tenants.items():
+            if (before := self._share_before.get(tenant)) is not None:
+                fallen.append(shortfall(before[0], to_spare(*before), taken))
         return fsum(fallen)  # the same in whatever order
 
     def _fall(self, pod: Pod) -> float:
@@ -764,6 +778,8 @@ class _Trial:
         known = self._spare_before.get(whose)
         if known is None:
             bounds = [*self._min_of(whose[0]), *self._deserved_of(whose[1])]
+            if (share := self._share_of(whose)) is not None:
+                bounds.append(share)
             known = self._spare_before[whose] = [(bound, to_spare(bound, used)) for bound, used in bounds]
         return fsum(shortfall(bound, spare, pod.request) for bound, spare in known)
 
@@ -778,6 +794,28 @@ class _Trial:
         """What another queue deserves, and what of it is taken."""
         queue = self._ledger.queues.accounts.get(name)
         return [(queue.division.deserved, queue.taken)] if queue is not None and name != self._entitlement.queue else []
+
+    def _share_of(self, whose: tuple[str, str]) -> tuple[Resources, Resources] | None:
+        """What another namespace has within its share of a queue, and what it has, while nobody of it is taken.
+
+        None where nobody shares the queue with it.
+        """
+        if whose in self._share_before:
+            return self._share_before[whose]
+        namespace, name = whose
+        queue = self._ledger.queues.accounts.get(name) if name and namespace != self._pod.namespace else None
+        share = None
+        if queue is not None and queue.queue is not None and len(queue.tenants) > 1 and namespace in queue.tenants:
+            tenant = queue.tenants[namespace]
+            taken = dict(tenant.taken)
+            share = {r: min(amount, taken.get(r, 0)) for r, amount in tenant.entitled.items()}, taken
+        self._share_before[whose] = share
+        return share
+
+    def keeps_to_its_share(self, pod: Pod) -> bool:
+        """Whether a pod is of a namespace that has no more of what is wanted than its share of a queue."""
+        share = self._share_of((pod.namespace, self._queue_of(pod))) if self._cluster.queues else None
+        return share is not None and all(share[0].get(r, 0) >= share[1].get(r, 0) for r in self._entitled)
 
     def _refusal(self) -> Refusal | None:
         cluster = self._cluster
@@ -853,8 +891,15 @@ class _Trial:
         return of_own and not all(self._is_less_important_peer(other) for other in along)
 
     def _in_order(self, pods: Iterable[Pod], lacking: Mapping[str, int], order: "_Order") -> list[Pod]:
-        """In which order they are taken: last of all those whom others would have to follow."""
-        return sorted(pods, key=lambda pod: (self._is_needed(pod), *order(pod, lacking, self._borrowed(pod))))
+        """In which order they are taken: last of all those whom others would have to follow.
+
+        And before them those whose namespaces have no more than their shares.
+        """
+
+        def turn(pod: Pod) -> tuple[float | str, ...]:
+            return self._is_needed(pod), self.keeps_to_its_share(pod), *order(pod, lacking, self._borrowed(pod))
+
+        return sorted(pods, key=turn)
 
     def _is_needed(self, pod: Pod) -> bool:
         """Whether a running gang would fall below its minimum without the pod."""

@@ -6,6 +6,7 @@ Seeds: queue guarantee (a guarantee that grows), namespace fair share (preemptio
 import pytest
 
 from policy.admission import Rules
+from policy.victims import victims_on
 from tests.unit.given import pod, quota
 from tests.unit.given_nodes import node
 from tests.unit.given_queues import divided, pods, queue, world
@@ -117,3 +118,52 @@ def test_equals_never_swap():
     equal = (queue("q"), "a:q", "b:q", *pods("a", 3, node="n1"), *pods("b", 2, node="n1"))
     cluster = world(*equal, *pods("a", 2, 3), cpu=5, rules=Rules(fair_share_preemption=True))
     assert taken_for(cluster, waiting("b")) == "protected"
+
+
+# Of a queue that has more than it deserves, who has more than its share of it
+
+
+def crowded(*more, nodes=("n1", "n1"), priorities=(0, 0), **options):
+    """Queue a deserves half of 20 cores and has all: 5 of namespace v, the newest, and 15 of namespace t."""
+    sizes = {"n1": 20} if nodes == ("n1", "n1") else {nodes[0]: 5, nodes[1]: 15}
+    return world(
+        *(node(name, size={"cpu": cpu, "pods": 100}) for name, cpu in sizes.items()),
+        *(queue("a"), queue("b"), "v:a", "t:a", "o:b"),
+        *(pod(f"v{at}", "v", node=nodes[0], priority=priorities[0], created=100.0) for at in range(5)),
+        *(pod(f"t{at}", "t", node=nodes[1], priority=priorities[1], created=1.0) for at in range(15)),
+        *more,
+        **options,
+    )
+
+
+ALONE = {f"t{at}" for at in range(15)}
+
+
+@pytest.mark.parametrize("nodes", [("n1", "n1"), ("n1", "n2"), ("n2", "n1")], ids=["one node", "other node", "another"])
+@pytest.mark.parametrize("priorities", [(0, 0), (0, 9), (9, 0)], ids=["equal", "less important", "more important"])
+def test_whose_namespace_has_no_more_than_its_share_goes_after_those_who_have_more(nodes, priorities):
+    cluster = crowded(*pods("o", 10), nodes=nodes, priorities=priorities)
+    found = taken_for(cluster, waiting("o"))
+    assert len(found) == 1
+    assert found < ALONE
+
+
+def test_nor_does_one_that_waits_for_more_of_its_share():
+    cluster = crowded(*pods("o", 10), *pods("v", 5))
+    assert taken_for(cluster, waiting("o")) < ALONE
+
+
+def test_several_go_of_those_who_have_more_and_none_of_the_others():
+    cluster = crowded(*pods("o", 9))
+    found = taken_for(cluster, waiting("o", cpu=4))
+    assert len(found) == 4
+    assert found < ALONE
+
+
+def test_the_scheduler_is_offered_no_node_of_those_within_their_shares_where_others_have_more():
+    cluster = crowded(*pods("o", 10), nodes=("n1", "n2"))
+    me = waiting("o", priority=1)
+    cluster.upsert_pod(me, now=0)
+    plans = victims_on(divided(cluster), me, ("n1", "n2"))
+    assert [each.node for each in plans] == ["n2"]
+    assert [each.node for each in victims_on(cluster, me, ("n1",))] == ["n1"], "they may go where nobody else can"
