@@ -233,21 +233,30 @@ def _within_min(ledger: Ledger, account: Account, pod: Pod, request: Resources) 
 
 
 def _may_opt_out(ledger: Ledger, victim: Pod) -> bool:
-    """Whether the pods of the namespace that may not be evicted stay within its min, as was the condition.
+    """Whether pods that may not be evicted stay within the min of their namespace, and what their queue deserves.
 
-    A running pod can be annotated later; what it had borrowed by then does not become its own by that.
+    Each protects only what it gives: a quota that does not name a resource does not keep what a queue is owed of it. A
+    running pod can be annotated later; what it had borrowed by then does not become its own by that.
     """
+    return _is_within_min(ledger, victim) and _is_within_deserved(ledger, victim)
+
+
+def _is_within_min(ledger: Ledger, victim: Pod) -> bool:
+    """Whether the pods of the namespace that may not be evicted stay within its min, of what any min names."""
     account = ledger.accounts.get(victim.namespace)
     if account is None or account.quota is None:
-        return not ledger.queue_of(victim) or _is_within_queue(ledger, victim)
+        return True
     least = account.quota.min
     return all(account.pinned.get(r, 0) <= least.get(r, 0) for r in victim.request if r in ledger.pool.min)
 
 
-def _is_within_queue(ledger: Ledger, victim: Pod) -> bool:
+def _is_within_deserved(ledger: Ledger, victim: Pod) -> bool:
+    """Whether the pods of the queue that may not be evicted stay within what it deserves; true where none is known."""
     account = ledger.queues.accounts.get(ledger.queue_of(victim))
-    listed = ledger.queues.lists
-    return account is None or not any(queues.is_over(account, r) for r in victim.request if listed(r))
+    if account is None or account.queue is None or not account.division.known:
+        return True
+    deserved, listed = account.division.deserved, ledger.queues.lists
+    return all(account.pinned.get(r, 0) <= deserved.get(r, 0) for r in victim.request if listed(r))
 
 
 def _is_over_share(tenant: Tenant, resource: str) -> bool:

@@ -75,8 +75,9 @@ class Tenant:
 class QueueAccount:
     """What the pods of one queue use, by namespace and together.
 
-    ``held`` is the part of ``taken`` by pods that room is held for, and ``running`` the part by pods on nodes.
-    ``waiting`` are those of ``pending``. ``in_flight`` is what may have been admitted before this process started.
+    ``held`` is the part of ``taken`` by pods that room is held for, ``running`` the part by pods on nodes, and
+    ``pinned`` the part by pods that may not be evicted. ``waiting`` are those of ``pending``. ``in_flight`` is what may
+    have been admitted before this process started.
     ``unbounded``: what it asks for is not seen, and taken to be all there is. ``stale``: the tenants' parts are to be
     computed anew; ``contended``: some of them got less than they request. ``rows`` are the tenants as they were then;
     ``unread`` names those that have changed since. ``lent`` is how much of it is lent, None if that was not asked for
@@ -87,6 +88,7 @@ class QueueAccount:
     division: Division = field(default_factory=Division)
     taken: dict[str, int] = field(default_factory=dict)
     running: dict[str, int] = field(default_factory=dict)
+    pinned: dict[str, int] = field(default_factory=dict)
     held: dict[str, int] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
     request: dict[str, int] = field(default_factory=dict)
@@ -239,6 +241,8 @@ class QueueLedger:
         change(account.taken, entry.request)
         change(tenant.taken, entry.request)
         change(self.outside if account.queue is None else self.taken, entry.request)
+        if entry.pinned:
+            change(account.pinned, entry.request)
         if entry.kind == "assigned":
             change(account.running, entry.request)
         elif entry.kind == "held":

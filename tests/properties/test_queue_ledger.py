@@ -105,6 +105,7 @@ class QueueWalker:
             queue=pick(("", "", "p", "q")),
             group=pick(("", "", "g")),
             gated=pick((False, False, False, True)),
+            preemptible=pick((True, True, True, False)),
             owner=pick(("", "", "", "DaemonSet")),
             constraints=pick(CONSTRAINTS),
         )
@@ -235,11 +236,11 @@ class QueueWalker:
     # What has to hold
 
     def counted(self):
-        """What pods have taken, wait for, use on nodes, and are held room for: requests by queue and namespace."""
+        """What pods have taken, wait for, use on nodes, are held room for, and may not lose, by queue and namespace."""
         cluster = self.cluster
         held = {reservation.pod.uid for reservation in cluster.reservations.values()}
         closed = {queue.name for queue in cluster.queues.values() if not queue.open}
-        taken, pending, running, kept = {}, {}, {}, {}
+        taken, pending, running, kept, pinned = {}, {}, {}, {}, {}
         for uid, pod in cluster.pods.items():
             where = cluster.queue_of(pod), pod.namespace
             waits = pod.pending and not pod.terminating
@@ -253,21 +254,24 @@ class QueueWalker:
                 kinds = (pending,)
             else:
                 kinds = ()
+            if any(kind is taken for kind in kinds) and not pod.preemptible:
+                kinds = (*kinds, pinned)
             for kind in kinds:
                 kind.setdefault(where, []).append(pod.request)
-        return taken, pending, running, kept
+        return taken, pending, running, kept, pinned
 
     def check(self):
         self.check_many_at_once()
         cluster, ledger = self.cluster, self.cluster.ledger.queues
-        taken, pending, running, kept = self.counted()
+        taken, pending, running, kept, pinned = self.counted()
         outside = [r for (queue, _), some in taken.items() if queue not in cluster.queues for r in some]
         assert ledger.outside == total(outside)
         for name, account in ledger.accounts.items():
             assert account.queue == cluster.queues.get(name)
             for sums, counted in ((account.taken, taken), (account.pending, pending), (account.running, running)):
                 assert sums == total(r for (queue, _), some in counted.items() if queue == name for r in some)
-            assert account.held == total(r for (queue, _), some in kept.items() if queue == name for r in some)
+            for sums, counted in ((account.held, kept), (account.pinned, pinned)):
+                assert sums == total(r for (queue, _), some in counted.items() if queue == name for r in some)
             for namespace, tenant in account.tenants.items():
                 assert tenant.taken == total(taken.get((name, namespace), []))
                 assert tenant.pending == total(pending.get((name, namespace), []))

@@ -5,8 +5,9 @@ Seeds: queue guarantee (a guarantee that grows), namespace fair share (preemptio
 
 import pytest
 
+from policy import reclaim
 from policy.admission import Rules
-from policy.victims import victims_on
+from policy.victims import Plan, victims_on
 from tests.unit.given import pod, quota
 from tests.unit.given_nodes import node
 from tests.unit.given_queues import divided, pods, queue, world
@@ -74,6 +75,45 @@ def test_a_guarantee_is_taken_back_however_long_its_owner_has_waited():
     cluster.upsert_pod(two := waiting("b", cpu=4, uid="two", unschedulable=NO_PLACE), now=31)
     cluster.tick(62)
     assert gone(divided(cluster), two) == "protected", "it is beyond the guarantee"
+
+
+@pytest.mark.parametrize(
+    ("quotas", "opted_out", "gone"),
+    [
+        ((), 0, 5),
+        ((), 10, 5),
+        ((quota("a", most={"cpu": 100}),), 0, 5),
+        ((quota("a", most={"cpu": 100}),), 10, 5),
+        ((quota("a", least={"gpu": 1}),), 10, 5),
+        ((quota("a", least={"cpu": 5}),), 10, 5),
+        ((quota("a", least={"cpu": 5}), quota("b", least={"cpu": 5})), 10, 5),
+        ((quota("c", least={"cpu": 1}),), 10, 5),
+    ],
+    ids=str,
+)
+def test_whoever_opts_out_keeps_no_more_of_a_queue_than_it_deserves_whatever_the_quota_names(quotas, opted_out, gone):
+    pinned = pods("a", opted_out, node="n1", preemptible=False)
+    lending = [*pinned, *pods("a", 10 - opted_out, opted_out, node="n1")]
+    asking = [waiting("b", uid=f"b{number}") for number in range(5)]
+    cluster = world(*TWO, *lending, *asking, cpu=10)
+    for each in quotas:
+        cluster.upsert_quota(each)
+    plans = [each for each in reclaim.preview(divided(cluster), asking) if each is not None]
+    assert sum(len(plan.victims) for _, plan in plans if isinstance(plan, Plan)) == gone
+
+
+@pytest.mark.parametrize(("opted_out", "gone"), [(4, {"a-1"}), (5, {"a-0"}), (6, {"a-5"})])
+def test_those_of_a_queue_who_opted_out_within_what_it_deserves_stay_while_others_borrow(opted_out, gone):
+    lending = [pod(f"a-{n}", "a", node="n1", created=n, preemptible=n < 6 - opted_out) for n in range(6)]
+    cluster = world(*TWO, *lending, *pods("b", 4, node="n1"), cpu=10)
+    assert taken_for(cluster, waiting("b")) == gone
+
+
+def test_a_min_keeps_those_who_opted_out_within_it_whatever_their_queue_has():
+    lending = [pod(f"a-{number}", "a", node="n1", preemptible=False) for number in range(6)]
+    cluster = world(*TWO, *lending, *pods("b", 4, node="n1"), cpu=10)
+    cluster.upsert_quota(quota("a", least={"cpu": 6}))
+    assert taken_for(cluster, waiting("b")) == "protected"
 
 
 def test_what_a_quota_guarantees_no_queue_takes():
