@@ -8,6 +8,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ import aiohttp
 import msgspec
 import structlog
 
+from app.kube.census import Census, Incomplete
 from app.kube.client import KubeClient
 from app.kube.definitions import UNANSWERED, Departures, Served, served
 from app.kube.said import said
@@ -22,7 +24,7 @@ from app.kube.versions import Versions
 from app.observability import metrics
 from app.pause import Pause
 from app.store.kinds import SUCCESSORS, Key, Kind
-from app.store.objects import Metadata
+from app.store.objects import Metadata, number_of, version_of
 from app.store.store import Store
 
 log = structlog.get_logger(__name__)
@@ -38,7 +40,11 @@ while there is no newer version. By ending the watch it shows that it is there.
 """
 NOT_INSTALLED_RETRY = 3.0
 GONE_AFTER = 5.0
-"""Seconds for which the API server has to say that a kind which was there is not."""
+"""Seconds for which the API server has to say that a kind which was there is not, or that all its objects are gone."""
+COUNT_TIMEOUT = 3.0
+"""Seconds that the number of objects is waited for."""
+CATCHING_UP = 5.0
+"""Seconds without a word after which a watch has brought all that happened before."""
 FORBIDDEN_RETRY = 15.0
 LONGEST_WAIT = 15.0
 ENDED_RETRY = 0.1
@@ -67,6 +73,10 @@ class Forbidden(Unanswered):
     """There is no right to read this kind (403)."""
 
 
+class Doubtful(Exception):
+    """A list that would undo what is known is not believed yet; the text says what is strange about it."""
+
+
 class Brief(Exception):
     """A watch has ended as soon as it was answered, and has brought nothing."""
 
@@ -74,6 +84,7 @@ class Brief(Exception):
 class _ListMeta(msgspec.Struct, rename="camel", gc=False):
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
+    remaining_item_count: int | None = None
 
 
 class _Page(msgspec.Struct, gc=False):
@@ -114,6 +125,10 @@ class Reflector:
         self._installed = False
         self._missing_since: float | None = None
         self._version = ""
+        self._highest = 0
+        self._doubtful_since: float | None = None
+        self._census = Census()
+        self._to_count = self._catching_up = False
         self._failures = 0
         self._silences = 0
         self._lost: tuple[str, str] | None = None
@@ -133,9 +148,11 @@ class Reflector:
             if not self._version:
                 await self._list()
                 self._store.lost(self._kind)  # until the watch is answered, which it may never be
+            elif self._to_count:
+                await self._count()
             await self._watch()
-        except Expired:
-            return self._again("expired", relist=True)
+        except (Expired, Doubtful, Incomplete) as error:
+            return self._again(type(error).__name__.lower(), relist=True, error=str(error))
         except NotInstalled:
             return await self._not_installed()
         except TimeoutError as error:
@@ -154,9 +171,8 @@ class Reflector:
         return ENDED_RETRY
 
     async def _list(self) -> None:
-        """Takes in all objects, page by page, and removes what is not among them."""
+        """Takes in all objects, page by page, and removes what is not among them. Raises Doubtful before that."""
         self._silences = 0
-        self._versions.clear()
         keys: set[Key] = set()
         pause = Pause()
         query = {"limit": str(PAGE)}
@@ -164,6 +180,9 @@ class Reflector:
             async with self._client.get(self._kind.path, query, read_timeout=IDLE_TIMEOUT) as response:
                 await _check(response)
                 page = _page_decoder.decode(await response.read())
+            if "continue" not in query:
+                self._believe(page)
+                self._versions.clear()
             for raw in page.items or ():
                 meta, take_in = self._read(raw)
                 take_in()
@@ -174,14 +193,54 @@ class Reflector:
             query["continue"] = page.metadata.continue_
         for key in [key for key in self._store.known(self._kind) if key not in keys]:
             self._delete(key)  # its deletion was missed
+        self._census.begin(keys)
+        self._to_count = self._catching_up = False
         self._installed, self._missing_since = True, None
         if self._store.lacks(self._kind) and await served(self._client, self._kind) is not Served.ENDING:
             self._store.definition_back(self._kind)
         self._version = page.metadata.resource_version
+        self._highest = max(self._highest, number_of(self._version))
         self._store.complete(self._kind)
 
+    def _believe(self, first: _Page) -> None:
+        """Looks at the first page of a list, before anything of it is taken in. Raises Doubtful.
+
+        A list that is older than what was seen comes from a cache that lags behind, and one that is empty all at once
+        from something that fails, most likely. After some seconds it is believed: history may have been lost.
+        """
+        if 0 < number_of(first.metadata.resource_version) < self._highest:
+            strange = "the list is older than what was seen before"
+        elif self._census.keys and not first.items:
+            strange = "the list is empty, and before it was not"
+        else:
+            self._doubtful_since = None
+            return
+        now = time.monotonic()
+        self._doubtful_since = now if self._doubtful_since is None else self._doubtful_since
+        if now - self._doubtful_since < GONE_AFTER:
+            raise Doubtful(strange)
+        self._highest, self._doubtful_since = 0, None
+
+    async def _count(self) -> None:
+        """Asks for the number of objects before a watch is resumed. Where that is not answered nothing is found out."""
+        self._to_count = self._catching_up = False
+        with suppress(aiohttp.ClientError, OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            async with (
+                asyncio.timeout(COUNT_TIMEOUT),
+                self._client.get(self._kind.path, {"limit": "1"}, read_timeout=COUNT_TIMEOUT) as response,
+            ):
+                if response.status != 200:  # noqa: PLR2004 - HTTP OK
+                    return
+                page = _page_decoder.decode(await response.read())
+            more = page.metadata.remaining_item_count if page.metadata.continue_ else 0
+            if more is not None and number_of(page.metadata.resource_version) >= self._highest:
+                self._catching_up = self._census.expect(page.metadata.resource_version, len(page.items or ()) + more)
+
     async def _watch(self) -> None:
-        """Takes in changes until the connection ends. Raises Brief where that was at once."""
+        """Takes in changes until the connection ends. Raises Brief where that was at once.
+
+        Where something has still to be told, as others are there than are known, that is not waited for as long.
+        """
         before, since = self._version, time.monotonic()
         query = {
             "watch": "true",
@@ -189,7 +248,8 @@ class Reflector:
             "resourceVersion": self._version,
             "timeoutSeconds": str(int(WATCH_SECONDS * random.uniform(1, 1.5))),  # noqa: S311 - not all at once
         }
-        async with self._client.get(self._kind.path, query, read_timeout=IDLE_TIMEOUT) as response:
+        idle, self._catching_up = (CATCHING_UP if self._catching_up else IDLE_TIMEOUT), False
+        async with self._client.get(self._kind.path, query, read_timeout=idle) as response:
             await _check(response)
             self._store.contact(self._kind)
             lasting = asyncio.get_running_loop().call_later(BRIEF, self._found)
@@ -198,8 +258,13 @@ class Reflector:
                 async for line in _lines(response.content):
                     self._take(_event_decoder.decode(line))
                     await pause.if_due()
+            except TimeoutError:
+                if idle == IDLE_TIMEOUT:
+                    raise
+                self._census.compare()
             finally:
                 lasting.cancel()
+                self._to_count = self._to_count or time.monotonic() - since >= BRIEF
         if self._version == before and time.monotonic() - since < BRIEF:
             raise Brief
 
@@ -212,19 +277,25 @@ class Reflector:
             raise Unanswered(f"{status.code} {status.message}")
         self._silences = 0
         if event.type == "BOOKMARK":
-            self._go_on_from(_object_decoder.decode(event.object).metadata)
+            meta = _object_decoder.decode(event.object).metadata
+            self._census.reach(version_of(meta) + 1)
+            self._go_on_from(meta)
             return
         self._events.inc()
         if event.type == "DELETED":
             meta = _object_decoder.decode(event.object).metadata
+            self._census.reach(version_of(meta))
             if not self._versions.is_of_another(meta):
                 self._delete(self._kind.key(meta))
                 self._versions.end(meta)
+                self._census.keys.discard(self._kind.key(meta))
         else:
             meta, take_in = self._read(event.object)
             if self._versions.is_late(meta):
                 return
+            self._census.reach(version_of(meta))
             take_in()
+            self._census.keys.add(self._kind.key(meta))
         self._go_on_from(meta)
 
     def _delete(self, key: Key) -> None:
@@ -235,9 +306,12 @@ class Reflector:
             self._store.delete(self._kind, key)
 
     def _go_on_from(self, meta: Metadata) -> None:
-        """Notes how far the watch has come; only one that gets further is none that has failed."""
+        """Notes how far the watch has come, never back; only one that gets further is none that has failed."""
         if meta.resource_version and meta.resource_version != self._version:
+            if 0 < version_of(meta) < number_of(self._version):
+                return
             self._version = meta.resource_version
+            self._highest = max(self._highest, version_of(meta))
             self._failures = 0
 
     def _read(self, raw: msgspec.Raw) -> tuple[Metadata, Callable[[], None]]:

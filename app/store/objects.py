@@ -739,7 +739,11 @@ def limit_of(obj: ResourceQuotaObject) -> Limit:
 
 def version_of(meta: Metadata) -> int:
     """The resourceVersion as a number (it orders the states of one object), 0 where there is none."""
-    text = meta.resource_version
+    return number_of(meta.resource_version)
+
+
+def number_of(text: str | None) -> int:
+    """A resourceVersion as a number, 0 where it is none. From Kubernetes 1.35 on such numbers may be compared."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 20 else 0  # noqa: PLR2004 - 64 bit
 
 

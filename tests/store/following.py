@@ -42,7 +42,12 @@ class RecordingClient(KubeClient):
 
     @property
     def lists(self) -> list[dict[str, str]]:
-        return [query for query in self.queries if "watch" not in query]
+        return [query for query in self.queries if "watch" not in query and query not in self.counts]
+
+    @property
+    def counts(self) -> list[dict[str, str]]:
+        """What asked for the number of objects alone."""
+        return [query for query in self.queries if query == {"limit": "1"}]
 
     @property
     def watches(self) -> list[dict[str, str]]:

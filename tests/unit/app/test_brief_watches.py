@@ -14,9 +14,10 @@ from tests.unit.app.given import empty_store, kubeconfig, pod
 
 
 class Proxy:
-    """Answers a list with no pods, and a watch with what it ``brings``, after it has ``lasted`` for so many seconds."""
+    """Answers a list with its ``items``, and a watch with what it ``brings``, after ``lasting`` so many seconds."""
 
-    def __init__(self):
+    def __init__(self, *items):
+        self.items = items
         self.lists = self.watches = 0
         self.brings, self.lasting = [], 0.0
 
@@ -28,7 +29,7 @@ class Proxy:
             body = b"".join(json.dumps(each).encode() + b"\n" for each in self.brings)
         else:
             self.lists += 1
-            body = json.dumps({"metadata": {"resourceVersion": "1"}, "items": []}).encode()
+            body = json.dumps({"metadata": {"resourceVersion": "1"}, "items": self.items}).encode()
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + body)
         await writer.drain()
         writer.close()
@@ -73,7 +74,7 @@ def event(kind, version):
 )
 @pytest.mark.usefixtures("any_watch_is_brief")
 def test_watches_that_end_at_once_are_asked_for_ever_more_seldom_and_in_the_end_lists_take_their_place(follow, brings):
-    proxy = Proxy()
+    proxy = Proxy(pod("p"))
     proxy.brings = brings
     waits = follow(12, proxy)
     assert proxy.watches == 12
@@ -131,7 +132,7 @@ def test_that_a_watch_is_lost_is_logged_once_and_again_for_another_reason_or_aft
     monkeypatch.setattr(reflector, "BRIEF", 0.01)
     with capture_logs() as logs:
         proxy = Failing(
-            503, 503, 503, 500, 500, 200, 200, 500, 500, lasting_until=lambda: "watching again" in said(logs)
+            503, 503, 503, 500, 500, 200, 200, 500, 500, 500, lasting_until=lambda: "watching again" in said(logs)
         )
         follow(8, proxy)
     assert said(logs) == ["503", "500", "watching again", "500"]

@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.kube import definitions, reflector
+from app.kube.census import Census, Incomplete
 from app.kube.client import KubeClient
 from app.kube.reflector import Reflector
 from app.store.kinds import ELASTIC_QUOTAS, PODS, RESERVATIONS
@@ -19,10 +20,17 @@ GONE_LINE = "the definition of elasticquotas.scheduling.x-k8s.io was deleted: "
 
 
 class ApiServer:
-    """One kind of objects. A watch brings what is put into ``events``, each line as it comes, and then stays open."""
+    """One kind of objects. A watch brings what is put into ``events``, each line as it comes, and then stays open.
+
+    ``version`` is that of lists, ``number`` what it says for the number of objects (None: as many as there are),
+    ``counts`` is how that is answered. ``watched`` has the versions that watches were asked to go on from.
+    """
 
     def __init__(self, *items):
         self.items = list(items)
+        self.version = 100
+        self.number, self.count_status, self.counts = None, 200, 0
+        self.watched = []
         self.status = 200
         self.verbs = ALL
         self.discovery = 200
@@ -33,15 +41,24 @@ class ApiServer:
         request = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1]
         with suppress(ConnectionError):
             if b"watch=true" in request:
+                self.watched.append(int(request.partition(b"resourceVersion=")[2].partition(b"&")[0]))
                 await self.send(writer, self.status, b"")
                 event = {"type": ""}
                 while self.status == 200 and event["type"] != "ERROR":
                     event = await self.events.get()
+                    if event is None:
+                        break
                     writer.write(json.dumps(event).encode() + b"\n")
                     await writer.drain()
+            elif request.endswith(b"limit=1"):
+                self.counts += 1
+                more = len(self.items) - 1 if self.number is None else self.number - 1
+                meta = {"resourceVersion": str(self.version), "continue": "more", "remainingItemCount": more}
+                listed = {"metadata": meta, "items": self.items[:1]} if more > 0 else self.as_list()
+                await self.send(writer, self.count_status, json.dumps(listed).encode())
             elif b"limit=" in request:
                 self.lists += 1
-                listed = {"metadata": {"resourceVersion": "100"}, "items": self.items}
+                listed = self.as_list()
                 await self.send(writer, self.status, json.dumps(listed).encode())
             else:
                 known = [{"name": each, "verbs": self.verbs} for each in ("elasticquotas", "pods") if self.verbs]
@@ -51,6 +68,13 @@ class ApiServer:
     async def send(self, writer, status, body):
         writer.write(b"HTTP/1.1 %d -\r\nConnection: close\r\n\r\n" % status + body)
         await writer.drain()
+
+    def as_list(self):
+        return {"metadata": {"resourceVersion": str(self.version)}, "items": self.items}
+
+    def cut(self):
+        """The connection of the watch ends."""
+        self.events.put_nowait(None)
 
     def brings(self, kind, item, version, uid=None):
         item = json.loads(json.dumps(item))
@@ -328,8 +352,10 @@ def test_the_end_of_an_object_that_comes_late_does_not_take_its_namesake(run, ke
 def test_after_a_new_list_versions_may_begin_again(run):
     """As after a restore of the API server's database."""
     server = ApiServer(of("q", 900, max={"cpu": "1"}))
+    server.version = 900
 
     async def scenario(store):
+        server.version = 20
         server.items = [of("q", 20, max={"cpu": "2"})]
         server.expire()
         await until(lambda: store.cluster.quotas["a"]["q"].max == {"cpu": 2000})
@@ -337,3 +363,166 @@ def test_after_a_new_list_versions_may_begin_again(run):
         await until(lambda: store.cluster.quotas["a"]["q"].max == {"cpu": 3000})
 
     run(server, ELASTIC_QUOTAS, scenario)
+
+
+# What a watch has never told of
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """Every watch has lasted, and what it does not bring soon it will not bring."""
+    monkeypatch.setattr(reflector, "BRIEF", 0.0)
+    monkeypatch.setattr(reflector, "CATCHING_UP", 0.1)
+
+
+LOST = {
+    "an end": ([pod("p")], {"a/p"}),
+    "the last one's end": ([], set()),
+    "a beginning": ([pod("p"), pod("q"), pod("r")], {"a/p", "a/q", "a/r"}),
+}
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("case", LOST)
+def test_what_no_watch_has_told_of_is_found_by_the_number_of_objects(run, case):
+    server = ApiServer(pod("p"), pod("q"))
+
+    async def scenario(store):
+        server.items, left = LOST[case]
+        server.version = 103
+        server.cut()
+        await until(lambda: set(store.cluster.pods) == left)
+
+    with capture_logs() as logged:
+        run(server, PODS, scenario)
+    assert next(line["reason"] for line in logged if line["event"] == "watch lost") == "incomplete"
+
+
+@pytest.mark.usefixtures("soon")
+def test_it_is_found_also_where_something_newer_is_told(run, monkeypatch):
+    monkeypatch.setattr(reflector, "CATCHING_UP", 1000.0)
+    server = ApiServer(pod("p"), pod("q"))
+
+    async def scenario(store):
+        server.items, server.version = [pod("p")], 103
+        server.brings("BOOKMARK", pod("p"), 102)
+        server.cut()
+        await until(lambda: server.counts)
+        server.items, server.version = [pod("p"), pod("r")], 104
+        server.brings("ADDED", pod("r"), 104)
+        await until(lambda: set(store.cluster.pods) == {"a/p", "a/r"})
+
+    run(server, PODS, scenario)
+    assert server.lists == 2
+
+
+@pytest.mark.usefixtures("soon")
+def test_what_is_told_when_the_watch_is_resumed_is_not_listed_again(run):
+    server = ApiServer(pod("p"), pod("q"))
+
+    async def scenario(store):
+        server.items, server.version = [pod("q"), pod("r")], 102
+        server.cut()
+        server.brings("DELETED", pod("p"), 101)
+        server.brings("ADDED", pod("r"), 102)
+        await until(lambda: set(store.cluster.pods) == {"a/q", "a/r"})
+        server.items, server.version = [pod("q")], 103
+        server.brings("DELETED", pod("r"), 103)
+        await until(lambda: set(store.cluster.pods) == {"a/q"})
+        counts = server.counts
+        server.cut()
+        await until(lambda: server.counts > counts)
+
+    run(server, PODS, scenario)
+    assert server.lists == 1
+
+
+def test_where_the_number_is_wrong_all_is_listed_for_it_once_and_not_again_and_again():
+    census = Census()
+    census.begin({"p", "q"})
+    assert census.expect("100", 7)
+    census.reach(100)
+    with pytest.raises(Incomplete, match="there are 7, and 2 are known"):
+        census.reach(101)
+    census.begin({"p", "q"})
+    assert not census.expect("102", 7)
+    census.reach(103)
+    census.compare()
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("status", [500, 403, 410, 404])
+def test_a_number_that_is_not_told_holds_up_no_watch(run, status):
+    server = ApiServer(pod("p"))
+    server.count_status = status
+
+    async def scenario(store):
+        server.items = []
+        server.cut()
+        server.brings("ADDED", pod("last"), 104)
+        await until(lambda: "a/last" in store.cluster.pods)
+
+    run(server, PODS, scenario)
+    assert (server.lists, server.counts) == (1, 1)
+
+
+def test_an_older_bookmark_takes_no_watch_back(run):
+    server = ApiServer()
+
+    async def scenario(store):
+        server.brings("ADDED", pod("p"), 104)
+        server.brings("BOOKMARK", pod("p"), 5)
+        server.cut()
+        await until(lambda: len(server.watched) == 2)
+        assert "a/p" in store.cluster.pods
+
+    run(server, PODS, scenario)
+    assert server.watched == [100, 104]
+
+
+# A list that undoes what is known
+
+
+@pytest.mark.parametrize(
+    ("items", "version"), [([], 200), ([], 1), ([pod("q")], 99)], ids=["empty", "empty and old", "old"]
+)
+def test_a_list_that_undoes_what_is_known_for_a_moment_is_not_believed(run, items, version, monkeypatch):
+    monkeypatch.setattr(reflector, "GONE_AFTER", 1000.0)
+    server = ApiServer(pod("p", nodeName="n1"))
+
+    async def scenario(store):
+        right, server.items, server.version = server.items, items, version
+        asked = server.lists
+        server.expire()
+        await until(lambda: server.lists >= asked + 2)
+        assert set(store.cluster.pods) == {"a/p"}
+        assert store.feeds[PODS.label].connected_at is None  # so that it gets stale
+        server.items, server.version = right, 201
+        await until(lambda: store.feeds[PODS.label].connected_at is not None)
+        assert set(store.cluster.pods) == {"a/p"}
+
+    with capture_logs() as logged:
+        run(server, PODS, scenario)
+    assert [line["reason"] for line in logged if line["event"] == "watch lost"] == ["expired", "doubtful"]
+
+
+@pytest.mark.parametrize(("items", "version"), [([], 200), ([pod("q")], 20)], ids=["empty", "restored"])
+def test_it_is_believed_where_that_is_said_for_some_seconds(run, items, version):
+    server = ApiServer(pod("p", nodeName="n1"))
+
+    async def scenario(store):
+        server.items, server.version = items, version
+        server.expire()
+        await until(lambda: set(store.cluster.pods) == {f"a/{each['metadata']['name']}" for each in items})
+        assert store.feeds[PODS.label].synced
+
+    run(server, PODS, scenario)
+
+
+def test_an_empty_list_at_the_start_is_believed_at_once(run):
+    server = ApiServer()
+
+    async def scenario(_):
+        assert server.lists == 1
+
+    run(server, PODS, scenario)
