@@ -66,6 +66,7 @@ def cluster_of(settings: Settings, settle_time: float) -> Cluster:
         gate_patience=settings.gates.patience,
         overdue_after=settings.overdue.after,
         stuck_after=settings.reclaim.stuck_after,
+        reclaim_backoff=settings.reclaim.backoff,
     )
 
 

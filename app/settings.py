@@ -138,7 +138,7 @@ class ReclaimSettings(Section):
         description="seconds a pod may take to be bound once its victims are gone, or a budget to yield",
     )
     backoff: float = Field(
-        default=10, gt=0, description="seconds after a plan that failed; doubled by each further one"
+        default=10, gt=0, description="seconds after a plan that failed; doubled by each further one, up to 600"
     )
     clean_up_broken_gangs: bool = Field(
         default=True, description="evict what is left of a gang that fell below its minimum by reclaim"

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 
-from policy import admission, arriving, division, elastic_quota, exempt, fair_share, fit, gangs, gates, queues
+from policy import admission, arriving, division, elastic_quota, exempt, fair_share, fit, gangs, gates, in_vain, queues
 from policy.admission import Rules
 from policy.batch_job import BatchJobs
 from policy.by_node import ByNode
@@ -24,6 +24,7 @@ from policy.gangs import HOLD_TIME, Group, Key
 from policy.gates import Gates, Out, Waiting
 from policy.grants import Grants
 from policy.helped import Helped
+from policy.in_vain import InVain
 from policy.job import ALONE, Job, job_name
 from policy.ledger import Ledger
 from policy.membership import DEFAULT, Membership, Namespace
@@ -82,6 +83,7 @@ class Cluster:
         gate_patience: float = gates.PATIENCE,
         overdue_after: float = AFTER,
         stuck_after: float = STUCK_AFTER,
+        reclaim_backoff: float = in_vain.FIRST,
     ) -> None:
         self.rules = rules or Rules()
         self.ledger = Ledger(self.queue_of, self._has_claim, self.own_queue_of)
@@ -111,6 +113,7 @@ class Cluster:
         self._in_flight: set[str] = set()
         self._held: dict[str, Reservation] = {}
         self.deletions = Deletions(overdue_after, stuck_after)
+        self.in_vain = InVain(reclaim_backoff)
         self.overdue = self.table.overdue = Overdue()
         self._terminating: set[str] = set()
         self._asked_to_go: set[str] = set()

@@ -88,7 +88,7 @@ def _of_reclaim(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Generato
         return []
     result = yield from victims.search(cluster, pod)
     if not isinstance(result, NoPlan):
-        return [_planned(cluster, pod, result, max(0.0, since + times.delay - times.now), idle)]
+        return [_planned(cluster, pod, result, since + times.delay, times.now, idle)]
     if result.reason == "waiting":
         return [Prospect("room-coming", f"node {result.node} will have room for it when pods that are going are gone")]
     roomy = result.reason == "undecidable" and fit.fits(cluster.table, pod).any()
@@ -98,12 +98,15 @@ def _of_reclaim(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Generato
     return [Prospect(step, f"nobody is evicted for it: {result.text}")]
 
 
-def _planned(cluster: Cluster, pod: Pod, plan: Plan, after: float, idle: str) -> Prospect:
-    """Who goes for it, if nobody else has the first turn and room is made at all."""
+def _planned(cluster: Cluster, pod: Pod, plan: Plan, at: float, now: float, idle: str) -> Prospect:
+    """Who goes for it then, if nobody else has the first turn and room is made at all."""
     who = f"{names_of(plan.victims)} on node {plan.node}"
     price = f"; {told(plan.failing)}" if plan.failing else ""
     if idle:
         return Prospect("nobody-to-evict", f"nobody is evicted for it: {idle}; else it would be {who}")
+    if (until := cluster.in_vain.waits_until(pod)) > now:
+        why = "others went in vain for pods of its namespace, so that it takes a while until somebody goes again"
+        return Prospect("reclaim-planned", f"{who} would be evicted for it; {why}{price}", until - now)
     if failures := reclaim.failures(cluster, pod):
         again = "1 time" if failures == 1 else f"{failures} times"
         text = f"{who} would be evicted for it; that was given up {again} already, and is tried again later{price}"
@@ -111,7 +114,7 @@ def _planned(cluster: Cluster, pod: Pod, plan: Plan, after: float, idle: str) ->
     if first := reclaim.others_first(cluster, pod):
         before = "1 pod has its turn" if first == 1 else f"{first} pods have their turn"
         return Prospect("reclaim-planned", f"{who} would be evicted for it; {before} before it{price}")
-    return Prospect("reclaim-planned", f"{who} will be evicted for it{price}", after)
+    return Prospect("reclaim-planned", f"{who} will be evicted for it{price}", max(0.0, at - now))
 
 
 def _progress(cluster: Cluster, reservation: Reservation) -> Prospect:

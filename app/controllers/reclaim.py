@@ -18,7 +18,7 @@ from app.observability.events import Event, about_pod
 from app.pause import at_leisure
 from app.settings import ReclaimSettings
 from app.store.store import Store
-from policy import reclaim, victims
+from policy import in_vain, reclaim, victims
 from policy.losses import told
 from policy.pod import Pod
 from policy.reclaim import Shape
@@ -46,9 +46,11 @@ class Progress:
     """How far a reservation has come, on the store's clock. It says itself what the next leader must know of that.
 
     ``failing_jobs`` have failed by its evictions. ``announcement`` says who goes for it, and is still to be written.
+    ``kind`` is what a failure counts for, None where the pod was gone when this replica began to look after it.
     """
 
     started_at: float
+    kind: in_vain.Kind | None = None
     freed_at: float | None = None
     failing_since: float | None = None
     next_attempt: float = 0.0
@@ -177,7 +179,7 @@ class Reclaim:
     def _may_be_planned_for(self, pod: Pod) -> bool:
         """Whether the pod still waits, and has not failed too often or too recently."""
         cluster, backoff = self._store.cluster, self._backoff.get(pod.uid)
-        if not pod.pending or cluster.is_expected(pod.uid):
+        if not pod.pending or cluster.is_expected(pod.uid) or self._store.clock() < cluster.in_vain.waits_until(pod):
             return False
         if backoff is None:
             return True
@@ -226,7 +228,7 @@ class Reclaim:
         cluster, now = self._store.cluster, self._store.clock()
         pod = cluster.pods.get(reservation.pod.uid)
         if pod is None or not cluster.is_in_force(reservation):
-            await self._end(reservation, "bound" if pod is not None and pod.assigned else "gone")
+            await self._finish(reservation, pod)
             return
         if reclaim.is_lost(cluster, reservation):
             await self._end(reservation, "node-lost")
@@ -249,6 +251,16 @@ class Reclaim:
             return  # that they have until then is known
         elif now - progress.started_at > self._settings.bind_timeout * LINGERING:
             await self._give_up(reservation, "lingering")
+
+    async def _finish(self, reservation: Reservation, pod: Pod | None) -> None:
+        """Ends a reservation for a pod that does not wait any more; None is one that is gone."""
+        is_bound, progress = pod is not None and pod.assigned, self._progress_of(reservation)
+        if not await self._end(reservation, "bound" if is_bound else "gone"):
+            return
+        if pod is not None and is_bound:
+            self._store.cluster.in_vain.succeed(pod)
+        else:
+            self._count_in_vain(reservation, progress, is_its_own_fault=True)
 
     def _is_as_planned(self, reservation: Reservation, staying: list[Pod]) -> bool:
         """Whether what was planned a moment ago needs no second look: all are there, and no room is without it."""
@@ -369,12 +381,26 @@ class Reclaim:
         """Keeps the room no longer, but remembers that it was in vain."""
         given_up, mates = replace(reservation, failed_at=self._epoch()), reclaim.mates(self._store.cluster, reservation)
         if await self._note(given_up):
+            self._count_in_vain(reservation, self._progress_of(reservation), is_its_own_fault=reason == "not-bound")
+            for mate in mates:
+                self._count_in_vain(mate, self._progress_of(mate), is_its_own_fault=False)
             self._progress.pop(reservation.name, None)
             self._store.cluster.upsert_reservation(given_up)
             metrics.RECLAIMS.labels(reason).inc()
             log.warning("reclaim given up", pod=_text(reservation.pod), node=reservation.node, reason=reason)
             self._fail(reservation, reason)
             await self._end_all(mates, "not-needed")
+
+    def _count_in_vain(self, reservation: Reservation, progress: Progress, *, is_its_own_fault: bool) -> None:
+        """Counts those who went for a pod that does not run; if that is its own fault, others like it wait."""
+        cluster, pod, now = self._store.cluster, reservation.pod, self._store.clock()
+        gone = {victim.uid for victim in reservation.victims} - {
+            victim.uid for victim in reclaim.staying(cluster, reservation)
+        }
+        if gone:
+            metrics.IN_VAIN.labels(pod.namespace).inc(cluster.in_vain.count(gone, now))
+        if gone and is_its_own_fault:
+            cluster.in_vain.fail(pod.namespace, progress.kind, progress.started_at, now)
 
     async def _forget(self, reservation: Reservation) -> None:
         """Removes one that was given up, and that nobody needs to know of any more."""
@@ -389,8 +415,10 @@ class Reclaim:
         """How far a reservation has come; at first, how far it had when this replica began to look after it."""
         progress = self._progress.get(reservation.name)
         if progress is None:
+            pod = self._store.cluster.pods.get(reservation.pod.uid)
             progress = self._progress[reservation.name] = Progress(
                 self._on_clock(reservation.since) if reservation.since else self._store.clock(),
+                in_vain.kind_of(pod) if pod is not None else None,
                 self._on_clock(reservation.freed_at) if reservation.freed_at else None,
                 self._on_clock(reservation.blocked_since) if reservation.blocked_since else None,
             )
@@ -419,7 +447,7 @@ class Reclaim:
         return self._store.cluster.count_help(pod) if pod is not None else 0
 
     def _pause_after(self, failures: int) -> float:
-        return float(self._settings.backoff * 2 ** min(failures - 1, 6))
+        return in_vain.pause(self._settings.backoff, failures)
 
     def _fail(self, reservation: Reservation, reason: str) -> None:
         backoff = self._backoff.setdefault(reservation.pod.uid, Backoff())

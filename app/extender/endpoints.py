@@ -112,6 +112,12 @@ class Extender:
         admitted = cluster.check(pod) is None
         nodes = [node for node, proposed in args.candidates().items() if proposed.pods or not admitted]
         plans = victims.victims_on(cluster, pod, nodes, respect_budgets=self.respect_budgets)
+        if any(victim.namespace != pod.namespace for plan in plans for victim in plan.victims):
+            now = self.store.clock()
+            if now < cluster.in_vain.waits_until(pod):
+                plans = [plan for plan in plans if all(each.namespace == pod.namespace for each in plan.victims)]
+            else:
+                cluster.in_vain.promise(pod, {plan.node: plan.victims for plan in plans}, now)
         return ("victims" if plans else "refused"), wire.preemption(plans)
 
     async def bind(self, body: bytes) -> Answer:

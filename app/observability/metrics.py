@@ -53,6 +53,11 @@ JOBS_FAILED = Counter(
 )
 RECLAIMS = Counter("quotaward_reclaims", "Plans that ended, by outcome.", ["outcome"])
 RECLAIM_FAILURES = Counter("quotaward_reclaim_failures", "Plans that failed, by reason.", ["reason"])
+IN_VAIN = Counter(
+    "quotaward_evictions_in_vain",
+    "Pods that went for a pod of this namespace which went away, or was not bound all the same.",
+    ["namespace"],
+)
 RECLAIM_WITHOUT_PLAN = Counter(
     "quotaward_reclaim_without_plan", "Waiting pods that nobody was evicted for when looked at, by reason.", ["reason"]
 )

@@ -207,6 +207,8 @@ class Store:
         self.cluster.epoch = self._epoch() - now
         if self.synced and self._has_settled("pods", now):
             self.cluster.tick(now)
+            for namespace, number in self.cluster.in_vain.settle(self.cluster.pods, now):
+                metrics.IN_VAIN.labels(namespace).inc(number)
             if self._has_settled("nodes", now):  # or else one that is taken for lost may be back
                 self.cluster.note_overdue(self._epoch())
 

@@ -24,6 +24,7 @@ BY_QUEUE = 'quotaward_pending_pods{rule="queue-deserved"}'
 IN_QUEUE = 'quotaward_queue_allocated{queue="q",resource="gpu"}'
 DURATION = "quotaward_extender_request_duration_seconds_bucket"
 OVERDUE = 'quotaward_overdue_pods{namespace="a"}'
+IN_VAIN = 'quotaward_evictions_in_vain_total{namespace="a"}'
 FAILED = 'quotaward_reclaim_failures_total{reason="not-bound"}'
 
 # By alert: the series with which it fires after 45 minutes, and a change to them with which it does not.
@@ -80,6 +81,7 @@ SITUATIONS = {
     ),
     "PodsOverdue": ({OVERDUE: "2x60"}, {OVERDUE: "2x20 _x40"}),
     "ReclaimFailing": ({FAILED: "0x30 1+1x30"}, {FAILED: "9x60"}),
+    "EvictionsInVain": ({IN_VAIN: "0x20 1+1x40"}, {IN_VAIN: "30x60"}),
     "EvictionsFailing": (
         {'quotaward_evictions_total{reason="reclaim",outcome="failed"}': "0x30 1+1x30"},
         {'quotaward_evictions_total{reason="reclaim",outcome="failed"}': "9x60"},

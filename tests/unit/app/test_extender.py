@@ -13,7 +13,7 @@ from app.extender.endpoints import Extender
 from app.extender.verbs import Verb
 from app.problems import Problem
 from app.sources.manifests import ManifestSource
-from tests.unit.app.given import client_of, empty_store, node, pod, quota, refused, see, store_with
+from tests.unit.app.given import Clock, client_of, empty_store, node, pod, quota, refused, see, store_with
 from tests.unit.app.test_reserved_nodes import pod_group
 
 MAX = "ElasticQuota max exceeded: cpu"
@@ -103,6 +103,32 @@ def test_victims_are_of_the_quota_that_they_make_room_in():
     store = store_with(node("n1", cpu="2", pods="9"), quota("a", max={"cpu": 1}), low, other)
     answer = client_of(store).ask("preempt", preempting(pod("high", priority=5), {"n1": ["b/low"]}))
     assert answer == {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "a/low"}], "NumPDBViolations": 0}}}
+
+
+def test_for_whom_others_were_evicted_in_vain_the_scheduler_may_evict_nobody_else_s_for_a_while():
+    clock = Clock()
+    bounds = [quota("a", min={"cpu": 2}), quota("b", min={"cpu": 0})]
+    store = store_with(node("n1", cpu="2", pods="9"), *bounds, clock=clock)
+    client = client_of(store)
+
+    def asks(name, **spec):
+        see(store, *[pod(f"lent{number}", "b", nodeName="n1") for number in range(2)])
+        item = refused(pod(name, priority=5, **spec))
+        see(store, item)
+        return client.ask("preempt", preempting(item, {"n1": ["b/lent0"]}))
+
+    for name, seconds, victims in (("p", 0, 1), ("q", 9, 0), ("q", 1, 1), ("r", 19, 0), ("r", 1, 1)):
+        clock.now += seconds
+        answer = asks(name)
+        gone = [each["UID"] for each in answer.get("NodeNameToMetaVictims", {}).get("n1", {"Pods": []})["Pods"]]
+        assert len(gone) == victims, name
+        for uid in [*gone, *([f"a/{name}"] if gone else [])]:
+            store.cluster.delete_pod(uid)
+        store.tick()
+    see(store, node("n2", cpu="1", pods="9"), pod("own", nodeName="n2"))
+    asks("s")
+    offered = preempting(refused(pod("s", priority=5)), {"n1": ["b/lent0"], "n2": ["a/own"]})
+    assert client.ask("preempt", offered)["NodeNameToMetaVictims"].keys() == {"n2"}, "its own are its own"
 
 
 def critical(namespace="kube-system"):
