@@ -1,4 +1,7 @@
-"""What is said of pods that should be gone: who they are, since when, and how to end them. See policy.overdue."""
+"""What is said of pods that should be gone: who they are, since when, and how to end them. See policy.overdue.
+
+And all that is said of a quota or a queue, of which that is a part.
+"""
 
 from collections.abc import Callable, Collection, Iterator
 
@@ -7,6 +10,7 @@ from policy.cluster import Cluster
 from policy.conditions import Condition
 from policy.elastic_quota import ElasticQuota
 from policy.pod import Pod
+from policy.resources import Resources
 
 NAMED = 3
 """Pods that are named at a time."""
@@ -41,13 +45,26 @@ def command(pod: Pod) -> str:
 def conditions_of_quota(cluster: Cluster, quota: ElasticQuota, governing: ElasticQuota) -> list[Condition]:
     """What is wrong with a quota, in a namespace that ``governing`` is in force for."""
     found = elastic_quota.conditions(quota, governing)
-    return found + (_overdue(cluster.overdue.in_namespace(quota.namespace)) if quota is governing else [])
+    if quota is not governing:
+        return found
+    used = cluster.ledger.account(quota.namespace).used
+    return found + _exceeded(quota.max, used, "max") + _overdue(cluster.overdue.in_namespace(quota.namespace))
 
 
 def conditions_of_queue(cluster: Cluster, name: str) -> list[Condition]:
     """What is wrong with a queue that exists."""
-    found = queues.conditions(cluster.queues[name], cluster.ledger.queues.account(name).division)
+    queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
+    found = queues.conditions(queue, account.division) + _exceeded(queue.capability, account.taken, "capability")
     return found + cluster.moving.conditions_of(name) + _overdue(cluster.overdue.in_queue(name))
+
+
+def _exceeded(bound: Resources, used: Resources, name: str) -> list[Condition]:
+    """Said where pods use more than they were ever to be let through for; nobody goes for that alone."""
+    beyond = sorted(resource for resource, most in bound.items() if used.get(resource, 0) > most)
+    if not beyond:
+        return []
+    why = "it was lowered, or pods were resized, or started without being asked about"
+    return [Condition("Exceeded", "UsedBeyondBound", f"more is used than the {name} of {', '.join(beyond)}: {why}")]
 
 
 def _late(cluster: Cluster) -> Iterator[Pod]:
