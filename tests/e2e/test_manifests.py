@@ -361,7 +361,17 @@ def test_the_second_scheduler_enforces_quotas_for_the_pods_that_name_it(cluster,
 @pytest.fixture
 def policy(cluster):
     """The policy in force, in the namespaces that have a quota."""
-    items = read_manifests(MANIFESTS / "admission/scheduler-name.yaml")
+    yield from _in_force(cluster, "scheduler-name.yaml")
+
+
+@pytest.fixture
+def no_growth(cluster):
+    """The same of the one that forbids growth."""
+    yield from _in_force(cluster, "no-growth.yaml")
+
+
+def _in_force(cluster, name):
+    items = read_manifests(MANIFESTS / "admission" / name)
     for item in items:
         cluster.api.apply(item)
     yield
@@ -389,3 +399,33 @@ def test_a_namespace_with_a_quota_admits_only_pods_that_its_scheduler_places(clu
     assert objection(pod("p", free)) == ""
     by_ours["spec"]["nodeName"] = "node"
     assert "leave spec.nodeName to the scheduler" in objection(by_ours)
+
+
+@pytest.mark.parametrize("where", ["containers", "initContainers"])
+def test_a_pod_under_a_quota_may_shrink_in_place_and_not_grow(cluster, no_growth, where):
+    namespace, free = cluster.namespace(), cluster.namespace()
+    cluster.quota(namespace, max={"cpu": 9})
+    sidecar = {"name": "sidecar", "image": "none", "restartPolicy": "Always"}
+    sidecar["resources"] = {"requests": {"cpu": "2"}}
+    for home in (namespace, free):
+        cluster.api.create(pod("p", home, cpu=2, schedulerName=SCHEDULER, initContainers=[sidecar]))
+    name = "main" if where == "containers" else "sidecar"
+
+    def objection(home: str, **requests: str) -> str:
+        body = {"spec": {where: [{"name": name, "resources": {"requests": requests}}]}}
+        try:
+            cluster.api.request(
+                "PATCH",
+                f"/api/v1/namespaces/{home}/pods/p/resize?dryRun=All",
+                json=body,
+                headers={"Content-Type": "application/strategic-merge-patch+json"},
+            )
+        except httpx.HTTPStatusError as error:
+            return str(error)
+        return ""
+
+    refused = "its pods may not grow in place"
+    wait_until(lambda: refused in objection(namespace, cpu="2100m"), "it is in force")
+    assert objection(namespace, cpu="1900m") == ""
+    assert objection(free, cpu="3") == ""
+    assert refused in objection(namespace, cpu="1", memory="1Gi"), "it had none"
