@@ -361,17 +361,17 @@ def test_the_second_scheduler_enforces_quotas_for_the_pods_that_name_it(cluster,
 @pytest.fixture
 def policy(cluster):
     """The policy in force, in the namespaces that have a quota."""
-    yield from _in_force(cluster, "scheduler-name.yaml")
+    yield from _in_force(cluster, "admission/scheduler-name.yaml")
 
 
 @pytest.fixture
 def no_growth(cluster):
     """The same of the one that forbids growth."""
-    yield from _in_force(cluster, "no-growth.yaml")
+    yield from _in_force(cluster, "resize/no-growth.yaml")
 
 
 def _in_force(cluster, name):
-    items = read_manifests(MANIFESTS / "admission" / name)
+    items = read_manifests(MANIFESTS / name)
     for item in items:
         cluster.api.apply(item)
     yield
