@@ -25,6 +25,7 @@ HISTORY = {
             "_settle_time",
             "_asked_at",
             "_asked_to_go",
+            "_begun",
         ),
         *("_somebody_else_granted", "unschedulable_since", "untried_since"),
     ),
@@ -44,6 +45,8 @@ HISTORY = {
     "_Doubt": ("since", "judged_at"),
     "Waiting": ("_fitted",),
     "Sizes": ("_heap", "_in_heap"),
+    "Moving": ("_tried_at", "_to_try"),
+    "InVain": ("_counted", "_kinds", "_namespaces", "_promises"),
     "Several": ("version", "_known"),
 }
 """What by the name of a class depends on how something came about, or is worked out anew when it is asked for."""
