@@ -578,25 +578,42 @@ class Cluster:
         from: what was taken back is not lent again. Pods that hold a grant may come to these nodes before it, and take
         what is spare there; but not what is kept for the pod itself. None for a pod of a DaemonSet, and for one that no
         rule applies to.
+
+        A pod that room is being made for waits for its own victims, and leaves to others what theirs have left. Where
+        room has been lost, who was promised it first comes first.
         """
         if self._may_go_anywhere(pod):
             return set()
+        own, behind = self._held.get(pod.uid), self.behind(pod)
         kept: dict[str, dict[str, int]] = {}  # by node what is kept for pods that the table does not count against it
         for reservation in self.reservations.values():
-            if reservation.pod.uid != pod.uid and self.is_in_force(reservation):
+            if reservation.pod.uid != pod.uid and reservation.pod.uid not in behind and self.is_in_force(reservation):
                 other = self.pods[reservation.pod.uid]
                 if self._is_kept_from(pod, reservation, other):
                     add(kept.setdefault(reservation.node, {}), other.request if other.priority < pod.priority else {})
-        going = self.going if kept else frozenset()
-        held = {node for node, taken in kept.items() if fit.lacking_on(self.table, pod, node, going, taken)}
-        own = self._held.get(pod.uid)
+        without = (self.going - self._still_to_be_asked(own)) | behind if kept else frozenset()
+        held = {node for node, taken in kept.items() if fit.lacking_on(self.table, pod, node, without, taken)}
         unsure = kept.keys() - held - ({own.node} if own else set())
         coming = arriving.others(self.grants, self.table, pod) if unsure else ()
         for node in unsure:
             taken = total((kept[node], arriving.at_most_on(self.table, node, coming, pod)))
-            if taken and fit.lacking_on(self.table, pod, node, going, taken):
+            if taken and fit.lacking_on(self.table, pod, node, without, taken):
                 held.add(node)
         return held | self.gangs.nodes_held_from(pod)
+
+    def behind(self, pod: Pod) -> frozenset[str]:
+        """UIDs of pods of the same priority that room was promised to on the same node, after this one."""
+        own = self._held.get(pod.uid)
+        if own is None:
+            return frozenset()
+        others = (each for each in self._held.values() if each.node == own.node)
+        after = {each.pod.uid for each in others if (each.since, each.name) > (own.since, own.name)}
+        return frozenset(uid for uid in after & self.pods.keys() if self.pods[uid].priority == pod.priority)
+
+    def _still_to_be_asked(self, reservation: Reservation | None) -> set[str]:
+        """UIDs of the victims of a plan that have not been asked to go yet."""
+        victims = {victim.uid for victim in reservation.victims} if reservation is not None else set()
+        return victims - self._asked_to_go - self._terminating
 
     def _is_kept_from(self, pod: Pod, reservation: Reservation, other: Pod) -> bool:
         """Whether room that is kept for the other pod is not for this one."""

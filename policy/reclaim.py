@@ -256,6 +256,15 @@ def is_lost(cluster: Cluster, reservation: Reservation) -> bool:
     return pod is not None and not fit.suitable_on(cluster.table, pod, reservation.node)
 
 
+def is_room_taken(cluster: Cluster, reservation: Reservation) -> bool:
+    """Whether others have the room that was made, so that the pod cannot come though all its victims have gone.
+
+    An exempt pod may have taken it, a pod of another scheduler, or one that was let through before the plan was made.
+    """
+    pod = cluster.pods[reservation.pod.uid]
+    return bool(fit.lacking_on(cluster.table, pod, reservation.node, cluster.going | cluster.behind(pod)))
+
+
 def stuck_victims(cluster: Cluster, reservation: Reservation) -> list[Pod]:
     """The victims of a plan that should have ended, so that nobody waits for them any more."""
     there = (cluster.pods.get(victim.uid) for victim in reservation.victims)

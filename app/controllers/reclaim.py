@@ -365,7 +365,9 @@ class Reclaim:
                 await self._actuator.nominate(pod, reservation.node)
             except ActionFailed as failure:
                 log.debug("not nominated", pod=_text(reservation.pod), error=str(failure))
-        if now - progress.freed_at > self._settings.bind_timeout:
+        if reclaim.is_room_taken(self._store.cluster, reservation):
+            await self._give_up(reservation, "room-taken")
+        elif now - progress.freed_at > self._settings.bind_timeout:
             await self._give_up(reservation, "not-bound")
 
     async def _note(self, reservation: Reservation) -> bool:

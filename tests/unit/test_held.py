@@ -7,7 +7,7 @@ import pytest
 from policy.cluster import Cluster
 from policy.constraints import Constraints
 from policy.elastic_quota import BORROWING, MAX
-from policy.reclaim import name_of
+from policy.reclaim import is_room_taken, name_of
 from policy.reservation import Reservation
 from tests.unit.given import amounts, pod, quota
 from tests.unit.given_nodes import node
@@ -206,6 +206,50 @@ def test_two_rooms_on_one_node_are_both_held():
     assert cluster.nodes_held_from(pod("x", "b", request={"cpu": 1})) == {"n1"}
     assert cluster.nodes_held_from(me(2)) == set()
     assert cluster.nodes_held_from(pod("you", "a", request={"cpu": 2})) == set()
+
+
+def two_promises() -> Cluster:
+    """On four cores, which are all used, room for one core was promised twice, each time for a victim."""
+    victims = run("b1"), run("b2")
+    cluster = world(node(), *QUOTAS, run("b0", cpu=2), *victims, me(), pod("you", "a", request={"cpu": 1}))
+    kept(cluster, "b1", name="r1")
+    kept(cluster, "b2", uid="you", name="r2")
+    return cluster
+
+
+def test_what_the_victim_of_another_has_left_is_not_for_a_pod_whose_own_victim_is_still_there():
+    cluster = two_promises()
+    cluster.delete_pod("b1")
+    assert cluster.nodes_held_from(me()) == set()
+    assert cluster.nodes_held_from(cluster.pods["you"]) == {"n1"}
+
+
+def test_but_it_may_have_it_once_its_own_victim_is_on_its_way_out():
+    cluster = two_promises()
+    cluster.delete_pod("b1")
+    cluster.ask_to_go("b2")
+    assert cluster.nodes_held_from(cluster.pods["you"]) == set()
+
+
+def test_where_room_was_promised_twice_and_is_there_once_who_was_promised_it_first_comes_first():
+    cluster = two_promises()
+    for victim in ("b1", "b2"):
+        cluster.delete_pod(victim)
+    cluster.upsert_pod(run("thief"), now=1)
+    assert cluster.nodes_held_from(me()) == set()
+    assert cluster.nodes_held_from(cluster.pods["you"]) == {"n1"}
+
+
+def test_room_is_taken_where_all_have_gone_and_others_have_it():
+    cluster = two_promises()
+    first, second = cluster.reservations["r1"], cluster.reservations["r2"]
+    assert not is_room_taken(cluster, first)
+    for victim in ("b1", "b2"):
+        cluster.delete_pod(victim)
+    assert not is_room_taken(cluster, second)
+    cluster.upsert_pod(run("thief"), now=1)
+    assert not is_room_taken(cluster, first)
+    assert is_room_taken(cluster, second)
 
 
 def test_only_the_node_of_the_reservation_is_held():

@@ -234,6 +234,15 @@ def test_the_pod_has_as_long_to_be_bound_whoever_leads(world, another_leads):
     assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
 
 
+def test_where_others_have_taken_the_room_it_is_given_up_at_once(world):
+    world.passes(1)
+    world.refill()
+    world.passes(0.5)
+    assert world.held  # they may be on their way out
+    world.passes(1)
+    assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
+
+
 @either
 def test_a_budget_has_as_long_to_yield_whoever_leads(world, another_leads):
     world.api.blocked = True
