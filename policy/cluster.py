@@ -16,7 +16,7 @@ from policy.batch_job import BatchJobs
 from policy.by_node import ByNode
 from policy.chances import PATIENCE, Chances
 from policy.closed import why_closed
-from policy.disruption import Budget
+from policy.disruption import Budget, Budgets
 from policy.elastic_quota import ElasticQuota
 from policy.entitlement import SYSTEM_OWNERS
 from policy.gang_admission import Gangs
@@ -91,7 +91,7 @@ class Cluster:
         self.pods: dict[str, Pod] = {}
         self.pending: dict[str, Pod] = {}
         self.table = NodeTable()
-        self.budgets: dict[tuple[str, str], Budget] = {}
+        self.budgets = Budgets()
         self.batch_jobs = BatchJobs()
         self.reservations: dict[str, Reservation] = {}
         self.reserved = Reserved()
@@ -240,13 +240,13 @@ class Cluster:
         before = self.budgets.get((budget.namespace, budget.name))
         if before != budget:
             self._relevant += 1
-            self.budgets[budget.namespace, budget.name] = budget
+            self.budgets.put(budget)
             if before is not None and (budget.allowed > before.allowed or budget.selector != before.selector):
                 self._lets_go(budget.namespace)
 
     def delete_budget(self, namespace: str, name: str) -> None:
         """Removes a disruption budget; one that is not known is no error."""
-        if self.budgets.pop((namespace, name), None) is not None:
+        if self.budgets.remove(namespace, name) is not None:
             self._relevant += 1
             self._lets_go(namespace)
 

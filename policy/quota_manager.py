@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from policy import disruption
 from policy.entitlement import untouchable
 from policy.resources import Resources, add, largest, subtract, total
 from policy.water_level import Bid, divide
@@ -192,10 +191,11 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
     pods, staying = _staying(cluster, namespace)
     candidates = [pod for pod in pods if not untouchable(cluster.ledger, pod)]
     victims: list[Pod] = []
-    budgets = [budget for budget in cluster.budgets.values() if budget.namespace == namespace]
+    budgets = cluster.budgets.left()
     for pod in sorted(candidates, key=_least_important_first):
-        if not _frees(pod, staying, target) or disruption.violating([*victims, pod], budgets):
+        if not _frees(pod, staying, target) or not budgets.allows(pod):
             continue
+        budgets.take(pod)
         victims.append(pod)
         subtract(staying, pod.request)
     for pod in reversed(list(victims)):  # who goes in vain, since somebody later frees as much and more, stays

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from math import inf
 
-from policy import disruption, fit, victims
+from policy import fit, victims
 from policy.cluster import Cluster
 from policy.constraints import Constraints
 from policy.gangs import Key
@@ -409,8 +409,7 @@ def held_back(cluster: Cluster, reservation: Reservation) -> list[Pod]:
     API server knows.
     """
     those = [victim for each in (reservation, *mates(cluster, reservation)) for victim in staying(cluster, each)]
-    budgets = [budget for budget in cluster.budgets.values() if budget.allowed > 0]
-    beyond = disruption.violating(sorted(those, key=victims.importance), budgets)
+    beyond = cluster.budgets.violating_open(sorted(those, key=victims.importance))
     return [victim for victim in those if victim.uid in beyond]
 
 
@@ -419,11 +418,10 @@ def in_order_of_eviction(cluster: Cluster, reservation: Reservation) -> list[Pod
 
     Nobody else goes until they have gone, be it for this plan or for one of its mates.
     """
-    exhausted = [budget for budget in cluster.budgets.values() if budget.allowed <= 0]
-    own = staying(cluster, reservation)
-    first = [victim for victim in own if disruption.protecting(victim, exhausted)]
+    allowed, own = cluster.budgets.left(), staying(cluster, reservation)
+    first = [victim for victim in own if not allowed.allows(victim)]
     others = (victim for each in mates(cluster, reservation) for victim in staying(cluster, each))
-    if not first and any(disruption.protecting(victim, exhausted) for victim in others):
+    if not first and not all(map(allowed.allows, others)):
         return []
     return first + [victim for victim in own if victim not in first]
 
@@ -440,7 +438,7 @@ def protected_victims(cluster: Cluster, reservation: Reservation) -> list[Pod]:
         return []
     there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
     staying = [victim for victim in there if not victim.terminating]
-    protected = disruption.violating(staying, cluster.budgets.values())
+    protected = cluster.budgets.violating(staying)
     return [victim for victim in staying if victim.uid in protected]
 
 

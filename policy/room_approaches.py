@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from policy import disruption, fit, reclaim, scoring
+from policy import fit, reclaim, scoring
 from policy.approach import MOST_ADDED, Approach, Change, Steps, listed, may_end, names_of, removed
 from policy.cluster import Cluster
 from policy.node import Node
@@ -83,7 +83,7 @@ def _let_go(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
             continue
         allowed: dict[tuple[str, str], int] = {}
         for victim in protected:
-            for budget in disruption.protecting(victim, cluster.budgets.values()):
+            for budget in cluster.budgets.protecting(victim):
                 key = budget.namespace, budget.name
                 allowed[key] = allowed.get(key, budget.allowed) + 1
         said = [f"PodDisruptionBudget {namespace}/{name}" for namespace, name in allowed]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from policy import disruption, fit, reclaim, reserve, scoring, starving, victims
+from policy import fit, reclaim, reserve, scoring, starving, victims
 from policy.batch_job import BatchJob
 from policy.chances import PATIENCE
 from policy.cluster import UNSCHEDULABLE, Cluster
@@ -224,7 +224,7 @@ class Simulation:
     def _budgets_allow(self, plans: list[Plan]) -> bool:
         """Whether all victims may go: none goes while another of the same plans may not."""
         going = [victim for plan in plans for victim in plan.victims]
-        return not disruption.violating(going, self.cluster.budgets.values())
+        return not self.cluster.budgets.violating(going)
 
     def _free_of_rules(self) -> Iterator[Pod]:
         """Waiting pods that no quota or queue says anything about: the scheduler evicts for them by priority alone."""
@@ -260,9 +260,10 @@ class Simulation:
         cluster = self.cluster
         if victim.uid not in cluster.pods:
             return
-        if disruption.violating([victim], cluster.budgets.values()):
+        protecting = cluster.budgets.protecting(victim)
+        if any(budget.allowed < 1 for budget in protecting):
             return
-        for budget in disruption.protecting(victim, cluster.budgets.values()):
+        for budget in protecting:
             cluster.upsert_budget(replace(budget, allowed=budget.allowed - 1))
         self._take_away(victim, for_, reason)
         job = cluster.batch_jobs.of(victim)

@@ -18,7 +18,7 @@ from math import fsum, inf
 
 import numpy as np
 
-from policy import admission, disruption, fit, queues, scoring
+from policy import admission, fit, queues, scoring
 from policy.cluster import Cluster
 from policy.entitlement import (
     SLOT,
@@ -543,7 +543,7 @@ class _Trial:
         if not wanted or any(size.get(resource, 0) < lacking[resource] for resource in wanted):
             return False
         last = self._last_to_stay(node, frozenset(wanted))
-        if last is None or disruption.violating([last], self._cluster.budgets.values()):
+        if last is None or not self._cluster.budgets.left().allows(last):
             return False
         self._take(last)
         if self._fits(node) and self.admitted():
@@ -660,7 +660,7 @@ class _Trial:
         pods = self._pods_of((self._pod.namespace,)) if node is None else self._table.pods_on(node).values()
         peers = [p for p in pods if self._is_less_important_peer(p) and not exceeded.isdisjoint(p.request)]
         peers.sort(key=importance)
-        in_budget = disruption.violating(peers, self._cluster.budgets.values())
+        in_budget = self._cluster.budgets.violating(peers)
         peers.reverse()
         peers.sort(key=lambda pod: (self._is_needed(pod), pod.uid in in_budget))
         if node is None:
@@ -675,7 +675,7 @@ class _Trial:
         for gang in dict.fromkeys(self._together.values()):
             self._spare_gang(gang, node)
         victims = sorted((pod for pod, _ in self._victims.values()), key=importance)
-        in_budget = disruption.violating(victims, self._cluster.budgets.values())
+        in_budget = self._cluster.budgets.violating(victims)
         at_stake = self._losses.at_stake(sorted(victims, key=self._worth)) if self._losses.number else {}
         in_order = sorted(
             victims,
@@ -746,7 +746,7 @@ class _Trial:
 
     def _plan(self, node: str) -> Plan:
         victims = tuple(sorted((*self._own, *(pod for pod, _ in self._victims.values())), key=importance))
-        violations = len(disruption.violating(victims, self._cluster.budgets.values()))
+        violations = len(self._cluster.budgets.violating(victims))
         return Plan(self._pod, node, victims, violations, self._losses.failing(victims))
 
     def _shortfall(self) -> float:

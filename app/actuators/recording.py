@@ -10,7 +10,6 @@ from app.actuators.protocol import ActionFailed, Blocked
 from app.observability.events import Event
 from app.store.kinds import Kind
 from app.store.store import Store
-from policy import disruption
 from policy.pod import Pod
 from policy.quota_manager import Hard, Limit
 from policy.reservation import PodName, Reservation
@@ -51,9 +50,10 @@ class RecordingActuator:
         pod = cluster.pods.get(victim.uid)
         if pod is None:
             return
-        if disruption.violating([pod], cluster.budgets.values()):
+        protecting = cluster.budgets.protecting(pod)
+        if any(budget.allowed < 1 for budget in protecting):
             raise Blocked("a disruption budget does not allow it now")
-        for budget in disruption.protecting(pod, cluster.budgets.values()):
+        for budget in protecting:
             cluster.upsert_budget(replace(budget, allowed=budget.allowed - 1))
         cluster.delete_pod(victim.uid)
 
