@@ -212,6 +212,7 @@ class Cluster:
         self._chances.ungate(uid)
         stood = self._stands(uid)
         self.table.remove(uid)
+        self.table.wait_no_more(uid)
         self._forget_tolerations(uid)
         self._leave(uid)
         self._has_left(uid, *stood)
@@ -1304,6 +1305,10 @@ class Cluster:
             self.table.add(pod, expected)
         else:
             self.table.remove(pod.uid)
+        if pod.pending:
+            self.table.wait(pod)
+        else:
+            self.table.wait_no_more(pod.uid)
         if stood[0]:
             self._has_left(pod.uid, *stood)
 

@@ -10,6 +10,26 @@ from dataclasses import dataclass
 
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,64}")
 
+MOST_STEPS = 200
+"""How much of each kind of constraint of a pod is judged, in steps (see ``steps``).
+
+Real pods have a dozen. While a pod is judged everybody else waits, and the API server takes thousands of them.
+"""
+MOST_STEPS_ON_NODES = 500
+"""The same of what is demanded of nodes: programs list nodes by name there, and what is said of nodes is looked up."""
+BY_LABEL = "pod affinity that selects namespaces by label"
+TOO_MANY = {
+    "node_selector": "more node selectors than are judged",
+    "node_terms": "more node affinity terms than are judged",
+    "tolerations": "more tolerations than are judged",
+    "host_ports": "more host ports than are judged",
+    "affinity": "more affinity terms than are judged",
+    "anti_affinity": "more anti-affinity terms than are judged",
+    "spread": "more spreading constraints than are judged",
+}
+"""What is said of a pod that has more of something than is judged."""
+TOO_MANY_OF_NAMESPACE = "the pods of its namespace demand more of other pods than is judged"
+
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
@@ -107,6 +127,34 @@ class Constraints:
 
 UNCONSTRAINED = Constraints()
 
+Part = tuple[str, str] | NodeTerm | Toleration | HostPort | PodTerm | Spread
+"""One of the things that constraints consist of."""
+
+
+def steps(part: Part) -> int:
+    """What a part of a pod's constraints costs whoever judges it: one step, one for each requirement and each name."""
+    match part:
+        case NodeTerm():
+            return 1 + sum(1 + len(each.values) for each in part.labels + part.fields)
+        case PodTerm():
+            return _of_selector(part.selector) + len(part.namespaces or ())
+        case Spread():
+            return _of_selector(part.selector)
+        case _:
+            return 1
+
+
+def _of_selector(selector: Selector | None) -> int:
+    return 1 + (sum(1 + len(each.values) for each in selector.requirements) if selector is not None else 0)
+
+
+def is_excessive(constraints: Constraints) -> bool:
+    """Whether a pod has more of some constraint than is judged; none of those are among its constraints then."""
+    return bool(constraints.undecidable) and not _ALL_TOO_MANY.isdisjoint(constraints.undecidable)
+
+
+_ALL_TOO_MANY = frozenset(TOO_MANY.values())
+
 
 def matches(selector: Selector | None, labels: Mapping[str, str]) -> bool:
     """Whether a label selector selects these labels."""
@@ -132,13 +180,13 @@ def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
 
 
 def _compare(requirement: Requirement, value: str | None) -> bool:
-    left, right = _integer(value), _integer(*requirement.values[:1])
+    left, right = integer(value), integer(*requirement.values[:1])
     if left is None or right is None:
         return False
     return left > right if requirement.operator == "Gt" else left < right
 
 
-def _integer(text: str | None = None) -> int | None:
+def integer(text: str | None = None) -> int | None:
     """A label's value as Kubernetes reads it: decimal digits, within 64 bits."""
     if text is None or not _DECIMAL.fullmatch(text):
         return None

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policy.constraints import HostPort
+from policy.constraints import TOO_MANY_OF_NAMESPACE, HostPort
 from policy.node import Node
 from policy.node_table import Mask, NodeTable, Site
 from policy.pod import Pod
@@ -30,7 +30,8 @@ _MOST_KEPT = 256
 
 def undecidable(table: NodeTable, pod: Pod) -> str:
     """A sentence that names what keeps us from deciding where the pod fits; empty if nothing does."""
-    reasons = ", ".join(pod.constraints.undecidable)
+    named = pod.constraints.undecidable
+    reasons = ", ".join(named if table.demanding.is_judged(pod) else (*named, TOO_MANY_OF_NAMESPACE))
     return f"Where the pod fits cannot be decided here: {reasons}" if reasons else unlisted(table, pod)
 
 
@@ -69,14 +70,28 @@ def fits(table: NodeTable, pod: Pod) -> Mask:
         placed = table.placed(uid)
         if placed and placed.site.row >= 0:
             room[placed.site.row] = _has_room(placed.site, question, question.overlooked)
-    mask = accepting(table, pod.constraints) & room
-    for port in pod.constraints.host_ports:
-        for taker in table.takers_of(port.protocol, port.port):
-            if taker.site.row >= 0 and taker.pod.uid not in question.overlooked and _takes(taker.pod, port):
-                mask[taker.site.row] = False
+    mask = open_to(table, pod, question.overlooked) & room
     if question.demands is not None:
         question.demands.restrict(mask)
     return mask
+
+
+def open_to(table: NodeTable, pod: Pod, overlooked: Collection[str]) -> Mask:
+    """Nodes that accept the pod, and whose host ports that it takes are free: of all but room, and other pods' wishes.
+
+    Pods that are overlooked take no ports. A new mask.
+    """
+    mask = accepting(table, pod.constraints).copy()
+    for port in pod.constraints.host_ports:
+        for taker in table.takers_of(port.protocol, port.port):
+            if taker.site.row >= 0 and taker.pod.uid not in overlooked and _takes(taker.pod, port):
+                mask[taker.site.row] = False
+    return mask
+
+
+def share_a_port(pod: Pod, other: Pod) -> bool:
+    """Whether two pods take the same port of a node, so that they cannot be on the same one."""
+    return any(_takes(other, port) for port in pod.constraints.host_ports)
 
 
 def fits_on(table: NodeTable, pod: Pod, node_name: str, without: Collection[str]) -> bool:
@@ -135,15 +150,15 @@ class _Question:
 def _question(table: NodeTable, pod: Pod) -> _Question:
     known: _Question | None = table.memo.get(pod.uid)
     if known is None or known.pod is not pod:
-        overlooked = frozenset(_overlooked(table, pod))
-        known = _Question(pod, _need(table, pod), overlooked, demands_of(table, pod, overlooked))
+        hidden = frozenset(overlooked(table, pod))
+        known = _Question(pod, _need(table, pod), hidden, demands_of(table, pod, hidden))
         if len(table.memo) >= _MOST_KEPT:
             table.memo.clear()
         table.memo[pod.uid] = known
     return known
 
 
-def _overlooked(table: NodeTable, pod: Pod) -> Iterable[str]:
+def overlooked(table: NodeTable, pod: Pod) -> Iterable[str]:
     """The pods in the table that do not count for this one: itself, and less important ones that only are expected."""
     if table.placed(pod.uid):
         yield pod.uid

@@ -1,33 +1,31 @@
 """Where the members of a gang would go, all together, on nodes with free room now.
 
 Largest first, each on the node that it leaves the least room on. Room that is expected by anybody else is left alone,
-be they ever so unimportant. Members with demands on other pods are placed one by one in the table itself, so that each
-sees those before it.
+be they ever so unimportant. Members with demands on other pods are placed one by one, so that each sees those before it
+(policy.gang_demands).
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policy import fit
 from policy.arriving import Alike
+from policy.gang_demands import Kinds, Together, demands_something, is_bounded
 from policy.node_table import Mask, NodeTable
 from policy.pod import Pod
 from policy.quantity import LARGEST
 from policy.resources import Resources
 from policy.suitability import accepting
-
-MOST_ONE_BY_ONE = 100
-"""How many members with demands on other pods are placed: what is done while the scheduler waits is bounded."""
+from policy.topology import demands_of
 
 
 def decidable(table: NodeTable, members: Sequence[Pod]) -> bool:
     """Whether it can be worked out here, in a short time, where the members would go."""
-    if any(member.constraints.undecidable or fit.unlisted(table, member) for member in members):
+    if any(fit.undecidable(table, member) for member in members):
         return False
-    return len(members) <= MOST_ONE_BY_ONE or not depends_on_others(table, members)
+    return not any(map(demands_something, members)) or is_bounded(table, members)
 
 
 class Places:
@@ -53,7 +51,8 @@ class Places:
         self._members = members
         self._offered = offered
         self._not_reserved = ~table.mask_of(reserved_from(members[0]))
-        self._one_by_one = depends_on_others(table, members)
+        self._one_by_one = any(map(demands_something, members))
+        self._kinds = Kinds(table, members)
         self._open: dict[Hashable, Mask] = {}
         self._free = table.free.copy()
         for member in members:
@@ -67,7 +66,7 @@ class Places:
     def find(self) -> Pod | None:
         """Places all members; the first that has no place, or None."""
         if self._one_by_one:
-            return self._place_one_by_one([member for alike in self._in_order() for member in alike])
+            return self._place_one_by_one(self._in_order())
         return next(filter(None, map(self._place_together, self._in_order())), None)
 
     def _in_order(self) -> list[list[Pod]]:
@@ -101,26 +100,20 @@ class Places:
                 np.subtract.at(self._free[:, self._table.columns[resource]], rows, amount)
         return None
 
-    def _place_one_by_one(self, members: list[Pod]) -> Pod | None:
-        """The same where each has to see those before it: they are in the table meanwhile."""
-        before: list[tuple[str, tuple[Pod, str] | None]] = []
-        try:
-            for member in members:
-                rows = np.flatnonzero(
-                    self._allowed(member)
-                    & _at_least(self._table, self._free, member.request)
-                    & fit.fits(self._table, member)
-                )
+    def _place_one_by_one(self, kinds: list[list[Pod]]) -> Pod | None:
+        """The same where each has to see those before it."""
+        together = Together(self._table, [alike[0] for alike in kinds], self._members)
+        for number, alike in enumerate(kinds):
+            allowed, request = self._allowed(alike[0]), alike[0].request
+            for member in alike:
+                mask = allowed & together.open_to(number) & _at_least(self._table, self._free, request)
+                rows = np.flatnonzero(mask)
                 if not len(rows):
                     return member
-                row = int(rows[np.argmin(self._left(rows, member.request))])
-                node = self.nodes[member.uid] = self._table.names[row]
-                self._use(row, member.request, 1)
-                before.append((member.uid, self._table.place(member.uid)))
-                self._table.add(replace(member, node=node))
-        finally:
-            for uid, place in before:
-                self._table.restore(uid, place)
+                row = int(rows[np.argmin(self._left(rows, request))])
+                self.nodes[member.uid] = self._table.names[row]
+                self._use(row, request, 1)
+                together.place(number, row)
         return None
 
     def _left(self, rows: NDArray[np.intp], request: Resources) -> NDArray[np.float64]:
@@ -141,18 +134,19 @@ class Places:
         return times
 
     def _kind(self, member: Pod) -> Hashable:
-        """What is the same for members that may go to the same nodes, and need the same there.
-
-        Equal requests and constraints are one object (app.store.objects), which is quicker to compare.
-        """
+        """What is the same for members that may go to the same nodes, and need the same there."""
         chosen_for = member is self._members[0] and self._offered is not None
-        return id(member.constraints), id(member.request), member.priority, chosen_for
+        return self._kinds.of(member), chosen_for
 
     def _allowed(self, member: Pod) -> Mask:
         """Where the member may go, be there room or not; the same for all that are alike."""
         known = self._open.get(self._kind(member))
         if known is None:
             known = accepting(self._table, member.constraints) & self._not_reserved
+            if not self._one_by_one:
+                demands = demands_of(self._table, member, set(fit.overlooked(self._table, member)))
+                if demands is not None:
+                    demands.restrict(known)
             if member is self._members[0] and self._offered is not None:
                 known = known & self._table.mask_of(self._offered)
             self._open[self._kind(member)] = known
@@ -187,10 +181,13 @@ def full(table: NodeTable, pod: Pod, nodes: Sequence[str], coming: Iterable[Alik
 
 def depends_on_others(table: NodeTable, members: Sequence[Pod]) -> bool:
     """Whether where one member may go depends on where other pods are."""
-    constraints = [member.constraints for member in members]
-    if any(each.host_ports or each.affinity or each.anti_affinity or each.spread for each in constraints):
+    if any(map(demands_something, members)):
         return True
-    return any(True for namespace in {member.namespace for member in members} for _ in table.kept_away_by(namespace))
+    if not any(map(table.demanding.may_keep_away, {member.namespace for member in members})):
+        return False
+    kinds = Kinds(table, members)
+    one_of_each = {kinds.of(member): member for member in members}.values()
+    return any(True for member in one_of_each for _ in table.demanding.keeping_away(member))
 
 
 def _at_least(table: NodeTable, free: NDArray[np.int64], request: Resources) -> Mask:

@@ -2,7 +2,8 @@
 
 A search asks thousands of nodes at once, so what nodes have and what pods use stand in arrays (a row per node, a
 column per resource), and the values of a label as a code per row. Beside them stands what pods demand of each other,
-by the little that a question needs of it: pods by namespace, takers of a port, pods that keep others away.
+by the little that a question needs of it: pods by their labels (policy.pod_index), takers of a port, and who keeps
+others away (policy.demanding).
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
@@ -14,9 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policy.constraints import PodTerm, Taint
+from policy.constraints import Taint, integer
+from policy.demanding import Demanding
 from policy.node import Node
 from policy.pod import Pod
+from policy.pod_index import PodIndex
 from policy.quantity import LARGEST
 from policy.resources import Resources, add, is_extended, subtract, total
 from policy.tolerations import Tolerating, forbidding
@@ -73,6 +76,12 @@ class Values:
         """The verdict of each row's value; verdicts stand in the order of ``index``."""
         return np.array([*verdicts, absent], dtype=np.bool_)[self.codes]
 
+    def among(self, values: Iterable[str]) -> Mask:
+        """The rows that have one of these values."""
+        verdicts = np.zeros(len(self.index) + 1, np.bool_)
+        verdicts[[self.index[value] for value in values if value in self.index]] = True
+        return verdicts[self.codes]
+
 
 class NodeTable:
     """All nodes, and the pods that stand on them or are expected there. It changes at once, by small steps."""
@@ -101,7 +110,11 @@ class NodeTable:
         self._hosts: dict[str, int] = {}
         self._by_namespace: dict[str, dict[str, Placed]] = {}
         self._by_port: dict[tuple[str, int], dict[str, Placed]] = {}
-        self._by_term: dict[PodTerm, dict[str, Placed]] = {}
+        self.index = PodIndex()
+        """The pods by their labels, to be read only."""
+        self.demanding = Demanding()
+        """Who demands something of other pods, to be read only."""
+        self._label_keys: dict[str, int] = {}
 
     def upsert_node(self, node: Node) -> None:
         """A node is there, or has changed. Pods that were put on it before it was known count from now on."""
@@ -111,6 +124,7 @@ class NodeTable:
         site.node = node
         if old is None:
             self._append(site)
+            self.index.put_on(site.pods, site.row)
         if old is None or _may_stand(old) != _may_stand(node):
             self._forget(nodes=True)
         if old is None or old.allocatable != node.allocatable:
@@ -131,6 +145,8 @@ class NodeTable:
             array[last.row] = 0
         self.names[site.row] = last.name
         self.rows[last.name] = last.row = site.row
+        self.index.put_on(last.pods, last.row)
+        self.index.put_on(site.pods, -1)
         self.names.pop()
         del self.rows[name]
         site.node, site.row = None, -1
@@ -146,6 +162,7 @@ class NodeTable:
         known = self._placed.get(pod.uid)
         if known is not None and known.site.name == name and known.stands == stands and _takes_as(pod, known.pod):
             if not _counts_as(pod, known.pod):
+                self.index.change(pod)
                 self._forget()
             known.pod = known.site.pods[pod.uid] = pod
             return
@@ -164,6 +181,8 @@ class NodeTable:
             self.expected[pod.uid] = placed
         for registry, key in self._registries(pod):
             registry.setdefault(key, {})[pod.uid] = placed
+        self.index.add(pod, placed.site.row, stands=stands)
+        self.demanding.place(pod)
         self._forget()
 
     def remove(self, uid: str) -> None:
@@ -183,8 +202,20 @@ class NodeTable:
             registry[key].pop(uid, None)
             if not registry[key]:
                 del registry[key]
+        self.index.remove(uid)
+        self.demanding.remove(uid)
         self._forget()
         self._drop_if_empty(site)
+
+    def wait(self, pod: Pod) -> None:
+        """A pod waits for a node: what it demands of others counts among what is judged of its namespace."""
+        if self.demanding.wait(pod):
+            self._forget()
+
+    def wait_no_more(self, uid: str) -> None:
+        """A pod does not wait for a node any more; for one that did not it is no error."""
+        if self.demanding.wait_no_more(uid):
+            self._forget()
 
     def place(self, uid: str) -> tuple[Pod, str] | None:
         """A pod as it stands, and the name of its node; None if it stands nowhere. To be restored later."""
@@ -320,17 +351,30 @@ class NodeTable:
         """The pods that take this port of their node, at whatever address."""
         return self._by_port.get((protocol, port), {}).values()
 
-    def kept_away_by(self, namespace: str) -> Iterator[tuple[PodTerm, Iterable[Placed]]]:
-        """The terms of anti-affinity that speak of pods of this namespace, each with the pods that have it."""
-        for term, holders in self._by_term.items():
-            if term.namespaces is None or namespace in term.namespaces:
-                yield term, holders.values()
-
     def labels(self, key: str) -> Values:
         """The values of a label over all nodes."""
         known: Values | None = self.memo_of_nodes.get(("label", key))
+        if known is None and key not in self._label_keys:  # pods name what keys they like
+            known = self.memo_of_nodes.get("unlabelled")
+            if known is None:
+                known = self.memo_of_nodes["unlabelled"] = self._coded([None] * len(self.names))
         if known is None:
             known = self.memo_of_nodes["label", key] = self._coded([node.labels.get(key) for node in self.nodes()])
+        return known
+
+    def has_label(self, key: str) -> bool:
+        """Whether any node has a label of this key."""
+        return key in self._label_keys
+
+    def numbers(self, key: str) -> tuple[NDArray[np.int64], Mask]:
+        """The values of a label as whole numbers, in the order of its ``index``, and which of them are such. Shared."""
+        known: tuple[NDArray[np.int64], Mask] | None = self.memo_of_nodes.get(("number", key))
+        if known is None:
+            numbers = [integer(value) for value in self.labels(key).index]
+            known = self.memo_of_nodes["number", key] = (
+                np.array([number or 0 for number in numbers], np.int64),
+                np.array([number is not None for number in numbers], np.bool_),
+            )
         return known
 
     def taints(self) -> Values:
@@ -378,8 +422,6 @@ class NodeTable:
         yield self._by_namespace, pod.namespace
         for key in {(port.protocol, port.port) for port in pod.constraints.host_ports}:
             yield self._by_port, key
-        for term in set(pod.constraints.anti_affinity):
-            yield self._by_term, term
 
     def _count(self, site: Site, new: Node | None) -> None:
         """Keeps the sums of nodes that are alike; the site is still as it was."""
@@ -387,6 +429,7 @@ class NodeTable:
         for node, change in ((old, subtract), (new, add)):
             if node is not None:
                 change(self._listing, {resource: 1 for resource, amount in node.allocatable.items() if amount})
+                change(self._label_keys, dict.fromkeys(node.labels, 1))
         taints = forbidding(new.taints) if new is not None and new.usable else None
         if before is not None and old is not None:
             subtract(before.allocatable, old.allocatable)

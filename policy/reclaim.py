@@ -50,7 +50,7 @@ def shape_of(pod: Pod, cluster: Cluster) -> Shape:
     Pods in the table may keep others away that make no demands themselves.
     """
     constraints = pod.constraints
-    kept_away = any(True for _ in cluster.table.kept_away_by(pod.namespace))
+    kept_away = cluster.table.demanding.may_keep_away(pod.namespace)
     by_labels = constraints.affinity or constraints.anti_affinity or constraints.spread or kept_away
     return Shape(
         pod.namespace,

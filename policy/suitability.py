@@ -6,7 +6,7 @@ kube-scheduler 1.37. Over all nodes a rule is judged once for each value that oc
 
 import numpy as np
 
-from policy.constraints import Constraints, NodeTerm, Requirement, Taint, Toleration, holds
+from policy.constraints import Constraints, NodeTerm, Requirement, Taint, Toleration, holds, integer
 from policy.node import Node
 from policy.node_table import Mask, NodeTable, Values
 from policy.tolerations import tolerates
@@ -86,17 +86,31 @@ def _meeting_term(table: NodeTable, term: NodeTerm) -> Mask:
 
 
 def _meeting(table: NodeTable, requirement: Requirement) -> Mask:
+    if requirement.operator in ("Gt", "Lt"):
+        return _beyond(table, requirement)
     return _judged(requirement, table.labels(requirement.key))
 
 
 def _judged(requirement: Requirement, values: Values) -> Mask:
-    """The requirement's verdict on every row. A list of names is looked up, so that many values cost nothing."""
-    verdicts = [requirement.operator == "NotIn"] * len(values.index)
-    if requirement.operator in ("In", "NotIn"):
-        for value in requirement.values:
-            if value in values.index:
-                verdicts[values.index[value]] = requirement.operator == "In"
-    else:
-        for value, code in values.index.items():
-            verdicts[code] = holds(requirement, {requirement.key: value})
-    return values.where(verdicts, absent=holds(requirement, {}))
+    """The requirement's verdict on every row of a label or a field whose values these are. Compares no numbers."""
+    match requirement.operator:
+        case "In":
+            return values.among(requirement.values)
+        case "NotIn":
+            return ~values.among(requirement.values)
+        case "Exists":
+            return values.codes >= 0
+        case "DoesNotExist":
+            return values.codes < 0
+        case _:
+            return np.zeros(len(values.codes), np.bool_)
+
+
+def _beyond(table: NodeTable, requirement: Requirement) -> Mask:
+    """The same for Gt and Lt: the rows whose value is a number beyond the one that is named."""
+    named = integer(*requirement.values[:1])
+    values, (numbers, are_numbers) = table.labels(requirement.key), table.numbers(requirement.key)
+    if named is None:
+        return np.zeros(len(values.codes), np.bool_)
+    beyond = numbers > named if requirement.operator == "Gt" else numbers < named
+    return np.append(beyond & are_numbers, False)[values.codes]

@@ -4,45 +4,61 @@ Everything is counted by *domain*: the nodes that have the same value of a label
 counts once for a pod; then every node can be asked, by its row, also as if some pods were gone. Sources: the plugins
 InterPodAffinity and PodTopologySpread of kube-scheduler 1.37.
 
-A pod that is only expected somewhere counts wherever it can forbid something, and nobody may rely on it.
+A pod that is only expected somewhere counts wherever it can forbid something, and nobody may rely on it. What a pod
+demands beyond what is judged of its namespace (policy.demanding) is as if it did not ask for it.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policy.constraints import PodTerm, Selector, Spread, holds, matches
-from policy.node_table import Mask, NodeTable, Placed, Values
+from policy.constraints import UNCONSTRAINED, PodTerm, Selector, Spread, matches
+from policy.node_table import Mask, NodeTable, Values
 from policy.pod import Pod
+from policy.pod_index import PodIndex
+from policy.stepwise import at_once
 from policy.suitability import attracting, tolerated
 
 _NO_LEVEL = 2**31 - 1  # where no domain counts
+_AT_ONCE = 50  # terms that are looked at before it may pause
 
 
 @dataclass(frozen=True, slots=True)
 class Domains:
-    """How many of some pods each domain holds, and which pod is where (by UID).
+    """How many of some pods each domain holds, and which pod is where.
 
     A domain is a number: ``of_row`` has that of each node, -1 for one that lacks the key. ``counts`` is by domain, and
-    ends with a zero, which is what -1 finds.
+    ends with a zero, which is what -1 finds. ``pods`` are those that count, by their slots in the ``index`` of all.
+    Good for as long as the table does not change.
     """
 
     of_row: NDArray[np.intp]
     counts: NDArray[np.intp]
-    of_pod: Mapping[str, int]
+    pods: Mask
+    index: PodIndex
+
+    def of_pod(self, uid: str) -> int:
+        """The domain of one of the pods; -1 for any other."""
+        slot = self.index.slots.get(uid)
+        return self.of_row.item(self.index.rows.item(slot)) if slot is not None and self.pods.item(slot) else -1
 
     def count(self, row: int, gone: Collection[str]) -> int:
         """How many there are in the domain of a node, without those that are gone."""
         domain = self.of_row[row]
         count = int(self.counts[domain])
-        return count - sum(self.of_pod.get(uid) == domain for uid in gone) if count else 0
+        return count - sum(self.of_pod(uid) == domain for uid in gone) if count else 0
 
     def any_left(self, gone: Collection[str]) -> bool:
         """Whether there is one in any domain."""
-        return any(uid not in gone for uid in self.of_pod)
+        return int(self.counts.sum()) > sum(self.of_pod(uid) >= 0 for uid in gone)
+
+    def add(self, row: int) -> None:
+        """One more is on a node, as far as is asked for all nodes with nobody gone."""
+        if (domain := self.of_row[row]) >= 0:
+            self.counts[domain] += 1
 
     @property
     def labelled(self) -> Mask:
@@ -52,7 +68,7 @@ class Domains:
     @property
     def occupied(self) -> Mask:
         """The nodes whose domain holds one."""
-        return self.counts[self.of_row] > 0
+        return (self.counts > 0)[self.of_row]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +89,11 @@ class Affinity:
             return all(domains.count(row, gone) > 0 for domains in mates)
         return self.first and all(domains.of_row[row] >= 0 for domains in self.standing)
 
+    def add(self, row: int) -> None:
+        """One more of the pods stands on a node, as far as is asked for all nodes with nobody gone."""
+        for domains in self.standing:
+            domains.add(row)
+
     def allowing(self) -> Mask:
         """Every node that ``allows`` the pod, nobody gone."""
         mates = self._mates(())
@@ -89,20 +110,29 @@ class Affinity:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Spreading:
     """One constraint of spreading. ``present`` are all pods that count, ``standing`` those that set the level.
 
-    The level is the least that any of the domains that count holds: ``least`` with nobody gone, 0 for good while there
-    are ``too_few`` domains. ``own`` is 1 where the pod itself would be counted.
+    ``counting`` are the nodes that count. The level is the least that any of their ``domains`` holds: ``least`` with
+    nobody gone, 0 for good while there are ``too_few`` domains. ``own`` is 1 where the pod itself would be counted.
     """
 
     max_skew: int
     present: Domains
     standing: Domains
+    counting: Mask
+    domains: NDArray[np.intp]
     least: int
     too_few: bool
     own: int
+
+    def add(self, row: int) -> None:
+        """One more pod that the rule selects stands on a node, as far as is asked for all nodes with nobody gone."""
+        if self.counting[row]:
+            self.present.add(row)
+            self.standing.add(row)
+            self.least = _least(self.standing, self.domains)
 
     def allows(self, row: int, gone: Collection[str]) -> bool:
         """Whether the node's domain would not rise above the level by more than the rule allows."""
@@ -118,13 +148,13 @@ class Spreading:
     def _level(self, gone: Collection[str]) -> int:
         if self.too_few:
             return 0
-        lost = Counter(self.standing.of_pod[uid] for uid in gone if uid in self.standing.of_pod)
+        lost = Counter(domain for uid in gone if (domain := self.standing.of_pod(uid)) >= 0)
         return min([self.least, *(int(self.standing.counts[domain]) - number for domain, number in lost.items())])
 
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """All that a pod's place depends on other pods for. ``apart``: pods that it must share no domain with."""
+    """All that a pod's place depends on other pods for. ``apart``: pods that it must share no domain with, by key."""
 
     apart: tuple[Domains, ...]
     affinity: Affinity | None
@@ -150,67 +180,105 @@ class Demands:
 
 def demands_of(table: NodeTable, pod: Pod, overlooked: Collection[str]) -> Demands | None:
     """What the pod demands of others and others of it; None for nothing. Pods that are overlooked are not there."""
-    constraints = pod.constraints
-    apart = [
-        _domains(table.labels(term.topology_key), _known(holders, overlooked))
-        for term, holders in table.kept_away_by(pod.namespace)
-        if matches(term.selector, pod.labels)
-    ]
-    apart += [
-        _domains(table.labels(term.topology_key), _selected(table, term, overlooked))
-        for term in constraints.anti_affinity
-    ]
-    apart = [domains for domains in apart if domains.of_pod]
-    if not apart and not constraints.affinity and not constraints.spread:
+    return at_once(demands_of_steps(table, pod, overlooked))
+
+
+def demands_of_steps(table: NodeTable, pod: Pod, overlooked: Collection[str]) -> Generator[None, None, Demands | None]:
+    """The same, but it may pause. What it takes is bounded by the terms that are judged, and the table must stay."""
+    constraints = pod.constraints if table.demanding.is_judged(pod) else UNCONSTRAINED
+    apart: dict[str, Mask] = {}
+    for number, (term, kinds) in enumerate(table.demanding.keeping_away(pod)):
+        if table.has_label(term.topology_key):
+            away = apart.setdefault(term.topology_key, np.zeros(table.index.size, np.bool_))
+            for kind in kinds:
+                away[[table.index.slots[uid] for uid in kind.placed]] = True
+        if number % _AT_ONCE == _AT_ONCE - 1:
+            yield
+    for term in constraints.anti_affinity:
+        if table.has_label(term.topology_key):
+            known, selected = apart.get(term.topology_key), _selected(table, term)
+            apart[term.topology_key] = selected if known is None else known | selected
+            yield
+    hidden = [table.index.slots[uid] for uid in overlooked if uid in table.index.slots]
+    domains = (_domains(table, table.labels(key), _without(table, mask, hidden)) for key, mask in apart.items())
+    occupied = tuple(each for each in domains if each.counts.any())
+    if not occupied and not constraints.affinity and not constraints.spread:
         return None
-    return Demands(
-        tuple(apart),
-        _affinity(table, pod, overlooked) if constraints.affinity else None,
-        tuple(_spreading(table, pod, rule, overlooked) for rule in constraints.spread),
+    affinity = (yield from _affinity(table, pod, hidden)) if constraints.affinity else None
+    spread = []
+    for rule in constraints.spread:
+        yield
+        spread.append(_spreading(table, pod, rule, hidden))
+    return Demands(occupied, affinity, tuple(spread))
+
+
+def keeps_apart(pod: Pod, other: Pod) -> frozenset[str]:
+    """The topology keys of whose domains two pods, of which both are judged, must share none."""
+    pairs = ((pod, other), (other, pod))
+    return frozenset(
+        term.topology_key for one, two in pairs for term in one.constraints.anti_affinity if _selects(term, two)
     )
 
 
-def _affinity(table: NodeTable, pod: Pod, overlooked: Collection[str]) -> Affinity:
+def is_mate(pod: Pod, other: Pod) -> bool:
+    """Whether another pod is one that the pod's required affinity asks for."""
+    return all(_selects(term, other) for term in pod.constraints.affinity)
+
+
+def is_counted(pod: Pod, rule: Spread, other: Pod) -> bool:
+    """Whether another pod is one that a pod's constraint of spreading counts."""
+    return pod.namespace == other.namespace and matches(_narrowed(rule.selector), other.labels)
+
+
+def _affinity(table: NodeTable, pod: Pod, hidden: list[int]) -> Generator[None, None, Affinity]:
     terms = pod.constraints.affinity
-    mates = [
-        each for each in _selected(table, terms[0], overlooked) if all(_selects(term, each.pod) for term in terms[1:])
-    ]
-    standing, expected = [each for each in mates if each.stands], [each for each in mates if not each.stands]
+    mates = _selected(table, terms[0])
+    for term in terms[1:]:
+        yield
+        mates &= _selected(table, term)
+    mates = _without(table, mates, hidden)
+    standing = mates & table.index.stands[: table.index.size]
+    expected = mates & ~standing
     topologies = [table.labels(term.topology_key) for term in terms]
     return Affinity(
-        standing=tuple(_domains(values, standing) for values in topologies),
-        expected=tuple(_domains(values, expected) for values in topologies),
-        first=all(_selects(term, pod) for term in terms),
+        standing=tuple(_domains(table, values, standing) for values in topologies),
+        expected=tuple(_domains(table, values, expected) for values in topologies),
+        first=is_mate(pod, pod),
     )
 
 
-def _spreading(table: NodeTable, pod: Pod, rule: Spread, overlooked: Collection[str]) -> Spreading:
+def _spreading(table: NodeTable, pod: Pod, rule: Spread, hidden: list[int]) -> Spreading:
     """Counts pods of the same namespace that are not on their way out, on the nodes that count.
 
     A node counts if it has the topology keys of *all* the pod's constraints, and, as the rule says, if the pod's node
     affinity asks for it and the pod tolerates its taints.
     """
-    counting = _all(table.labels(other.topology_key).codes >= 0 for other in pod.constraints.spread)
+    index = table.index
+    counting = _all(table.labels(key).codes >= 0 for key in {other.topology_key for other in pod.constraints.spread})
     if rule.honor_node_affinity:
         counting &= attracting(table, pod.constraints)
     if rule.honor_taints:
         counting &= tolerated(table, pod.constraints.tolerations)
-    fellows = PodTerm(_narrowed(rule.selector), rule.topology_key, frozenset((pod.namespace,)))
-    counted = [
-        each for each in _selected(table, fellows, overlooked) if counting[each.site.row] and not each.pod.terminating
-    ]
+    counted = _without(table, index.selected(_narrowed(rule.selector), (pod.namespace,)), hidden)
+    counted &= ~index.terminating[: index.size]
+    counted &= np.append(counting, False)[index.rows[: index.size]]
     values = table.labels(rule.topology_key)
-    present = _domains(values, counted)
-    standing = _domains(values, [each for each in counted if each.stands])
+    standing = _domains(table, values, counted & index.stands[: index.size])
     domains = np.unique(values.codes[counting])
     return Spreading(
         rule.max_skew,
-        present,
+        _domains(table, values, counted),
         standing,
-        least=int(standing.counts[domains].min(initial=_NO_LEVEL)),
+        counting,
+        domains,
+        least=_least(standing, domains),
         too_few=len(domains) < rule.min_domains,
         own=int(matches(rule.selector, pod.labels)),
     )
+
+
+def _least(standing: Domains, domains: NDArray[np.intp]) -> int:
+    return int(standing.counts[domains].min(initial=_NO_LEVEL))
 
 
 def _narrowed(selector: Selector | None) -> Selector | None:
@@ -222,30 +290,22 @@ def _selects(term: PodTerm, pod: Pod) -> bool:
     return (term.namespaces is None or pod.namespace in term.namespaces) and matches(term.selector, pod.labels)
 
 
-def _selected(table: NodeTable, term: PodTerm, overlooked: Collection[str]) -> list[Placed]:
-    """The pods that a term selects. One requirement after the other, since the first leaves few for the next."""
-    if term.selector is None:
-        return []
-    left = list(table.in_namespaces(term.namespaces))
-    for requirement in term.selector.requirements:
-        if requirement.operator == "In":
-            key, values = requirement.key, requirement.values
-            left = [each for each in left if each.pod.labels.get(key) in values]
-        else:
-            left = [each for each in left if holds(requirement, each.pod.labels)]
-    return _known(left, overlooked)
+def _selected(table: NodeTable, term: PodTerm) -> Mask:
+    """The pods that a term selects, by slot, as a new mask."""
+    return table.index.selected(term.selector, term.namespaces)
 
 
-def _known(pods: Iterable[Placed], overlooked: Collection[str]) -> list[Placed]:
-    """Those on nodes that are known, without those that are overlooked."""
-    return [each for each in pods if each.site.row >= 0 and each.pod.uid not in overlooked]
+def _without(table: NodeTable, pods: Mask, hidden: list[int]) -> Mask:
+    """Those on nodes that are known, without those that are overlooked. The mask itself is changed."""
+    pods[hidden] = False
+    pods &= table.index.rows[: table.index.size] >= 0
+    return pods
 
 
-def _domains(values: Values, pods: list[Placed]) -> Domains:
-    codes = values.codes[[each.site.row for each in pods]].tolist() if pods else []
-    of_pod = {each.pod.uid: code for each, code in zip(pods, codes, strict=True) if code >= 0}
-    counts = np.bincount(np.fromiter(of_pod.values(), np.intp, len(of_pod)), minlength=len(values.index) + 1)
-    return Domains(values.codes, counts, of_pod)
+def _domains(table: NodeTable, values: Values, pods: Mask) -> Domains:
+    codes = values.codes[table.index.rows[: table.index.size][pods]]
+    counts = np.bincount(codes[codes >= 0], minlength=len(values.index) + 1)
+    return Domains(values.codes, counts, pods, table.index)
 
 
 def _all(masks: Iterable[Mask]) -> Mask:

@@ -3,24 +3,34 @@
 Pods of one template have these parts in common to the byte, so what was translated once is shared.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
 from app.store.remembered import remembered
 from policy.constraints import (
+    BY_LABEL,
+    MOST_STEPS,
+    MOST_STEPS_ON_NODES,
+    TOO_MANY,
     UNCONSTRAINED,
     Constraints,
     HostPort,
     NodeTerm,
+    Part,
     PodTerm,
     Requirement,
     Selector,
     Spread,
     Toleration,
+    steps,
 )
+from policy.tolerations import EVERYTHING
+
+T = TypeVar("T", bound=Part)
 
 NULL = Raw(b"null")
 
@@ -146,32 +156,64 @@ def _translated(
     undecidable: tuple[str, ...],
 ) -> Constraints:
     affinity = _affinity.decode(affinity_bytes) or _Affinity()
-    required = affinity.node_affinity.required if affinity.node_affinity else None
     near, apart = _terms(affinity.pod_affinity), _terms(affinity.pod_anti_affinity)
-    if any(term.namespace_selector and selector_of(term.namespace_selector).requirements for term in near + apart):
-        undecidable += ("pod affinity that selects namespaces by label",)
-    constraints = Constraints(
-        node_selector=node_selector,
-        node_terms=None if required is None else tuple(_node_term(term) for term in required.node_selector_terms or ()),
-        tolerations=tuple(
-            Toleration(given.key or "", given.operator or "Equal", given.value or "", given.effect or "")
-            for given in _tolerations.decode(toleration_bytes) or ()
-        ),
-        host_ports=host_ports,
-        affinity=tuple(_pod_term(term, namespace) for term in near),
-        anti_affinity=tuple(_pod_term(term, namespace) for term in apart),
-        spread=tuple(
-            _spread(given, dict(labels))
-            for given in _spreads.decode(spread_bytes) or ()
-            if given.when_unsatisfiable == "DoNotSchedule"
-        ),
-        undecidable=undecidable,
+    by_label = any(term.namespace_selector and _says_something(term.namespace_selector) for term in near + apart)
+    required = affinity.node_affinity.required if affinity.node_affinity else None
+    spreads = (
+        _spread(given, dict(labels))
+        for given in _spreads.decode(spread_bytes) or ()
+        if given.when_unsatisfiable == "DoNotSchedule"
     )
+    judged = _Judged()
+    constraints = Constraints(
+        node_selector=judged.of("node_selector", iter(node_selector), MOST_STEPS_ON_NODES) or (),
+        node_terms=None
+        if required is None
+        else judged.of("node_terms", map(_node_term, required.node_selector_terms or ()), MOST_STEPS_ON_NODES),
+        tolerations=judged.of("tolerations", map(_toleration, _tolerations.decode(toleration_bytes) or ()))
+        or (EVERYTHING if TOO_MANY["tolerations"] in judged.too_many else ()),
+        host_ports=judged.of("host_ports", iter(host_ports)) or (),
+        affinity=judged.of("affinity", (_pod_term(term, namespace) for term in near)) or (),
+        anti_affinity=judged.of("anti_affinity", (_pod_term(term, namespace) for term in apart)) or (),
+        spread=judged.of("spread", spreads) or (),
+        undecidable=undecidable + ((BY_LABEL,) if by_label else ()),
+    )
+    constraints = replace(constraints, undecidable=constraints.undecidable + tuple(judged.too_many))
     return UNCONSTRAINED if constraints == UNCONSTRAINED else constraints
+
+
+class _Judged:
+    """The parts of a pod's constraints, as far as there are not too many: of such a kind none is kept.
+
+    A pod with too many is let in by numbers, as with any other constraint that cannot be judged: nobody is evicted
+    for it, and nobody is kept away by what is not kept.
+    """
+
+    def __init__(self) -> None:
+        self.too_many: list[str] = []
+
+    def of(self, name: str, parts: Iterator[T], most: int = MOST_STEPS) -> tuple[T, ...] | None:
+        """All the parts; None where they take more steps than are judged. No more of them are translated then."""
+        kept, left = [], most
+        for part in parts:
+            left -= steps(part)
+            if left < 0:
+                self.too_many.append(TOO_MANY[name])
+                return None
+            kept.append(part)
+        return tuple(kept)
 
 
 def _terms(affinity: _PodAffinity | None) -> list[_PodTerm]:
     return affinity.required or [] if affinity else []
+
+
+def _says_something(selector: LabelSelector) -> bool:
+    return bool(selector.match_labels or selector.match_expressions)
+
+
+def _toleration(given: _Toleration) -> Toleration:
+    return Toleration(given.key or "", given.operator or "Equal", given.value or "", given.effect or "")
 
 
 def _requirements(expressions: list[Expression] | None) -> tuple[Requirement, ...]:

@@ -20,7 +20,7 @@ from app.store.heeded import (
 )
 from app.store.objects import GROUPS, JOBS, LEGACY_GROUPS, NATIVE_GROUPS, TRACKED
 from policy.batch_job import BatchJob, FailureRule
-from policy.constraints import Constraints, HostPort, NodeTerm, PodTerm, Requirement, Selector, Spread
+from policy.constraints import BY_LABEL, Constraints, HostPort, NodeTerm, PodTerm, Requirement, Selector, Spread
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota
 from policy.gangs import Group
@@ -34,8 +34,7 @@ from policy.resources import Resources
 Json = dict[str, Any]
 
 CLAIM = "a resource claim"
-BY_LABEL = "pod affinity that selects namespaces by label"
-"""What app.store names as undecidable, beside volumes."""
+"""What app.store names as undecidable, beside volumes, and what is beyond what is judged."""
 
 
 def pod_manifest(pod: Pod) -> Json:

@@ -164,8 +164,39 @@ def _table(nodes: NodeTable) -> Any:
             taints: (each.names, _without_zeros(each.allocatable), _without_zeros(each.standing))
             for taints, each in parts["_alike"].items()
         },
-        **{of: {key: sorted(placed) for key, placed in parts[of].items()} for of in ("_by_port", "_by_term")},
+        "_by_port": {key: sorted(placed) for key, placed in parts["_by_port"].items()},
+        "demanding": _demanding(nodes.demanding),
+        "index": {uid: _indexed(nodes, slot) for uid, slot in nodes.index.slots.items()},
+        "label keys": _without_zeros(parts["_label_keys"]),
     }
+
+
+def _demanding(found: Any) -> Any:
+    """Which kinds there are and are judged, and under which labels their terms are found."""
+    parts = vars(found)
+    kinds = {
+        demands: (sorted(kind.waiting), sorted(kind.placed), kind.judged) for demands, kind in parts["_kinds"].items()
+    }
+    return kinds, {
+        reach: (
+            {label: {term: len(kinds) for term, kinds in terms.items()} for label, terms in each.by_label.items()},
+            {term: len(kinds) for term, kinds in each.others.items()},
+            each.keys,
+        )
+        for reach, each in parts["_terms"].items()
+    }
+
+
+def _indexed(nodes: NodeTable, slot: int) -> Any:
+    index = nodes.index
+    row, kind = index.rows.item(slot), index._by_code[index._kind_of[slot]]
+    return (
+        nodes.names[row] if row >= 0 else "",
+        index.stands.item(slot),
+        index.terminating.item(slot),
+        kind.key[0],
+        dict(kind.labels),
+    )
 
 
 def _waiting(found: Any) -> Any:

@@ -1,0 +1,192 @@
+"""The pods that stand somewhere or are expected there, as rows of numbers: whom a selector selects, of all at once.
+
+Pods of one template have their labels in common, so a selector is judged once for each *kind*: a namespace with a map
+of labels. What is known of kinds stands in columns, one for each key that was asked about, with a code for each value.
+Everything is kept by difference, and what a selector costs hardly grows with pods, whoever wrote either.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policy.constraints import Requirement, Selector
+from policy.pod import Pod
+
+MOST_COLUMNS = 512
+"""How many keys are remembered: pods name what they like in their selectors."""
+_FIRST = 64
+_SPARE_VALUES = 1000
+
+Mask = NDArray[np.bool_]
+Codes = NDArray[np.int32]
+
+
+@dataclass(slots=True)
+class _Kind:
+    """A namespace with a map of labels, its code, and how many pods are of that kind."""
+
+    key: tuple[str, int]
+    labels: Mapping[str, str]
+    code: int
+    pods: int = 0
+
+
+@dataclass(slots=True)
+class _Column:
+    """The value of one label, or the namespace, by kind: -1 where there is none. A value's code is never reused."""
+
+    codes: Codes
+    index: dict[str, int] = field(default_factory=dict)
+
+    def put(self, kind: int, value: str) -> None:
+        self.codes[kind] = self.index.setdefault(value, len(self.index))
+
+    def among(self, values: Iterable[str]) -> Mask:
+        """The kinds that have one of these values."""
+        verdicts = np.zeros(len(self.index) + 1, np.bool_)
+        verdicts[[self.index[value] for value in values if value in self.index]] = True
+        return verdicts[self.codes]
+
+
+class PodIndex:
+    """Pods by the *slot* that each has while it is there. ``rows`` has that of its node, -1 where that is not known."""
+
+    def __init__(self) -> None:
+        """No pods."""
+        self.slots: dict[str, int] = {}
+        self.rows = np.full(_FIRST, -1, np.int32)
+        self.stands = np.zeros(_FIRST, np.bool_)
+        self.terminating = np.zeros(_FIRST, np.bool_)
+        self._kind_of = np.zeros(_FIRST, np.int32)
+        self._kinds: dict[tuple[str, int], _Kind] = {}
+        self._by_code: list[_Kind] = []
+        self._namespaces = _Column(np.full(_FIRST, -1, np.int32))
+        self._columns: dict[str, _Column] = {}
+        self._free_slots: list[int] = []
+        self._free_codes: list[int] = []
+        self._used_slots = 0
+
+    @property
+    def size(self) -> int:
+        """How many slots there are: what stands beyond them in the arrays means nothing."""
+        return self._used_slots
+
+    def add(self, pod: Pod, row: int, *, stands: bool) -> None:
+        """A pod is there that was not, on the node that has this row."""
+        if self._free_slots:
+            slot = self._free_slots.pop()
+        else:
+            slot, self._used_slots = self._used_slots, self._used_slots + 1
+            if slot >= len(self.rows):
+                self._grow()
+        self.slots[pod.uid] = slot
+        self.rows[slot], self.stands[slot], self.terminating[slot] = row, stands, pod.terminating
+        self._kind_of[slot] = self._enter(pod)
+
+    def change(self, pod: Pod) -> None:
+        """Something is said of a pod that was not said before; it is where it was."""
+        slot = self.slots[pod.uid]
+        self.terminating[slot] = pod.terminating
+        left, self._kind_of[slot] = int(self._kind_of[slot]), self._enter(pod)
+        self._leave(left)
+
+    def remove(self, uid: str) -> None:
+        """A pod is there no more."""
+        slot = self.slots.pop(uid)
+        self.rows[slot] = -1
+        self._leave(int(self._kind_of[slot]))
+        self._free_slots.append(slot)
+
+    def put_on(self, uids: Iterable[str], row: int) -> None:
+        """These pods are on a node that has this row from now on; -1: it is not known any more."""
+        self.rows[[self.slots[uid] for uid in uids]] = row
+
+    def selected(self, selector: Selector | None, namespaces: Iterable[str] | None) -> Mask:
+        """By slot, the pods of these namespaces (None: all) with such labels, on nodes that are known; a new mask."""
+        if selector is None:
+            return np.zeros(self._used_slots, np.bool_)
+        number = len(self._by_code)
+        of_kind = np.ones(number, np.bool_) if namespaces is None else self._namespaces.among(namespaces)[:number]
+        for requirement in selector.requirements:
+            if not of_kind.any():
+                break
+            of_kind &= self._meeting(requirement)[:number]
+        chosen: Mask = self.rows[: self._used_slots] >= 0
+        if of_kind.all():
+            return chosen
+        chosen &= of_kind[self._kind_of[: self._used_slots]]
+        return chosen
+
+    def _meeting(self, requirement: Requirement) -> Mask:
+        """The kinds whose labels meet a requirement; an absent one meets NotIn. Selectors of pods know no Gt or Lt."""
+        column = self._column(requirement.key)
+        match requirement.operator:
+            case "In":
+                return column.among(requirement.values)
+            case "NotIn":
+                return ~column.among(requirement.values)
+            case "Exists":
+                return column.codes >= 0
+            case "DoesNotExist":
+                return column.codes < 0
+            case _:
+                return np.zeros(len(column.codes), np.bool_)
+
+    def _column(self, key: str) -> _Column:
+        column = self._columns.get(key)
+        if column is None:
+            if len(self._columns) >= MOST_COLUMNS:
+                self._columns.clear()
+            column = self._columns[key] = _Column(np.full(len(self._namespaces.codes), -1, np.int32))
+            for kind in self._kinds.values():
+                if (value := kind.labels.get(key)) is not None:
+                    column.put(kind.code, value)
+        return column
+
+    def _enter(self, pod: Pod) -> int:
+        """The code of a kind of which there is one pod more. Equal labels are mostly one object (app.store.objects)."""
+        key = pod.namespace, id(pod.labels)
+        kind = self._kinds.get(key)
+        if kind is None:
+            code = self._free_codes.pop() if self._free_codes else len(self._by_code)
+            kind = self._kinds[key] = _Kind(key, pod.labels, code)
+            self._by_code[code : code + 1] = [kind]
+            for column in (self._namespaces, *self._columns.values()) if code >= len(self._namespaces.codes) else ():
+                column.codes = np.concatenate((column.codes, np.full(len(column.codes), -1, np.int32)))
+            self._namespaces.put(code, pod.namespace)
+            self._tell_columns(kind)
+        kind.pods += 1
+        return kind.code
+
+    def _tell_columns(self, kind: _Kind) -> None:
+        """Fills in what columns say of a new kind; one with far more values than there are kinds is begun anew."""
+        most = 2 * len(self._kinds) + _SPARE_VALUES
+        for name in kind.labels.keys() & self._columns.keys():
+            column = self._columns[name]
+            column.put(kind.code, kind.labels[name])
+            if len(column.index) > most:
+                del self._columns[name]
+        if len(self._namespaces.index) > most:
+            self._namespaces.index.clear()
+            for each in self._kinds.values():
+                self._namespaces.put(each.code, each.key[0])
+
+    def _leave(self, code: int) -> None:
+        kind = self._by_code[code]
+        kind.pods -= 1
+        if kind.pods:
+            return
+        self._namespaces.codes[code] = -1
+        for name in kind.labels.keys() & self._columns.keys():
+            self._columns[name].codes[code] = -1
+        del self._kinds[kind.key]
+        self._free_codes.append(code)
+
+    def _grow(self) -> None:
+        more = len(self.rows)
+        self.rows = np.concatenate((self.rows, np.full(more, -1, np.int32)))
+        self.stands = np.concatenate((self.stands, np.zeros(more, np.bool_)))
+        self.terminating = np.concatenate((self.terminating, np.zeros(more, np.bool_)))
+        self._kind_of = np.concatenate((self._kind_of, np.zeros(more, np.int32)))
