@@ -151,7 +151,10 @@ class Gangs:
 
     def is_waiting(self, pod: Pod) -> bool:
         """Whether the pod can start only together with others of its group, for which nothing is held yet."""
-        return self.missing(pod) > 1
+        group = self.gated(pod)
+        if group is None or pod.uid in self.holds:
+            return False
+        return self._at_least_missing(group) > 1 or self.missing(pod) > 1
 
     def lacks_members(self, pod: Pod) -> bool:
         """Whether the pod's group cannot start whatever room there is, as there are too few of it."""
@@ -251,18 +254,21 @@ class Gangs:
             return None
         if pod.uid in self.holds:
             return None if self._has_its_place(pod, offered) else REFUSAL
-        missing = self.missing(pod)
-        if missing <= 1:
-            return None
         looked = self._refused.get(group.key)
-        if self._is_known_to_wait(group) or (looked is not None and now < looked.until):
-            return REFUSAL
+        waits = self._is_known_to_wait(group) or (looked is not None and now < looked.until)
+        at_least = self._at_least_missing(group)
+        missing = at_least if at_least > 1 and waits else self.missing(pod)
+        if missing <= 1 or waits:
+            return REFUSAL if missing > 1 else None
         found = self._find(pod, group, missing, offered)
         if found is None:
-            self._refused[group.key] = Looked(self._state, now + min(PAUSE * max(0, missing - SMALL), LONGEST_PAUSE))
-            return REFUSAL
+            return self._refuse(group, missing, now)
         self._hold(group, pod, found, now)
         return None
+
+    def _refuse(self, group: Group, missing: int, now: float) -> Refusal:
+        self._refused[group.key] = Looked(self._state, now + min(PAUSE * max(0, missing - SMALL), LONGEST_PAUSE))
+        return REFUSAL
 
     def let_through(self, uid: str) -> None:
         """A member that something is held for has asked, and goes there."""
@@ -322,6 +328,11 @@ class Gangs:
         self._backoff.pop(key, None)
 
     # How
+
+    def _at_least_missing(self, group: Group) -> int:
+        """How many members have to be placed at least before a group can start. Takes no time that grows with it."""
+        ready = self._cluster.grants.of_group(group.key) + len(self.holds.members(group.key))
+        return group.minimum - ready - len(self._started.get(group.key, ()))
 
     @property
     def _state(self) -> tuple[int, int]:

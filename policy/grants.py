@@ -29,6 +29,7 @@ class Grants:
 
     def __init__(self) -> None:
         self._grants: dict[str, Grant] = {}
+        self._of_group: dict[tuple[str, str], int] = {}
         self._failures: dict[str, int] = {}
         self._deadlines: list[tuple[float, str]] = []
 
@@ -47,28 +48,32 @@ class Grants:
         grant = self._grants.get(uid)
         return grant.pod if grant else None
 
+    def of_group(self, key: tuple[str, str]) -> int:
+        """How many pods of a group, by its namespace and name, hold a grant."""
+        return self._of_group.get(key, 0)
+
     def give(self, pod: Pod, now: float, lifetime: float) -> None:
         """Grants a pod, anew if it holds a grant: that it is asked for again means that the earlier came to nothing."""
         earlier = self._grants.get(pod.uid)
         if earlier is not None and now - earlier.given > SAME_ATTEMPT:
             self._fail(pod.uid)
         deadline = now + max(lifetime / 2 ** self._failures.get(pod.uid, 0), SHORTEST)
-        self._grants[pod.uid] = Grant(pod, now, deadline)
+        self._put(Grant(pod, now, deadline))
         heappush(self._deadlines, (deadline, pod.uid))
 
     def keep(self, pod: Pod, now: float, deadline: float) -> None:
         """Grants a pod that has not asked, until it asks or the time is over; earlier failures do not matter."""
-        self._grants[pod.uid] = Grant(pod, now, deadline)
+        self._put(Grant(pod, now, deadline))
         if deadline < inf:
             heappush(self._deadlines, (deadline, pod.uid))
 
     def release(self, uid: str) -> None:
         """Takes a grant back, if there is one."""
-        self._grants.pop(uid, None)
+        self._pop(uid)
 
     def forget(self, uid: str) -> None:
         """Takes a grant back, and forgets the pod: it was placed, or is gone."""
-        self._grants.pop(uid, None)
+        self._pop(uid)
         self._failures.pop(uid, None)
 
     def came_to_nothing(self, pod: Pod) -> bool:
@@ -94,10 +99,27 @@ class Grants:
             deadline, uid = heappop(self._deadlines)
             grant = self._grants.get(uid)
             if grant is not None and grant.deadline == deadline:
-                del self._grants[uid]
+                self._pop(uid)
                 self._fail(uid)
                 ended.append(uid)
         return ended
+
+    def _put(self, grant: Grant) -> None:
+        self._pop(grant.pod.uid)
+        self._grants[grant.pod.uid] = grant
+        self._count(grant.pod, 1)
+
+    def _pop(self, uid: str) -> None:
+        grant = self._grants.pop(uid, None)
+        if grant is not None:
+            self._count(grant.pod, -1)
+
+    def _count(self, pod: Pod, times: int) -> None:
+        if pod.group:
+            key = pod.namespace, pod.group
+            number = self._of_group[key] = self._of_group.get(key, 0) + times
+            if not number:
+                del self._of_group[key]
 
     def _fail(self, uid: str) -> None:
         self._failures[uid] = min(self._failures.get(uid, 0) + 1, 10)

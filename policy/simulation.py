@@ -201,11 +201,15 @@ class Simulation:
         waiting += sorted(self._free_of_rules(), key=turn)
         hopeless: set[Shape] = set()
         seen: set[str] = set()
+        too_few: set[Key] = set()
         for pod in waiting:
-            if pod.uid in seen:
+            if pod.uid in seen or (pod.namespace, pod.group) in too_few:
                 continue
+            yield
             members = reclaim.together_with(cluster, pod, waiting)
             seen.update(member.uid for member in members)
+            if not members:
+                too_few.add((pod.namespace, pod.group))
             shape = reclaim.shape_of(pod, cluster)
             if not members or (len(members) == 1 and shape in hopeless):
                 continue
