@@ -33,6 +33,7 @@ from app.controllers.refusals import Refusals
 from app.controllers.reserve import Reserve
 from app.controllers.resource_quota import ResourceQuotas
 from app.controllers.status import Status
+from app.controllers.unjudged import Unjudged
 from app.controllers.wake import Wake
 from app.extender.endpoints import Extender
 from app.extender.verbs import Answering, Verb, WaitedFor, WaitingVerb
@@ -233,7 +234,9 @@ async def _lead_once_synced(store: Store, lead: Lead, work: Work) -> None:
 async def _control(store: Store, actuator: Actuator, settings: Settings) -> None:
     """Runs the controllers that are switched on."""
     controllers: dict[str, Work] = {
-        "events": partial(_together, Refusals(store, actuator).run, Deadlines(store, actuator).run),
+        "events": partial(
+            _together, Refusals(store, actuator).run, Deadlines(store, actuator).run, Unjudged(store, actuator).run
+        ),
         "gates": Gates(store, actuator, settings.gates).run,
         "reclaim": Reclaim(store, actuator, settings.reclaim).run,
         "reserve": Reserve(store, actuator, settings.reserve.terms).run,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,64}")
 
-MOST_STEPS = 200
+MOST_STEPS = 100
 """How much of each kind of constraint of a pod is judged, in steps (see ``steps``).
 
 Real pods have a dozen. While a pod is judged everybody else waits, and the API server takes thousands of them.
@@ -148,9 +148,9 @@ def _of_selector(selector: Selector | None) -> int:
     return 1 + (sum(1 + len(each.values) for each in selector.requirements) if selector is not None else 0)
 
 
-def is_excessive(constraints: Constraints) -> bool:
-    """Whether a pod has more of some constraint than is judged; none of those are among its constraints then."""
-    return bool(constraints.undecidable) and not _ALL_TOO_MANY.isdisjoint(constraints.undecidable)
+def excess(constraints: Constraints) -> tuple[str, ...]:
+    """What a pod has more of than is judged, as it is said; it is not among its constraints."""
+    return tuple(each for each in constraints.undecidable if each in _ALL_TOO_MANY)
 
 
 _ALL_TOO_MANY = frozenset(TOO_MANY.values())

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from policy.constraints import PodTerm, Spread, matches, steps
+from policy.constraints import PodTerm, Spread, excess, matches, steps
 from policy.pod import Pod
 from policy.resources import add, subtract
 
@@ -89,16 +89,19 @@ class Demanding:
         self._kinds: dict[_Demands, Kind] = {}
         self._waiting: dict[str, Kind] = {}
         self._placed: dict[str, Kind] = {}
+        self._excessive: dict[str, dict[str, None]] = {}
+        self._excess_of: dict[str, str] = {}
         self._namespaces: dict[str, _Namespace] = {}
         self._terms: dict[str | None, _Terms] = {}
 
     def wait(self, pod: Pod) -> bool:
         """A pod waits; whether something else is judged now of anybody."""
+        self._note_excess(pod)
         kind = self._waiting.get(pod.uid)
         demands = _demands(pod)
         if demands == (kind.demands if kind is not None else None):
             return False
-        changed = self.wait_no_more(pod.uid)
+        changed = self._leave_kind(pod.uid)
         if demands is None:
             return changed
         kind, changes = self._kind(demands, pod)
@@ -108,6 +111,24 @@ class Demanding:
 
     def wait_no_more(self, uid: str) -> bool:
         """A pod does not wait any more; for one that did not it is no error. Whether something else is judged now."""
+        self._forget_excess(uid)
+        return self._leave_kind(uid)
+
+    def _note_excess(self, pod: Pod) -> None:
+        if not excess(pod.constraints):
+            self._forget_excess(pod.uid)
+        elif pod.uid not in self._excess_of:
+            self._excess_of[pod.uid] = pod.namespace
+            self._excessive.setdefault(pod.namespace, {})[pod.uid] = None
+
+    def _forget_excess(self, uid: str) -> None:
+        namespace = self._excess_of.pop(uid, None)
+        if namespace is not None:
+            del self._excessive[namespace][uid]
+            if not self._excessive[namespace]:
+                del self._excessive[namespace]
+
+    def _leave_kind(self, uid: str) -> bool:
         kind = self._waiting.pop(uid, None)
         if kind is None:
             return False
@@ -167,14 +188,16 @@ class Demanding:
         known = (self._terms[reach].keys for reach in (None, namespace) if reach in self._terms)
         return set(chain.from_iterable(known))
 
-    def waiting_beyond(self) -> dict[str, int]:
-        """By namespace, how many pods wait of whose demands nothing is judged, as there are too many of them."""
-        found = {}
+    def unjudged(self) -> dict[str, set[str]]:
+        """The pods that wait and have, or with the others of their namespace demand, more than is judged.
+
+        UIDs by namespace.
+        """
+        found = {namespace: set(uids) for namespace, uids in self._excessive.items()}
         for name, namespace in self._namespaces.items():
-            if namespace.judged < len(namespace.kinds):
-                beyond = sum(len(kind.waiting) for kind in namespace.kinds[namespace.judged :])
-                if beyond:
-                    found[name] = beyond
+            for kind in namespace.kinds[namespace.judged :]:
+                if kind.waiting:
+                    found.setdefault(name, set()).update(kind.waiting)
         return found
 
     def _kind(self, demands: _Demands, pod: Pod) -> tuple[Kind, bool]:

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policy.constraints import TOO_MANY_OF_NAMESPACE, HostPort
+from policy.constraints import TOO_MANY_OF_NAMESPACE, HostPort, excess
 from policy.node import Node
 from policy.node_table import Mask, NodeTable, Site
 from policy.pod import Pod
 from policy.quantity import LARGEST
 from policy.resources import NOTHING, Resources
 from policy.suitability import accepting, accepts
-from policy.topology import Demands, demands_of
+from policy.topology import Demands, demands_of, demands_of_steps
 
 _EVERY_ADDRESS = ("", "0.0.0.0")  # noqa: S104 - compared with, not listened on
 _MOST_KEPT = 256
@@ -33,6 +33,12 @@ def undecidable(table: NodeTable, pod: Pod) -> str:
     named = pod.constraints.undecidable
     reasons = ", ".join(named if table.demanding.is_judged(pod) else (*named, TOO_MANY_OF_NAMESPACE))
     return f"Where the pod fits cannot be decided here: {reasons}" if reasons else unlisted(table, pod)
+
+
+def unjudged(table: NodeTable, pod: Pod) -> str:
+    """What the pod has, or the pods of its namespace demand, more of than is judged; empty if nothing."""
+    judged = table.demanding.is_judged(pod)
+    return ", ".join(excess(pod.constraints) + (() if judged else (TOO_MANY_OF_NAMESPACE,)))
 
 
 def unlisted(table: NodeTable, pod: Pod) -> str:
@@ -147,15 +153,43 @@ class _Question:
     demands: Demands | None
 
 
+def prepare(table: NodeTable, pod: Pod) -> Iterator[None]:
+    """Works out what is to be known of a pod before it is asked about. To be used up; in between it may pause.
+
+    Where the table changes meanwhile, it is left to whoever asks.
+    """
+    if _known(table, pod) is not None:
+        return
+    state = table.memo.setdefault("state", object())
+    hidden = frozenset(overlooked(table, pod))
+    work = demands_of_steps(table, pod, hidden)
+    while table.memo.get("state") is state:
+        try:
+            next(work)
+        except StopIteration as end:
+            _keep(table, _Question(pod, _need(table, pod), hidden, end.value))
+            return
+        yield
+
+
 def _question(table: NodeTable, pod: Pod) -> _Question:
-    known: _Question | None = table.memo.get(pod.uid)
-    if known is None or known.pod is not pod:
+    known = _known(table, pod)
+    if known is None:
         hidden = frozenset(overlooked(table, pod))
-        known = _Question(pod, _need(table, pod), hidden, demands_of(table, pod, hidden))
-        if len(table.memo) >= _MOST_KEPT:
-            table.memo.clear()
-        table.memo[pod.uid] = known
+        known = _keep(table, _Question(pod, _need(table, pod), hidden, demands_of(table, pod, hidden)))
     return known
+
+
+def _known(table: NodeTable, pod: Pod) -> _Question | None:
+    known: _Question | None = table.memo.get(("question", pod.uid))
+    return known if known is not None and known.pod is pod else None
+
+
+def _keep(table: NodeTable, question: _Question) -> _Question:
+    if len(table.memo) >= _MOST_KEPT:
+        table.memo.clear()
+    table.memo["question", question.pod.uid] = question
+    return question
 
 
 def overlooked(table: NodeTable, pod: Pod) -> Iterable[str]:

@@ -64,6 +64,7 @@ class PodIndex:
         self._by_code: list[_Kind] = []
         self._namespaces = _Column(np.full(_FIRST, -1, np.int32))
         self._columns: dict[str, _Column] = {}
+        self._with: dict[str, set[int]] = {}
         self._free_slots: list[int] = []
         self._free_codes: list[int] = []
         self._used_slots = 0
@@ -140,9 +141,8 @@ class PodIndex:
             if len(self._columns) >= MOST_COLUMNS:
                 self._columns.clear()
             column = self._columns[key] = _Column(np.full(len(self._namespaces.codes), -1, np.int32))
-            for kind in self._kinds.values():
-                if (value := kind.labels.get(key)) is not None:
-                    column.put(kind.code, value)
+            for code in self._with.get(key, ()):
+                column.put(code, self._by_code[code].labels[key])
         return column
 
     def _enter(self, pod: Pod) -> int:
@@ -163,6 +163,8 @@ class PodIndex:
     def _tell_columns(self, kind: _Kind) -> None:
         """Fills in what columns say of a new kind; one with far more values than there are kinds is begun anew."""
         most = 2 * len(self._kinds) + _SPARE_VALUES
+        for name in kind.labels:
+            self._with.setdefault(name, set()).add(kind.code)
         for name in kind.labels.keys() & self._columns.keys():
             column = self._columns[name]
             column.put(kind.code, kind.labels[name])
@@ -179,8 +181,12 @@ class PodIndex:
         if kind.pods:
             return
         self._namespaces.codes[code] = -1
-        for name in kind.labels.keys() & self._columns.keys():
-            self._columns[name].codes[code] = -1
+        for name in kind.labels:
+            self._with[name].discard(code)
+            if not self._with[name]:
+                del self._with[name]
+            if name in self._columns:
+                self._columns[name].codes[code] = -1
         del self._kinds[kind.key]
         self._free_codes.append(code)
 

@@ -44,6 +44,9 @@ class Times:
     delay: float
 
 
+NOT_JUDGED = "not-judged"
+"""The step of a pod that has more constraints than are judged."""
+
 WhyIdle = Callable[[str], str]
 """Why a controller (by its name) does not act, for people; empty if it does."""
 
@@ -63,13 +66,26 @@ def prospects(
         return [Prospect("gated", "a scheduling gate keeps the scheduler from looking at it")]
     of_reclaim = yield from _of_reclaim(cluster, pod, times, why_idle("reclaim"))
     of_reserving = yield from _of_reserving(cluster, pod, terms, times, why_idle("reserve"))
-    return [
+    steps = [
         *_of_gate(cluster, pod, why_idle("gates")),
         *of_reclaim,
         *_of_gang(cluster.gangs, pod, times),
         *_of_kept_nodes(cluster, pod),
         *of_reserving,
     ] or [_to_be_tried(cluster, pod)]
+    return [*steps, *_of_excess(cluster, pod)]
+
+
+def unjudged_text(what: str) -> str:
+    """What it means for a pod to have more of something than is judged."""
+    return f"{what}: it is let in by numbers, nobody is evicted for it, and its anti-affinity keeps nobody away here"
+
+
+def _of_excess(cluster: Cluster, pod: Pod) -> Iterator[Prospect]:
+    """That what it demands is not judged, as there is too much of it."""
+    what = fit.unjudged(cluster.table, pod)
+    if what:
+        yield Prospect(NOT_JUDGED, unjudged_text(what))
 
 
 def _of_gate(cluster: Cluster, pod: Pod, idle: str) -> Iterator[Prospect]:

@@ -120,9 +120,11 @@ class Simulation:
             alike = self._kind(current)
             if alike in failed:
                 self._fail(current, failed[alike])
-            elif message := self._try(current):
-                self._fail(current, message)
-                failed[alike] = message
+            else:
+                yield from fit.prepare(self.cluster.table, current)
+                if message := self._try(current):
+                    self._fail(current, message)
+                    failed[alike] = message
             yield
 
     def _kind(self, pod: Pod) -> Hashable:

@@ -205,11 +205,8 @@ def demands_of_steps(table: NodeTable, pod: Pod, overlooked: Collection[str]) ->
     if not occupied and not constraints.affinity and not constraints.spread:
         return None
     affinity = (yield from _affinity(table, pod, hidden)) if constraints.affinity else None
-    spread = []
-    for rule in constraints.spread:
-        yield
-        spread.append(_spreading(table, pod, rule, hidden))
-    return Demands(occupied, affinity, tuple(spread))
+    spread = (yield from _all_spreading(table, pod, hidden)) if constraints.spread else ()
+    return Demands(occupied, affinity, spread)
 
 
 def keeps_apart(pod: Pod, other: Pod) -> frozenset[str]:
@@ -247,24 +244,34 @@ def _affinity(table: NodeTable, pod: Pod, hidden: list[int]) -> Generator[None, 
     )
 
 
-def _spreading(table: NodeTable, pod: Pod, rule: Spread, hidden: list[int]) -> Spreading:
-    """Counts pods of the same namespace that are not on their way out, on the nodes that count.
+def _all_spreading(table: NodeTable, pod: Pod, hidden: list[int]) -> Generator[None, None, tuple[Spreading, ...]]:
+    """Of each constraint of spreading, whom it counts where.
 
     A node counts if it has the topology keys of *all* the pod's constraints, and, as the rule says, if the pod's node
     affinity asks for it and the pod tolerates its taints.
     """
+    rules = pod.constraints.spread
+    labelled = _all(table.labels(key).codes >= 0 for key in {rule.topology_key for rule in rules})
+    attracts, tolerates = attracting(table, pod.constraints), tolerated(table, pod.constraints.tolerations)
+    everywhere = np.ones(len(labelled), np.bool_)
+    found = []
+    for rule in rules:
+        yield
+        by_affinity = attracts if rule.honor_node_affinity else everywhere
+        counting = labelled & by_affinity & (tolerates if rule.honor_taints else everywhere)
+        found.append(_spreading(table, pod, rule, counting, hidden))
+    return tuple(found)
+
+
+def _spreading(table: NodeTable, pod: Pod, rule: Spread, counting: Mask, hidden: list[int]) -> Spreading:
+    """Counts pods of the same namespace that are not on their way out, on the nodes that count."""
     index = table.index
-    counting = _all(table.labels(key).codes >= 0 for key in {other.topology_key for other in pod.constraints.spread})
-    if rule.honor_node_affinity:
-        counting &= attracting(table, pod.constraints)
-    if rule.honor_taints:
-        counting &= tolerated(table, pod.constraints.tolerations)
     counted = _without(table, index.selected(_narrowed(rule.selector), (pod.namespace,)), hidden)
     counted &= ~index.terminating[: index.size]
     counted &= np.append(counting, False)[index.rows[: index.size]]
     values = table.labels(rule.topology_key)
     standing = _domains(table, values, counted & index.stands[: index.size])
-    domains = np.unique(values.codes[counting])
+    domains = np.flatnonzero(np.bincount(values.codes[counting], minlength=len(values.index)))
     return Spreading(
         rule.max_skew,
         _domains(table, values, counted),

@@ -156,6 +156,7 @@ def _plan_on(cluster: Cluster, pod: Pod, node: str) -> Plan | None:
 
 def _search_anywhere(cluster: Cluster, pod: Pod, beside: Sequence[Pod]) -> Generator[None, None, Plan | NoPlan]:
     for own_first in (False, True):
+        yield from fit.prepare(cluster.table, pod)
         if (nobody := _without_victims(cluster, pod)) is not None:
             return nobody
         yield

@@ -18,13 +18,15 @@ from policy import holders as holding
 from policy.cluster import Cluster
 from policy.holders import Holder
 from policy.pod import Pod
-from policy.prospects import Prospect
+from policy.prospects import NOT_JUDGED, Prospect
 from policy.quantity import render
 from policy.verdict import Refusal, Verdict
 from policy.verdict import Remedy as Hint
 
 NAMED = 20
 """Pods of a holder that are named."""
+MINDED = {JOB_ENDS, NOT_JUDGED}
+"""Steps that are told of in any case."""
 TOLD = 3
 """Holders, and pods of each, that are told of in the paragraph."""
 FIGURES = {
@@ -130,7 +132,7 @@ def _summary(
     sentences += [_told(each) for each in held[:TOLD]]
     sentences += late
     sentences += [f"Next: {each.text}{_when(each.after)}" for each in prospects[:1]]
-    sentences += [f"Mind that {each.text}" for each in prospects if each.step == JOB_ENDS]
+    sentences += [f"Mind that {each.text}" for each in prospects if each.step in MINDED]
     sentences += what_helps
     return " ".join(f"{sentence.rstrip('.')}." for sentence in sentences)
 

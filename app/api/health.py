@@ -96,6 +96,9 @@ def _refresh(store: Store) -> None:
     metrics.OVERDUE.clear()
     for namespace, number in cluster.overdue.namespaces().items():
         metrics.OVERDUE.labels(namespace).set(number)
+    metrics.UNJUDGED.clear()
+    for namespace, uids in cluster.table.demanding.unjudged().items():
+        metrics.UNJUDGED.labels(namespace).set(len(uids))
     for gauge in (metrics.ALLOCATABLE, metrics.REQUESTED):
         gauge.clear()  # a resource that no node names any more is gone
     for resource, (allocatable, requested) in cluster.table.totals().items():

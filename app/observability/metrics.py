@@ -42,6 +42,11 @@ OVERDUE = Gauge(
     "Pods that should be gone, on nodes that are gone or unreachable: they hold no quota any more. By namespace.",
     ["namespace"],
 )
+UNJUDGED = Gauge(
+    "quotaward_unjudged_pods",
+    "Pods that wait, and with the others of their namespace have more constraints than are judged. By namespace.",
+    ["namespace"],
+)
 GRANTS = Gauge("quotaward_grants", "Pods admitted and not bound yet.")
 GATED = Gauge("quotaward_gated_pods", "Pods that wait at their gates.")
 LET_OUT = Gauge("quotaward_let_out_pods", "Pods whose gate was opened, that count as admitted and are not bound yet.")

@@ -1,0 +1,44 @@
+"""Tells on a pod once that it has more constraints than are judged. For the leader only."""
+
+import asyncio
+from itertools import islice
+
+from app.actuators.protocol import Actuator
+from app.observability.events import Event, about_pod
+from app.store.store import Store
+from policy import fit
+from policy.prospects import unjudged_text
+
+INTERVAL = 5.0
+"""Seconds between looks."""
+AT_MOST, OF_NAMESPACE = 20, 5
+"""Events written per look, in all and for the pods of one namespace; the others are written later."""
+
+
+class Unjudged:
+    """Looks for pods that wait and whose constraints are not judged, as there are too many of them."""
+
+    def __init__(self, store: Store, actuator: Actuator) -> None:
+        self._store = store
+        self._actuator = actuator
+        self._told: set[str] = set()
+
+    async def run(self) -> None:
+        """Goes on until cancelled."""
+        while True:
+            await asyncio.sleep(INTERVAL)
+            self.look()
+
+    def look(self) -> None:
+        """Tells of some of those that it has not told of yet."""
+        if self._store.unready():
+            return
+        cluster = self._store.cluster
+        unjudged = cluster.table.demanding.unjudged()
+        self._told = {uid for uid in self._told if uid in cluster.pending}
+        fresh = [uid for uids in unjudged.values() for uid in islice(sorted(uids - self._told), OF_NAMESPACE)]
+        for uid in fresh[:AT_MOST]:
+            self._told.add(uid)
+            pod = cluster.pending[uid]
+            message = unjudged_text(fit.unjudged(cluster.table, pod))
+            self._actuator.report(Event(about_pod(pod), "ConstraintsNotJudged", message, warning=True))
