@@ -27,9 +27,9 @@ class Unjudged:
         """Goes on until cancelled."""
         while True:
             await asyncio.sleep(INTERVAL)
-            self.look()
+            await self.look()
 
-    def look(self) -> None:
+    async def look(self) -> None:
         """Tells of some of those that it has not told of yet."""
         if self._store.unready():
             return

@@ -157,7 +157,6 @@ def _translated(
 ) -> Constraints:
     affinity = _affinity.decode(affinity_bytes) or _Affinity()
     near, apart = _terms(affinity.pod_affinity), _terms(affinity.pod_anti_affinity)
-    by_label = any(term.namespace_selector and _says_something(term.namespace_selector) for term in near + apart)
     required = affinity.node_affinity.required if affinity.node_affinity else None
     spreads = (
         _spread(given, dict(labels))
@@ -176,9 +175,11 @@ def _translated(
         affinity=judged.of("affinity", (_pod_term(term, namespace) for term in near)) or (),
         anti_affinity=judged.of("anti_affinity", (_pod_term(term, namespace) for term in apart)) or (),
         spread=judged.of("spread", spreads) or (),
-        undecidable=undecidable + ((BY_LABEL,) if by_label else ()),
     )
-    constraints = replace(constraints, undecidable=constraints.undecidable + tuple(judged.too_many))
+    kept = (near if constraints.affinity else []) + (apart if constraints.anti_affinity else [])
+    if any(term.namespace_selector and _says_something(term.namespace_selector) for term in kept):
+        undecidable += (BY_LABEL,)
+    constraints = replace(constraints, undecidable=undecidable + tuple(judged.too_many))
     return UNCONSTRAINED if constraints == UNCONSTRAINED else constraints
 
 

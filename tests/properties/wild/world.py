@@ -20,6 +20,7 @@ from app.controllers.refusals import Refusals
 from app.controllers.reserve import Reserve
 from app.controllers.resource_quota import ResourceQuotas
 from app.controllers.status import Status
+from app.controllers.unjudged import Unjudged
 from app.controllers.wake import Wake
 from app.extender.endpoints import Extender
 from app.main import application, cluster_of
@@ -97,6 +98,7 @@ class WildWorld:
             self.controllers |= {
                 "events": Refusals(store, actuator),
                 "deadlines": Deadlines(store, actuator),
+                "unjudged": Unjudged(store, actuator),
                 "gates": Gates(store, actuator, settings.gates),
                 "reclaim": Reclaim(store, actuator, settings.reclaim, lambda: EPOCH + clock()),
                 "reserve": Reserve(store, actuator, settings.reserve.terms, lambda: EPOCH + clock()),

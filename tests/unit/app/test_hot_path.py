@@ -5,10 +5,7 @@ what the benchmarks are for.
 """
 
 import json
-import os
-import sys
 from itertools import chain
-from pathlib import Path
 
 import pytest
 
@@ -17,35 +14,10 @@ from app.extender.endpoints import Extender
 from policy import victims
 from policy.stepwise import at_once
 from tests.unit.app.given import namespace, node, pod, queue, quota, refused, store_with
+from tests.unit.app.lines import lines_of, lines_once
 
 A_BRANCH = 3
 """Lines by which two answers differ for what stands in the quotas, not for how many there are."""
-ROOT = Path(__file__).parents[3]
-OURS = tuple(f"{ROOT / package}{os.sep}" for package in ("app", "policy"))
-
-
-def lines_of(work, body):
-    """How many lines of Python are run; the third time, when everything is at hand that is made once."""
-    for _ in range(2):
-        work(body)
-    return lines_once(work, body)
-
-
-def lines_once(work, *arguments):
-    count = 0
-
-    def trace(frame, event, _argument):
-        nonlocal count
-        count += event == "line"
-        return trace if frame.f_code.co_filename.startswith(OURS) else None
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work(*arguments)
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def extender(quotas=3, pods=3):
