@@ -15,7 +15,8 @@ from msgspec import Struct
 from app import bodies
 from app.problems import Problem
 from app.store.heeded import GATE
-from app.store.objects import PodObject, PodSpec
+from app.store.objects import PodObject, PodSpec, controller_of
+from policy.entitlement import SYSTEM_OWNERS
 
 router = APIRouter(prefix="/admission", include_in_schema=False)
 
@@ -52,8 +53,7 @@ def patch_of(pod: PodObject) -> list[dict[str, Any]]:
     """What gives a pod its gate; nothing for one that has it, that has a node, or is of a DaemonSet or a mirror."""
     spec = pod.spec or PodSpec()
     gates = spec.scheduling_gates or []
-    owners = {owner.kind for owner in pod.metadata.owner_references or () if owner.controller}
-    if spec.node_name or owners & {"DaemonSet", "Node"} or any(each.name == GATE for each in gates):
+    if spec.node_name or controller_of(pod.metadata) in SYSTEM_OWNERS or any(each.name == GATE for each in gates):
         return []
     if not gates:
         return [{"op": "add", "path": "/spec/schedulingGates", "value": [{"name": GATE}]}]

@@ -79,7 +79,8 @@ class Annotations(Struct, gc=False):
     index_failures: Any = field(name=INDEX_FAILURES, default=None)
 
 
-_GROUPS_OF_OWNERS = {"DaemonSet": "apps", "Node": ""}
+DAEMON_SETS = frozenset({"apps/v1", ""})
+"""The versions of DaemonSets that an API server has; where there is none, as in a folder, a version may lack."""
 
 
 class OwnerReference(Struct, rename="camel", gc=False):
@@ -542,7 +543,7 @@ def pod_of(obj: PodObject) -> Pod:
         version=version_of(meta),
         labels=_labels(meta.labels),
         constraints=_constraints(meta, spec),
-        owner=_controller(meta) if meta.owner_references or annotations else "",
+        owner=controller_of(meta) if meta.owner_references or annotations else "",
         group=(group := _group_of(meta, spec)),
         controller=_controller_uid(meta) if group else "",
         started=seconds(status.start_time) if status.start_time else 0.0,
@@ -566,8 +567,11 @@ def _counts_in(conditions: list[PodCondition]) -> str | None:
     return None
 
 
-def _controller(meta: Metadata) -> str:
-    """The kind of a pod's controller; that of a static pod is its node, told by its mark alone, too."""
+def controller_of(meta: Metadata) -> str:
+    """The kind of a pod's controller. That of a static pod is its node: its mark tells, and nothing else does.
+
+    The API server takes the mark only of a pod that is created with a node, and never lets it be added.
+    """
     if meta.annotations is not None and meta.annotations.mirror is not None:
         return "Node"
     return next((_kind(owner) for owner in meta.owner_references or () if owner.controller), "")
@@ -576,10 +580,10 @@ def _controller(meta: Metadata) -> str:
 def _kind(owner: OwnerReference) -> str:
     """The kind of an owner; empty for one that is only called like a kind of Kubernetes that protects its pods.
 
-    The garbage collector deletes pods whose owner does not exist, but not if it knows no such kind.
+    The garbage collector deletes pods whose owner does not exist, but not if it knows no such kind in that version.
     """
-    group = _GROUPS_OF_OWNERS.get(owner.kind)
-    return owner.kind if group is None or owner.api_version.rpartition("/")[0] in ("", group) else ""
+    is_called_so = owner.kind == "Node" or (owner.kind == "DaemonSet" and owner.api_version not in DAEMON_SETS)
+    return "" if is_called_so else owner.kind
 
 
 def _job_of(meta: Metadata) -> JobMember | None:

@@ -13,6 +13,7 @@ from app.store.heeded import (
     GROUP,
     INDEX_FAILURES,
     LEGACY_GROUP,
+    MIRROR,
     PREEMPTIBLE,
     QUEUE,
     VOLCANO_GROUP,
@@ -43,6 +44,7 @@ def pod_manifest(pod: Pod) -> Json:
         PREEMPTIBLE: None if pod.preemptible else "false",
         QUEUE: pod.queue or None,
         VOLCANO_GROUP: None,
+        MIRROR: "mirror" if pod.owner == "Node" else None,
         INDEX_FAILURES: str(pod.job.failures) if pod.job is not None and pod.job.failures else None,
     }
     kind, _, group = pod.group.partition("/")

@@ -344,9 +344,17 @@ def test_the_patch_that_opens_a_gate_touches_no_other():
         (pod("p", schedulingGates=[GATE]), []),
         (pod("p", nodeName="n1"), []),
         (pod("p", metadata={"ownerReferences": [{"kind": "DaemonSet", "uid": "u", "controller": True}]}), []),
-        (pod("p", metadata={"ownerReferences": [{"kind": "Node", "uid": "u", "controller": True}]}), []),
+        (pod("p", metadata={"annotations": {"kubernetes.io/config.mirror": "x"}}), []),
+        (
+            pod("p", metadata={"ownerReferences": [{"apiVersion": "v1", "kind": "DaemonSet", "controller": True}]}),
+            [{"op": "add", "path": "/spec/schedulingGates", "value": [GATE]}],
+        ),
+        (
+            pod("p", metadata={"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "controller": True}]}),
+            [{"op": "add", "path": "/spec/schedulingGates", "value": [GATE]}],
+        ),
     ],
-    ids=["a pod", "with another gate", "with its gate", "with a node", "of a DaemonSet", "a mirror"],
+    ids=["a pod", "another gate", "its gate", "a node", "of a DaemonSet", "a mirror", "no DaemonSet", "no mirror"],
 )
 def test_the_webhook_gives_a_gate_to(item, gets):
     assert patch_of(PODS.decoder.decode(msgspec.json.encode(item))) == gets
