@@ -1,13 +1,13 @@
 """The rules in order, for one pod."""
 
 from collections.abc import Collection, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policy import elastic_quota, exempt, fair_share, gangs, queues
 from policy.ledger import Ledger
 from policy.pod import Pod
 from policy.resources import Resources
-from policy.verdict import Refusal, Remedy
+from policy.verdict import MOST_TOLD, Refusal, Remedy, told
 
 TEXTS = {**elastic_quota.TEXTS, **queues.TEXTS, fair_share.FAIR_SHARE: fair_share.TEXT, gangs.MINIMUM: gangs.TEXT}
 """By rule, what kube-scheduler gets to write of it."""
@@ -84,14 +84,15 @@ def refused_by(message: str) -> str | None:
     return next((rule for rule, text in TEXTS.items() if text in message), None)
 
 
-def numbers(ledger: Ledger, pod: Pod) -> dict[str, dict[str, int]]:
-    """By resource of the request, what the rules compare."""
-    figures = elastic_quota.numbers(ledger, pod)
+def numbers(ledger: Ledger, pod: Pod, refused: Refusal | None) -> dict[str, dict[str, int]]:
+    """By resource of the request, what the rules compare; of many resources those first that it is refused for."""
+    request = told(pod.request, refused.resources if refused else ())
+    figures = elastic_quota.numbers(ledger, replace(pod, request=request))
     queue = ledger.queue_of(pod)
     if queue:
         for more in (
-            queues.numbers(ledger.queues, queue, pod.request),
-            fair_share.numbers(ledger.queues, queue, pod.namespace, pod.request),
+            queues.numbers(ledger.queues, queue, request),
+            fair_share.numbers(ledger.queues, queue, pod.namespace, request),
         ):
             for resource, row in more.items():
                 figures.setdefault(resource, {}).update(row)
@@ -101,8 +102,11 @@ def numbers(ledger: Ledger, pod: Pod) -> dict[str, dict[str, int]]:
 def remedies(ledger: Ledger, pod: Pod, refused: Refusal, asked: Resources) -> tuple[Remedy, ...]:
     """What would let a refused pod in, computed from the numbers now; nobody has tried it.
 
-    ``asked`` is what it requests together with all that it can start only together with.
+    ``asked`` is what it requests together with all that it can start only together with. Nothing is told to a pod that
+    is refused for more resources than are told of: to change some of them would not help.
     """
+    if len(refused.resources) > MOST_TOLD:
+        return ()
     if refused.rule in elastic_quota.TEXTS:
         return elastic_quota.remedies(ledger, pod, refused, asked)
     queue = ledger.queue_of(pod)

@@ -14,7 +14,7 @@ from policy.pod import Pod, turn
 from policy.queue_approaches import for_capability, for_deserved, for_share, opened
 from policy.resources import total
 from policy.room_approaches import add_nodes, for_room
-from policy.verdict import Refusal
+from policy.verdict import MOST_TOLD, Refusal
 
 
 def approaches(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> Generator[None, None, list[Approach]]:
@@ -66,7 +66,12 @@ def _gathered(found: Steps) -> Generator[None, None, list[Approach]]:
 
 
 def _for_rule(cluster: Cluster, members: Sequence[Pod], refused: Refusal, first: Sequence[Pod]) -> Steps:
-    """``members``: the pod, and those of its gang that are to start with it, as far as they are refused."""
+    """``members``: the pod, and those of its gang that are to start with it, as far as they are refused.
+
+    Nothing for one that is refused for more resources than are told of.
+    """
+    if len(refused.resources) > MOST_TOLD:
+        return
     pod = members[0]
     uids = {member.uid for member in members}
     others = [each for each in first if each.namespace == pod.namespace and each.uid not in uids]

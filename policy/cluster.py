@@ -41,12 +41,14 @@ from policy.room import Room, grown
 from policy.tolerations import ALL, Either, Several
 from policy.touched import Touched
 from policy.trial import Lifted
-from policy.verdict import Refusal, Verdict
+from policy.verdict import MOST_TOLD, Refusal, Verdict
 
 GRANT_LIFETIME = 30.0
 SETTLE_TIME = 3.0
 TIME_TO_RECLAIM = 5.0
 """Seconds for which a pod that is first seen has a chance at least: until reclaim has looked for victims for it."""
+LONGEST_SAID = 1000
+"""Characters of what a scheduler says of a pod that are told."""
 UNANSWERED = "failed filter with extender"
 """What kube-scheduler writes into a pod's condition when filter did not answer with 200."""
 UNSCHEDULABLE = "Unschedulable"
@@ -843,11 +845,12 @@ class Cluster:
         with self.ledger.trial() as trial:
             trial.take_out(pod.uid)
             refused = admission.refusal(self.ledger, pod, self.rules)
-            numbers = admission.numbers(self.ledger, pod)
+            numbers = admission.numbers(self.ledger, pod, refused)
             if refused is not None:
                 remedies = admission.remedies(self.ledger, pod, refused, self.gangs.asked_together(pod))
                 message = ": ".join(filter(None, (refused.message, self.why_closed(pod))))
-                return Verdict("refused", refused.rule, message, numbers, remedies, refused.resources)
+                told = refused.resources[:MOST_TOLD]
+                return Verdict("refused", refused.rule, message, numbers, remedies, told)
         numbers |= self.gangs.numbers(pod)
         if not self.gangs.could_start(pod):
             return Verdict("refused", gangs.MINIMUM, gangs.TEXT, numbers, self.gangs.remedies(pod))
@@ -864,7 +867,7 @@ class Cluster:
         if pod.uid in self.grants:
             return f"{free or 'admitted'}; waiting for the scheduler to bind it"
         if pod.unschedulable is not None and pod.uid not in self.refused:
-            return f"{free or 'no rule refuses it'}; the scheduler says: {pod.unschedulable.message}"
+            return f"{free or 'no rule refuses it'}; the scheduler says: {pod.unschedulable.message[:LONGEST_SAID]}"
         return f"{free or 'no rule refuses it'}; waiting for the scheduler to try it"
 
     def _grounds_of_exemption(self, pod: Pod) -> str:

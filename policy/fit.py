@@ -23,6 +23,7 @@ from policy.quantity import LARGEST
 from policy.resources import NOTHING, Resources
 from policy.suitability import accepting, accepts
 from policy.topology import Demands, demands_of, demands_of_steps
+from policy.verdict import names_in
 
 _EVERY_ADDRESS = ("", "0.0.0.0")  # noqa: S104 - compared with, not listened on
 _MOST_KEPT = 256
@@ -44,7 +45,7 @@ def unjudged(table: NodeTable, pod: Pod) -> str:
 def unlisted(table: NodeTable, pod: Pod) -> str:
     """A sentence that names what the pod requests and no node lists; empty if there is nothing of that kind."""
     names = [resource for resource, amount in pod.request.items() if amount and not table.lists(resource)]
-    return f"no node lists {', '.join(sorted(names))}; who serves it cannot be judged from here" if names else ""
+    return f"no node lists {names_in(names)}; who serves it cannot be judged from here" if names else ""
 
 
 def suitable(table: NodeTable, pod: Pod) -> Mask:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from policy import elastic_quota, fair_share, queues
 from policy.cluster import Cluster
 from policy.pod import Pod
-from policy.verdict import Refusal
+from policy.verdict import Refusal, told
 from policy.victims import importance
 
 MOST = 10
@@ -136,7 +136,7 @@ def _in_vain(cluster: Cluster, pod: Pod) -> list[Holder]:
     others = [other for other in cluster.pending_in(pod.namespace) if other.uid != pod.uid]
     in_vain = [other for other in others if other.nominated_node and not cluster.is_expected_on_its_node(other)]
     found = []
-    for resource in pod.request:
+    for resource in told(pod.request, ()):
         asking = tuple(other for other in in_vain if other.request.get(resource))
         if asking:
             uses = _under_quotas(cluster, pod, elastic_quota.MAX, resource)

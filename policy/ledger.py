@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from policy.queue_ledger import TAKING, QueueLedger
-from policy.resources import NOTHING, Resources, add, is_extended, replace_part, subtract, total
+from policy.resources import NOTHING, Resources, add, count_names, is_extended, replace_part, subtract, total
 from policy.sizes import Waiting
 from policy.touched import Touched
 from policy.trial import Trial
@@ -169,6 +169,7 @@ class Ledger:
     namespaces whose quota exceeds its min. ``queues`` is the part of the ledger that is kept by queue; ``queue_of``
     says which queue a pod is in, ``own_queue_of`` which one was named for it, ``has_claim`` whether what a waiting one
     waits for is to be kept for it. ``touched`` has the names of namespaces and queues of which something has changed.
+    ``named`` says by how many quotas in force a resource is named.
     """
 
     def __init__(
@@ -184,6 +185,7 @@ class Ledger:
         self.touched = Touched()
         self.queues = QueueLedger(self.touched)
         self.over_min: set[str] = set()
+        self.named: dict[str, int] = {}
         self.queue_of = queue_of
         self.own_queue_of = own_queue_of
         self._has_claim = has_claim
@@ -337,6 +339,7 @@ class Ledger:
             self.pool.withdraw(account.quota.min)
         else:
             subtract(self.pool.outside, account.used)
+        count_names(self.named, _names_of(account.quota), _names_of(quota))
         account.quota = quota
         if quota is not None:
             add(self.pool.used, account.used)
@@ -525,6 +528,11 @@ class Ledger:
             lent = dict(account.held) if account.over_min else total(account.nominated.values())
         account.nominated_in_pool = lent
         add(self.pool.nominated, account.nominated_in_pool)
+
+
+def _names_of(quota: ElasticQuota | None) -> Resources:
+    """The resources that a quota names, whatever it says of them."""
+    return {**quota.min, **quota.max} if quota is not None else NOTHING
 
 
 def _same(entry: Entry) -> Hashable:

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterator
 from heapq import nsmallest
 
+from policy.closed import shortened
 from policy.conditions import Condition
 from policy.pod import Pod
 
@@ -88,7 +89,8 @@ class Moving:
         if uid not in self.counted:
             return ""
         where = f"queue {self.counted[uid]}" if self.counted[uid] else "no queue"
-        return f"; it counts in {where}, which admitted it, as queue {self._pods[uid][1]} that it names does not"
+        other = shortened(self._pods[uid][1])
+        return f"; it counts in {where}, which admitted it, as queue {other} that it names does not"
 
     def conditions_of(self, queue: str) -> list[Condition]:
         """What is said of a queue that such pods count in, or name."""

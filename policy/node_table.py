@@ -21,7 +21,7 @@ from policy.node import Node
 from policy.pod import Pod
 from policy.pod_index import PodIndex
 from policy.quantity import LARGEST
-from policy.resources import Resources, add, is_extended, subtract, total
+from policy.resources import Resources, add, count_names, is_extended, subtract, total
 from policy.tolerations import Tolerating, forbidding
 
 Mask = NDArray[np.bool_]
@@ -102,6 +102,8 @@ class NodeTable:
         self._used = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
         self.moved = False
         """Whether a pod has come or gone where what stands on a node may be all that it counts with; to be reset."""
+        self.names_of_resources: dict[str, int] = {}
+        """By how many nodes each resource is named, be it that they have none of it."""
         self._listing: dict[str, int] = {}
         self._alike: dict[tuple[Taint, ...] | None, Alike] = {}
         self._sites: dict[str, Site] = {}
@@ -426,6 +428,7 @@ class NodeTable:
     def _count(self, site: Site, new: Node | None) -> None:
         """Keeps the sums of nodes that are alike; the site is still as it was."""
         old, before = site.node, site.alike
+        count_names(self.names_of_resources, old.allocatable if old else (), new.allocatable if new else ())
         for node, change in ((old, subtract), (new, add)):
             if node is not None:
                 change(self._listing, {resource: 1 for resource, amount in node.allocatable.items() if amount})

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 
 from policy import fair_share
+from policy.closed import shortened
 from policy.cluster import Cluster
 from policy.gates import Waiting
 from policy.opening import incomplete, taken_by, to_share
@@ -54,7 +55,7 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
         return f"namespace {namespace} is not gated any more: it is being let out"
     if cluster.is_exempt(pod):
         return "no rule applies to it: it is being let out"
-    where = f"of namespace {namespace}" + (f" in queue {queue}" if queue else "")
+    where = f"of namespace {namespace}" + (f" in queue {shortened(queue)}" if queue else "")
     at = line.place(job.name)
     text = f"it waits at its gate, {at} of {len(line)} in the line {where}"
     if at > 1:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from policy.queues import Columns, Division
-from policy.resources import Resources, add, is_extended, largest, replace_part, subtract
+from policy.resources import Resources, add, count_names, is_extended, largest, replace_part, subtract
 from policy.sizes import Waiting
 from policy.touched import Touched
 
@@ -121,7 +121,7 @@ class QueueLedger:
     pods use that are in no queue. ``over_deserved`` are the names of queues that have taken more than they deserve;
     ``pending`` is what pods wait for in all queues. ``stale``: what queues deserve is to be computed anew,
     ``unfinished``: it is being computed; ``columns``: how it was last. ``turned_away``: somebody was refused because it
-    was not known yet.
+    was not known yet. ``named`` says by how many queues a resource is named.
     """
 
     def __init__(self, touched: Touched) -> None:
@@ -138,6 +138,7 @@ class QueueLedger:
         self.over_deserved: set[str] = set()
         self.stale = self.unfinished = self.turned_away = False
         self.columns: Columns = {}
+        self.named: dict[str, int] = {}
 
     def lists(self, resource: str) -> bool:
         """Whether there is anything of a resource to divide: nobody is refused for an extended one that no node lists.
@@ -176,6 +177,7 @@ class QueueLedger:
             change(self.pending, account.pending)
             change(self.in_flight, account.in_flight)
             (subtract if account.queue is None else add)(self.outside, account.taken)
+        count_names(self.named, _names_of(account.queue), _names_of(queue))
         account.queue = queue
         self.over_deserved.discard(name)
         self._compare(account)
@@ -312,6 +314,11 @@ class QueueLedger:
         claims = tenant.claims(self.lists)
         replace_part(account.tenant_claims, tenant.claim, claims)
         tenant.claim = claims
+
+
+def _names_of(queue: Queue | None) -> Resources:
+    """The resources that a queue names, whatever it says of them."""
+    return {**queue.capability, **queue.guarantee} if queue is not None else {}
 
 
 def _await(

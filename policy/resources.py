@@ -41,6 +41,12 @@ def replace_part(total: dict[str, int], before: Resources, after: Resources) -> 
             total.pop(resource, None)
 
 
+def count_names(counts: dict[str, int], before: Iterable[str], after: Iterable[str]) -> None:
+    """Counts by how many each name is used, of whom one uses other names from now on."""
+    subtract(counts, dict.fromkeys(before, 1))
+    add(counts, dict.fromkeys(after, 1))
+
+
 def total(parts: Iterable[Resources]) -> dict[str, int]:
     """The sum of vectors."""
     result: dict[str, int] = {}

@@ -12,6 +12,7 @@ from policy.node import Node
 from policy.pod import Pod
 from policy.quantity import render
 from policy.resources import total
+from policy.verdict import MOST_TOLD
 from policy.victims import importance
 
 ADDED = "additional"
@@ -56,7 +57,7 @@ def add_nodes(cluster: Cluster, members: Sequence[Pod], first: Sequence[Pod]) ->
         return
     taken = sum(name.startswith(ADDED) for name in table.names)
     names = [f"{ADDED}-{taken + count + 1}" for count in range(number)]
-    of = ", ".join(f"{render(resource, amount)} {resource}" for resource, amount in sorted(size.items()))
+    of = ", ".join(f"{render(resource, amount)} {resource}" for resource, amount in sorted(size.items())[:MOST_TOLD])
     yield Approach(
         "node",
         f"add {'a node' if number == 1 else f'{number} nodes'} of {of}",

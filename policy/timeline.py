@@ -10,6 +10,7 @@ from math import inf
 
 from policy.chances import PATIENCE
 from policy.cluster import Cluster
+from policy.named import shown
 from policy.pod import Pod
 from policy.resources import Resources
 from policy.simulation import Simulation
@@ -152,8 +153,8 @@ class Timeline:
         self.story.moments.append(
             Moment(
                 at,
-                {namespace: dict(account.used) for namespace, _, account in cluster.ledger.quotas()},
-                {name: dict(cluster.ledger.queues.account(name).taken) for name in sorted(cluster.queues)},
+                {namespace: shown(cluster, account.used) for namespace, _, account in cluster.ledger.quotas()},
+                {name: shown(cluster, cluster.ledger.queues.account(name).taken) for name in sorted(cluster.queues)},
             )
         )
 

@@ -1,7 +1,27 @@
 """What is said of a pod: the short refusal that the scheduler gets, and the verdict with numbers that people get."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from heapq import nsmallest
+
+from policy.resources import Resources
+
+MOST_TOLD = 20
+"""Resources of one pod that are told of: it may name thousands."""
+MOST_NAMED = 10
+"""Resources that one sentence names."""
+
+
+def names_in(resources: Collection[str]) -> str:
+    """Resources in a sentence, the first by name of many: it never becomes long, whatever a pod names."""
+    return ", ".join(nsmallest(MOST_NAMED, resources)) + (", …" if len(resources) > MOST_NAMED else "")
+
+
+def told(request: Resources, refused: Sequence[str]) -> dict[str, int]:
+    """The part of a request that is told of: what the pod is refused for comes first, then the rest by name."""
+    first = refused[:MOST_TOLD]
+    rest = nsmallest(MOST_TOLD - len(first), request.keys() - first)
+    return {resource: request[resource] for resource in (*first, *rest)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +38,7 @@ class Refusal:
 
         Never holds a number that can vary: each change of this text costs one more scheduling attempt, at once.
         """
-        return f"{self.text}: {', '.join(self.resources)}" if self.resources else self.text
+        return f"{self.text}: {names_in(self.resources)}" if self.resources else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +64,7 @@ class Verdict:
     """What can be said of a pod now.
 
     ``outcome`` is refused, admissible, bound or unknown. ``numbers`` has, by resource, the figures that the rule
-    compares, as amounts; ``resources`` are those that it refuses the pod for.
+    compares, as amounts; ``resources`` are those that it refuses the pod for. Of many the first MOST_TOLD.
     """
 
     outcome: str

@@ -5,6 +5,7 @@ from collections.abc import Hashable
 
 from app.api.models import GatedList, GatedModel, PlaceModel
 from policy import places
+from policy.closed import shortened
 from policy.cluster import Cluster
 from policy.job import short
 from policy.pod import Pod
@@ -36,7 +37,7 @@ async def gated(cluster: Cluster, namespace: str | None, limit: int) -> GatedLis
                     GatedModel(
                         job=f"{pod.namespace}/{short(job.name)}",
                         pods=len(job.members),
-                        queue=queue,
+                        queue=shortened(queue),
                         namespace=pod.namespace,
                         priority=max(each.priority for each in job.members.values()),
                         place=place,
@@ -53,4 +54,4 @@ def place_of(cluster: Cluster, pod: Pod) -> PlaceModel | None:
     if stands is None:
         return None
     (queue, namespace), line, job = stands
-    return PlaceModel(queue=queue, namespace=namespace, place=line.place(job.name), of=len(line))
+    return PlaceModel(queue=shortened(queue), namespace=namespace, place=line.place(job.name), of=len(line))

@@ -52,8 +52,7 @@ async def prometheus(request: Request) -> Response:
     _refresh(store)
     metrics.OBSERVING.set(request.app.state.settings.observes)
     await _count_pending(store.cluster)
-    ledger = store.cluster.ledger
-    text = generate_latest() + await quota_lines(ledger) + await queue_lines(ledger.queues)
+    text = generate_latest() + await quota_lines(store.cluster.ledger) + await queue_lines(store.cluster)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 

@@ -5,6 +5,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from policy.cluster import Cluster
+from policy.elastic_quota import ElasticQuota
+from policy.named import shown
 from policy.quantity import render
 from policy.resources import Resources
 
@@ -316,6 +319,6 @@ def quantities(resources: Resources) -> Quantities:
     return {resource: render(resource, value) for resource, value in sorted(resources.items())}
 
 
-def used_of(used: Resources, bounded: Resources) -> Resources:
-    """What is shown as used under a quota: the resources that it names, and what else its pods use."""
-    return {**dict.fromkeys(bounded, 0), **used}
+def used_of(cluster: Cluster, quota: ElasticQuota, used: Resources) -> Resources:
+    """What is shown as used under a quota: the resources that it names, and what else its pods use (policy.named)."""
+    return {**dict.fromkeys((*quota.max, *quota.min), 0), **shown(cluster, used)}

@@ -3,6 +3,7 @@
 from app.api.models import ConditionModel, QueueModel, TenantModel, quantities
 from policy import fair_share, queues
 from policy.cluster import Cluster
+from policy.named import shown
 from policy.queue_ledger import Tenant
 from policy.resources import Resources, subtract
 from policy.terminating import conditions_of_queue
@@ -11,10 +12,10 @@ from policy.terminating import conditions_of_queue
 def model(cluster: Cluster, name: str) -> QueueModel:
     """A queue that exists. What room is held for is no part of ``allocated``: it is not used yet."""
     queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
-    allocated = dict(account.taken)
-    subtract(allocated, account.held)
+    allocated, request = shown(cluster, account.taken), shown(cluster, account.request)
+    subtract(allocated, shown(cluster, account.held))
     division = account.division
-    named: Resources = {**division.deserved, **allocated, **queue.capability, **queue.guarantee, **account.request}
+    named: Resources = {**division.deserved, **allocated, **queue.capability, **queue.guarantee, **request}
     bounds = {resource: queues.bound(cluster.ledger.queues, account, resource) for resource in named}
     most = dict(division.real_capability) | {resource: most for resource, most in bounds.items() if most is not None}
     return QueueModel(
@@ -26,7 +27,7 @@ def model(cluster: Cluster, name: str) -> QueueModel:
         capability=quantities(queue.capability),
         guarantee=quantities(queue.guarantee),
         real_capability=quantities(most if division.known else {}),
-        request=quantities(account.request),
+        request=quantities(request),
         deserved=quantities(dict.fromkeys(named, 0) | dict(division.deserved)),
         allocated=quantities(dict.fromkeys(named, 0) | allocated),
         namespaces=[_tenant(cluster, namespace, account.tenants[namespace]) for namespace in sorted(account.tenants)],
@@ -41,8 +42,8 @@ def _tenant(cluster: Cluster, namespace: str, tenant: Tenant) -> TenantModel:
     return TenantModel(
         namespace=namespace,
         weight=tenant.weight,
-        request=quantities(tenant.request),
+        request=quantities(shown(cluster, tenant.request)),
         entitled=quantities(tenant.entitled),
-        allocated=quantities(tenant.taken),
+        allocated=quantities(shown(cluster, tenant.taken)),
         share=round(fair_share.share(tenant.taken, cluster.ledger.queues.available), 6),
     )

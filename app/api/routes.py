@@ -45,6 +45,7 @@ from policy.closed import near
 from policy.cluster import Cluster
 from policy.elastic_quota import ElasticQuota
 from policy.job import short
+from policy.named import shown
 from policy.pod import Pod
 from policy.prospects import Times, prospects
 from policy.reservation import PodName, Reservation
@@ -268,14 +269,14 @@ def _quotas_in(store: Store, namespace: str) -> list[ElasticQuotaModel]:
 
 
 def _quota(cluster: Cluster, quota: ElasticQuota, governing: ElasticQuota) -> ElasticQuotaModel:
-    used = cluster.ledger.account(quota.namespace).used if quota is governing else {}
+    used = shown(cluster, cluster.ledger.account(quota.namespace).used) if quota is governing else {}
     lent = [resource for resource in {**quota.min, **used} if resource in cluster.ledger.pool.min]
     return ElasticQuotaModel(
         namespace=quota.namespace,
         name=quota.name,
         min=quantities(quota.min),
         max=quantities(quota.max),
-        used=quantities(used_of(used, {**quota.max, **quota.min})),
+        used=quantities(used_of(cluster, quota, used)),
         borrowed=quantities(
             {resource: max(0, used.get(resource, 0) - quota.min.get(resource, 0)) for resource in lent}
         ),

@@ -20,6 +20,7 @@ from app.store.kinds import QUEUES
 from app.store.store import Store
 from policy import quota_manager
 from policy.cluster import Cluster
+from policy.named import shown
 from policy.resources import subtract, total
 from policy.terminating import conditions_of_queue
 
@@ -112,10 +113,10 @@ def status_of(cluster: Cluster, name: str) -> dict[str, Any]:
     is held for pods that others go for, and what the queue's own pods that go still use.
     """
     queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
-    allocated = dict(account.taken)
-    subtract(allocated, account.held)
-    division = account.division
-    zero = dict.fromkeys({**division.deserved, **queue.capability, **queue.guarantee, **account.request}, 0)
+    allocated, held = shown(cluster, account.taken), shown(cluster, account.held)
+    subtract(allocated, held)
+    division, request = account.division, shown(cluster, account.request)
+    zero = dict.fromkeys({**division.deserved, **queue.capability, **queue.guarantee, **request}, 0)
     conditions: dict[str, dict[str, Any]] = {}
     for condition in conditions_of_queue(cluster, name):  # one for each type
         if condition.type in conditions:
@@ -130,7 +131,7 @@ def status_of(cluster: Cluster, name: str) -> dict[str, Any]:
     return {
         "deserved": quantities({**zero, **division.deserved}),
         "allocated": quantities({**zero, **allocated}),
-        "used": quantities({**zero, **account.running}),
-        "preempting": quantities(total((account.held, quota_manager.preempting(cluster, name)))),
+        "used": quantities({**zero, **shown(cluster, account.running)}),
+        "preempting": quantities(total((held, shown(cluster, quota_manager.preempting(cluster, name))))),
         "conditions": list(conditions.values()),
     }

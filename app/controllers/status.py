@@ -90,7 +90,7 @@ class Status:
         assigned = cluster.ledger.account(namespace).assigned
         statuses = {}
         for name, quota in quotas.items():
-            used = used_of(assigned if quota is governing else {}, {**quota.max, **quota.min})
+            used = used_of(cluster, quota, assigned if quota is governing else {})
             conditions = [
                 {"type": condition.type, "status": "True", "reason": condition.reason, "message": condition.message}
                 for condition in conditions_of_quota(cluster, quota, governing)

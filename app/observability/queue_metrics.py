@@ -3,7 +3,9 @@
 import asyncio
 
 from app.observability.quota_metrics import SLICE, base_unit, escaped
-from policy.queue_ledger import QueueAccount, QueueLedger
+from policy.cluster import Cluster
+from policy.named import shown
+from policy.queue_ledger import QueueAccount
 from policy.resources import Resources, subtract
 
 FIGURES = (
@@ -14,12 +16,12 @@ FIGURES = (
 )
 
 
-async def queue_lines(ledger: QueueLedger) -> bytes:
+async def queue_lines(cluster: Cluster) -> bytes:
     """Exposition text: deserved, allocated, guarantee and what is missing of it by queue and resource; cpu in cores."""
     lines: dict[str, list[str]] = {figure: [] for figure, _ in FIGURES}
-    for index, (name, account) in enumerate(sorted(ledger.accounts.items())):
+    for index, (name, account) in enumerate(sorted(cluster.ledger.queues.accounts.items())):
         if account.queue is not None:
-            for figure, amounts in zip(lines, _amounts(account), strict=True):
+            for figure, amounts in zip(lines, _amounts(cluster, account), strict=True):
                 for resource, amount in sorted(amounts.items()):
                     labels = f'queue="{escaped(name)}",resource="{escaped(resource)}"'
                     value = base_unit(resource, amount)
@@ -33,12 +35,12 @@ async def queue_lines(ledger: QueueLedger) -> bytes:
     return text.encode()
 
 
-def _amounts(account: QueueAccount) -> tuple[Resources, Resources, Resources, Resources]:
+def _amounts(cluster: Cluster, account: QueueAccount) -> tuple[Resources, Resources, Resources, Resources]:
     """What the figures are, in their order. What room is held for is not allocated yet."""
-    allocated = dict(account.taken)
-    subtract(allocated, account.held)
+    allocated = shown(cluster, account.taken)
+    subtract(allocated, shown(cluster, account.held))
     division = account.division
-    zero = dict.fromkeys({**division.deserved, **account.request}, 0)
+    zero = dict.fromkeys({**division.deserved, **shown(cluster, account.request)}, 0)
     return {**zero, **division.deserved}, {**zero, **allocated}, division.guarantee, _missing(account)
 
 

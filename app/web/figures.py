@@ -9,7 +9,8 @@ from policy import elastic_quota, fair_share, queues
 from policy.cluster import Cluster
 from policy.conditions import Condition
 from policy.elastic_quota import ElasticQuota
-from policy.queue_ledger import QueueAccount, QueueLedger, Tenant
+from policy.named import shown
+from policy.queue_ledger import QueueAccount, Tenant
 from policy.resources import Resources, subtract
 from policy.terminating import conditions_of_queue, conditions_of_quota
 
@@ -252,7 +253,7 @@ def queue_row(cluster: Cluster, name: str, waiting: int) -> QueueRow:
         queue.weight,
         queue.priority,
         queue.reclaimable,
-        _queue_bars(cluster.ledger.queues, account),
+        _queue_bars(cluster, account),
         tuple(_tenant_row(cluster, each, account.tenants[each]) for each in tenants[:TENANTS]),
         max(0, len(tenants) - TENANTS),
         waiting,
@@ -281,11 +282,15 @@ def _quota_bars(quota: ElasticQuota, used: Resources, lent: Resources) -> tuple[
     )
 
 
-def _queue_bars(ledger: QueueLedger, account: QueueAccount) -> tuple[Bar, ...]:
+def _queue_bars(cluster: Cluster, account: QueueAccount) -> tuple[Bar, ...]:
     """Of what no node lists there is nothing to divide, so that nothing of it is borrowed."""
-    division, capability = account.division, account.queue.capability if account.queue else {}
-    allocated = dict(account.taken)
-    subtract(allocated, account.held)
+    ledger, division, capability = (
+        cluster.ledger.queues,
+        account.division,
+        account.queue.capability if account.queue else {},
+    )
+    allocated, request = shown(cluster, account.taken), shown(cluster, account.request)
+    subtract(allocated, shown(cluster, account.held))
     return tuple(
         Bar(
             resource,
@@ -293,16 +298,16 @@ def _queue_bars(ledger: QueueLedger, account: QueueAccount) -> tuple[Bar, ...]:
             own=division.deserved.get(resource, 0) if ledger.lists(resource) else None,
             most=queues.bound(ledger, account, resource) if division.known else capability.get(resource),
             kept=division.guarantee.get(resource, 0),
-            wanted=account.request.get(resource, 0),
+            wanted=request.get(resource, 0),
         )
-        for resource in sorted({**division.deserved, **allocated, **account.request})
+        for resource in sorted({**division.deserved, **allocated, **request})
     )
 
 
 def _tenant_row(cluster: Cluster, namespace: str, tenant: Tenant) -> TenantRow:
     bars = tuple(
         Bar(resource, tenant.taken.get(resource, 0), own=tenant.entitled.get(resource, 0))
-        for resource in sorted({**tenant.entitled, **tenant.taken})
+        for resource in sorted({**tenant.entitled, **shown(cluster, tenant.taken)})
     )
     share = round(fair_share.share(tenant.taken, cluster.ledger.queues.available), 3)
     return TenantRow(namespace, tenant.weight, share, bars)

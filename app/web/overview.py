@@ -10,6 +10,7 @@ from app.web import parts
 from app.web.figures import Loans, queue_row, quota_rows
 from app.web.parts import Gone, Lending, Listed, Part
 from app.web.waiting import Crowds
+from policy.named import named
 
 ROWS = 2000
 """How many quotas' namespaces, and how many queues, are shown; REST has them all."""
@@ -59,6 +60,7 @@ class Overview:
         self._names: set[str] = set()
         self._lent: frozenset[str] | None = None
         self._available: Any = None
+        self._named = frozenset[str]()
 
     def look(self) -> Iterator[Part | Gone | None]:
         """What may be different from when it was looked at before; None where nothing is ready yet.
@@ -89,9 +91,10 @@ class Overview:
         if lent != self._lent:
             namespaces.update(cluster.quotas)
             self._lent = lent
-        if cluster.ledger.queues.available is not self._available:
+        names = named(cluster)
+        if cluster.ledger.queues.available is not self._available or names != self._named:
             queues.update(cluster.queues)
-            self._available = cluster.ledger.queues.available
+            self._available, self._named = cluster.ledger.queues.available, names
         self._namespaces |= namespaces
         self._names |= queues
 

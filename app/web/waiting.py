@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from policy import gangs, places, reservation
+from policy.closed import shortened
 from policy.cluster import Cluster
 from policy.pod import Pod, turn
 from policy.reasons import GATED, NO_ROOM, OTHER, UNTRIED, reason_in
@@ -192,7 +193,7 @@ def _shown(cluster: Cluster, pod: Pod, *, observe: bool) -> WaitingPod:
     else:
         message = why
     node = kept.node if kept else ""
-    return WaitingPod(pod.namespace, pod.name, cluster.queue_of(pod), message, node, pod.created)
+    return WaitingPod(pod.namespace, pod.name, shortened(cluster.queue_of(pod)), message, node, pod.created)
 
 
 def _said(pod: Pod, untried: str = "", retried: str = "") -> str:

@@ -17,11 +17,14 @@ from app.whatif.models import (
 from app.whatif.trial import Trial
 from policy import admission, elastic_quota
 from policy.cluster import Cluster
+from policy.named import shown
 from policy.pod import Pod
 from policy.reservation import kept_from
 
 MOST_NAMED = 1000
 """Waiting pods that are named, at most."""
+LONGEST = 1000
+"""Characters of what a scheduler says of a pod that are shown."""
 
 Figures = TypeVar("Figures", QuotaFigures, QueueFigures)
 Numbers = tuple[dict[tuple[str, str], QuotaFigures], dict[str, QueueFigures]]
@@ -34,7 +37,7 @@ def numbers(cluster: Cluster) -> Generator[None, None, Numbers]:
     for number, (namespace, of_namespace) in enumerate(sorted(cluster.quotas.items())):
         quota = elastic_quota.in_force(of_namespace.values())
         if quota is not None:
-            used = used_of(cluster.ledger.account(namespace).used, {**quota.max, **quota.min})
+            used = used_of(cluster, quota, cluster.ledger.account(namespace).used)
             quotas[namespace, quota.name] = QuotaFigures(
                 min=quantities(quota.min), max=quantities(quota.max), used=quantities(used)
             )
@@ -48,7 +51,7 @@ def numbers(cluster: Cluster) -> Generator[None, None, Numbers]:
             capability=quantities(queue.capability),
             guarantee=quantities(queue.guarantee),
             deserved=quantities(account.division.deserved),
-            allocated=quantities(account.taken),
+            allocated=quantities(shown(cluster, account.taken)),
         )
         yield
     return quotas, queues
@@ -128,7 +131,7 @@ def _waiting(trial: Trial, otherwise: Trial | None) -> Generator[None, None, lis
         if not pod.pending or pod.terminating:
             continue
         anyway = None if others is None else pod.uid in others and others[pod.uid].pending
-        message = pod.unschedulable.message if pod.unschedulable else ""
+        message = pod.unschedulable.message[:LONGEST] if pod.unschedulable else ""
         found.append(RefusedModel(pod=title(pod), rule=rule_of(pod), message=message, anyway=anyway))
         if len(found) % SLICE == 0:
             yield

@@ -51,7 +51,9 @@ MUTANTS: dict[str, tuple[Callable[[], object], str]] = {
     "reserved-nodes-are-open": (lambda: patch.object(Cluster, "nodes_reserved_from", lambda *_: set()), "reserved for"),
     "nobody-is-woken": (lambda: patch.object(Wake, "run", _forever), "waits although it may run"),
     "status-is-wrong": (
-        lambda: patch.object(status, "used_of", lambda used, _: {name: 2 * each for name, each in used.items()}),
+        lambda: patch.object(
+            status, "used_of", lambda _cluster, _quota, used: {name: 2 * each for name, each in used.items()}
+        ),
         "the status of ElasticQuota",
     ),
 }

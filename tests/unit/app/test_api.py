@@ -24,7 +24,8 @@ def explanation(*items, of="a/p"):
 
 def test_a_quota_is_shown_with_what_its_namespace_uses():
     running = pod("p", requests={"cpu": "2500m", "memory": "1Gi", "nvidia.com/gpu": 1}, nodeName="n1")
-    assert quotas(quota("a", min={"cpu": 2, "memory": "4Gi"}, max={"cpu": "4500m"}), running) == [
+    lists = node("n1", **{"nvidia.com/gpu": 1})
+    assert quotas(lists, quota("a", min={"cpu": 2, "memory": "4Gi"}, max={"cpu": "4500m"}), running) == [
         {
             "namespace": "a",
             "name": "quota",

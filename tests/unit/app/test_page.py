@@ -96,7 +96,8 @@ def test_a_queue_is_shown_with_its_namespaces():
 def test_of_what_no_node_has_a_queue_may_have_nothing():
     asks = pod("p", requests={"cpu": 1, "hugepages-2Mi": 1, "example.com/x": 1})
     belongs = namespace("a", **{"scheduling.volcano.sh/queue-name": "q"})
-    store = store_with(node("n1"), queue("q"), belongs, asks)
+    has_none = node("n1", **{"cpu": 4, "hugepages-2Mi": 0})
+    store = store_with(has_none, queue("q"), quota("other", max={"example.com/x": 4}), belongs, asks)
     at_once(store.cluster.divide())
     client = client_of(store)
     most = client.get("/api/v1/queues/q").json()["realCapability"]

@@ -39,7 +39,12 @@ def test_figures_of_a_queue_are_in_base_units():
 
 
 def test_a_queue_that_deserves_nothing_of_what_it_asks_for_shows_zero():
-    found = figures(node("n1", cpu=4), queue("q"), namespace("a", **{QUEUE: "q"}), pod("p", requests={"x.io/gpu": 1}))
+    found = figures(
+        node("n1", cpu=4),
+        queue("q", capability={"x.io/gpu": 4}),
+        namespace("a", **{QUEUE: "q"}),
+        pod("p", requests={"x.io/gpu": 1}),
+    )
     assert found["deserved", "q", "x.io/gpu"] == found["allocated", "q", "x.io/gpu"] == 0
 
 
@@ -59,11 +64,11 @@ def test_a_queue_that_does_not_exist_has_no_series():
 
 
 def test_the_figures_are_written_in_slices_between_which_the_loop_answers():
-    ledger = store_with(*(queue(f"q-{number:03}") for number in range(3 * SLICE))).cluster.ledger.queues
+    cluster = store_with(*(queue(f"q-{number:03}") for number in range(3 * SLICE))).cluster
 
     async def turns():
         async with neighbour() as turns:
-            await queue_lines(ledger)
+            await queue_lines(cluster)
         return len(turns)
 
     assert asyncio.run(turns()) >= 3

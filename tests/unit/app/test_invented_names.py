@@ -1,0 +1,156 @@
+"""Names that pods make up, of resources and of queues: what is shown is bounded by what operators write."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from app.controllers.queue_status import status_of
+from app.controllers.status import Status
+from policy.named import named
+from policy.stepwise import at_once
+from policy.verdict import MOST_TOLD
+from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, see, store_with
+
+QUEUE = "scheduling.volcano.sh/queue-name"
+MANY = 2000
+INVENTED = {f"x.io/r{number}": 1 for number in range(MANY)} | {f"hugepages-{size + 3}Ki": 1 for size in range(MANY)}
+
+
+def world(*pods):
+    return store_with(
+        node("n1", **{"cpu": 8, "memory": "8Gi", "pods": 10, "nvidia.com/gpu": 1}),
+        queue("q"),
+        namespace("a", **{QUEUE: "q"}),
+        namespace("e"),
+        quota("e", min={"cpu": 1}, max={"b.io/named": 3}),
+        *pods,
+    )
+
+
+def hostile():
+    """Pods that wait and pods on nodes, in a queue, in one that does not exist, and under an elastic quota."""
+    for where in "ae":
+        yield pod("waits", where, {"cpu": 1, **INVENTED})
+        yield pod("runs", where, {"cpu": 1, **{f"{name}-": 1 for name in INVENTED}}, nodeName="n1")
+        yield refused(pod("tried", where, {"cpu": 1, **INVENTED}), "0/1 nodes are available: " + ", ".join(INVENTED))
+        ghost = {"name": "ghost", "namespace": where, "uid": f"{where}/ghost", "annotations": {QUEUE: "g" * 100_000}}
+        yield pod("ghost", where, metadata=ghost)
+
+
+def surfaces(store):
+    """All that is shown of many pods at a time, as text."""
+    at_once(store.cluster.divide())
+    client = client_of(store)
+    for path in (
+        "/metrics",
+        "/",
+        "/waiting",
+        "/api/v1/queues",
+        "/api/v1/elasticquotas",
+        "/api/v1/plan",
+        "/api/v1/gates",
+    ):
+        yield path, client.get(path).text
+    answer = client.request("POST", "/api/v1/whatif", json={"remove": [{"kind": "Queue", "name": "q"}]})
+    assert answer.status_code == 200, answer.text
+    yield "whatif", answer.text
+    yield "status of the queue", json.dumps(status_of(store.cluster, "q"))
+    yield "status of the quota", json.dumps(list(Status(store, None)._statuses("e").values()))
+
+
+def test_what_pods_make_up_is_shown_nowhere_but_in_their_own_explanation():
+    plain = [pod("waits", where, {"cpu": 1}) for where in "ae"]
+    before, after = dict(surfaces(world(*plain))), dict(surfaces(world(*hostile())))
+    for surface, text in after.items():
+        assert len(text) < len(before[surface]) + 30_000, surface
+        if surface not in ("/", "/waiting", "/api/v1/plan", "whatif"):  # those name a few of each single pod
+            assert "x.io/" not in text, surface
+            assert "Ki" not in text.replace("hugepages-2Mi", ""), surface
+    series = [text.count("\n") for text in (before["/metrics"], after["/metrics"])]
+    assert series[1] <= series[0] + 20  # amounts of what everybody may request: memory, pods
+
+
+def test_a_pods_own_explanation_names_its_own_up_to_a_bound():
+    client = client_of(world(*hostile()))
+    for path in ("/api/v1/pods/a/waits", "/api/v1/pods/a/tried", "/api/v1/pods/e/tried", "/api/v1/pods/a/ghost"):
+        text = client.get(path).text
+        assert len(text) < 60_000, path
+        assert len(json.loads(text)["numbers"]) <= MOST_TOLD
+    assert "hugepages-" in client.get("/api/v1/pods/a/waits").text
+    assert len(client.get("/pods/a/waits").text) < 60_000
+
+
+def test_the_answer_to_the_scheduler_does_not_grow_with_what_a_pod_makes_up():
+    asked = pod("asked", "a", {"cpu": 1, **INVENTED})
+    nodes = [f"n{number}" for number in range(100)]
+    answer = client_of(world()).ask("filter", {"Pod": asked, "NodeNames": nodes})
+    texts = set(answer["FailedAndUnresolvableNodes"].values())
+    assert len(texts) == 1
+    assert len(texts.pop()) < 500
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        node("n2", **{"x.io/r7": 0}),
+        quota("b", min={"x.io/r7": 0}),
+        quota("b", max={"x.io/r7": 0}),
+        queue("other", capability={"x.io/r7": 0}),
+        queue("other", guarantee={"resource": {"x.io/r7": 0}}),
+    ],
+    ids=["a node", "min", "max", "capability", "guarantee"],
+)
+def test_what_an_operator_names_anywhere_is_shown(item):
+    store = world(*hostile(), item)
+    shown = dict(surfaces(store))
+    for surface in ("/metrics", "/", "/api/v1/queues", "status of the queue"):
+        assert "x.io/r7" in shown[surface], surface
+        assert "x.io/r8" not in shown[surface] or surface == "/"
+
+
+def test_what_nobody_names_any_more_is_not_shown_any_more():
+    store = world()
+    usual = named(store.cluster)
+    for item in (node("n2", **{"x.io/a": 1}), quota("b", max={"x.io/b": 1}), queue("other", capability={"x.io/c": 1})):
+        see(store, item)
+    assert named(store.cluster) - usual == {"x.io/a", "x.io/b", "x.io/c"}
+    store.cluster.delete_node("n2")
+    store.cluster.delete_quota("b", "quota")
+    store.cluster.delete_queue("other")
+    assert named(store.cluster) == usual
+
+
+def strings_in(root: object) -> Iterator[str]:
+    """All text that an object leads to."""
+    seen, left = set[int](), [root]
+    while left:
+        each = left.pop()
+        if isinstance(each, str):
+            yield each
+        if id(each) in seen or isinstance(each, type | str | bytes | int | float):
+            continue
+        seen.add(id(each))
+        if isinstance(each, dict):
+            left += [*each.keys(), *each.values()]
+        elif isinstance(each, list | tuple | set | frozenset):
+            left += each
+        else:
+            left += [value for name in dir(each) if not name.startswith("__") for value in [_field(each, name)]]
+
+
+def _field(owner: object, name: str) -> object:
+    own = getattr(owner, "__dict__", {})
+    slots = [slot for kind in type(owner).__mro__ for slot in getattr(kind, "__slots__", ())]
+    return own.get(name) if name in own else getattr(owner, name, None) if name in slots else None
+
+
+def test_nothing_is_kept_of_it_when_the_pods_are_gone():
+    store = world(*hostile())
+    dict(surfaces(store))
+    assert any(text.startswith("x.io/") for text in strings_in(store.cluster))
+    for uid in list(store.cluster.pods):
+        store.cluster.delete_pod(uid)
+    at_once(store.cluster.divide())
+    kept = {text for text in strings_in(store.cluster) if text.startswith(("x.io/", "hugepages-", "gggg"))}
+    assert kept == set()
