@@ -33,6 +33,10 @@ class _Kind:
     pods: int = 0
 
 
+_GONE = _Kind(("", 0), {}, -1)
+"""In the place of a kind of which there is no pod any more."""
+
+
 @dataclass(slots=True)
 class _Column:
     """The value of one label, or the namespace, by kind: -1 where there is none. A value's code is never reused."""
@@ -62,8 +66,8 @@ class PodIndex:
         self._kind_of = np.zeros(_FIRST, np.int32)
         self._kinds: dict[tuple[str, int], _Kind] = {}
         self._by_code: list[_Kind] = []
-        self._namespaces = _Column(np.full(_FIRST, -1, np.int32))
-        self._columns: dict[str, _Column] = {}
+        self._namespace_column = _Column(np.full(_FIRST, -1, np.int32))
+        self._label_columns: dict[str, _Column] = {}
         self._with: dict[str, set[int]] = {}
         self._free_slots: list[int] = []
         self._free_codes: list[int] = []
@@ -109,7 +113,7 @@ class PodIndex:
         if selector is None:
             return np.zeros(self._used_slots, np.bool_)
         number = len(self._by_code)
-        of_kind = np.ones(number, np.bool_) if namespaces is None else self._namespaces.among(namespaces)[:number]
+        of_kind = np.ones(number, np.bool_) if namespaces is None else self._namespace_column.among(namespaces)[:number]
         for requirement in selector.requirements:
             if not of_kind.any():
                 break
@@ -136,11 +140,11 @@ class PodIndex:
                 return np.zeros(len(column.codes), np.bool_)
 
     def _column(self, key: str) -> _Column:
-        column = self._columns.get(key)
+        column = self._label_columns.get(key)
         if column is None:
-            if len(self._columns) >= MOST_COLUMNS:
-                self._columns.clear()
-            column = self._columns[key] = _Column(np.full(len(self._namespaces.codes), -1, np.int32))
+            if len(self._label_columns) >= MOST_COLUMNS:
+                self._label_columns.clear()
+            column = self._label_columns[key] = _Column(np.full(len(self._namespace_column.codes), -1, np.int32))
             for code in self._with.get(key, ()):
                 column.put(code, self._by_code[code].labels[key])
         return column
@@ -153,9 +157,13 @@ class PodIndex:
             code = self._free_codes.pop() if self._free_codes else len(self._by_code)
             kind = self._kinds[key] = _Kind(key, pod.labels, code)
             self._by_code[code : code + 1] = [kind]
-            for column in (self._namespaces, *self._columns.values()) if code >= len(self._namespaces.codes) else ():
+            for column in (
+                (self._namespace_column, *self._label_columns.values())
+                if code >= len(self._namespace_column.codes)
+                else ()
+            ):
                 column.codes = np.concatenate((column.codes, np.full(len(column.codes), -1, np.int32)))
-            self._namespaces.put(code, pod.namespace)
+            self._namespace_column.put(code, pod.namespace)
             self._tell_columns(kind)
         kind.pods += 1
         return kind.code
@@ -165,28 +173,29 @@ class PodIndex:
         most = 2 * len(self._kinds) + _SPARE_VALUES
         for name in kind.labels:
             self._with.setdefault(name, set()).add(kind.code)
-        for name in kind.labels.keys() & self._columns.keys():
-            column = self._columns[name]
+        for name in kind.labels.keys() & self._label_columns.keys():
+            column = self._label_columns[name]
             column.put(kind.code, kind.labels[name])
             if len(column.index) > most:
-                del self._columns[name]
-        if len(self._namespaces.index) > most:
-            self._namespaces.index.clear()
+                del self._label_columns[name]
+        if len(self._namespace_column.index) > most:
+            self._namespace_column.index.clear()
             for each in self._kinds.values():
-                self._namespaces.put(each.code, each.key[0])
+                self._namespace_column.put(each.code, each.key[0])
 
     def _leave(self, code: int) -> None:
         kind = self._by_code[code]
         kind.pods -= 1
         if kind.pods:
             return
-        self._namespaces.codes[code] = -1
+        self._namespace_column.codes[code] = -1
         for name in kind.labels:
             self._with[name].discard(code)
             if not self._with[name]:
                 del self._with[name]
-            if name in self._columns:
-                self._columns[name].codes[code] = -1
+            if name in self._label_columns:
+                self._label_columns[name].codes[code] = -1
+        self._by_code[code] = _GONE
         del self._kinds[kind.key]
         self._free_codes.append(code)
 

@@ -449,7 +449,7 @@ class WildWorld:
 async def _look(controller: Any, group: asyncio.TaskGroup) -> None:
     if isinstance(controller, Wake):
         controller.look(group)
-    elif isinstance(controller, Deadlines | Divide | Refusals | Reserve):
+    elif isinstance(controller, Deadlines | Divide | Refusals | Reserve | Unjudged):
         await controller.look()
     else:
         await controller.look(group)
