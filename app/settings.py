@@ -154,6 +154,17 @@ class ReclaimSettings(Section):
         description="seconds beyond its grace period that a victim may take to end until room is made elsewhere",
     )
 
+    budget_patience: float | None = Field(
+        default=None,
+        ge=0,
+        description="seconds for which a disruption budget that never allows anything keeps what is lent; none: ever",
+    )
+    max_grace: int | None = Field(
+        default=None,
+        ge=0,
+        description="seconds of grace that an evicted pod gets at most; none: as it says",
+    )
+
 
 class OverdueSettings(Section):
     """What becomes of pods that should be gone, on nodes that nobody hears of."""

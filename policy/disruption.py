@@ -26,7 +26,8 @@ Label = tuple[str, str]
 class Budget:
     """A PodDisruptionBudget: how many more of the pods it selects may be evicted now.
 
-    ``disrupted`` names the pods whose eviction was let through already and is not seen yet.
+    ``disrupted`` names the pods whose eviction was let through already and is not seen yet. ``never``: it will not let
+    anybody go, however healthy its pods are.
     """
 
     namespace: str
@@ -34,6 +35,7 @@ class Budget:
     selector: Selector | None
     allowed: int
     disrupted: frozenset[str] = frozenset()
+    never: bool = False
 
 
 class Budgets(Mapping[tuple[str, str], Budget]):
@@ -78,6 +80,11 @@ class Budgets(Mapping[tuple[str, str], Budget]):
         """The budgets that the eviction of a pod would draw on."""
         index = self._of.get(victim.namespace)
         return [] if index is None else index.named(index.selecting(victim))
+
+    def keeping_for_good(self, victim: Pod) -> list[Budget]:
+        """The budgets for whose sake the Eviction API will never let a pod go: of two of them it heeds neither."""
+        protecting = self.protecting(victim)
+        return protecting if len(protecting) > 1 else [budget for budget in protecting if budget.never]
 
     def violating(self, victims: Iterable[Pod]) -> set[str]:
         """UIDs of those whose eviction would violate a budget, when evicted in this order: most important first."""

@@ -66,6 +66,10 @@ class JobMember:
     tracked: bool = False
 
 
+GRACE = 30
+"""Seconds that a pod has to end when it is deleted, unless it says otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pod:
     """A pod as the rules see it.
@@ -80,6 +84,7 @@ class Pod:
     ``controller`` is the UID of the controller of a pod that names a group; of other pods it is left out.
     ``deletion_time`` is when a terminating pod has to be gone, its grace period included, in seconds since the epoch.
     ``counts_in`` is the queue that we noted on it as the one that has admitted it; None where it names that one itself.
+    ``grace`` is how many seconds it has to end once it is deleted.
     """
 
     uid: str
@@ -111,6 +116,7 @@ class Pod:
     controller: str = ""
     deletion_time: float = 0.0
     counts_in: str | None = None
+    grace: int = GRACE
 
     @property
     def assigned(self) -> bool:

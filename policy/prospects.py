@@ -140,7 +140,7 @@ def _progress(cluster: Cluster, reservation: Reservation) -> Prospect:
         return Prospect("node-lost", f"node {node} cannot take it any more, so room is made elsewhere if it can be")
     if protected := reclaim.protected_victims(cluster, reservation):
         text = f"room is being made on node {node}, but a disruption budget does not let go now: {names_of(protected)}"
-        return Prospect("budget", text)
+        return Prospect("budget", f"{text}{reclaim.kept_for_good(cluster, protected)}")
     if leaving:
         text = f"room is being made on node {node}: {names_of(leaving)} are on their way out"
         failing = reclaim.failing(cluster, reservation)

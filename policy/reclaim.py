@@ -442,13 +442,20 @@ def protected_victims(cluster: Cluster, reservation: Reservation) -> list[Pod]:
     return [victim for victim in staying if victim.uid in protected]
 
 
+def kept_for_good(cluster: Cluster, victims: Iterable[Pod]) -> str:
+    """Which budgets will never let some of these pods go, for people; empty if there are none."""
+    names = {f"{b.namespace}/{b.name}" for victim in victims for b in cluster.budgets.keeping_for_good(victim)}
+    return f"; as they are, these will never let them go: {', '.join(sorted(names))}" if names else ""
+
+
 def _progress(cluster: Cluster, reservation: Reservation) -> str:
     there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
     where = f"room is being made on node {reservation.node}"
     if is_lost(cluster, reservation):
         return f"room was being made on node {reservation.node}, which cannot take it any more; another place is sought"
     if protected := protected_victims(cluster, reservation):
-        return f"{where}, but a disruption budget does not let go now: {_names(protected)}"
+        by = kept_for_good(cluster, protected)
+        return f"{where}, but a disruption budget does not let go now: {_names(protected)}{by}"
     if there:
         return _and_its_price(f"{where}; on their way out: {_names(there)}", failing(cluster, reservation))
     return f"room was made on node {reservation.node}; the scheduler has to bind it there"

@@ -119,13 +119,13 @@ class KubernetesActuator:
                 raise Rejected(str(refused)) from refused
             raise
 
-    async def evict(self, victim: PodName) -> None:
+    async def evict(self, victim: PodName, grace: int | None = None) -> None:
         """Asks the Eviction API, which heeds disruption budgets. Raises Blocked, ActionFailed."""
         eviction = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"namespace": victim.namespace, "name": victim.name},
-            "deleteOptions": {"preconditions": {"uid": victim.uid}},
+            "deleteOptions": _options(victim, grace),
         }
         in_namespace = self._evictions_in.setdefault(victim.namespace, asyncio.Semaphore(IN_ONE_NAMESPACE))
         try:
@@ -136,6 +136,12 @@ class KubernetesActuator:
             if refused.status == HTTPStatus.TOO_MANY_REQUESTS:
                 raise Blocked(str(refused)) from refused
             raise
+
+    async def delete(self, victim: PodName, grace: int | None = None) -> None:
+        """Deletes the pod itself, which no disruption budget hinders. Raises ActionFailed."""
+        await self._unless_gone(
+            self._send("DELETE", PODS.path_of(victim.namespace, victim.name), _options(victim, grace))
+        )
 
     async def nominate(self, pod: Pod, node: str) -> None:
         """Writes the nominated node into the pod's status. Raises ActionFailed."""
@@ -335,3 +341,9 @@ def _object_of(event: Event) -> dict[str, Any]:
         "lastTimestamp": now,
         "count": event.series.count if event.series else 1,
     }
+
+
+def _options(victim: PodName, grace: int | None) -> dict[str, Any]:
+    """How a pod is deleted: this one, not a namesake."""
+    options: dict[str, Any] = {"preconditions": {"uid": victim.uid}}
+    return options if grace is None else options | {"gracePeriodSeconds": grace}

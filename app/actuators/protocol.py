@@ -48,8 +48,14 @@ class Actuator(Protocol):
     async def open_gate(self, pod: Pod) -> None:
         """Takes our scheduling gate off a pod, and no other; a pod that is gone is no error. Raises ActionFailed."""
 
-    async def evict(self, victim: PodName) -> None:
-        """Evicts a pod; one that is gone is no error. Raises Blocked, ActionFailed."""
+    async def evict(self, victim: PodName, grace: int | None = None) -> None:
+        """Evicts a pod; one that is gone is no error. Raises Blocked, ActionFailed.
+
+        ``grace``: seconds that it gets to end, None: as many as it asks for.
+        """
+
+    async def delete(self, victim: PodName, grace: int | None = None) -> None:
+        """Deletes a pod, whatever its disruption budgets say; one that is gone is no error. Raises ActionFailed."""
 
     async def nominate(self, pod: Pod, node: str) -> None:
         """Tells the scheduler to try a node first. Raises ActionFailed."""

@@ -44,7 +44,7 @@ class RecordingActuator:
         if (known := cluster.pods.get(pod.uid)) is not None:
             cluster.upsert_pod(replace(known, gate=-1, unschedulable=None), self._store.clock())
 
-    async def evict(self, victim: PodName) -> None:
+    async def evict(self, victim: PodName, grace: int | None = None) -> None:  # noqa: ARG002 - gone at once
         """Removes the pod at once, as far as disruption budgets let it go. Raises Blocked."""
         cluster = self._store.cluster
         pod = cluster.pods.get(victim.uid)
@@ -56,6 +56,10 @@ class RecordingActuator:
         for budget in protecting:
             cluster.upsert_budget(replace(budget, allowed=budget.allowed - 1))
         cluster.delete_pod(victim.uid)
+
+    async def delete(self, victim: PodName, grace: int | None = None) -> None:  # noqa: ARG002 - gone at once
+        """Removes the pod at once."""
+        self._store.cluster.delete_pod(victim.uid)
 
     async def nominate(self, pod: Pod, node: str) -> None:
         """Notes the node on the pod."""

@@ -56,7 +56,7 @@ def manifests(directory: Path, elsewhere: Collection[str] = ()) -> Report:
     for manifest in folder.manifests:
         manifest.kind.upsert(cluster, manifest.obj, 0.0)
     findings += _quota_warnings(cluster) + _queue_findings(cluster) + _membership_warnings(cluster)
-    findings += _job_warnings(cluster)
+    findings += _job_warnings(cluster) + _budget_warnings(cluster)
     findings += [*_name_warnings(cluster, folder.manifests, elsewhere), *group_findings(cluster, documents)]
     read = Counter(manifest.kind.name for manifest in folder.manifests)
     return Report(findings, read, Counter(document.kind for document in documents) - read)
@@ -201,6 +201,19 @@ def _membership_warnings(cluster: Cluster) -> list[Finding]:
         Finding("warning", f"{who} names the queue {queue}, which does not exist")
         for who, names in sorted(named, key=lambda each: each[0])
         for queue in sorted(names - cluster.queues.keys() - {""})
+    ]
+
+
+def _budget_warnings(cluster: Cluster) -> list[Finding]:
+    """Budgets that keep what their pods have borrowed."""
+    return [
+        Finding(
+            "warning",
+            f"PodDisruptionBudget {budget.namespace}/{budget.name} never allows an eviction: "
+            "what its pods borrow is not taken back by reclaim, unless reclaim.budgetPatience is set",
+        )
+        for budget in cluster.budgets.values()
+        if budget.never
     ]
 
 

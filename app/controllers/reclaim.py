@@ -95,6 +95,7 @@ class Reclaim:
         self._progress: dict[str, Progress] = {}
         self._backoff: dict[str, Backoff] = {}
         self._questions: dict[tuple[Shape, int], Question] = {}
+        self._kept_since: dict[str, float] = {}
         self._unrecorded: set[str] = set()
         self._under_way: UnderWay[str] = UnderWay()
         self._broken = BrokenGangs(store, actuator, settings)
@@ -184,7 +185,12 @@ class Reclaim:
         if backoff is None:
             return True
         given_up = backoff.failures >= GIVE_UP_TWICE and backoff.helped == cluster.count_help(pod)
-        return not given_up and self._store.clock() >= backoff.until
+        return (not given_up or self._is_patience_over(pod)) and self._store.clock() >= backoff.until
+
+    def _is_patience_over(self, pod: Pod) -> bool:
+        """Whether budgets that never let anybody go have kept what a pod waits for for as long as that is borne."""
+        since, patience = self._kept_since.get(pod.uid), self._settings.budget_patience
+        return since is not None and patience is not None and self._store.clock() >= since + patience
 
     async def _start(self, plan: Plan, reservation: Reservation, as_of: int | None) -> None:
         """Records a plan, and evicts for it. Where it cannot be recorded, or another is, nobody is evicted.
@@ -308,7 +314,7 @@ class Reclaim:
         job = reclaim.failing(self._store.cluster, reservation).get(victim.uid, "")
         self._store.cluster.ask_to_go(victim.uid)
         try:
-            await self._actuator.evict(reclaim.name_of(victim))
+            await self._evict_or_delete(victim, reservation)
         except BaseException as failure:
             self._store.cluster.may_stay(victim.uid)
             if not isinstance(failure, ActionFailed):
@@ -323,6 +329,24 @@ class Reclaim:
         message = f"evicted to make room for {_text(reservation.pod)}: {why}{self._price(job, progress)}"
         self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
         return True
+
+    async def _evict_or_delete(self, victim: Pod, reservation: Reservation) -> None:
+        """Evicts a victim, or deletes it where budgets keep what was lent for good, and have for long enough."""
+        cluster, name, now = self._store.cluster, reclaim.name_of(victim), self._store.clock()
+        grace = self._settings.max_grace
+        grace = grace if grace is not None and victim.grace > grace else None
+        try:
+            await self._actuator.evict(name, grace)
+        except ActionFailed:
+            patience = self._settings.budget_patience
+            is_lent = victim.namespace != reservation.pod.namespace
+            if patience is None or not is_lent or not cluster.budgets.keeping_for_good(victim):
+                raise
+            if now < self._kept_since.setdefault(reservation.pod.uid, now) + patience:
+                raise
+            await self._actuator.delete(name, grace)
+            budgets = ", ".join(sorted(budget.name for budget in cluster.budgets.keeping_for_good(victim)))
+            log.info("deleted past a budget that never allows an eviction", victim=_text(victim), budgets=budgets)
 
     @staticmethod
     def _price(job: str, progress: Progress) -> str:
@@ -439,6 +463,8 @@ class Reclaim:
             if reservation.reason != RECLAIM:
                 continue
             failures, uid = reservation.failures + 1, reservation.pod.uid
+            if reservation.blocked_since:
+                self._kept_since.setdefault(uid, self._on_clock(reservation.blocked_since))
             known = self._backoff.get(uid)
             if known is None or known.failures < failures:
                 until = self._on_clock(reservation.failed_at) + self._pause_after(failures)
@@ -480,6 +506,7 @@ class Reclaim:
         cluster = self._store.cluster
         pods = cluster.pods
         self._backoff = {uid: each for uid, each in self._backoff.items() if uid in pods and pods[uid].pending}
+        self._kept_since = {uid: at for uid, at in self._kept_since.items() if uid in pods and pods[uid].pending}
         there = cluster.reservations
         self._progress = {name: each for name, each in self._progress.items() if name in there}
         horizon = self._store.clock() - 60

@@ -31,7 +31,7 @@ from policy.elastic_quota import ElasticQuota, elastic_quota
 from policy.gangs import LARGEST_MINIMUM, Group
 from policy.membership import Namespace
 from policy.node import Node
-from policy.pod import Container, JobMember, Pod, PodRequests, Unschedulable, effective_request
+from policy.pod import GRACE, Container, JobMember, Pod, PodRequests, Unschedulable, effective_request
 from policy.quantity import InvalidQuantity, Quantity, amount, to_milli
 from policy.queues import LARGEST_WEIGHT, Queue
 from policy.quota_manager import REQUESTS, Limit
@@ -162,6 +162,7 @@ class PodSpec(Struct, rename="camel", gc=False):
     scheduling_gates: list[SchedulingGate] | None = None
     scheduler_name: str | None = None
     scheduling_group: SchedulingGroup | None = None
+    termination_grace_period_seconds: int | None = None
 
 
 class PodCondition(Struct, gc=False):
@@ -325,6 +326,8 @@ class BudgetSpec(Struct, gc=False):
     """What is read of a disruption budget's spec."""
 
     selector: LabelSelector | None = None
+    min_available: Any = field(name="minAvailable", default=None)
+    max_unavailable: Any = field(name="maxUnavailable", default=None)
 
 
 class BudgetStatus(Struct, rename="camel", gc=False):
@@ -332,6 +335,8 @@ class BudgetStatus(Struct, rename="camel", gc=False):
 
     disruptions_allowed: int = 0
     disrupted_pods: dict[str, Any] | None = None
+    expected_pods: int = 0
+    desired_healthy: int = 0
 
 
 class BudgetObject(Struct, gc=False):
@@ -454,7 +459,14 @@ def budget_of(obj: BudgetObject) -> Budget:
         selector_of(given) if given else None,
         status.disruptions_allowed,
         frozenset(status.disrupted_pods or ()),
+        never=_never_allows(obj.spec or BudgetSpec(), status),
     )
+
+
+def _never_allows(spec: BudgetSpec, status: BudgetStatus) -> bool:
+    """Whether a budget lets nobody go though all of its pods are healthy: by its words, or by what they come to."""
+    by_words = spec.max_unavailable in (0, "0", "0%") or spec.min_available == "100%"
+    return by_words or 0 < status.expected_pods <= status.desired_healthy
 
 
 def batch_job_of(obj: JobObject) -> BatchJob:
@@ -555,6 +567,7 @@ def pod_of(obj: PodObject) -> Pod:
         finished_at=_finished_at(status) if status.phase == "Succeeded" else 0.0,
         gate=gate_of(spec) if spec.scheduling_gates else -1,
         job=_job_of(meta) if meta.owner_references else None,
+        grace=GRACE if (grace := spec.termination_grace_period_seconds) is None else grace,
         counts_in=_counts_in(status.conditions) if spec.node_name and status.conditions else None,
     )
 

@@ -158,7 +158,7 @@ def budget_manifest(budget: Budget) -> Json:
     status = {"disruptionsAllowed": budget.allowed, "disruptedPods": dict.fromkeys(sorted(budget.disrupted), "")}
     return {
         "metadata": {"name": budget.name, "namespace": budget.namespace},
-        "spec": _given({"selector": _selector(budget.selector)}),
+        "spec": _given({"selector": _selector(budget.selector), "maxUnavailable": 0 if budget.never else None}),
         "status": status,
     }
 

@@ -114,6 +114,13 @@ def right_to_bind(api: Api) -> Iterator[None]:
 
 
 @contextmanager
+def right_to_delete(api: Api) -> Iterator[None]:
+    """Let Quotaward delete pods, as it must where budgets that never allow anything are borne for a while only."""
+    with _given(api, _MANIFESTS / "patience" / "quotaward-patience.yaml"):
+        yield
+
+
+@contextmanager
 def right_to_review(api: Api) -> Iterator[None]:
     """Let Quotaward ask who bears a token, as it must where it listens beyond loopback."""
     with _given(api, _MANIFESTS / "access" / "quotaward-access.yaml"):

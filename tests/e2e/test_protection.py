@@ -2,8 +2,10 @@
 
 import pytest
 
-from tests.controlplane.objects import pod, pods
+from tests.controlplane.objects import disruption_budget, labelled, lingering, pod, pods
 from tests.controlplane.processes import wait_until
+from tests.controlplane.quotaward import Quotaward, right_to_delete
+from tests.controlplane.scheduler import Scheduler, extender
 from tests.e2e.waiting import ensure_for, evicted, wait_for
 
 OPTED_OUT = {"quotaward.dev/preemptible": "false"}
@@ -45,3 +47,29 @@ def test_an_owner_of_a_kind_that_no_api_server_has_protects_nobody(cluster, sche
     cluster.api.create(pod("owner", asking))
     wait_for(asked, bound=1)
     ensure_for(2, lambda: len(evicted(lent)) == 1, "one has gone for it")
+
+
+def test_a_budget_that_never_allows_anything_keeps_what_is_lent_for_a_while_and_long_grace_is_cut(cluster, watch):
+    cluster.node(cpu=2)
+    lending, asking = cluster.namespace("lending"), cluster.namespace("asking")
+    cluster.quota(lending, min={"cpu": 0}, max={"cpu": 2})
+    cluster.quota(asking, min={"cpu": 2}, max={"cpu": 2})
+    lent, asked = watch(lending), watch(asking)
+    budget = disruption_budget("never", lending, 0, app="lent")
+    budget["spec"] = {"maxUnavailable": 0, "selector": budget["spec"]["selector"]}
+    cluster.api.create(budget)
+    with (
+        right_to_delete(cluster.api),
+        Quotaward(cluster.control_plane, "--reclaim.budget-patience=5", "--reclaim.max-grace=7") as quotaward,
+        Scheduler(cluster.control_plane, extender(quotaward.url)),
+    ):
+        cluster.api.create_all(labelled(lingering(item), app="lent") for item in pods(2, lending))
+        wait_for(lent, bound=2)
+        cluster.api.create(pod("owner", asking))
+        wait_until(lambda: quotaward.metric("quotaward_evictions_total", reason="reclaim", outcome="blocked"), "asked")
+        ensure_for(3, lambda: not evicted(lent), "the budget is heeded")
+        [name] = wait_until(lambda: evicted(lent), "it has been heeded for long enough")
+        assert cluster.api.get("pods", name, lending)["metadata"]["deletionGracePeriodSeconds"] == 7
+        cluster.api.delete("pods", name, lending, grace=0)
+        wait_for(asked, bound=1)
+        assert evicted(lent) == {name}

@@ -309,3 +309,18 @@ def test_a_configuration_that_is_not_the_first_document_is_not_read(written):
 def test_a_config_map_that_is_no_yaml_is_an_error(written):
     [(severity, text)] = written(config_map("a: ["))
     assert (severity, text.split(":")[0]) == ("error", "it cannot be read")
+
+
+def test_a_budget_that_never_allows_an_eviction_is_warned_of(folder):
+    budgets = [
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name, "namespace": "a"},
+            "spec": {"selector": {}, "maxUnavailable": allowed},
+        }
+        for name, allowed in (("never", 0), ("some", 1))
+    ]
+    found = [text for _, text in found_of(folder, *budgets) if "PodDisruptionBudget" in text]
+    assert len(found) == 1
+    assert found[0].startswith("PodDisruptionBudget a/never never allows an eviction")

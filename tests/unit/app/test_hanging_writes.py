@@ -58,7 +58,7 @@ class ApiServer(RecordingActuator):
         if not self.lags:
             await super().remove_limit(namespace, seen)
 
-    async def evict(self, victim):
+    async def evict(self, victim, grace=None):
         await self._asked("evict", victim.namespace)
         if victim.uid in self.refused:
             raise ActionFailed("the API server answered 500")

@@ -31,7 +31,7 @@ class ApiServer(RecordingActuator):
         self.blocked = self.lingering = self.failing = False
         self.due = 0.0
 
-    async def evict(self, victim):
+    async def evict(self, victim, grace=None):
         if self.blocked:
             raise Blocked("a disruption budget does not allow it now")
         self.evicted.append(victim.name)
@@ -151,7 +151,7 @@ def test_both_are_told_who_goes_for_whom_and_by_which_rule(world):
 def test_who_goes_for_whom_is_said_before_anybody_goes(world):
     told_before, evict = [], world.api.evict
 
-    async def is_asked(victim):
+    async def is_asked(victim, grace=None):
         told_before.append(set(world.api.told))
         await evict(victim)
 
@@ -323,7 +323,7 @@ def test_nobody_more_goes_for_a_node_that_is_lost_while_one_is_asked_to_go(world
     see(world.store, quota("a", min={"cpu": 2}, max={"cpu": 9}), quota("b", min={"cpu": 2}, max={"cpu": 9}))
     evict = world.api.evict
 
-    async def is_asked(victim):
+    async def is_asked(victim, grace=None):
         await evict(victim)
         see(world.store, node("n1") | CORDON)
 
@@ -418,6 +418,126 @@ def test_an_older_picture_of_one_that_was_given_up_is_not_believed(failed):
     owner = PodName("b", "owner", "b/owner")
     failed.store.cluster.upsert_reservation(Reservation("reclaim-b.owner", owner, "n1", (), 0.0))
     assert (failed.held, failed.remembered) == ([], ["reclaim-b.owner"])
+
+
+# Budgets that never let anybody go, and long grace periods
+
+
+def budget_over(namespace, name="budget", **spec):
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"selector": {}} | spec,
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 4, "expectedPods": 4, "desiredHealthy": 3},
+    }
+
+
+NOTHING = {"maxUnavailable": 0}
+
+
+class Patient(World):
+    """The same, with a bound on what budgets keep; evictions are blocked."""
+
+    def __init__(self, *budgets, patience=300):
+        self.patience = patience
+        super().__init__()
+        see(self.store, *budgets)
+        self.api.blocked, self.deleted = True, []
+        delete = self.api.delete
+
+        async def deletes(victim, grace=None):
+            self.deleted.append((victim.name, grace))
+            await delete(victim, grace)
+
+        self.api.delete = deletes
+
+    def take_lead(self):
+        settings = SETTINGS.model_copy(update={"budget_patience": self.patience, "max_grace": 20})
+        self.reclaim = Reclaim(self.store, self.api, settings, epoch=lambda: EPOCH + self.clock.now)
+
+    def waits(self, seconds):
+        for _ in range(seconds // 10):
+            self.passes(10)
+
+
+@either
+@pytest.mark.parametrize(
+    "budgets",
+    [
+        [budget_over("a", **NOTHING)],
+        [budget_over("a", maxUnavailable="0%")],
+        [budget_over("a", minAvailable="100%")],
+        [budget_over("a") | {"status": {"expectedPods": 4, "desiredHealthy": 4}}],
+        [budget_over("a", "one", maxUnavailable=1), budget_over("a", "two", maxUnavailable=1)],
+    ],
+    ids=["maxUnavailable 0", "0%", "minAvailable 100%", "minAvailable of all", "two budgets"],
+)
+def test_budgets_that_never_let_anybody_go_keep_what_is_lent_for_as_long_as_is_borne(budgets, another_leads):
+    world = Patient(*budgets)
+    world.passes(1)
+    world.waits(290)
+    assert world.deleted == []
+    if another_leads:
+        world.take_lead()
+    world.waits(900)
+    assert len(world.deleted) == 1
+    assert world.deleted[0][1] == 20, "as it may have 30 seconds"
+
+
+@pytest.mark.parametrize(
+    ("budgets", "patience"),
+    [
+        ([budget_over("a", maxUnavailable=1)], 300),
+        ([budget_over("b", **NOTHING)], 300),
+        ([budget_over("a", **NOTHING)], None),
+        ([], 300),
+    ],
+    ids=["allows some", "of others", "for ever", "no budget"],
+)
+def test_nobody_is_deleted_for_any_other_reason(budgets, patience):
+    world = Patient(*budgets, patience=patience)
+    world.passes(1)
+    assert world.held
+    world.waits(1200)
+    assert world.deleted == []
+
+
+def test_a_less_important_pod_of_ones_own_is_not_deleted_past_its_budget():
+    world = Patient(budget_over("b", **NOTHING))
+    see(world.store, node("n1", cpu="5", pods="9"), quota("a", min={"cpu": 9}), quota("b", max={"cpu": 1}))
+    see(world.store, pod("own", "b", nodeName="n1"))
+    waits = pod("owner", "b", priority=5)
+    see(world.store, refused(waits, "0/1 nodes are available: 1 ElasticQuota max exceeded: cpu."))
+    world.passes(1)
+    assert [each.name for each in world.store.cluster.reservations["reclaim-b.owner"].victims] == ["own"]
+    world.waits(1200)
+    assert world.deleted == []
+
+
+def test_budgets_that_never_let_anybody_go_are_named():
+    world = Patient(budget_over("a", **NOTHING))
+    world.passes(1)
+    said = at_once(reclaim.outlook(world.store.cluster, world.store.cluster.pod("b", "owner")))
+    assert said.endswith("; as they are, these will never let them go: a/budget")
+    see(world.store, budget_over("a", maxUnavailable=1))
+    said = at_once(reclaim.outlook(world.store.cluster, world.store.cluster.pod("b", "owner")))
+    assert "a disruption budget does not let go now" in said
+    assert "never" not in said
+
+
+@pytest.mark.parametrize(("asked", "given"), [(3600, 20), (20, None), (5, None), (None, 20)])
+def test_a_victim_gets_no_more_grace_than_is_given(asked, given):
+    world, graces = Patient(), []
+    period = {} if asked is None else {"terminationGracePeriodSeconds": asked}
+    see(world.store, *[pod(f"r{number}", nodeName="n1", **period) for number in range(4)])
+
+    async def evict(_victim, grace=None):
+        graces.append(grace)
+
+    world.api.evict = evict
+    world.passes(1)
+    assert set(graces) == {given}
 
 
 # Evicted in vain
@@ -738,7 +858,7 @@ class LendingGang(World):
     def blocks_all_but(self, number):
         """A budget lets so many go."""
 
-        async def evict(victim, first=self.api.evict):
+        async def evict(victim, grace=None, first=self.api.evict):
             if len(self.api.evicted) >= number:
                 raise Blocked("a disruption budget does not allow it now")
             await first(victim)
@@ -761,7 +881,7 @@ def lending_gang(**settings):
 def test_all_of_a_gang_go_even_if_the_pod_is_bound_once_the_first_of_them_is_gone():
     world = lending_gang()
 
-    async def evict(victim, first=world.api.evict):
+    async def evict(victim, grace=None, first=world.api.evict):
         await first(victim)
         see(world.store, pod("owner", "b", nodeName="n1"))
 
@@ -775,7 +895,7 @@ def test_those_of_others_stay_once_the_pod_is_bound():
     see(world.store, quota("a", min={"cpu": 0}, max={"cpu": 9}), quota("b", min={"cpu": 4}, max={"cpu": 9}))
     see(world.store, refused(pod("owner", "b", requests={"cpu": 2}), "0/1 nodes are available: 1 Insufficient cpu."))
 
-    async def evict(victim, first=world.api.evict):
+    async def evict(victim, grace=None, first=world.api.evict):
         await first(victim)
         see(world.store, pod("owner", "b", nodeName="n1"))
 
@@ -787,7 +907,7 @@ def test_those_of_others_stay_once_the_pod_is_bound():
 def test_nobody_goes_any_more_once_an_eviction_has_taken_so_long_that_the_picture_is_old():
     world = lending_gang()
 
-    async def evict(victim, first=world.api.evict):
+    async def evict(victim, grace=None, first=world.api.evict):
         await first(victim)
         world.loses_contact()
 

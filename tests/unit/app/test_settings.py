@@ -36,6 +36,8 @@ VALUES = {
     "reclaim.broken_gang_grace": (1.0, 2.0, 3.0),
     "reclaim.fail_jobs": ("never", "last", "never"),
     "reclaim.stuck_after": (1.0, 2.0, 3.0),
+    "reclaim.budget_patience": (1.0, 2.0, 3.0),
+    "reclaim.max_grace": (1, 2, 3),
     "overdue.after": (1.0, 2.0, 3.0),
     "claims.patience": (1.0, 2.0, 3.0),
     "fair_share.preemption": (True, False, True),
