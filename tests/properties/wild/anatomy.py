@@ -8,6 +8,7 @@ from typing import Any
 
 from app.controllers.aside import Aside
 from policy.cluster import Cluster
+from policy.disruption import Budgets
 from policy.node_table import NodeTable
 from policy.queue_ledger import Tenant
 from policy.queues import Division
@@ -64,8 +65,8 @@ def anatomy(thing: Any) -> Any:
         return {key: anatomy(value) for key, value in thing.items()}
     if isinstance(thing, list | tuple | deque):
         return [anatomy(each) for each in thing]
-    if isinstance(thing, NodeTable):
-        return _table(thing)
+    if isinstance(thing, NodeTable | Budgets):
+        return _table(thing) if isinstance(thing, NodeTable) else _budgets(thing)
     if isinstance(thing, Division):
         return _parts(thing)
     if type(thing).__module__.partition(".")[0] != "policy" or _is_frozen(thing) or isinstance(thing, Touched):
@@ -143,6 +144,22 @@ def _parts(thing: Any) -> dict[str, Any]:
     """The attributes of an object, be they in slots or not."""
     slots = (name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ()))
     return {name: getattr(thing, name) for name in slots if hasattr(thing, name)} | getattr(thing, "__dict__", {})
+
+
+def _budgets(budgets: Budgets) -> Any:
+    return dict(budgets), {namespace: _said(index) for namespace, index in vars(budgets)["_of"].items()}
+
+
+def _said(index: Any) -> Any:
+    """What the budgets of a namespace say of labels, by their names."""
+    names = {slot: name for name, slot in index.slots.items()}
+    parts = vars(index)
+    said = [
+        {label: sorted(names[slot] for slot in each.by) for label, each in parts[part].items()}
+        for part in ("_asking", "_put_off")
+    ]
+    wanted = {name: (parts["_wanted"].item(slot), index.allowed.item(slot)) for slot, name in names.items()}
+    return said, wanted, parts["_keys"], {name: len(slots) for name, slots in parts["_disrupted"].items()}
 
 
 def _table(nodes: NodeTable) -> Any:
