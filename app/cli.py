@@ -13,6 +13,7 @@ import typer
 
 from app import settings as settings_module
 from app.client import DEFAULT_SERVER, CannotAsk, Server, reaching_a_server
+from app.inert import say
 from app.settings import InvalidSettings
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def release(
         _fail(str(error))
     typer.echo(f"{opened} gates opened")
     if failures:
-        _fail("\n".join([f"{len(failures)} could not be opened:", *failures[:10]]))
+        _fail(f"{len(failures)} could not be opened:", *failures[:10])
 
 
 @app.command()
@@ -212,7 +213,7 @@ def simulate(
         settings = cli_whatif.settings_of(config)
         read = cli_whatif.scenario_of(directory, settings)
         for problem in read.problems:
-            typer.echo(problem, err=True)
+            say(problem, err=True)
         if apply or remove:
             applied, removed = (
                 cli_whatif.read_documents(apply or ()),
@@ -279,10 +280,10 @@ def check(
     if scheduler_config:
         findings += checks.scheduler_configuration(scheduler_config)
     for finding in findings:
-        typer.echo(f"{finding.severity}: {finding.text}")
+        say(f"{finding.severity}: {finding.text}")
     errors, warnings = (sum(finding.severity == sort for finding in findings) for sort in ("error", "warning"))
     counted = f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}"
-    typer.echo("; ".join([counted, *(report.counts() if report else ())]))
+    say("; ".join([counted, *(report.counts() if report else ())]))
     raise typer.Exit(1 if errors or (strict and warnings) else 0)
 
 
@@ -318,6 +319,6 @@ def _show(
         _fail(f"{server.stranger}: {type(error).__name__} {error}")
 
 
-def _fail(text: str, code: int = 1) -> NoReturn:
-    typer.echo(text, err=True)
+def _fail(*lines: str, code: int = 1) -> NoReturn:
+    say(*lines, err=True)
     sys.exit(code)

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from app import settings as settings_module
+from app.inert import say
 from app.problems import Problem
 from app.settings import Settings
 from app.sources.manifests import documents_of, files_below
@@ -89,32 +90,35 @@ def print_story(story: Story, waiting: list[str]) -> None:
     """The chart, and who waits in the end; that it was given up comes first."""
     if story.given_up_at is not None:
         pods = len(story.lives) + len(story.over) + story.never_came
-        print(
+        say(
             f"given up at {charts.time_text(story.given_up_at)}, after {MOST_MOMENTS} moments:"
             f" {story.never_came} of {pods} pods had not come"
         )
     width = shutil.get_terminal_size((100, 24)).columns
     over = [f"{pod.namespace}/{pod.name} had finished before, and is not drawn" for pod in story.over.values()]
-    print("\n".join([*charts.text_chart(story, width), "", *waiting, *over]).rstrip())
+    lines = [*charts.text_chart(story, width), "", *waiting, *over]
+    while not lines[-1]:
+        lines.pop()
+    say(*lines)
 
 
 def print_difference(document: dict[str, Any]) -> None:
     """Who would run, go and wait, and which numbers would be others; what happens anyway is marked."""
     for each in document["admitted"]:
-        print(f"runs: {each['pod']} on {each['node']}{_anyway(each)}")
+        say(f"runs: {each['pod']} on {each['node']}{_anyway(each)}")
     for each in document["evicted"]:
         whom = f" for {each['for']}" if each["for"] else ""
-        print(f"evicted: {each['pod']} from {each['node']}{whom} ({each['reason']}){_anyway(each)}")
+        say(f"evicted: {each['pod']} from {each['node']}{whom} ({each['reason']}){_anyway(each)}")
     for name in document["spared"]:
-        print(f"spared: {name}, which would be evicted otherwise")
+        say(f"spared: {name}, which would be evicted otherwise")
     for each in document["refused"]:
-        print(f"waits: {each['pod']}: {each['message']}{_anyway(each)}")
+        say(f"waits: {each['pod']}: {each['message']}{_anyway(each)}")
     for each in document["quotas"]:
-        print(f"ElasticQuota {each['namespace']}/{each['name']}: {_figures(each['before'], each['after'])}")
+        say(f"ElasticQuota {each['namespace']}/{each['name']}: {_figures(each['before'], each['after'])}")
     for each in document["queues"]:
-        print(f"Queue {each['name']}: {_figures(each['before'], each['after'])}")
+        say(f"Queue {each['name']}: {_figures(each['before'], each['after'])}")
     if not any(document[part] for part in ("admitted", "evicted", "spared", "refused", "quotas", "queues")):
-        print("nothing would change")
+        say("nothing would change")
 
 
 def _anyway(each: dict[str, Any]) -> str:

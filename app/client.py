@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from app.inert import inert, inert_document, say
 from app.settings import is_loopback
 
 DEFAULT_SERVER = "http://127.0.0.1:8080"
@@ -44,7 +45,7 @@ class Server:
     ca: Path | None
 
     def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """The document at a path, asked for by POST if there is a body. Raises CannotAsk."""
+        """The document at a path, asked for by POST if there is a body; its text is inert. Raises CannotAsk."""
         import urllib3  # noqa: PLC0415 - only where somebody is asked
 
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
@@ -53,7 +54,7 @@ class Server:
             pool = urllib3.PoolManager(ca_certs=str(self.ca) if self.ca else None)
             url = self.url.rstrip("/") + path
             response = pool.request(method, url, json=body, headers=headers, timeout=TIMEOUT, retries=False)
-            document = response.json()
+            document = inert_document(response.json())
         except (urllib3.exceptions.HTTPError, ValueError, OSError) as error:
             raise CannotAsk(f"{self.stranger}: {_reason(error)}") from error
         if response.status != HTTPStatus.OK:
@@ -63,14 +64,14 @@ class Server:
         return document
 
     def text(self, path: str) -> str:
-        """What stands at a path that is no document. Raises CannotAsk."""
+        """What stands at a path that is no document; its lines are inert. Raises CannotAsk."""
         import urllib3  # noqa: PLC0415
 
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         try:
             pool = urllib3.PoolManager(ca_certs=str(self.ca) if self.ca else None)
             response = pool.request("GET", self.url.rstrip("/") + path, headers=headers, timeout=TIMEOUT, retries=False)
-            text = response.data.decode()
+            text = "\n".join(map(inert, response.data.decode().split("\n")))
         except (urllib3.exceptions.HTTPError, ValueError, OSError) as error:
             raise CannotAsk(f"{self.stranger}: {_reason(error)}") from error
         if response.status != HTTPStatus.OK:
@@ -99,10 +100,10 @@ def reaching_a_server(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(**rest, server=_server(url, token, kubeconfig, ca))
         except CannotAsk as error:
-            typer.echo(str(error), err=True)
+            say(str(error), err=True)
             raise typer.Exit(1) from None
         except WrongOption as error:
-            typer.echo(str(error), err=True)
+            say(str(error), err=True)
             raise typer.Exit(2) from None
 
     own = [each for each in inspect.signature(command).parameters.values() if each.name != "server"]

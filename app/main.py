@@ -39,6 +39,7 @@ from app.extender.endpoints import Extender
 from app.extender.verbs import Answering, Verb, WaitedFor, WaitingVerb
 from app.front import Application
 from app.garbage import spare_what_stays
+from app.inert import say
 from app.observability import metrics
 from app.problems import Problem
 from app.serving.server import Server, listen
@@ -183,17 +184,15 @@ async def serve(settings: Settings) -> None:
 def _show_example(source: ManifestSource, settings: Settings) -> None:
     """Prints where to look, and two questions about a pod that waits: a person's, and kube-scheduler's."""
     url = f"http://{settings.plain_listen}"
-    print(f"Quotaward serves {settings.manifests} on {url}, where its page is", flush=True)
+    say(f"Quotaward serves {settings.manifests} on {url}, where its page is")
     question = source.example_question()
     if question:
         pod = json.loads(question)["Pod"]["metadata"]
         server = "" if url == DEFAULT_SERVER else f" --server {url}"
-        print(
+        say(
             "Ask it, in another terminal, why a pod waits, and as kube-scheduler would:",
             f"  {shlex.quote(sys.argv[0])} explain {pod['namespace']}/{pod['name']}{server}",
             f"  curl -s {url}/extender/filter -d {shlex.quote(question)}",
-            sep="\n",
-            flush=True,
         )
 
 

@@ -15,6 +15,7 @@ import structlog
 
 from app.actuators import resource_quotas
 from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, Rejected, TimedOut
+from app.inert import inert
 from app.kube.client import KubeClient
 from app.kube.said import said
 from app.kube.scheduling_gates import removal
@@ -214,7 +215,7 @@ class KubernetesActuator:
         """Raises the count of an Event; false where the API server has it no longer. Raises ActionFailed."""
         change = {
             "count": series.count,
-            "message": event.message[:LONGEST_MESSAGE],
+            "message": inert(event.message)[:LONGEST_MESSAGE],
             "lastTimestamp": _time(time.time()),
         }
         try:
@@ -333,7 +334,7 @@ def _object_of(event: Event) -> dict[str, Any]:
             "uid": subject.uid,
         },
         "reason": event.reason,
-        "message": event.message[:LONGEST_MESSAGE],
+        "message": inert(event.message)[:LONGEST_MESSAGE],
         "type": "Warning" if event.warning else "Normal",
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,

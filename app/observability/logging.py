@@ -6,10 +6,12 @@ To log never fails, whatever becomes of standard error: who logs is about to ans
 import logging
 import os
 import sys
-from typing import TextIO, cast
+from collections.abc import MutableMapping
+from typing import Any, TextIO, cast
 
 import structlog
 
+from app.inert import inert
 from app.observability import metrics
 from app.settings import LogSettings
 
@@ -59,13 +61,13 @@ def configure(settings: LogSettings) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
     ]
-    renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer()
+    rendering: list[structlog.typing.Processor] = (
+        [structlog.processors.JSONRenderer()]  # has escapes of its own
         if settings.format == "json"
-        else structlog.dev.ConsoleRenderer(colors=sink.isatty())
+        else [_make_inert, structlog.dev.ConsoleRenderer(colors=sink.isatty())]
     )
     structlog.configure(
-        processors=[*shared, renderer],
+        processors=[*shared, *rendering],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(cast("TextIO", sink)),
         cache_logger_on_first_use=True,
@@ -74,10 +76,18 @@ def configure(settings: LogSettings) -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
         )
     )
     logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)
+
+
+def _make_inert(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """An event as a terminal may show it: on one line, but for the lines of a traceback."""
+    for key, value in event.items():
+        lines = str(value).split("\n") if key == "exception" else [value if isinstance(value, str) else repr(value)]
+        event[key] = "\n".join(map(inert, lines))
+    return event
 
 
 def _occupy_standard_streams() -> None:

@@ -44,6 +44,8 @@ Asked = tuple[tuple[tuple[tuple[str, Quantity | None], ...], str | None], ...]
 Rule = tuple[str, tuple[str, tuple[int, ...]] | None, tuple[tuple[str, str], ...]]
 """A rule of a podFailurePolicy: its action, the operator and values of its exit codes, and its conditions."""
 
+LONGEST_NAME = 253
+"""Characters of a name that an object may have."""
 GROUPS = "podgroups.scheduling.x-k8s.io"
 VOLCANO_GROUPS = "podgroups.scheduling.volcano.sh"
 LEGACY_GROUPS = "podgroups.scheduling.sigs.k8s.io"
@@ -560,7 +562,7 @@ def pod_of(obj: PodObject) -> Pod:
         controller=_controller_uid(meta) if group else "",
         started=seconds(status.start_time) if status.start_time else 0.0,
         may_preempt=spec.preemption_policy != "Never",
-        queue=_text(annotations.queue) if annotations else "",
+        queue=_name(annotations.queue) if annotations else "",
         scheduler=spec.scheduler_name or "",
         gated=spec.scheduling_gates is not None and any(gate.name != GATE for gate in spec.scheduling_gates),
         succeeded=status.phase == "Succeeded",
@@ -706,7 +708,7 @@ def group_of(obj: PodGroupObject, kind: str) -> Group:
         meta.namespace or "",
         f"{kind}/{meta.name}",
         max(1, min(minimum or 1, LARGEST_MINIMUM)),
-        spec.queue or "" if kind == VOLCANO_GROUPS else "",
+        _name(spec.queue) if kind == VOLCANO_GROUPS else "",
         seconds(meta.creation_timestamp),
         native=kind == NATIVE_GROUPS,
     )
@@ -938,7 +940,7 @@ def _group_of(meta: Metadata, spec: PodSpec) -> str:
     """
     if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
         return f"{NATIVE_GROUPS}/{spec.scheduling_group.pod_group_name}"
-    if name := _text(meta.annotations.group if meta.annotations else None):
+    if name := _name(meta.annotations.group if meta.annotations else None):
         return f"{VOLCANO_GROUPS}/{name}"
     if not meta.labels:
         return ""
@@ -950,6 +952,12 @@ def _group_of(meta: Metadata, spec: PodSpec) -> str:
 def _text(value: Any) -> str:
     """An annotation as text; one of another type is as good as none."""
     return value if isinstance(value, str) else ""
+
+
+def _name(value: Any) -> str:
+    """A name in an annotation. No object has a longer one than is kept: anybody may write a quarter of a megabyte."""
+    name = _text(value)
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
 
 
 def _whole(given: Any, path: str, errors: list[str]) -> int:

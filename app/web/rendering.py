@@ -2,11 +2,13 @@
 
 from datetime import UTC, datetime
 from functools import cache
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from app.amounts import amount
+from app.inert import inert
 
 HEADERS = {
     "content-security-policy": (
@@ -55,12 +57,18 @@ def written(text: str) -> Markup:
     return Markup('<time datetime="{}">{} UTC</time>').format(text, text.replace("T", " ").removesuffix("Z"))
 
 
+def _inert(value: Any) -> Any:
+    """What a template shows: text of others is inert, what we have made HTML of already stays as it is."""
+    return inert(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 @cache
 def environment() -> Environment:
     """The templates, all compiled: that takes too long to be done while the scheduler waits."""
     made = Environment(
         loader=PackageLoader("app.web"),
         autoescape=True,
+        finalize=_inert,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from app.inert import inert
 from policy.quantity import render
 from policy.resources import Resources
 from policy.timeline import Life, Moment, Story
@@ -55,7 +56,7 @@ def page(story: Story, title: str) -> str:
     ]
     for number, life in enumerate(lives, start=1):
         top = ROW * number
-        parts.append(f'<text x="0" y="{top + 13}">{escape(_name(life))}</text>')
+        parts.append(f'<text x="0" y="{top + 13}">{_escaped(_name(life))}</text>')
         parts += [
             f'<rect x="{LABEL + LONG * start / length:.1f}" y="{top + 2}"'
             f' width="{max(1, LONG * (end - start) / length):.1f}"'
@@ -67,9 +68,9 @@ def page(story: Story, title: str) -> str:
             parts.append(f'<text x="{LABEL + LONG * life.ended / length:.0f}" y="{top + 13}">✕</text>')
     for number, each in enumerate(used):
         bottom = ROW * (len(lives) + 3 * number + 4) - 4
-        parts.append(f'<text x="0" y="{bottom}">{escape(_label(each))}</text>')
+        parts.append(f'<text x="0" y="{bottom}">{_escaped(_label(each))}</text>')
         parts.append(f'<polyline points="{_steps(each, length, bottom)}" fill="none" stroke="{COLOURS[RUNS]}"/>')
-    body, name = "\n".join(parts), escape(title)
+    body, name = "\n".join(parts), _escaped(title)
     attributes = f'width="{LABEL + LONG + 40}" height="{height}" role="img" aria-label="{name}"'
     return "\n".join(
         (
@@ -77,7 +78,7 @@ def page(story: Story, title: str) -> str:
             f"<h1>{name}</h1>",
             f'<svg {attributes} font-family="sans-serif" font-size="12">',
             f"{body}\n</svg>",
-            f"<p>{escape(LEGEND)}</p></html>\n",
+            f"<p>{_escaped(LEGEND)}</p></html>\n",
         )
     )
 
@@ -164,7 +165,7 @@ def time_text(seconds: float) -> str:
 
 
 def _title(text: str) -> str:
-    return f"<title>{escape(text)}</title>"
+    return f"<title>{_escaped(text)}</title>"
 
 
 def _told(life: Life, state: str, start: float, end: float) -> str:
@@ -178,3 +179,8 @@ def _name(life: Life) -> str:
 
 def _label(usage: Usage) -> str:
     return f"{usage.name} {usage.resource} (peak {render(usage.resource, usage.most)})"
+
+
+def _escaped(text: str) -> str:
+    """Text in a page."""
+    return escape(inert(text))

@@ -226,6 +226,21 @@ def manifests() -> list[bytes]:
     return files
 
 
+def texts() -> list[bytes]:
+    """What terminals obey, and what readers do not see."""
+    harmful = [
+        "\x1b]52;c;cm0=\x07\x1b[2J",
+        "\x7f",
+        "\x9b31m",
+        "\u202emoc\u2066",
+        "\u200b\ufeff",
+        "\u2028\r\n",
+        "ㅤ️",
+        "\U000e0041",
+    ]
+    return [each.encode() for each in (*harmful, "plain", "größer ✕ ░▒▓█ … 😀 数", r"\x1b", '"{}[],:')]
+
+
 def _label(item: Json) -> str:
     return next(kind.label for kind in KINDS if (kind.api_version, kind.name) == (item["apiVersion"], item["kind"]))
 

@@ -12,11 +12,12 @@ from pathlib import Path
 from zlib import crc32
 
 from app import checks
+from app.inert import inert, inert_document
 from app.settings import Settings
 from app.sources.manifests import ManifestSource
 from app.store.kinds import KINDS
 from app.whatif import scenario
-from tests.fuzz.seeds import ITEMS, changes, events, manifests, requests, reviews
+from tests.fuzz.seeds import ITEMS, changes, events, manifests, requests, reviews, texts
 from tests.fuzz.world import Fault, World
 
 LONGEST = 2.0
@@ -27,6 +28,7 @@ LOOKS = (
 )
 LABELS = {kind.label.encode() for kind in KINDS}
 LIST = b"list/"
+UNSEEN = set("\u034f\u115f\u1160\u180b\u2800\u3164\ufe0f\uffa0")
 VERBS = (b"filter", b"prioritize", b"preempt", b"bind")
 
 
@@ -112,7 +114,21 @@ def folder(data: bytes) -> None:
     _look_around(at, data)
 
 
+def text(data: bytes) -> None:
+    """Text of anybody's, as it is shown to people."""
+    given = data.decode("utf-8", "surrogateescape")
+    shown = inert(given)
+    if not shown.isprintable() or inert(shown) != shown or UNSEEN & set(shown):
+        raise Fault("something is left that is not seen as what it is")
+    if len(shown) > 10 * len(given):
+        raise Fault("the text has become long")
+    document = {given: [given, {given: given}]}
+    if json.loads(json.dumps(inert_document(document))) != {shown: [shown, {shown: shown}]}:
+        raise Fault("a document is another document")
+
+
 TARGETS = {
+    "text": Target(text, texts),
     "requests-and-events": Target(requests_and_events, lambda: [*requests(), *events()]),
     "review": Target(review, reviews),
     "whatif": Target(what_if, changes),

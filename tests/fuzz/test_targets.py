@@ -16,7 +16,7 @@ from tests.fuzz.seeds import ITEMS
 from tests.fuzz.targets import TARGETS, run
 from tests.fuzz.world import Fault, World
 
-INPUTS = {"requests-and-events": 100, "review": 600, "whatif": 300, "manifests": 40}
+INPUTS = {"text": 1000, "requests-and-events": 100, "review": 600, "whatif": 300, "manifests": 40}
 
 
 @pytest.mark.parametrize("name", TARGETS)

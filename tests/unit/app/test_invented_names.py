@@ -29,13 +29,16 @@ def world(*pods):
 
 
 def hostile():
-    """Pods that wait and pods on nodes, in a queue, in one that does not exist, and under an elastic quota."""
+    """Pods that wait and pods on nodes, in a queue, in ones that do not exist, and under an elastic quota."""
     for where in "ae":
         yield pod("waits", where, {"cpu": 1, **INVENTED})
         yield pod("runs", where, {"cpu": 1, **{f"{name}-": 1 for name in INVENTED}}, nodeName="n1")
         yield refused(pod("tried", where, {"cpu": 1, **INVENTED}), "0/1 nodes are available: " + ", ".join(INVENTED))
-        ghost = {"name": "ghost", "namespace": where, "uid": f"{where}/ghost", "annotations": {QUEUE: "g" * 100_000}}
-        yield pod("ghost", where, metadata=ghost)
+    for number in range(50):
+        ghost = {"name": f"ghost{number}", "namespace": "e", "uid": f"ghost{number}"}
+        named = {QUEUE: f"g{number}" + "g" * 100_000, "scheduling.k8s.io/group-name": "j" * 100_000}
+        gates = [{"name": "quotaward.dev/quota"}] if number % 2 else []
+        yield pod(f"ghost{number}", "e", metadata={**ghost, "annotations": named}, schedulingGates=gates)
 
 
 def surfaces(store):
@@ -73,7 +76,13 @@ def test_what_pods_make_up_is_shown_nowhere_but_in_their_own_explanation():
 
 def test_a_pods_own_explanation_names_its_own_up_to_a_bound():
     client = client_of(world(*hostile()))
-    for path in ("/api/v1/pods/a/waits", "/api/v1/pods/a/tried", "/api/v1/pods/e/tried", "/api/v1/pods/a/ghost"):
+    for path in (
+        "/api/v1/pods/a/waits",
+        "/api/v1/pods/a/tried",
+        "/api/v1/pods/e/tried",
+        "/api/v1/pods/e/ghost0",
+        "/api/v1/pods/e/ghost1",
+    ):
         text = client.get(path).text
         assert len(text) < 60_000, path
         assert len(json.loads(text)["numbers"]) <= MOST_TOLD
@@ -152,5 +161,9 @@ def test_nothing_is_kept_of_it_when_the_pods_are_gone():
     for uid in list(store.cluster.pods):
         store.cluster.delete_pod(uid)
     at_once(store.cluster.divide())
-    kept = {text for text in strings_in(store.cluster) if text.startswith(("x.io/", "hugepages-", "gggg"))}
+    kept = {
+        text
+        for text in strings_in(store.cluster)
+        if text.startswith(("x.io/", "hugepages-", "g0", "g1", "volcano/jjj"))
+    }
     assert kept == set()
