@@ -96,7 +96,8 @@ class Servers:
         if plans not in self._running:
             directory = self._directory / ("plans" if plans else "others")
             path = Folder(directory / "manifests").path
-            flags = serve_flags({}, directory, plans=plans)
+            directory.mkdir(parents=True, exist_ok=True)
+            flags = serve_flags({"reclaim.backoff": 1e-12}, directory, plans=plans)  # no case pays for one before it
             running = serving("--manifests", str(path), *flags, log=directory / "serve.log")
             self._running[plans] = self._stack.enter_context(running), path
         return self._running[plans]
