@@ -64,10 +64,21 @@ def test_evictions_end_and_none_is_in_vain_where_evicted_pods_are_made_anew(clus
         Quotaward(cluster.control_plane, *world.flags) as quotaward,
         Scheduler(cluster.control_plane, extender(quotaward.url)),
     ):
-        cluster.api.create_all(world.first.load.objects(first))
+
+        def comes(team, namespace):
+            groups = team.load.groups(namespace)
+            cluster.api.create_all(groups)
+
+            def known():
+                return [each for each in quotaward.get("/api/v1/podgroups")["items"] if each["namespace"] == namespace]
+
+            wait_until(lambda: len(known()) == len(groups), "its groups are known before their pods")
+            cluster.api.create_all(team.load.objects(namespace))
+
+        comes(world.first, first)
         most = min(world.first.load.jobs * world.first.load.pods, world.cpu // world.first.load.cpu)
         wait_until(lambda: lending.bound == most, "the first has filled what it can")
-        cluster.api.create_all(world.then.load.objects(then))
+        comes(world.then, then)
         wait_until(at_rest, "all is as it should be", detail=seen)
         ensure_for(QUIET, at_rest, "it stays so")
         assert len(evicted(lending)) == world.evicted

@@ -17,11 +17,17 @@ class Load:
     cpu: int = 1
     together: bool = False
 
+    @property
+    def _names(self) -> list[str]:
+        return [f"job-{number}" for number in range(self.jobs)]
+
+    def groups(self, namespace: str) -> list[Object]:
+        return [pod_group(name, namespace, self.pods) for name in self._names] if self.together else []
+
     def objects(self, namespace: str) -> list[Object]:
-        names = [f"job-{number}" for number in range(self.jobs)]
-        groups = [pod_group(name, namespace, self.pods) for name in names] if self.together else []
-        return groups + [
-            job(name, namespace, self.pods, self.cpu, name if self.together else "", backoffLimit=100) for name in names
+        return [
+            job(name, namespace, self.pods, self.cpu, name if self.together else "", backoffLimit=100)
+            for name in self._names
         ]
 
 
