@@ -1,5 +1,6 @@
 """What work takes, in lines of Python of ours that are run: a line that is run a second time counts again."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ def lines_of(work, body):
 
 
 def lines_once(work, *arguments):
+    """How many lines of Python are run. Garbage of others is not collected meanwhile: it may end by lines of ours."""
     count = 0
 
     def trace(frame, event, _argument):
@@ -23,12 +25,15 @@ def lines_once(work, *arguments):
         count += event == "line"
         return trace if frame.f_code.co_filename.startswith(OURS) else None
 
-    before = sys.gettrace()
+    before, collects = sys.gettrace(), gc.isenabled()
+    gc.disable()
     sys.settrace(trace)
     try:
         work(*arguments)
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
     return count
 
 

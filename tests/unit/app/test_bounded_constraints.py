@@ -129,6 +129,8 @@ def test_no_more_is_translated_than_is_judged(part):
 
 
 def lines_decoding(items):
+    """How many lines of Python it takes to translate pods, once what all pods have in common is at hand."""
+    constraints_of()
     objects = [PODS.decoder.decode(msgspec.json.encode(item)) for item in items]
     return lines_once(lambda: [pod_of(each) for each in objects])
 
