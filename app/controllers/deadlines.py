@@ -3,10 +3,10 @@
 A Job's ``activeDeadlineSeconds`` counts from when the Job is started, not from when its pods run.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 
 from app.actuators.protocol import Actuator
+from app.controllers.rounds import at_intervals
 from app.ending import ending
 from app.observability.events import Event, about_job
 from app.pause import Pause
@@ -29,9 +29,7 @@ class Deadlines:
 
     async def run(self) -> None:
         """Goes on until cancelled."""
-        while True:
-            await asyncio.sleep(INTERVAL)
-            await self.look()
+        await at_intervals(INTERVAL, self.look)
 
     async def look(self) -> None:
         """Tells of some of those that it has not told of yet."""

@@ -14,6 +14,7 @@ from app.actuators.protocol import ActionFailed, Actuator
 from app.api.models import quantities
 from app.controllers.aside import Aside
 from app.controllers.hands import Hands
+from app.controllers.rounds import at_intervals_with_group
 from app.controllers.under_way import UnderWay
 from app.observability import metrics
 from app.store.kinds import QUEUES
@@ -53,10 +54,7 @@ class QueueStatus:
 
     async def run(self) -> None:
         """Goes on until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            while True:
-                await self.look(group)
-                await asyncio.sleep(INTERVAL)
+        await at_intervals_with_group(INTERVAL, self.look)
 
     async def look(self, group: asyncio.TaskGroup) -> None:
         """Writes what has changed, in the group: a write that takes long holds up no other."""

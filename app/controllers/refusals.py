@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from app.actuators.protocol import Actuator
+from app.controllers.rounds import at_intervals
 from app.observability.events import Event, Series, Subject, about_quota
 from app.store.kinds import ELASTIC_QUOTAS
 from app.store.objects import ElasticQuotaObject
@@ -47,9 +48,7 @@ class Refusals:
 
     async def run(self) -> None:
         """Goes on until cancelled."""
-        while True:
-            await asyncio.sleep(INTERVAL)
-            await self.look()
+        await at_intervals(INTERVAL, self.look)
 
     async def look(self) -> None:
         """Tells of those who wait now, as far as it is time for that."""

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere
+from app.controllers.rounds import at_intervals
 from app.observability import metrics
 from app.observability.events import Event, about_pod
 from app.pause import Pause, at_leisure
@@ -65,9 +66,7 @@ class Reserve:
 
     async def run(self) -> None:
         """Goes on until cancelled."""
-        while True:
-            await asyncio.sleep(INTERVAL)
-            await self.look()
+        await at_intervals(INTERVAL, self.look)
 
     async def look(self) -> None:
         """Does once what is to be done now."""

@@ -12,6 +12,7 @@ from app.actuators.protocol import ActionFailed, Actuator, Blocked
 from app.controllers.aside import Aside
 from app.controllers.divide import Divide
 from app.controllers.hands import Hands
+from app.controllers.rounds import at_intervals_with_group
 from app.controllers.under_way import UnderWay
 from app.observability import metrics
 from app.observability.events import Event, about_pod
@@ -51,10 +52,7 @@ class ResourceQuotas:
 
     async def run(self) -> None:
         """Goes on until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            while True:
-                await self.look(group)
-                await asyncio.sleep(INTERVAL)
+        await at_intervals_with_group(INTERVAL, self.look)
 
     async def look(self, group: asyncio.TaskGroup) -> None:
         """Does what is to be done now, in the group: a namespace in which that takes long holds up no other."""

@@ -1,9 +1,9 @@
 """Tells on a pod once that it has more constraints than are judged. For the leader only."""
 
-import asyncio
 from itertools import islice
 
 from app.actuators.protocol import Actuator
+from app.controllers.rounds import at_intervals
 from app.observability.events import Event, about_pod
 from app.store.store import Store
 from policy import fit
@@ -25,9 +25,7 @@ class Unjudged:
 
     async def run(self) -> None:
         """Goes on until cancelled."""
-        while True:
-            await asyncio.sleep(INTERVAL)
-            await self.look()
+        await at_intervals(INTERVAL, self.look)
 
     async def look(self) -> None:
         """Tells of some of those that it has not told of yet."""
