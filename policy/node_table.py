@@ -76,12 +76,6 @@ class Values:
         """The verdict of each row's value; verdicts stand in the order of ``index``."""
         return np.array([*verdicts, absent], dtype=np.bool_)[self.codes]
 
-    def among(self, values: Iterable[str]) -> Mask:
-        """The rows that have one of these values."""
-        verdicts = np.zeros(len(self.index) + 1, np.bool_)
-        verdicts[[self.index[value] for value in values if value in self.index]] = True
-        return verdicts[self.codes]
-
 
 class NodeTable:
     """All nodes, and the pods that stand on them or are expected there. It changes at once, by small steps."""

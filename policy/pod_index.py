@@ -11,16 +11,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from policy.constraints import Requirement, Selector
+from policy.codes import Mask, among, meeting
+from policy.constraints import Selector
 from policy.pod import Pod
 
 MOST_COLUMNS = 512
 """How many keys are remembered: pods name what they like in their selectors."""
 _FIRST = 64
 _SPARE_VALUES = 1000
-
-Mask = NDArray[np.bool_]
-Codes = NDArray[np.int32]
 
 
 @dataclass(slots=True)
@@ -41,17 +39,11 @@ _GONE = _Kind(("", 0), {}, -1)
 class _Column:
     """The value of one label, or the namespace, by kind: -1 where there is none. A value's code is never reused."""
 
-    codes: Codes
+    codes: NDArray[np.int32]
     index: dict[str, int] = field(default_factory=dict)
 
     def put(self, kind: int, value: str) -> None:
         self.codes[kind] = self.index.setdefault(value, len(self.index))
-
-    def among(self, values: Iterable[str]) -> Mask:
-        """The kinds that have one of these values."""
-        verdicts = np.zeros(len(self.index) + 1, np.bool_)
-        verdicts[[self.index[value] for value in values if value in self.index]] = True
-        return verdicts[self.codes]
 
 
 class PodIndex:
@@ -113,31 +105,20 @@ class PodIndex:
         if selector is None:
             return np.zeros(self._used_slots, np.bool_)
         number = len(self._by_code)
-        of_kind = np.ones(number, np.bool_) if namespaces is None else self._namespace_column.among(namespaces)[:number]
+        known = self._namespace_column
+        of_kind = np.ones(number, np.bool_)
+        if namespaces is not None:
+            of_kind = among(known.codes, known.index, namespaces)[:number]
         for requirement in selector.requirements:
             if not of_kind.any():
                 break
-            of_kind &= self._meeting(requirement)[:number]
+            column = self._column(requirement.key)
+            of_kind &= meeting(column.codes, column.index, requirement)[:number]
         chosen: Mask = self.rows[: self._used_slots] >= 0
         if of_kind.all():
             return chosen
         chosen &= of_kind[self._kind_of[: self._used_slots]]
         return chosen
-
-    def _meeting(self, requirement: Requirement) -> Mask:
-        """The kinds whose labels meet a requirement; an absent one meets NotIn. Selectors of pods know no Gt or Lt."""
-        column = self._column(requirement.key)
-        match requirement.operator:
-            case "In":
-                return column.among(requirement.values)
-            case "NotIn":
-                return ~column.among(requirement.values)
-            case "Exists":
-                return column.codes >= 0
-            case "DoesNotExist":
-                return column.codes < 0
-            case _:
-                return np.zeros(len(column.codes), np.bool_)
 
     def _column(self, key: str) -> _Column:
         column = self._label_columns.get(key)

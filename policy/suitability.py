@@ -6,9 +6,10 @@ kube-scheduler 1.37. Over all nodes a rule is judged once for each value that oc
 
 import numpy as np
 
+from policy.codes import meeting
 from policy.constraints import Constraints, NodeTerm, Requirement, Taint, Toleration, holds, integer
 from policy.node import Node
-from policy.node_table import Mask, NodeTable, Values
+from policy.node_table import Mask, NodeTable
 from policy.tolerations import tolerates
 
 UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
@@ -81,33 +82,19 @@ def _meeting_term(table: NodeTable, term: NodeTerm) -> Mask:
     for requirement in term.fields:
         named = requirement.key == _NAME
         codes = np.arange(len(table.names)) if named else np.full(len(table.names), -1)
-        mask &= _judged(requirement, Values(codes, table.rows if named else {}))
+        mask &= meeting(codes, table.rows if named else {}, requirement)
     return mask
 
 
 def _meeting(table: NodeTable, requirement: Requirement) -> Mask:
     if requirement.operator in ("Gt", "Lt"):
         return _beyond(table, requirement)
-    return _judged(requirement, table.labels(requirement.key))
-
-
-def _judged(requirement: Requirement, values: Values) -> Mask:
-    """The requirement's verdict on every row of a label or a field whose values these are. Compares no numbers."""
-    match requirement.operator:
-        case "In":
-            return values.among(requirement.values)
-        case "NotIn":
-            return ~values.among(requirement.values)
-        case "Exists":
-            return values.codes >= 0
-        case "DoesNotExist":
-            return values.codes < 0
-        case _:
-            return np.zeros(len(values.codes), np.bool_)
+    values = table.labels(requirement.key)
+    return meeting(values.codes, values.index, requirement)
 
 
 def _beyond(table: NodeTable, requirement: Requirement) -> Mask:
-    """The same for Gt and Lt: the rows whose value is a number beyond the one that is named."""
+    """Where a label is a number beyond the one that Gt or Lt names."""
     named = integer(*requirement.values[:1])
     values, (numbers, are_numbers) = table.labels(requirement.key), table.numbers(requirement.key)
     if named is None:
