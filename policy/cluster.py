@@ -253,6 +253,18 @@ class Cluster:
             self._relevant += 1
             self._lets_go(namespace)
 
+    def draw_on_budgets(self, victim: Pod) -> bool:
+        """Counts an eviction in the budgets that protect a pod, as the Eviction API does.
+
+        False, and nothing is counted, if one of them allows none now.
+        """
+        protecting = self.budgets.protecting(victim)
+        if any(budget.allowed < 1 for budget in protecting):
+            return False
+        for budget in protecting:
+            self.upsert_budget(replace(budget, allowed=budget.allowed - 1))
+        return True
+
     def upsert_reservation(self, reservation: Reservation) -> None:
         """Keeps room for a pod from now on; no longer, and never again, if it was given up."""
         known = self.reservations.get(reservation.name) or self.reserved.get(reservation.name)

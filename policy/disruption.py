@@ -86,14 +86,12 @@ class Budgets(Mapping[tuple[str, str], Budget]):
         protecting = self.protecting(victim)
         return protecting if len(protecting) > 1 else [budget for budget in protecting if budget.never]
 
-    def violating(self, victims: Iterable[Pod]) -> set[str]:
-        """UIDs of those whose eviction would violate a budget, when evicted in this order: most important first."""
-        left = self.left()
-        return {victim.uid for victim in victims if not left.take(victim)}
+    def violating(self, victims: Iterable[Pod], *, with_exhausted: bool = True) -> set[str]:
+        """UIDs of those whose eviction would violate a budget, when evicted in this order: most important first.
 
-    def violating_open(self, victims: Iterable[Pod]) -> set[str]:
-        """The same of those budgets alone that let somebody go."""
-        left = Left(self._of, with_exhausted=False)
+        Without ``with_exhausted`` budgets that let nobody go now are left out.
+        """
+        left = Left(self._of, with_exhausted=with_exhausted)
         return {victim.uid for victim in victims if not left.take(victim)}
 
     def left(self) -> "Left":

@@ -409,7 +409,7 @@ def held_back(cluster: Cluster, reservation: Reservation) -> list[Pod]:
     API server knows.
     """
     those = [victim for each in (reservation, *mates(cluster, reservation)) for victim in staying(cluster, each)]
-    beyond = cluster.budgets.violating_open(sorted(those, key=victims.importance))
+    beyond = cluster.budgets.violating(sorted(those, key=victims.importance), with_exhausted=False)
     return [victim for victim in those if victim.uid in beyond]
 
 
@@ -442,10 +442,11 @@ def protected_victims(cluster: Cluster, reservation: Reservation) -> list[Pod]:
     return [victim for victim in staying if victim.uid in protected]
 
 
-def kept_for_good(cluster: Cluster, victims: Iterable[Pod]) -> str:
-    """Which budgets will never let some of these pods go, for people; empty if there are none."""
-    names = {f"{b.namespace}/{b.name}" for victim in victims for b in cluster.budgets.keeping_for_good(victim)}
-    return f"; as they are, these will never let them go: {', '.join(sorted(names))}" if names else ""
+def kept_for_good(cluster: Cluster, pods: Iterable[Pod]) -> str:
+    """Which budgets will never let some of these pods go, to be put behind a sentence; empty if there are none."""
+    budgets = (budget for pod in pods for budget in cluster.budgets.keeping_for_good(pod))
+    names = sorted({f"{budget.namespace}/{budget.name}" for budget in budgets})
+    return f"; as they are, these will never let them go: {', '.join(names)}" if names else ""
 
 
 def _progress(cluster: Cluster, reservation: Reservation) -> str:

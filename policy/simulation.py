@@ -264,13 +264,8 @@ class Simulation:
     def _evict(self, victim: Pod, for_: Pod | None, reason: str) -> None:
         """Evicts a pod, as far as disruption budgets let it go."""
         cluster = self.cluster
-        if victim.uid not in cluster.pods:
+        if victim.uid not in cluster.pods or not cluster.draw_on_budgets(victim):
             return
-        protecting = cluster.budgets.protecting(victim)
-        if any(budget.allowed < 1 for budget in protecting):
-            return
-        for budget in protecting:
-            cluster.upsert_budget(replace(budget, allowed=budget.allowed - 1))
         self._take_away(victim, for_, reason)
         job = cluster.batch_jobs.of(victim)
         if job is not None and not job.ended:

@@ -50,11 +50,8 @@ class RecordingActuator:
         pod = cluster.pods.get(victim.uid)
         if pod is None:
             return
-        protecting = cluster.budgets.protecting(pod)
-        if any(budget.allowed < 1 for budget in protecting):
+        if not cluster.draw_on_budgets(pod):
             raise Blocked("a disruption budget does not allow it now")
-        for budget in protecting:
-            cluster.upsert_budget(replace(budget, allowed=budget.allowed - 1))
         cluster.delete_pod(victim.uid)
 
     async def delete(self, victim: PodName, grace: int | None = None) -> None:  # noqa: ARG002 - gone at once

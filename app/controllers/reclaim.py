@@ -338,14 +338,13 @@ class Reclaim:
         try:
             await self._actuator.evict(name, grace)
         except ActionFailed:
-            patience = self._settings.budget_patience
-            is_lent = victim.namespace != reservation.pod.namespace
-            if patience is None or not is_lent or not cluster.budgets.keeping_for_good(victim):
+            patience, keeping = self._settings.budget_patience, cluster.budgets.keeping_for_good(victim)
+            if patience is None or not keeping or victim.namespace == reservation.pod.namespace:
                 raise
             if now < self._kept_since.setdefault(reservation.pod.uid, now) + patience:
                 raise
             await self._actuator.delete(name, grace)
-            budgets = ", ".join(sorted(budget.name for budget in cluster.budgets.keeping_for_good(victim)))
+            budgets = ", ".join(sorted(budget.name for budget in keeping))
             log.info("deleted past a budget that never allows an eviction", victim=_text(victim), budgets=budgets)
 
     @staticmethod

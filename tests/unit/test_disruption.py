@@ -161,8 +161,8 @@ def test_whatever_comes_and_goes_the_same_budgets_protect_a_pod_as_if_each_were_
 
 def test_budgets_that_are_exhausted_are_passed_over_where_only_open_ones_count():
     budgets = all_of([budget(0), budget(1, "front", selector=labelled(tier="front"))])
-    assert budgets.violating_open(web("p1", "p2", tier="front")) == {"p2"}
-    assert budgets.violating_open(web("p1", "p2")) == set()
+    assert budgets.violating(web("p1", "p2", tier="front"), with_exhausted=False) == {"p2"}
+    assert budgets.violating(web("p1", "p2"), with_exhausted=False) == set()
 
 
 def test_what_is_kept_of_labels_is_bounded():
