@@ -6,7 +6,8 @@ is shown is bounded by what operators write.
 """
 
 from policy.cluster import Cluster
-from policy.resources import Resources
+from policy.queue_ledger import QueueAccount
+from policy.resources import Resources, subtract
 
 USUAL = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 """What every node has."""
@@ -23,3 +24,10 @@ def shown(cluster: Cluster, amounts: Resources) -> dict[str, int]:
     if len(names) < len(amounts):
         return {resource: amounts[resource] for resource in names if resource in amounts}
     return {resource: amount for resource, amount in amounts.items() if resource in names}
+
+
+def allocated(cluster: Cluster, account: QueueAccount) -> dict[str, int]:
+    """What the pods of a queue use, as far as it is shown. What room is held for is not used yet, and no part of it."""
+    amounts = shown(cluster, account.taken)
+    subtract(amounts, shown(cluster, account.held))
+    return amounts

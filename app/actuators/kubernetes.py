@@ -215,7 +215,7 @@ class KubernetesActuator:
         """Raises the count of an Event; false where the API server has it no longer. Raises ActionFailed."""
         change = {
             "count": series.count,
-            "message": inert(event.message)[:LONGEST_MESSAGE],
+            "message": _message_of(event),
             "lastTimestamp": _time(time.time()),
         }
         try:
@@ -334,7 +334,7 @@ def _object_of(event: Event) -> dict[str, Any]:
             "uid": subject.uid,
         },
         "reason": event.reason,
-        "message": inert(event.message)[:LONGEST_MESSAGE],
+        "message": _message_of(event),
         "type": "Warning" if event.warning else "Normal",
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
@@ -342,6 +342,11 @@ def _object_of(event: Event) -> dict[str, Any]:
         "lastTimestamp": now,
         "count": event.series.count if event.series else 1,
     }
+
+
+def _message_of(event: Event) -> str:
+    """What an Event says, as the API server takes it and a terminal may show it."""
+    return inert(event.message)[:LONGEST_MESSAGE]
 
 
 def _options(victim: PodName, grace: int | None) -> dict[str, Any]:

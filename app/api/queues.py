@@ -3,19 +3,18 @@
 from app.api.models import ConditionModel, QueueModel, TenantModel, quantities
 from policy import fair_share, queues
 from policy.cluster import Cluster
-from policy.named import shown
+from policy.named import allocated, shown
 from policy.queue_ledger import Tenant
-from policy.resources import Resources, subtract
+from policy.resources import Resources
 from policy.terminating import conditions_of_queue
 
 
 def model(cluster: Cluster, name: str) -> QueueModel:
-    """A queue that exists. What room is held for is no part of ``allocated``: it is not used yet."""
+    """A queue that exists."""
     queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
-    allocated, request = shown(cluster, account.taken), shown(cluster, account.request)
-    subtract(allocated, shown(cluster, account.held))
+    used, request = allocated(cluster, account), shown(cluster, account.request)
     division = account.division
-    named: Resources = {**division.deserved, **allocated, **queue.capability, **queue.guarantee, **request}
+    named: Resources = {**division.deserved, **used, **queue.capability, **queue.guarantee, **request}
     bounds = {resource: queues.bound(cluster.ledger.queues, account, resource) for resource in named}
     most = dict(division.real_capability) | {resource: most for resource, most in bounds.items() if most is not None}
     return QueueModel(
@@ -29,7 +28,7 @@ def model(cluster: Cluster, name: str) -> QueueModel:
         real_capability=quantities(most if division.known else {}),
         request=quantities(request),
         deserved=quantities(dict.fromkeys(named, 0) | dict(division.deserved)),
-        allocated=quantities(dict.fromkeys(named, 0) | allocated),
+        allocated=quantities(dict.fromkeys(named, 0) | used),
         namespaces=[_tenant(cluster, namespace, account.tenants[namespace]) for namespace in sorted(account.tenants)],
         conditions=[
             ConditionModel(type=condition.type, reason=condition.reason, message=condition.message)

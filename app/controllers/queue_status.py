@@ -21,8 +21,8 @@ from app.store.kinds import QUEUES
 from app.store.store import Store
 from policy import quota_manager
 from policy.cluster import Cluster
-from policy.named import shown
-from policy.resources import subtract, total
+from policy.named import allocated, shown
+from policy.resources import total
 from policy.terminating import conditions_of_queue
 
 log = structlog.get_logger(__name__)
@@ -111,9 +111,7 @@ def status_of(cluster: Cluster, name: str) -> dict[str, Any]:
     is held for pods that others go for, and what the queue's own pods that go still use.
     """
     queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
-    allocated, held = shown(cluster, account.taken), shown(cluster, account.held)
-    subtract(allocated, held)
-    division, request = account.division, shown(cluster, account.request)
+    division, request, held = account.division, shown(cluster, account.request), shown(cluster, account.held)
     zero = dict.fromkeys({**division.deserved, **queue.capability, **queue.guarantee, **request}, 0)
     conditions: dict[str, dict[str, Any]] = {}
     for condition in conditions_of_queue(cluster, name):  # one for each type
@@ -128,7 +126,7 @@ def status_of(cluster: Cluster, name: str) -> dict[str, Any]:
             }
     return {
         "deserved": quantities({**zero, **division.deserved}),
-        "allocated": quantities({**zero, **allocated}),
+        "allocated": quantities({**zero, **allocated(cluster, account)}),
         "used": quantities({**zero, **shown(cluster, account.running)}),
         "preempting": quantities(total((held, shown(cluster, quota_manager.preempting(cluster, name))))),
         "conditions": list(conditions.values()),

@@ -1,6 +1,6 @@
 """Tells on a pod once that it has more constraints than are judged. For the leader only."""
 
-from itertools import islice
+from heapq import nsmallest
 
 from app.actuators.protocol import Actuator
 from app.controllers.rounds import at_intervals
@@ -34,7 +34,7 @@ class Unjudged:
         cluster = self._store.cluster
         unjudged = cluster.table.demanding.unjudged()
         self._told = {uid for uid in self._told if uid in cluster.pending}
-        fresh = [uid for uids in unjudged.values() for uid in islice(sorted(uids - self._told), OF_NAMESPACE)]
+        fresh = [uid for uids in unjudged.values() for uid in nsmallest(OF_NAMESPACE, uids - self._told)]
         for uid in fresh[:AT_MOST]:
             self._told.add(uid)
             pod = cluster.pending[uid]

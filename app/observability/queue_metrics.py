@@ -4,9 +4,9 @@ import asyncio
 
 from app.observability.quota_metrics import SLICE, base_unit, escaped
 from policy.cluster import Cluster
-from policy.named import shown
+from policy.named import allocated, shown
 from policy.queue_ledger import QueueAccount
-from policy.resources import Resources, subtract
+from policy.resources import Resources
 
 FIGURES = (
     ("deserved", "What a queue has a right to, for what its pods request."),
@@ -36,12 +36,10 @@ async def queue_lines(cluster: Cluster) -> bytes:
 
 
 def _amounts(cluster: Cluster, account: QueueAccount) -> tuple[Resources, Resources, Resources, Resources]:
-    """What the figures are, in their order. What room is held for is not allocated yet."""
-    allocated = shown(cluster, account.taken)
-    subtract(allocated, shown(cluster, account.held))
+    """What the figures are, in their order."""
     division = account.division
     zero = dict.fromkeys({**division.deserved, **shown(cluster, account.request)}, 0)
-    return {**zero, **division.deserved}, {**zero, **allocated}, division.guarantee, _missing(account)
+    return {**zero, **division.deserved}, {**zero, **allocated(cluster, account)}, division.guarantee, _missing(account)
 
 
 def _missing(account: QueueAccount) -> Resources:

@@ -9,9 +9,9 @@ from policy import elastic_quota, fair_share, queues
 from policy.cluster import Cluster
 from policy.conditions import Condition
 from policy.elastic_quota import ElasticQuota
-from policy.named import shown
+from policy.named import allocated, shown
 from policy.queue_ledger import QueueAccount, Tenant
-from policy.resources import Resources, subtract
+from policy.resources import Resources
 from policy.terminating import conditions_of_queue, conditions_of_quota
 
 NAMED = 8
@@ -284,23 +284,19 @@ def _quota_bars(quota: ElasticQuota, used: Resources, lent: Resources) -> tuple[
 
 def _queue_bars(cluster: Cluster, account: QueueAccount) -> tuple[Bar, ...]:
     """Of what no node lists there is nothing to divide, so that nothing of it is borrowed."""
-    ledger, division, capability = (
-        cluster.ledger.queues,
-        account.division,
-        account.queue.capability if account.queue else {},
-    )
-    allocated, request = shown(cluster, account.taken), shown(cluster, account.request)
-    subtract(allocated, shown(cluster, account.held))
+    ledger, division = cluster.ledger.queues, account.division
+    capability = account.queue.capability if account.queue else {}
+    used, request = allocated(cluster, account), shown(cluster, account.request)
     return tuple(
         Bar(
             resource,
-            allocated.get(resource, 0),
+            used.get(resource, 0),
             own=division.deserved.get(resource, 0) if ledger.lists(resource) else None,
             most=queues.bound(ledger, account, resource) if division.known else capability.get(resource),
             kept=division.guarantee.get(resource, 0),
             wanted=request.get(resource, 0),
         )
-        for resource in sorted({**division.deserved, **allocated, **request})
+        for resource in sorted({**division.deserved, **used, **request})
     )
 
 

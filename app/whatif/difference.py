@@ -16,15 +16,13 @@ from app.whatif.models import (
 )
 from app.whatif.trial import Trial
 from policy import admission, elastic_quota
-from policy.cluster import Cluster
+from policy.cluster import LONGEST_SAID, Cluster
 from policy.named import shown
 from policy.pod import Pod
 from policy.reservation import kept_from
 
 MOST_NAMED = 1000
 """Waiting pods that are named, at most."""
-LONGEST = 1000
-"""Characters of what a scheduler says of a pod that are shown."""
 
 Figures = TypeVar("Figures", QuotaFigures, QueueFigures)
 Numbers = tuple[dict[tuple[str, str], QuotaFigures], dict[str, QueueFigures]]
@@ -131,7 +129,7 @@ def _waiting(trial: Trial, otherwise: Trial | None) -> Generator[None, None, lis
         if not pod.pending or pod.terminating:
             continue
         anyway = None if others is None else pod.uid in others and others[pod.uid].pending
-        message = pod.unschedulable.message[:LONGEST] if pod.unschedulable else ""
+        message = pod.unschedulable.message[:LONGEST_SAID] if pod.unschedulable else ""
         found.append(RefusedModel(pod=title(pod), rule=rule_of(pod), message=message, anyway=anyway))
         if len(found) % SLICE == 0:
             yield
