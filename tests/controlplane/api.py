@@ -93,8 +93,12 @@ class Api:
 
     def patch(self, resource: str, name: str, body: Object, namespace: str | None = None) -> Object:
         """A JSON merge patch; ``name`` may end in a subresource (``pod-1/status``)."""
+        return self.merge(path(resource, namespace, name), body)
+
+    def merge(self, url: str, body: Object) -> Object:
+        """A JSON merge patch of what is at this path."""
         headers = {"Content-Type": "application/merge-patch+json"}
-        return self.request("PATCH", path(resource, namespace, name), content=json.dumps(body), headers=headers)
+        return self.request("PATCH", url, content=json.dumps(body), headers=headers)
 
     def delete(self, resource: str, name: str, namespace: str | None = None, grace: int | None = None) -> None:
         options = {} if grace is None else {"gracePeriodSeconds": grace}

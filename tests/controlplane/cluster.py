@@ -86,7 +86,7 @@ class Cluster:
                 self.api.delete_all(resource, namespace)
             for kind in namespaced:
                 self._release(kind, namespace)
-                self.api.request("DELETE", kind.path_of(namespace, "").rstrip("/"))
+                self.api.request("DELETE", _path_in(namespace, kind))
         for kind in self._served(RESERVATIONS, QUEUES):
             self.api.request("DELETE", kind.path)
         self.api.delete_all("nodes")
@@ -101,11 +101,11 @@ class Cluster:
 
         The controllers of Jobs and of native pod groups have such.
         """
-        for item in self.api.request("GET", kind.path_of(namespace, "").rstrip("/"))["items"]:
+        for item in self.api.request("GET", _path_in(namespace, kind))["items"]:
             if item["metadata"].get("finalizers"):
-                self.api.request(
-                    "PATCH",
-                    kind.path_of(namespace, item["metadata"]["name"]),
-                    json={"metadata": {"finalizers": None}},
-                    headers={"Content-Type": "application/merge-patch+json"},
-                )
+                self.api.merge(kind.path_of(namespace, item["metadata"]["name"]), {"metadata": {"finalizers": None}})
+
+
+def _path_in(namespace: str, kind: Kind) -> str:
+    """The path of all objects of a kind in a namespace."""
+    return kind.path_of(namespace, "").rstrip("/")

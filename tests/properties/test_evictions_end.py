@@ -149,8 +149,15 @@ def _unit(cluster: Cluster, pick: Pick, name: str, cpu: int) -> list[Pod]:
 
 
 def play(seed: int) -> None:
-    """Lets everything come to the world, and the world come to rest after each."""
-    world = world_of(seed)
+    """Lets everything come to the world of this number, and the world come to rest after each."""
+    try:
+        _play(world_of(seed))
+    except BaseException as failure:
+        failure.add_note(f"world {seed}")
+        raise
+
+
+def _play(world: World) -> None:
     simulation = Recreating(world.cluster)
     for pods in world.arrivals:
         for pod in pods:
@@ -169,17 +176,9 @@ def _settle(simulation: Recreating) -> None:
 @pytest.mark.parametrize("first", range(0, WORLDS, AT_ONCE))
 def test_evictions_end_and_each_one_helps_where_evicted_pods_come_back_at_once(first):
     for seed in range(first, first + AT_ONCE):
-        _play(seed)
+        play(seed)
 
 
 @pytest.mark.parametrize("seed", RARE)
 def test_so_it_is_in_rare_worlds(seed):
-    _play(seed)
-
-
-def _play(seed: int) -> None:
-    try:
-        play(seed)
-    except BaseException as failure:
-        failure.add_note(f"world {seed}")
-        raise
+    play(seed)

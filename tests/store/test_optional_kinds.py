@@ -47,12 +47,7 @@ class LooseQuotas:
 
     def let_go(self, name: str) -> None:
         """Without what kept it from being deleted."""
-        self.api.request(
-            "PATCH",
-            LOOSE.path_of(self.namespace, name),
-            json={"metadata": {"finalizers": None}},
-            headers={"Content-Type": "application/merge-patch+json"},
-        )
+        self.api.merge(LOOSE.path_of(self.namespace, name), {"metadata": {"finalizers": None}})
 
     def put(self, name: str, spec: object, **more: object) -> Object:
         metadata = {"name": name, "namespace": self.namespace} | more
