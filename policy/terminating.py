@@ -1,6 +1,6 @@
 """What is said of pods that should be gone: who they are, since when, and how to end them. See policy.overdue.
 
-And all that is said of a quota or a queue, of which that is a part.
+Also all conditions of a quota and of a queue: such pods are the reason of one of them.
 """
 
 from collections.abc import Callable, Collection, Iterator

@@ -44,7 +44,7 @@ OVERDUE = Gauge(
 )
 UNJUDGED = Gauge(
     "quotaward_unjudged_pods",
-    "Pods that wait, and with the others of their namespace have more constraints than are judged. By namespace.",
+    "Waiting pods that have more constraints than are judged, alone or with others of their namespace. By namespace.",
     ["namespace"],
 )
 GRANTS = Gauge("quotaward_grants", "Pods admitted and not bound yet.")

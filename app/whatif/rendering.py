@@ -35,7 +35,7 @@ from policy.resources import Resources
 Json = dict[str, Any]
 
 CLAIM = "a resource claim"
-"""What app.store names as undecidable, beside volumes, and what is beyond what is judged."""
+"""What app.store names as undecidable, beside volumes and constraints of which there are too many."""
 
 
 def pod_manifest(pod: Pod) -> Json:
