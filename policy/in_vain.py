@@ -85,9 +85,13 @@ class InVain:
                 del self._namespaces[pod.namespace]
 
     def promise(self, pod: Pod, victims: Mapping[str, Iterable[Pod]], now: float) -> None:
-        """kube-scheduler is told whom it may evict for a pod, by node. It does so on one of them, and tells nobody."""
-        known = self._promises.setdefault(pod.uid, _Promise(pod, now, {}))
-        known.victims.update({node: frozenset(each.uid for each in some) for node, some in victims.items()})
+        """kube-scheduler is told whom it may evict for a pod, by node. It does so on one of them, and tells nobody.
+
+        It may ask again before it has seen that those of the first answer are on their way out: they count, too.
+        """
+        known = self._promises.setdefault(pod.uid, _Promise(pod, now, {})).victims
+        for node, some in victims.items():
+            known[node] = known.get(node, frozenset()) | {each.uid for each in some}
 
     def settle(self, pods: Mapping[str, Pod], now: float) -> Iterator[tuple[str, int]]:
         """Looks what has become of pods for which kube-scheduler may have evicted others. Drops what is long past.

@@ -121,6 +121,12 @@ def test_whom_the_scheduler_evicted_for_a_pod_that_is_gone_went_in_vain():
     assert list(in_vain.settle({}, 4)) == []
 
 
+def test_whom_the_scheduler_was_told_of_at_first_is_remembered_when_it_asks_again():
+    in_vain = promised("n1")
+    in_vain.promise(ONE, {"n1": [VICTIMS[1]]}, 2)
+    assert list(in_vain.settle(seen(VICTIMS[1]), 3)) == [("a", 1)]
+
+
 def test_where_the_scheduler_evicted_nobody_nobody_went_in_vain():
     in_vain = promised("n1", "n2")
     assert list(in_vain.settle(seen(*VICTIMS), 2)) == []
