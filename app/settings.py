@@ -32,7 +32,7 @@ from policy.admission import Rules
 from policy.chances import PATIENCE
 from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
 from policy.exempt import NAMESPACES
-from policy.gangs import HOLD_TIME
+from policy.gang_holds import HOLD_TIME
 from policy.gates import LOOKAHEAD
 from policy.gates import PATIENCE as GATE_PATIENCE
 from policy.overdue import AFTER, STUCK_AFTER

@@ -3,13 +3,18 @@
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, replace
 
-from policy import elastic_quota, exempt, fair_share, gangs, queues
+from policy import elastic_quota, exempt, fair_share, gang_minimum, queues
 from policy.ledger import Ledger
 from policy.pod import Pod
 from policy.resources import Resources
 from policy.verdict import MOST_TOLD, Refusal, Remedy, told
 
-TEXTS = {**elastic_quota.TEXTS, **queues.TEXTS, fair_share.FAIR_SHARE: fair_share.TEXT, gangs.MINIMUM: gangs.TEXT}
+TEXTS = {
+    **elastic_quota.TEXTS,
+    **queues.TEXTS,
+    fair_share.FAIR_SHARE: fair_share.TEXT,
+    gang_minimum.MINIMUM: gang_minimum.TEXT,
+}
 """By rule, what kube-scheduler gets to write of it."""
 
 

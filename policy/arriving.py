@@ -6,13 +6,11 @@ Kept room is why that matters: kube-scheduler knows where it has placed a pod, b
 from collections.abc import Hashable, Iterable, Sequence
 
 from policy import exempt, fit
+from policy.gang_placement import Alike
 from policy.grants import Grants
 from policy.node_table import NodeTable
 from policy.pod import Pod
 from policy.resources import Resources, add
-
-Alike = tuple[Pod, int]
-"""A granted pod, and how many there are like it."""
 
 
 def others(grants: Grants, table: NodeTable, pod: Pod) -> list[Alike]:

@@ -10,7 +10,19 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 
-from policy import admission, arriving, division, elastic_quota, exempt, fair_share, fit, gangs, gates, in_vain, queues
+from policy import (
+    admission,
+    arriving,
+    division,
+    elastic_quota,
+    exempt,
+    fair_share,
+    fit,
+    gang_minimum,
+    gates,
+    in_vain,
+    queues,
+)
 from policy.admission import Rules
 from policy.batch_job import BatchJobs
 from policy.by_node import ByNode
@@ -20,9 +32,10 @@ from policy.disruption import Budget, Budgets
 from policy.elastic_quota import ElasticQuota
 from policy.entitlement import SYSTEM_OWNERS
 from policy.gang_admission import Gangs
-from policy.gangs import HOLD_TIME, Group, Key
+from policy.gang_holds import HOLD_TIME
 from policy.gates import Gates, Out, Waiting
 from policy.grants import Grants
+from policy.group import Group, Key, counting
 from policy.helped import Helped
 from policy.in_vain import InVain
 from policy.job import ALONE, Job, job_name
@@ -694,7 +707,7 @@ class Cluster:
                 return None
             members = [alone]
         members.sort(key=turn)
-        there = tuple(sorted(gangs.counting(members), key=turn))
+        there = tuple(sorted(counting(members), key=turn))
         pending = [pod for pod in members if pod.pending and not pod.terminating]
         return Job(
             namespace,
@@ -865,7 +878,7 @@ class Cluster:
                 return Verdict("refused", refused.rule, message, numbers, remedies, told)
         numbers |= self.gangs.numbers(pod)
         if not self.gangs.could_start(pod):
-            return Verdict("refused", gangs.MINIMUM, gangs.TEXT, numbers, self.gangs.remedies(pod))
+            return Verdict("refused", gang_minimum.MINIMUM, gang_minimum.TEXT, numbers, self.gangs.remedies(pod))
         kept = self._kept_everywhere(pod)
         if kept:
             return Verdict("refused", kept, TEXTS[kept], numbers)
@@ -1428,7 +1441,7 @@ def _is_kept_by_reservations(pod: Pod) -> bool:
 def _refused_by_rules(pod: Pod) -> bool:
     """Whether the scheduler last said of a pod that its quota or its queue refuses it: not that there is no place."""
     rule = admission.refused_by(pod.unschedulable.message) if pod.unschedulable is not None else None
-    return rule is not None and rule != gangs.MINIMUM
+    return rule is not None and rule != gang_minimum.MINIMUM
 
 
 def _refused_by_us(pod: Pod) -> bool:

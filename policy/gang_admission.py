@@ -11,8 +11,10 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from policy import admission, arriving, fit
-from policy.gang_placement import Places, best_of, decidable, depends_on_others, full
-from policy.gangs import BACKOFF, HOLD_TIME, MOST_DOUBLED, REFUSAL, Group, Hold, Holds, Key, counting
+from policy.gang_holds import HOLD_TIME, Hold, Holds
+from policy.gang_minimum import REFUSAL
+from policy.gang_placement import Alike, Places, best_of, decidable, depends_on_others, full
+from policy.group import Group, Key, counting
 from policy.pod import Pod, turn
 from policy.resources import total
 from policy.verdict import Remedy
@@ -21,11 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from collections.abc import Set as AbstractSet
 
-    from policy.arriving import Alike
     from policy.cluster import Cluster
     from policy.resources import Resources
     from policy.verdict import Refusal
 
+BACKOFF = 5.0
+"""Seconds for which others go first after a gang was not complete in time; doubled by each further time."""
+MOST_DOUBLED = 6
 SMALL, PAUSE, LONGEST_PAUSE = 20, 0.01, 1.0
 """A gang that lacks more members than so many and could not start is not looked at again in filter for a pause.
 

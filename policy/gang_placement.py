@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policy import fit
-from policy.arriving import Alike
 from policy.gang_demands import Kinds, Together, demands_something, is_bounded
 from policy.node_table import Mask, NodeTable
 from policy.pod import Pod
@@ -19,6 +18,9 @@ from policy.quantity import LARGEST
 from policy.resources import Resources
 from policy.suitability import accepting
 from policy.topology import demands_of
+
+Alike = tuple[Pod, int]
+"""A granted pod, and how many there are like it."""
 
 
 def decidable(table: NodeTable, members: Sequence[Pod]) -> bool:

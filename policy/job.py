@@ -6,7 +6,7 @@ Seed: reserve action, Terminology. A pod that names a group which does not exist
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from policy.gangs import Group
+from policy.group import Group
 from policy.pod import Pod
 
 ALONE = "pods/"

@@ -7,7 +7,7 @@ one of those that the namespace allows; another choice counts for nothing.
 
 from dataclasses import dataclass
 
-from policy.gangs import Group
+from policy.group import Group
 from policy.pod import Pod
 
 DEFAULT = "default"

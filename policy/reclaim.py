@@ -14,8 +14,8 @@ from math import inf
 from policy import fit, victims
 from policy.cluster import Cluster
 from policy.constraints import Constraints
-from policy.gangs import Key
 from policy.gates import Waiting
+from policy.group import Key
 from policy.losses import failing_jobs, told
 from policy.pod import Pod, turn
 from policy.reservation import RECLAIM, PodName, Reservation

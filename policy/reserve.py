@@ -13,7 +13,7 @@ from math import ceil
 
 import numpy as np
 
-from policy import fit, scoring, suitability
+from policy import fit, scheduler_scores, suitability
 from policy.cluster import Cluster
 from policy.entitlement import SYSTEM_OWNERS
 from policy.gang_placement import depends_on_others
@@ -332,7 +332,7 @@ class _Search:
         rows = np.flatnonzero(mask if self._everywhere else mask & _open(self._cluster, self._job))
         column = table.columns.get("pods")
         others = table.used[rows, column] if column is not None else np.zeros(len(rows))
-        lacking, free = scoring.shortage(table, pod)[rows], scoring.freeness(table, pod)[rows]
+        lacking, free = scheduler_scores.shortage(table, pod)[rows], scheduler_scores.freeness(table, pod)[rows]
         own = table.mask_of(self._own)[rows]
         best_first = np.lexsort((table.ranks()[rows], others, lacking, -free, ~own))
         return [table.names[row] for row in rows[best_first].tolist()]

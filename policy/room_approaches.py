@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from policy import fit, reclaim, scoring
+from policy import fit, reclaim, scheduler_scores
 from policy.approach import MOST_ADDED, Approach, Change, Steps, listed, may_end, names_of, removed
 from policy.cluster import Cluster
 from policy.node import Node
@@ -102,7 +102,7 @@ def _end_on_a_node(cluster: Cluster, pod: Pod, reserved: set[str]) -> Steps:
     """The pods of one node without which the pod fits there: the fewest on the node where that takes the fewest."""
     table, best = cluster.table, list[Pod]()
     rows = np.flatnonzero(fit.suitable(table, pod) & ~table.mask_of(reserved))
-    least_short = np.argsort(scoring.shortage(table, pod)[rows], kind="stable")
+    least_short = np.argsort(scheduler_scores.shortage(table, pod)[rows], kind="stable")
     for row in rows[least_short][:MOST_NODES]:
         yield None
         gone = _enough_of(cluster, pod, table.names[row])

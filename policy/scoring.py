@@ -1,22 +1,13 @@
-"""Which nodes are better than others: for the scheduler, and for whoever is to be given one.
-
-Seed: reserve action (Node calculating score logic).
-"""
+"""Which nodes the scheduler should prefer: those that are reserved for a pod's job, and those where its like runs."""
 
 from collections.abc import Iterable
 
-import numpy as np
-from numpy.typing import NDArray
-
 from policy.cluster import Cluster
 from policy.job import job_name
-from policy.node_table import NodeTable
 from policy.pod import Pod
 
 HIGHEST = 10
 """The most that an extender may give a node."""
-_EVEN = 9  # digits: nodes that are as free as each other tie, whatever their size
-_NO_SCALARS = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 
 
 def preferred(cluster: Cluster, pod: Pod, candidates: Iterable[str]) -> list[str]:
@@ -47,35 +38,3 @@ def apart(cluster: Cluster, pod: Pod, candidates: Iterable[str]) -> list[str]:
     names, hosts = list(candidates), cluster.table.hosts_of(borrowing)
     preferred = [name for name in names if (name in hosts) == borrows]
     return preferred if len(preferred) < len(names) else []
-
-
-def freeness(table: NodeTable, pod: Pod) -> NDArray[np.float64]:
-    """How free each node is, for this pod: ((cpu + memory) / 2 + 2 * scalars) / 3, between 0 and 1.
-
-    Scalars are the mean over those that the pod requests: all but cpu, memory, ephemeral storage and pods.
-    """
-    scalars = [name for name, amount in pod.request.items() if amount and name not in _NO_SCALARS]
-    zero = np.zeros(len(table.names))
-    scalar = sum((_free_share(table, name) for name in sorted(scalars)), zero) / max(1, len(scalars))
-    score = ((_free_share(table, "cpu") + _free_share(table, "memory")) / 2 + 2 * scalar) / 3
-    return np.round(score, _EVEN)
-
-
-def shortage(table: NodeTable, pod: Pod) -> NDArray[np.float64]:
-    """How much each node is short of for the pod now, in shares of its request."""
-    free, lacking = table.free, np.zeros(len(table.names))
-    for resource, amount in pod.request.items():
-        column = table.columns.get(resource)
-        if amount and column is not None:
-            lacking += np.clip(float(amount) - free[:, column], 0, None) / amount
-    return np.round(lacking, _EVEN)
-
-
-def _free_share(table: NodeTable, resource: str) -> NDArray[np.float64]:
-    """The part of a resource that is free on each node: 0 where it has none, or more is used than there is."""
-    column = table.columns.get(resource)
-    if column is None:
-        return np.zeros(len(table.names))
-    there, used = table.allocatable[:, column], table.used[:, column]
-    share: NDArray[np.float64] = np.clip(1 - used / np.maximum(there, 1), 0, 1)
-    return np.where(there > 0, share, 0.0)

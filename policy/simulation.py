@@ -16,7 +16,7 @@ from policy.batch_job import BatchJob
 from policy.chances import PATIENCE
 from policy.cluster import UNSCHEDULABLE, Cluster
 from policy.exempt import is_critical
-from policy.gangs import Key
+from policy.group import Key
 from policy.pod import Pod, Unschedulable, turn
 from policy.reclaim import Shape
 from policy.reservation import HELD_TEXT, RECLAIM, RESERVED_TEXT

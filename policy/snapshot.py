@@ -14,7 +14,8 @@ from policy.chances import PATIENCE
 from policy.cluster import Cluster
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota
-from policy.gangs import HOLD_TIME, Group, Hold
+from policy.gang_holds import HOLD_TIME, Hold
+from policy.group import Group
 from policy.membership import Namespace
 from policy.node import Node
 from policy.node_table import NodeTable

@@ -18,7 +18,7 @@ from math import fsum, inf
 
 import numpy as np
 
-from policy import admission, fit, queues, scoring
+from policy import admission, fit, queues, scheduler_scores
 from policy.cluster import Cluster
 from policy.entitlement import (
     SLOT,
@@ -30,7 +30,7 @@ from policy.entitlement import (
     to_spare,
     untouchable,
 )
-from policy.gangs import Key
+from policy.group import Key
 from policy.ledger import Entry
 from policy.losses import Losses
 from policy.pod import Pod
@@ -386,7 +386,7 @@ class _Trial:
         """
         table = self._table
         rows = np.flatnonzero(fit.suitable(table, self._pod))
-        shortage = scoring.shortage(table, self._pod)[rows]
+        shortage = scheduler_scores.shortage(table, self._pod)[rows]
         rows = rows[np.lexsort((table.ranks()[rows], shortage))]
         names = table.names_by_row()  # as they are now: after a pause a row may be another's
         yield ""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable
 
 from policy import admission
 from policy.cluster import Cluster
-from policy.gangs import Key
+from policy.group import Key
 from policy.pod import Pod, turn
 from policy.reservation import kept_from
 from policy.trial import Trial

@@ -14,7 +14,7 @@ from app.observability.events import Event, about_pod
 from app.settings import ReclaimSettings
 from app.store.store import Store
 from policy.exempt import is_critical
-from policy.gangs import Key
+from policy.group import Key
 from policy.pod import Pod
 from policy.reclaim import name_of, without_failing_jobs
 

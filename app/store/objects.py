@@ -28,7 +28,7 @@ from policy.batch_job import DEFAULT_BACKOFF_LIMIT, UNLIMITED, BatchJob, Failure
 from policy.constraints import Constraints, HostPort, Taint
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota, elastic_quota
-from policy.gangs import LARGEST_MINIMUM, Group
+from policy.group import LARGEST_MINIMUM, Group
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import GRACE, Container, JobMember, Pod, PodRequests, Unschedulable, effective_request

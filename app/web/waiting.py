@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from policy import gangs, places, reservation
+from policy import gang_minimum, places, reservation
 from policy.closed import shortened
 from policy.cluster import Cluster
 from policy.pod import Pod, turn
@@ -15,7 +15,7 @@ from policy.reasons import GATED, NO_ROOM, OTHER, UNTRIED, reason_in
 SHOWN = 100
 """How many waiting pods are shown one by one."""
 SLICE = 100
-NOT_BY_NUMBERS = {gangs.MINIMUM: gangs.TEXT, **reservation.TEXTS}
+NOT_BY_NUMBERS = {gang_minimum.MINIMUM: gang_minimum.TEXT, **reservation.TEXTS}
 """Rules that also look at nodes: whether they still hold is not asked here, as it may take a while."""
 LONGEST = 300
 """Characters of what a scheduler says that are shown."""

@@ -24,7 +24,7 @@ from policy.batch_job import BatchJob, FailureRule
 from policy.constraints import BY_LABEL, Constraints, HostPort, NodeTerm, PodTerm, Requirement, Selector, Spread
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota
-from policy.gangs import Group
+from policy.group import Group
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Pod

@@ -12,7 +12,7 @@ from app.store.objects import pod_of
 from app.store.store import Store
 from policy import reserve, starving, victims
 from policy.cluster import Cluster
-from policy.gangs import Group
+from policy.group import Group
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Pod, Unschedulable

@@ -12,7 +12,7 @@ from app.whatif.remedies import UNTRIED
 from app.whatif.service import Trials
 from policy.cluster import Cluster
 from policy.elastic_quota import elastic_quota
-from policy.gangs import Group
+from policy.group import Group
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Pod, Unschedulable

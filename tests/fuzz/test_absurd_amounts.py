@@ -5,7 +5,7 @@ import pytest
 from policy.node import Node
 from policy.node_table import NodeTable
 from policy.pod import Pod
-from policy.scoring import shortage
+from policy.scheduler_scores import shortage
 from tests.fuzz.targets import loop
 from tests.fuzz.world import World
 from tests.unit.app.given import namespace, node, pod, queue, refused

@@ -13,7 +13,7 @@ from policy.admission import Rules
 from policy.cluster import Cluster
 from policy.constraints import Selector
 from policy.disruption import Budget
-from policy.gangs import Group
+from policy.group import Group
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Pod

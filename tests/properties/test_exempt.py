@@ -9,7 +9,7 @@ from policy import reclaim, victims
 from policy.admission import Rules
 from policy.cluster import Cluster
 from policy.elastic_quota import elastic_quota
-from policy.gangs import Group
+from policy.group import Group
 from policy.membership import DEFAULT, Namespace
 from policy.node import Node
 from policy.pod import Pod, Unschedulable

@@ -17,7 +17,7 @@ from policy.cluster import Cluster, Unsettled
 from policy.constraints import Constraints
 from policy.disruption import Budget
 from policy.elastic_quota import MAX, elastic_quota
-from policy.gangs import Group
+from policy.group import Group
 from policy.ledger import Ledger
 from policy.membership import Namespace
 from policy.node import Node

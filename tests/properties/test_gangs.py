@@ -11,7 +11,8 @@ from hypothesis import given
 from policy.cluster import Cluster
 from policy.constraints import Constraints
 from policy.elastic_quota import elastic_quota
-from policy.gangs import BACKOFF, MOST_DOUBLED, Group
+from policy.gang_admission import BACKOFF, MOST_DOUBLED
+from policy.group import Group
 from policy.node import Node
 from policy.pod import Pod
 from policy.waking import to_wake

@@ -10,7 +10,7 @@ from policy.admission import refusal, refusal_of_all
 from policy.cluster import Cluster
 from policy.constraints import UNCONSTRAINED, Constraints, Taint, Toleration
 from policy.entitlement import share_lent
-from policy.gangs import Group
+from policy.group import Group
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Pod, Unschedulable

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from policy import fit
 from policy.cluster import Cluster
-from policy.gangs import Group
+from policy.group import Group
 from policy.node import Node
 from policy.pod import Pod
 from policy.reserve import decide, deciding

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from policy.cluster import Cluster
 from policy.elastic_quota import ElasticQuota
-from policy.gangs import TEXT, Group
+from policy.gang_minimum import TEXT
+from policy.group import Group
 from policy.node import Node
 from policy.pod import Pod, Unschedulable
 from policy.queues import Queue

@@ -1,7 +1,7 @@
 """Jobs that wait, in the words of the tests of reserving: times in seconds, with now a long time after creation."""
 
 from policy.cluster import Cluster
-from policy.gangs import Group
+from policy.group import Group
 from policy.node import Node
 from policy.pod import Pod, Unschedulable
 from policy.reserve import Decision, decide, reservation_of

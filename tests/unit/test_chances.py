@@ -5,7 +5,7 @@ import pytest
 from policy.chances import KINDS_AT_ONCE, NAMESPACES_AT_ONCE, PODS_AT_ONCE, Chances
 from policy.constraints import Constraints, Taint
 from policy.disruption import Budget
-from policy.gangs import Group
+from policy.group import Group
 from policy.pod import Unschedulable
 from policy.queues import DESERVED
 from policy.reclaim import name_of

@@ -5,7 +5,7 @@ import pytest
 from policy.admission import Rules
 from policy.cluster import Cluster
 from policy.elastic_quota import BORROWING, numbers, remedies
-from policy.gangs import Group
+from policy.group import Group
 from policy.pod import Unschedulable
 from tests.unit.given import cluster_of, pod, quota
 from tests.unit.given_nodes import node

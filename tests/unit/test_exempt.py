@@ -11,7 +11,7 @@ from policy.arriving import alike
 from policy.cluster import Unsettled
 from policy.constraints import Constraints
 from policy.elastic_quota import MAX
-from policy.gangs import REFUSAL
+from policy.gang_minimum import REFUSAL
 from policy.membership import DEFAULT, Namespace
 from policy.pod import Pod
 from policy.quota_manager import decide

@@ -7,7 +7,8 @@ import pytest
 from policy.admission import Rules
 from policy.cluster import Unsettled
 from policy.constraints import Constraints
-from policy.gangs import BACKOFF, MINIMUM, TEXT
+from policy.gang_admission import BACKOFF
+from policy.gang_minimum import MINIMUM, TEXT
 from policy.membership import Namespace
 from policy.pod import Unschedulable
 from policy.reservation import STARVING, PodName, Reservation

@@ -2,7 +2,7 @@
 
 import pytest
 
-from policy.gangs import Group
+from policy.group import Group
 from policy.membership import Membership, Namespace
 from tests.unit.given import pod
 

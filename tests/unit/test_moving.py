@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from policy.cluster import Cluster
-from policy.gangs import Group
+from policy.group import Group
 from policy.membership import Namespace
 from policy.snapshot import copy, snapshot
 from policy.stepwise import at_once

@@ -8,7 +8,7 @@ from policy import reclaim
 from policy.cluster import Cluster
 from policy.constraints import Selector
 from policy.disruption import Budget
-from policy.gangs import Group
+from policy.group import Group
 from policy.pod import Pod, Unschedulable
 from policy.reservation import Reservation
 from policy.stepwise import at_once

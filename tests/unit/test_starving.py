@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from policy.chances import PATIENCE
-from policy.gangs import Group
+from policy.group import Group
 from policy.queues import Queue
 from policy.starving import Terms, in_turn
 from tests.unit.given import pod, quota

@@ -13,7 +13,7 @@ from policy.cluster import Cluster
 from policy.constraints import Constraints, HostPort
 from policy.disruption import Budget
 from policy.elastic_quota import ElasticQuota
-from policy.gangs import Group
+from policy.group import Group
 from policy.membership import Namespace
 from policy.node import Node
 from policy.pod import Pod

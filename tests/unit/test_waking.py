@@ -1,7 +1,7 @@
 """Which refused pods are woken."""
 
 from policy.elastic_quota import BORROWING, MAX
-from policy.gangs import Group
+from policy.group import Group
 from policy.queues import Queue
 from policy.waking import to_wake
 from tests.unit.given import LARGE, cluster_of, pod, quota, refused_for

@@ -2,7 +2,7 @@
 
 import pytest
 
-from policy.gangs import TEXT
+from policy.gang_minimum import TEXT
 from policy.reservation import HELD_TEXT
 from tests.unit.app.given import client_of, node, pod, see, store_with
 from tests.unit.app.test_extender import binding, counted, filtering, preempting
