@@ -1,7 +1,7 @@
 """Amounts for people: as short as they can be told. REST has exact ones."""
 
-from policy import quantity
-from policy.quantity import InvalidQuantity, is_bytes, render, to_milli
+from policy.objects import quantity
+from policy.objects.quantity import InvalidQuantity, is_bytes, render, to_milli
 
 UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 

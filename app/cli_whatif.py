@@ -16,9 +16,9 @@ from app.whatif import changes, charts, scenario
 from app.whatif.difference import difference, numbers
 from app.whatif.scenario import Scenario
 from app.whatif.trial import Scene, run
-from policy.snapshot import snapshot
+from policy.simulate.snapshot import snapshot
+from policy.simulate.timeline import MOST_MOMENTS, Story
 from policy.stepwise import at_once
-from policy.timeline import MOST_MOMENTS, Story
 
 
 class CannotSimulate(Exception):

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 
-from policy.batch_job import BatchJob
-from policy.cluster import Cluster
-from policy.pod import Pod
-from policy.prospects import Prospect
+from policy.cluster.cluster import Cluster
+from policy.explain.next_steps import Prospect
+from policy.objects.batch_job import BatchJob
+from policy.objects.pod import Pod
 
 JOB_ENDS = "job-ends"
 """The step that is told of in any case: it comes, whatever becomes of the pod before."""

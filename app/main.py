@@ -49,7 +49,7 @@ from app.standing import Standing
 from app.store.store import TICK, Store
 from app.web import routes as web
 from app.whatif.service import Trials
-from policy.cluster import Cluster
+from policy.cluster.cluster import Cluster
 
 log = structlog.get_logger(__name__)
 

@@ -16,8 +16,8 @@ from app.kube.client import KubeClient
 from app.kube.said import said
 from app.store.kinds import NAMESPACES, PODS
 from app.store.objects import PodObject, PodSpec, gate_of
-from policy.pod import Pod
-from policy.resources import NOTHING
+from policy.objects.pod import Pod
+from policy.objects.resources import NOTHING
 
 AT_ONCE = 32
 """Gates that are being opened at a time."""

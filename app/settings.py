@@ -28,16 +28,16 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from policy.admission import Rules
-from policy.chances import PATIENCE
-from policy.cluster import GRANT_LIFETIME, SETTLE_TIME
-from policy.exempt import NAMESPACES
-from policy.gang_holds import HOLD_TIME
-from policy.gates import LOOKAHEAD
-from policy.gates import PATIENCE as GATE_PATIENCE
-from policy.overdue import AFTER, STUCK_AFTER
-from policy.scoring import HIGHEST
-from policy.starving import Terms
+from policy.cluster.cluster import GRANT_LIFETIME, SETTLE_TIME
+from policy.cluster.gang_holds import HOLD_TIME
+from policy.cluster.gates import LOOKAHEAD
+from policy.cluster.gates import PATIENCE as GATE_PATIENCE
+from policy.cluster.overdue import AFTER, STUCK_AFTER
+from policy.cluster.unschedulable import PATIENCE
+from policy.quota.admission import Rules
+from policy.quota.exempt import NAMESPACES
+from policy.reserve.scoring import HIGHEST
+from policy.reserve.starving import Terms
 
 NO_YAML = (ValueError, yaml.YAMLError, RecursionError, LookupError, AttributeError)
 """What the library raises for a text that is none; for a value that is not what its tag says whatever comes of that."""

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from app.amounts import readable
 from app.client import CannotAsk, Server
-from policy.quantity import InvalidQuantity, to_milli
+from policy.objects.quantity import InvalidQuantity, to_milli
 
 BAR = 24
 """Characters of a bar."""

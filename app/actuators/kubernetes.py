@@ -22,9 +22,9 @@ from app.kube.scheduling_gates import removal
 from app.observability.events import Event, Series
 from app.store.heeded import COUNTS_IN
 from app.store.kinds import PODS, QUEUES, RESERVATIONS, RESOURCE_QUOTAS, Kind
-from policy.pod import Pod
-from policy.quota_manager import NAME, Hard, Limit
-from policy.reservation import PodName, Reservation
+from policy.cluster.quota_manager import NAME, Hard, Limit
+from policy.objects.pod import Pod
+from policy.objects.reservation import PodName, Reservation
 
 log = structlog.get_logger(__name__)
 

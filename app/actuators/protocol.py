@@ -5,9 +5,9 @@ from typing import Any, Protocol
 
 from app.observability.events import Event
 from app.store.kinds import Kind
-from policy.pod import Pod
-from policy.quota_manager import Hard, Limit
-from policy.reservation import PodName, Reservation
+from policy.cluster.quota_manager import Hard, Limit
+from policy.objects.pod import Pod
+from policy.objects.reservation import PodName, Reservation
 
 
 class ActionFailed(Exception):

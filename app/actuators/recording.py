@@ -10,9 +10,9 @@ from app.actuators.protocol import ActionFailed, Blocked
 from app.observability.events import Event
 from app.store.kinds import Kind
 from app.store.store import Store
-from policy.pod import Pod
-from policy.quota_manager import Hard, Limit
-from policy.reservation import PodName, Reservation
+from policy.cluster.quota_manager import Hard, Limit
+from policy.objects.pod import Pod
+from policy.objects.reservation import PodName, Reservation
 
 log = structlog.get_logger(__name__)
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from app.store.heeded import MANAGED
 from app.store.kinds import QUEUES
-from policy.quantity import render
-from policy.quota_manager import NAME, REQUESTS, Hard, Limit
+from policy.cluster.quota_manager import NAME, REQUESTS, Hard, Limit
+from policy.objects.quantity import render
 
 
 def to_create(namespace: str, hard: Hard, owners: Mapping[str, str]) -> dict[str, Any]:

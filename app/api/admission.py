@@ -16,7 +16,7 @@ from app import bodies
 from app.problems import Problem
 from app.store.heeded import GATE
 from app.store.objects import PodObject, PodSpec, controller_of
-from policy.entitlement import SYSTEM_OWNERS
+from policy.quota.entitlement import SYSTEM_OWNERS
 
 router = APIRouter(prefix="/admission", include_in_schema=False)
 

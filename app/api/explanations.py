@@ -13,15 +13,15 @@ from app.api.models import (
 from app.ending import JOB_ENDS
 from app.whatif.remedies import ALONE, UNTRIED, WITH_ALL, Remedy
 from app.whatif.service import COMPLETE, OCCUPIED, OUT_OF_TIME, Searched
-from policy import elastic_quota, fair_share, queues
-from policy import holders as holding
-from policy.cluster import Cluster
-from policy.holders import Holder
-from policy.pod import Pod
-from policy.prospects import NOT_JUDGED, Prospect
-from policy.quantity import render
-from policy.verdict import Refusal, Verdict
-from policy.verdict import Remedy as Hint
+from policy.cluster.cluster import Cluster
+from policy.explain import holders as holding
+from policy.explain.holders import Holder
+from policy.explain.next_steps import NOT_JUDGED, Prospect
+from policy.objects.pod import Pod
+from policy.objects.quantity import render
+from policy.objects.verdict import Refusal, Verdict
+from policy.objects.verdict import Remedy as Hint
+from policy.quota import elastic_quota, fair_share, queues
 
 NAMED = 20
 """Pods of a holder that are named."""

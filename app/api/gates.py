@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Hashable
 
 from app.api.models import GatedList, GatedModel, PlaceModel
-from policy import places
-from policy.closed import shortened
-from policy.cluster import Cluster
-from policy.job import short
-from policy.pod import Pod
-from policy.verdict import Refusal
+from policy.cluster.cluster import Cluster
+from policy.objects.job import short
+from policy.objects.pod import Pod
+from policy.objects.verdict import Refusal
+from policy.queueing import positions
+from policy.quota.closed_queues import shortened
 
 SLICE = 100
 
@@ -19,7 +19,7 @@ async def gated(cluster: Cluster, namespace: str | None, limit: int) -> GatedLis
     items, total = list[GatedModel](), 0
     refusals: dict[Hashable, Refusal | None] = {}
     for queue in sorted({queue for queue, _ in cluster.gates.lines}):
-        for place, job in enumerate(places.in_order(cluster, queue), start=1):
+        for place, job in enumerate(positions.in_order(cluster, queue), start=1):
             if place % SLICE == 0:
                 await asyncio.sleep(0)
             if not job.members:

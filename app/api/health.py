@@ -13,11 +13,11 @@ from app.problems import Problem
 from app.standing import Standing
 from app.store.kinds import KINDS
 from app.store.store import Store
-from policy import admission
-from policy.cluster import Cluster
-from policy.pod import Pod
-from policy.reasons import NO_ROOM, OTHER, UNTRIED, reason_in
-from policy.reservation import RECLAIM, STARVING, TEXTS
+from policy.cluster.cluster import Cluster
+from policy.explain.reasons import NO_ROOM, OTHER, UNTRIED, reason_in
+from policy.objects.pod import Pod
+from policy.objects.reservation import RECLAIM, STARVING, TEXTS
+from policy.quota import admission
 
 SLICE = 500
 RULES = (*admission.TEXTS, *TEXTS, NO_ROOM, OTHER, UNTRIED)

@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 
 from app.api.models import ConditionModel, PodGroupModel, ReservationModel
-from policy import reserve, starving
-from policy.cluster import Cluster
-from policy.job import Job, job_name, short
-from policy.pod import Pod
-from policy.reservation import Reservation
-from policy.reserve import Decision
-from policy.starving import Terms
+from policy.cluster.cluster import Cluster
+from policy.objects.job import Job, job_name, short
+from policy.objects.pod import Pod
+from policy.objects.reservation import Reservation
+from policy.reserve import node_reservation, starving
+from policy.reserve.node_reservation import Decision
+from policy.reserve.starving import Terms
 
 
 def reservation_model(reservation: Reservation) -> ReservationModel:
@@ -31,7 +31,7 @@ def group_model(cluster: Cluster, namespace: str, name: str, terms: Terms, now: 
     job = cluster.job(namespace, name)
     assert job is not None, "a group is a job"  # noqa: S101
     decision = _decision(cluster, job, terms, now)
-    why_not = decision if decision is not None and decision.reason not in ("", reserve.READY) else None
+    why_not = decision if decision is not None and decision.reason not in ("", node_reservation.READY) else None
     reserved = cluster.reserved.of_job(namespace, name)
     return PodGroupModel(
         namespace=namespace,
@@ -71,4 +71,4 @@ def time_of(seconds: float) -> str:
 def _decision(cluster: Cluster, job: Job, terms: Terms, now: float) -> Decision | None:
     """What is to be reserved for a job, if it starves or something is reserved for it."""
     concerned = cluster.reserved.of_job(job.namespace, job.name) or starving.is_starving(cluster, job, terms, now)
-    return reserve.decide(cluster, job, terms, now) if concerned else None
+    return node_reservation.decide(cluster, job, terms, now) if concerned else None

@@ -5,11 +5,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from policy.cluster import Cluster
-from policy.elastic_quota import ElasticQuota
-from policy.named import shown
-from policy.quantity import render
-from policy.resources import Resources
+from policy.cluster.cluster import Cluster
+from policy.cluster.shown_resources import shown
+from policy.objects.quantity import render
+from policy.objects.resources import Resources
+from policy.quota.elastic_quota import ElasticQuota
 
 Quantities = dict[str, str]
 
@@ -320,5 +320,8 @@ def quantities(resources: Resources) -> Quantities:
 
 
 def used_of(cluster: Cluster, quota: ElasticQuota, used: Resources) -> Resources:
-    """What is shown as used under a quota: the resources that it names, and what else its pods use (policy.named)."""
+    """What is shown as used under a quota: the resources that it names, and what else its pods use.
+
+    Of the latter only those that operators name are shown (policy.cluster.shown_resources).
+    """
     return {**dict.fromkeys((*quota.max, *quota.min), 0), **shown(cluster, used)}

@@ -1,12 +1,12 @@
 """Queues as REST shows them."""
 
 from app.api.models import ConditionModel, QueueModel, TenantModel, quantities
-from policy import fair_share, queues
-from policy.cluster import Cluster
-from policy.named import allocated, shown
-from policy.queue_ledger import Tenant
-from policy.resources import Resources
-from policy.terminating import conditions_of_queue
+from policy.cluster.cluster import Cluster
+from policy.cluster.shown_resources import allocated, shown
+from policy.explain.terminating import conditions_of_queue
+from policy.objects.resources import Resources
+from policy.quota import fair_share, queues
+from policy.quota.queue_ledger import Tenant
 
 
 def model(cluster: Cluster, name: str) -> QueueModel:

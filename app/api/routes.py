@@ -38,22 +38,25 @@ from app.pause import Pause, at_leisure
 from app.problems import MEDIA_TYPE, Problem
 from app.settings import Settings
 from app.store.store import Store
-from policy import elastic_quota, places, reclaim, reserve, starving
-from policy import queues as queues_rules
-from policy.approach import listed
-from policy.closed import near
-from policy.cluster import Cluster
-from policy.elastic_quota import ElasticQuota
-from policy.job import short
-from policy.named import shown
-from policy.pod import Pod
-from policy.prospects import Times, prospects
-from policy.reservation import PodName, Reservation
-from policy.starving import Terms
+from policy.cluster.cluster import Cluster
+from policy.cluster.shown_resources import shown
+from policy.explain.next_steps import Times, prospects
+from policy.explain.remedy import listed
+from policy.explain.terminating import conditions_of_quota, late_beside, sentences
+from policy.objects.job import short
+from policy.objects.pod import Pod
+from policy.objects.reservation import PodName, Reservation
+from policy.objects.verdict import Verdict
+from policy.preemption import reclaim
+from policy.preemption.victims import NoPlan
+from policy.queueing import positions
+from policy.quota import elastic_quota
+from policy.quota import queues as queues_rules
+from policy.quota.closed_queues import near
+from policy.quota.elastic_quota import ElasticQuota
+from policy.reserve import node_reservation, starving
+from policy.reserve.starving import Terms
 from policy.stepwise import at_once
-from policy.terminating import conditions_of_quota, late_beside, sentences
-from policy.verdict import Verdict
-from policy.victims import NoPlan
 
 _PROBLEM = {"content": {MEDIA_TYPE: {"schema": ProblemModel.model_json_schema()}}, "description": "A problem document"}
 
@@ -204,13 +207,15 @@ async def _add_reserved(plan: PlanModel, cluster: Cluster, terms: Terms) -> None
     now = time.time()
     starve = starving.in_turn(cluster, terms, now)[:PREVIEWED]
     pause = Pause()
-    for decision in reserve.preview(cluster, starve, terms, now):
+    for decision in node_reservation.preview(cluster, starve, terms, now):
         await pause.if_due()
         if decision is None:
             continue
         for place in decision.places:
             known = cluster.reserved.of_pod(place.pod.uid)
-            plan.reservations.append(jobs.reservation_model(known or reserve.reservation_of(decision.job, place, now)))
+            plan.reservations.append(
+                jobs.reservation_model(known or node_reservation.reservation_of(decision.job, place, now))
+            )
         if decision.text and decision.job.waiting:
             waiting = decision.job.waiting[0]
             message = f"no node is reserved for {decision.job.title}: {decision.text}"
@@ -244,7 +249,7 @@ def _decision(decision: Decision) -> DecisionModel:
 
 
 async def _outlooks(request: Request, cluster: Cluster, pod: Pod) -> AsyncIterator[str]:
-    yield places.outlook(cluster, pod)
+    yield positions.outlook(cluster, pod)
     yield await at_leisure(reclaim.outlook(cluster, pod))
     yield jobs.outlook(cluster, pod, request.app.state.settings.reserve.terms, time.time())
 

@@ -13,9 +13,10 @@ from app.checks.keys import key_findings
 from app.checks.resource_names import misspelled, on_no_node
 from app.sources import manifests as source
 from app.store.objects import ElasticQuotaObject, QueueObject
-from policy import elastic_quota, queues, resources
-from policy.cluster import Cluster
-from policy.quantity import render
+from policy.cluster.cluster import Cluster
+from policy.objects import resources
+from policy.objects.quantity import render
+from policy.quota import elastic_quota, queues
 
 QUEUE_KEYS = {"weight", "capability", "guarantee", "reclaimable", "priority"}
 """What is read of a queue's spec."""

@@ -8,7 +8,7 @@ from app.checks.finding import Finding, warning
 from app.checks.keys import pod_templates
 from app.checks.near import nearest
 from app.store.heeded import GROUP, LEGACY_GROUP, VOLCANO_GROUP
-from policy.cluster import Cluster
+from policy.cluster.cluster import Cluster
 
 NAMED_BY = (GROUP, LEGACY_GROUP, VOLCANO_GROUP)
 

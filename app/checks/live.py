@@ -19,7 +19,7 @@ from app.kube.client import KubeClient
 from app.settings import LeaderSettings, Settings
 from app.sources import others
 from app.store.kinds import ELASTIC_QUOTAS, KINDS, NODES, PODS, QUEUES, RESERVATIONS, SUCCESSORS, Kind
-from policy import admission
+from policy.quota import admission
 
 TIMEOUT = 10.0
 PAGE = 500

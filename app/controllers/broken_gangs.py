@@ -13,10 +13,10 @@ from app.observability import metrics
 from app.observability.events import Event, about_pod
 from app.settings import ReclaimSettings
 from app.store.store import Store
-from policy.exempt import is_critical
-from policy.group import Key
-from policy.pod import Pod
-from policy.reclaim import name_of, without_failing_jobs
+from policy.objects.group import Key
+from policy.objects.pod import Pod
+from policy.preemption.reclaim import name_of, without_failing_jobs
+from policy.quota.exempt import is_critical
 
 log = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ from app.ending import ending
 from app.observability.events import Event, about_job
 from app.pause import Pause
 from app.store.store import Store
-from policy.batch_job import BatchJob, Key
+from policy.objects.batch_job import BatchJob, Key
 
 INTERVAL = 5.0
 """Seconds between looks."""

@@ -15,9 +15,9 @@ from app.observability import metrics
 from app.pause import SLICE
 from app.settings import GateSettings
 from app.store.store import Store
-from policy import opening
-from policy.opening import Openings
-from policy.pod import Pod
+from policy.objects.pod import Pod
+from policy.queueing import ungating
+from policy.queueing.ungating import Openings
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +67,7 @@ class Gates:
         cluster = self._store.cluster
         if not self._adopted:
             self._adopted = True
-            opening.adopt(cluster, now)
+            ungating.adopt(cluster, now)
         for uid in [uid for uid in self._withdrawn if not self._rejected.holds(uid, now)]:
             self._withdrawn.discard(uid)
             cluster.keep_in(uid, now)

@@ -1,6 +1,7 @@
 """Notes on pods that count in another queue than the one that they name where they count. For the leader only.
 
-A part of the controller ``status``. After a restart that is found again, and other replicas heed it: see policy.moving.
+A part of the controller ``status``. After a restart that is found again, and other replicas heed it: see
+policy.cluster.moved.
 """
 
 import asyncio
@@ -16,8 +17,8 @@ from app.controllers.under_way import UnderWay
 from app.observability import metrics
 from app.observability.events import Event, about_pod
 from app.store.store import Store
-from policy.moving import MOVED
-from policy.pod import Pod
+from policy.cluster.moved import MOVED
+from policy.objects.pod import Pod
 
 log = structlog.get_logger(__name__)
 

@@ -19,11 +19,11 @@ from app.controllers.under_way import UnderWay
 from app.observability import metrics
 from app.store.kinds import QUEUES
 from app.store.store import Store
-from policy import quota_manager
-from policy.cluster import Cluster
-from policy.named import allocated, shown
-from policy.resources import total
-from policy.terminating import conditions_of_queue
+from policy.cluster import quota_manager
+from policy.cluster.cluster import Cluster
+from policy.cluster.shown_resources import allocated, shown
+from policy.explain.terminating import conditions_of_queue
+from policy.objects.resources import total
 
 log = structlog.get_logger(__name__)
 

@@ -18,12 +18,13 @@ from app.observability.events import Event, about_pod
 from app.pause import at_leisure
 from app.settings import ReclaimSettings
 from app.store.store import Store
-from policy import in_vain, reclaim, victims
-from policy.losses import told
-from policy.pod import Pod
-from policy.reclaim import Shape
-from policy.reservation import RECLAIM, PodName, Reservation
-from policy.victims import NoPlan, Plan
+from policy.cluster import in_vain
+from policy.objects.pod import Pod
+from policy.objects.reservation import RECLAIM, PodName, Reservation
+from policy.preemption import reclaim, victims
+from policy.preemption.losses import told
+from policy.preemption.reclaim import Shape
+from policy.preemption.victims import NoPlan, Plan
 
 log = structlog.get_logger(__name__)
 

@@ -16,8 +16,8 @@ from app.observability.events import Event, Series, Subject, about_quota
 from app.store.kinds import ELASTIC_QUOTAS
 from app.store.objects import ElasticQuotaObject
 from app.store.store import Store
-from policy import admission, elastic_quota
-from policy.pod import Pod, turn
+from policy.objects.pod import Pod, turn
+from policy.quota import admission, elastic_quota
 
 INTERVAL = 5.0
 """Seconds between looks."""

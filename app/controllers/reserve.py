@@ -1,7 +1,7 @@
 """Reserves nodes for jobs that starve, and lets go of them. For the leader only.
 
 What is reserved stands in Reservation objects, so that the next leader keeps to it. This only sees to it that there are
-those that ``policy.reserve`` decides on, and no others.
+those that ``policy.reserve.node_reservation`` decides on, and no others.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from app.observability import metrics
 from app.observability.events import Event, about_pod
 from app.pause import Pause, at_leisure
 from app.store.store import Store
-from policy import reserve, starving
-from policy.job import Job
-from policy.reservation import STARVING, Reservation
-from policy.reserve import Decision, Place
-from policy.starving import Terms
+from policy.objects.job import Job
+from policy.objects.reservation import STARVING, Reservation
+from policy.reserve import node_reservation, starving
+from policy.reserve.node_reservation import Decision, Place
+from policy.reserve.starving import Terms
 
 log = structlog.get_logger(__name__)
 
@@ -102,7 +102,7 @@ class Reserve:
     async def _decide(self, job: Job, now: float) -> tuple[Decision, float]:
         """What is to be reserved for a job, and how many seconds of work that was, without the pauses."""
         pause = Pause()
-        decision = await at_leisure(reserve.deciding(self._store.cluster, job, self._terms, now), pause=pause)
+        decision = await at_leisure(node_reservation.deciding(self._store.cluster, job, self._terms, now), pause=pause)
         return decision, pause.worked()
 
     def _is_due(self, key: Key) -> bool:
@@ -118,14 +118,14 @@ class Reserve:
         there = {(each.pod.uid, each.node) for each in own}
         surplus = [each for each in own if (each.pod.uid, each.node) not in wanted]
         new = [place for place in decision.places if (place.pod.uid, place.node) not in there]
-        if surplus and decision.reason == reserve.EXPIRED:
+        if surplus and decision.reason == node_reservation.EXPIRED:
             await self._give_up(surplus)
             surplus = []
         moved = {place.pod.uid for place in new}
         moving = [each for each in surplus if each.pod.uid in moved]
         if not await self._lift(moving, "the member gets another node"):
             return
-        if new and not reserve.are_open(self._store.cluster, decision.job, new):
+        if new and not node_reservation.are_open(self._store.cluster, decision.job, new):
             return  # it has changed in a pause: the next look decides anew
         if new:
             await self._reserve(decision.job, new)
@@ -133,12 +133,12 @@ class Reserve:
         await self._lift([each for each in surplus if each not in moving], decision.text or "the job has changed")
         if decision.places:
             self._questions.pop(key, None)
-        elif decision.reason != reserve.READY:
+        elif decision.reason != node_reservation.READY:
             self._say_why_not(key, decision)
 
     def _may_be_replaced(self, key: Key, decision: Decision) -> bool:
         """Whether a job lacks members that may come yet."""
-        if decision.reason != reserve.INCOMPLETE or not (decision.job.waiting or decision.job.granted):
+        if decision.reason != node_reservation.INCOMPLETE or not (decision.job.waiting or decision.job.granted):
             self._incomplete.pop(key, None)
             return False
         now = self._store.clock()
@@ -150,7 +150,7 @@ class Reserve:
         They count from now on, not only once they are recorded: else somebody might be promised room there meanwhile.
         """
         cluster, now = self._store.cluster, self._epoch()
-        made = [reserve.reservation_of(job, place, now) for place in places]
+        made = [node_reservation.reservation_of(job, place, now) for place in places]
         unrecorded = {reservation.name: reservation for reservation in made}
         for reservation in made:
             cluster.upsert_reservation(reservation)
@@ -225,7 +225,7 @@ class Reserve:
 
     def _tell(self, job: Job, reason: str, message: str) -> None:
         for pod in job.waiting[:TOLD]:
-            self._actuator.report(Event(about_pod(pod), reason, message, warning=reason == reserve.TOO_LARGE))
+            self._actuator.report(Event(about_pod(pod), reason, message, warning=reason == node_reservation.TOO_LARGE))
 
 
 def _is_as_it_was(job: Job | None, before: Job) -> bool:

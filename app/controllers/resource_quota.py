@@ -18,10 +18,10 @@ from app.observability import metrics
 from app.observability.events import Event, about_pod
 from app.pause import Pause
 from app.store.store import Store
-from policy import quota_manager
-from policy.pod import Pod
-from policy.quota_manager import Decision, Hard, Limit
-from policy.reservation import PodName
+from policy.cluster import quota_manager
+from policy.cluster.quota_manager import Decision, Hard, Limit
+from policy.objects.pod import Pod
+from policy.objects.reservation import PodName
 
 log = structlog.get_logger(__name__)
 

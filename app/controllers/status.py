@@ -22,8 +22,8 @@ from app.observability import metrics
 from app.observability.events import Event, about_quota
 from app.store.kinds import ELASTIC_QUOTAS
 from app.store.store import Store
-from policy import elastic_quota
-from policy.terminating import conditions_of_quota
+from policy.explain.terminating import conditions_of_quota
+from policy.quota import elastic_quota
 
 log = structlog.get_logger(__name__)
 

@@ -6,8 +6,8 @@ from app.actuators.protocol import Actuator
 from app.controllers.rounds import at_intervals
 from app.observability.events import Event, about_pod
 from app.store.store import Store
-from policy import fit
-from policy.prospects import unjudged_text
+from policy.explain.next_steps import unjudged_text
+from policy.nodes import fit
 
 INTERVAL = 5.0
 """Seconds between looks."""

@@ -9,8 +9,8 @@ from app.controllers.aside import Aside
 from app.controllers.hands import Hands
 from app.observability import metrics
 from app.store.store import Store
-from policy.pod import Pod
-from policy.waking import to_wake
+from policy.objects.pod import Pod
+from policy.queueing.waking import to_wake
 
 log = structlog.get_logger(__name__)
 

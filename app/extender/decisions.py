@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from policy.pod import Pod
-from policy.verdict import Refusal
+from policy.objects.pod import Pod
+from policy.objects.verdict import Refusal
 
 MOST = 1000
 

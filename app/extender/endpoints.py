@@ -15,11 +15,14 @@ from app.observability import metrics
 from app.problems import Problem
 from app.store.objects import PodObject, version_of
 from app.store.store import Store
-from policy import exempt, reservation, scoring, victims
-from policy.cluster import Cluster, Unsettled
-from policy.pod import Pod
-from policy.reservation import HELD, RESERVED
-from policy.verdict import Refusal
+from policy.cluster.cluster import Cluster, Unsettled
+from policy.objects import reservation
+from policy.objects.pod import Pod
+from policy.objects.reservation import HELD, RESERVED
+from policy.objects.verdict import Refusal
+from policy.preemption import victims
+from policy.quota import exempt
+from policy.reserve import scoring
 
 log = structlog.get_logger(__name__)
 

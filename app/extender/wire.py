@@ -13,8 +13,8 @@ from msgspec import Raw, Struct
 
 from app.problems import Problem
 from app.store.objects import InvalidObject, Metadata, PodObject, pod_of
-from policy.pod import Pod
-from policy.victims import Plan
+from policy.objects.pod import Pod
+from policy.preemption.victims import Plan
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from collections import OrderedDict
 
 from app.store.kinds import Key, Kind
 from app.store.objects import Metadata, version_of
-from policy.cluster import Cluster
+from policy.cluster.cluster import Cluster
 
 ENDS = 1000
 """How many objects that are gone are remembered."""

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from app.store.kinds import JOBS, PODS, Kind
 from app.store.objects import Metadata
-from policy.batch_job import BatchJob
-from policy.pod import Pod
+from policy.objects.batch_job import BatchJob
+from policy.objects.pod import Pod
 
 
 @dataclass(frozen=True, slots=True)

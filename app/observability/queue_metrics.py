@@ -3,10 +3,10 @@
 import asyncio
 
 from app.observability.quota_metrics import SLICE, base_unit, escaped
-from policy.cluster import Cluster
-from policy.named import allocated, shown
-from policy.queue_ledger import QueueAccount
-from policy.resources import Resources
+from policy.cluster.cluster import Cluster
+from policy.cluster.shown_resources import allocated, shown
+from policy.objects.resources import Resources
+from policy.quota.queue_ledger import QueueAccount
 
 FIGURES = (
     ("deserved", "What a queue has a right to, for what its pods request."),

@@ -6,7 +6,7 @@ answers the scheduler.
 
 import asyncio
 
-from policy.ledger import Ledger
+from policy.quota.ledger import Ledger
 
 SLICE = 50
 FIGURES = (("used", "in use"), ("min", "guaranteed"), ("max", "allowed at most"))

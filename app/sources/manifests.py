@@ -35,7 +35,7 @@ from app.store.kinds import (
 )
 from app.store.objects import ElasticQuotaObject, InvalidObject, elastic_quota_of
 from app.store.store import Store
-from policy.cluster import Cluster
+from policy.cluster.cluster import Cluster
 
 log = structlog.get_logger(__name__)
 

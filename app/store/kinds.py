@@ -34,8 +34,8 @@ from app.store.objects import (
     reservation_of,
     weight_of,
 )
-from policy.cluster import Cluster
-from policy.quota_manager import NAME
+from policy.cluster.cluster import Cluster
+from policy.cluster.quota_manager import NAME
 
 Key = str | tuple[str, str]
 """What identifies an object of its kind in the cluster."""

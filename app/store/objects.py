@@ -24,19 +24,19 @@ from app.store.heeded import (
 )
 from app.store.placement import NULL, LabelSelector, Volume, constraints_of, selector_of
 from app.store.remembered import remembered
-from policy.batch_job import DEFAULT_BACKOFF_LIMIT, UNLIMITED, BatchJob, FailureRule, response
-from policy.constraints import Constraints, HostPort, Taint
-from policy.disruption import Budget
-from policy.elastic_quota import ElasticQuota, elastic_quota
-from policy.group import LARGEST_MINIMUM, Group
-from policy.membership import Namespace
-from policy.node import Node
-from policy.pod import GRACE, Container, JobMember, Pod, PodRequests, Unschedulable, effective_request
-from policy.quantity import InvalidQuantity, Quantity, amount, to_milli
-from policy.queues import LARGEST_WEIGHT, Queue
-from policy.quota_manager import REQUESTS, Limit
-from policy.reservation import PodName, Reservation
-from policy.resources import Resources
+from policy.cluster.budgets import Budget
+from policy.cluster.quota_manager import REQUESTS, Limit
+from policy.objects.batch_job import DEFAULT_BACKOFF_LIMIT, UNLIMITED, BatchJob, FailureRule, response
+from policy.objects.constraints import Constraints, HostPort, Taint
+from policy.objects.group import LARGEST_MINIMUM, Group
+from policy.objects.membership import Namespace
+from policy.objects.node import Node
+from policy.objects.pod import GRACE, Container, JobMember, Pod, PodRequests, Unschedulable, effective_request
+from policy.objects.quantity import InvalidQuantity, Quantity, amount, to_milli
+from policy.objects.reservation import PodName, Reservation
+from policy.objects.resources import Resources
+from policy.quota.elastic_quota import ElasticQuota, elastic_quota
+from policy.quota.queues import LARGEST_WEIGHT, Queue
 
 ResourceList = dict[str, str | int | float | None]
 Asked = tuple[tuple[tuple[tuple[str, Quantity | None], ...], str | None], ...]

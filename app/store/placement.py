@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from app.store.remembered import remembered
-from policy.constraints import (
+from policy.nodes.tolerations import EVERYTHING
+from policy.objects.constraints import (
     BY_LABEL,
     MOST_STEPS,
     MOST_STEPS_ON_NODES,
@@ -28,7 +29,6 @@ from policy.constraints import (
     Toleration,
     steps,
 )
-from policy.tolerations import EVERYTHING
 
 T = TypeVar("T", bound=Part)
 

@@ -19,7 +19,7 @@ from app.store.kinds import (
     Kind,
 )
 from app.store.objects import ElasticQuotaObject, InvalidObject, Metadata
-from policy.cluster import Cluster
+from policy.cluster.cluster import Cluster
 
 log = structlog.get_logger(__name__)
 

@@ -5,14 +5,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from policy import elastic_quota, fair_share, queues
-from policy.cluster import Cluster
-from policy.conditions import Condition
-from policy.elastic_quota import ElasticQuota
-from policy.named import allocated, shown
-from policy.queue_ledger import QueueAccount, Tenant
-from policy.resources import Resources
-from policy.terminating import conditions_of_queue, conditions_of_quota
+from policy.cluster.cluster import Cluster
+from policy.cluster.shown_resources import allocated, shown
+from policy.explain.terminating import conditions_of_queue, conditions_of_quota
+from policy.objects.conditions import Condition
+from policy.objects.resources import Resources
+from policy.quota import elastic_quota, fair_share, queues
+from policy.quota.elastic_quota import ElasticQuota
+from policy.quota.queue_ledger import QueueAccount, Tenant
 
 NAMED = 8
 """How many lenders and borrowers of one resource are named."""

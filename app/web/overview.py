@@ -10,7 +10,7 @@ from app.web import parts
 from app.web.figures import Loans, queue_row, quota_rows
 from app.web.parts import Gone, Lending, Listed, Part
 from app.web.waiting import Crowds
-from policy.named import named
+from policy.cluster.shown_resources import named
 
 ROWS = 2000
 """How many quotas' namespaces, and how many queues, are shown; REST has them all."""

@@ -30,9 +30,10 @@ from app.web.live import Live
 from app.web.overview import Overview
 from app.web.rendering import DOCS_HEADERS, HEADERS, environment
 from app.web.waiting import Crowds, Waiting
-from policy import fit, reclaim
-from policy.cluster import Cluster
-from policy.pod import Pod
+from policy.cluster.cluster import Cluster
+from policy.nodes import fit
+from policy.objects.pod import Pod
+from policy.preemption import reclaim
 from policy.stepwise import at_once
 
 CHUNK = 16_000

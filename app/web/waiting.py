@@ -6,11 +6,13 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from policy import gang_minimum, places, reservation
-from policy.closed import shortened
-from policy.cluster import Cluster
-from policy.pod import Pod, turn
-from policy.reasons import GATED, NO_ROOM, OTHER, UNTRIED, reason_in
+from policy.cluster.cluster import Cluster
+from policy.explain.reasons import GATED, NO_ROOM, OTHER, UNTRIED, reason_in
+from policy.objects import reservation
+from policy.objects.pod import Pod, turn
+from policy.queueing import positions
+from policy.quota import gang_minimum
+from policy.quota.closed_queues import shortened
 
 SHOWN = 100
 """How many waiting pods are shown one by one."""
@@ -42,7 +44,7 @@ class WaitingPod:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A rule, or another reason (see policy.reasons), and how many pods it keeps waiting."""
+    """A rule, or another reason (see policy.explain.reasons), and how many pods it keeps waiting."""
 
     rule: str
     pods: int
@@ -184,7 +186,7 @@ def _shown(cluster: Cluster, pod: Pod, *, observe: bool) -> WaitingPod:
     kept = cluster.reserved.of_pod(pod.uid) or cluster.held_for(pod.uid)
     refused = cluster.check(pod) if pod.uid in cluster.pods else None
     why = ": ".join(filter(None, (refused.message, cluster.why_closed(pod)))) if refused else ""
-    if at_gate := places.outlook(cluster, pod):
+    if at_gate := positions.outlook(cluster, pod):
         message = f"{why}; {at_gate}" if why else at_gate
     elif not why:
         message = _said(pod, "no rule refuses it; ", "no rule refuses it any more; ")

@@ -28,8 +28,8 @@ from app.store.kinds import (
 )
 from app.store.objects import InvalidObject, group_of
 from app.whatif import rendering
-from policy.cluster import Cluster
-from policy.pod import Pod
+from policy.cluster.cluster import Cluster
+from policy.objects.pod import Pod
 
 Json = dict[str, Any]
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from html import escape
 
 from app.inert import inert
-from policy.quantity import render
-from policy.resources import Resources
-from policy.timeline import Life, Moment, Story
+from policy.objects.quantity import render
+from policy.objects.resources import Resources
+from policy.simulate.timeline import Life, Moment, Story
 
 WAITS, RESERVED, RUNS = "·", "▒", "█"
 LEVELS = " ▁▂▃▄▅▆▇█"

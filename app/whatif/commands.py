@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from policy.approach import Change
+from policy.explain.remedy import Change
 
 PATCHED = {"ElasticQuota": "elasticquotas.scheduling.x-k8s.io", "Queue": "queues.scheduling.volcano.sh"}
 """Kinds of which kubectl can set what a remedy changes, as it names them."""

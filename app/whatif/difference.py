@@ -15,11 +15,11 @@ from app.whatif.models import (
     WhatIfModel,
 )
 from app.whatif.trial import Trial
-from policy import admission, elastic_quota
-from policy.cluster import LONGEST_SAID, Cluster
-from policy.named import shown
-from policy.pod import Pod
-from policy.reservation import kept_from
+from policy.cluster.cluster import LONGEST_SAID, Cluster
+from policy.cluster.shown_resources import shown
+from policy.objects.pod import Pod
+from policy.objects.reservation import kept_from
+from policy.quota import admission, elastic_quota
 
 MOST_NAMED = 1000
 """Waiting pods that are named, at most."""

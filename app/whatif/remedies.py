@@ -15,14 +15,15 @@ from app.whatif.models import WhatIfRequest
 from app.whatif.rendering import node_manifest, pod_manifest
 from app.whatif.trial import Scene, Trial, run
 from app.whatif.undoing import Meanwhile
-from policy import fit, victims
-from policy.approach import Approach, Change, listed
-from policy.approaches import ahead, approaches
-from policy.cluster import Cluster
-from policy.pod import Pod
-from policy.queue_approaches import OPENED
-from policy.snapshot import copy
-from policy.victims import Plan
+from policy.cluster.cluster import Cluster
+from policy.explain.queue_remedies import OPENED
+from policy.explain.remedies import ahead, approaches
+from policy.explain.remedy import Approach, Change, listed
+from policy.nodes import fit
+from policy.objects.pod import Pod
+from policy.preemption import victims
+from policy.preemption.victims import Plan
+from policy.simulate.snapshot import copy
 
 MOST = 6
 """Ways that are tried."""

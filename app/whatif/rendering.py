@@ -20,17 +20,17 @@ from app.store.heeded import (
     WEIGHT,
 )
 from app.store.objects import GROUPS, JOBS, LEGACY_GROUPS, NATIVE_GROUPS, TRACKED
-from policy.batch_job import BatchJob, FailureRule
-from policy.constraints import BY_LABEL, Constraints, HostPort, NodeTerm, PodTerm, Requirement, Selector, Spread
-from policy.disruption import Budget
-from policy.elastic_quota import ElasticQuota
-from policy.group import Group
-from policy.membership import Namespace
-from policy.node import Node
-from policy.pod import Pod
-from policy.quantity import render
-from policy.queues import Queue
-from policy.resources import Resources
+from policy.cluster.budgets import Budget
+from policy.objects.batch_job import BatchJob, FailureRule
+from policy.objects.constraints import BY_LABEL, Constraints, HostPort, NodeTerm, PodTerm, Requirement, Selector, Spread
+from policy.objects.group import Group
+from policy.objects.membership import Namespace
+from policy.objects.node import Node
+from policy.objects.pod import Pod
+from policy.objects.quantity import render
+from policy.objects.resources import Resources
+from policy.quota.elastic_quota import ElasticQuota
+from policy.quota.queues import Queue
 
 Json = dict[str, Any]
 

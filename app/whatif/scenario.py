@@ -16,9 +16,9 @@ from app.sources.manifests import Fault, Manifest
 from app.store.heeded import AT, FOR
 from app.store.kinds import KINDS, POD_GROUPS, PODS
 from app.store.objects import group_of, pod_of, seconds
-from policy.cluster import Cluster
-from policy.simulation import Simulation
-from policy.timeline import START, Arrival, Story, Timeline
+from policy.cluster.cluster import Cluster
+from policy.simulate.simulation import Simulation
+from policy.simulate.timeline import START, Arrival, Story, Timeline
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", re.ASCII)

@@ -17,9 +17,9 @@ from app.whatif.difference import difference, numbers
 from app.whatif.models import WhatIfModel
 from app.whatif.remedies import Remedy, Search
 from app.whatif.trial import Scene, Trial, run, run_on
-from policy.cluster import Cluster
-from policy.pod import Pod
-from policy.snapshot import copy, discard, snapshot
+from policy.cluster.cluster import Cluster
+from policy.objects.pod import Pod
+from policy.simulate.snapshot import copy, discard, snapshot
 
 T = TypeVar("T")
 

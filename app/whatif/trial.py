@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from app.whatif import changes as change
 from app.whatif.changes import Change
-from policy.cluster import Cluster
-from policy.simulation import Simulation
-from policy.snapshot import Snapshot, copy
-from policy.starving import Terms
+from policy.cluster.cluster import Cluster
+from policy.reserve.starving import Terms
+from policy.simulate.simulation import Simulation
+from policy.simulate.snapshot import Snapshot, copy
 
 
 @dataclass(frozen=True, slots=True)

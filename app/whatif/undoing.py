@@ -15,7 +15,7 @@ from app.store.kinds import (
 )
 from app.whatif import changes
 from app.whatif.changes import Change
-from policy.cluster import Cluster
+from policy.cluster.cluster import Cluster
 
 
 class Meanwhile:

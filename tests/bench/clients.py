@@ -146,7 +146,7 @@ async def quotaward(kubeconfig: str) -> list[Any]:
     from app.kube.reflector import Reflector
     from app.store.kinds import PODS as KIND
     from app.store.store import Store
-    from policy.cluster import Cluster
+    from policy.cluster.cluster import Cluster
 
     store = Store(Cluster())
     client = await KubeClient.connect(Path(kubeconfig))

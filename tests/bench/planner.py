@@ -10,15 +10,16 @@ from typing import Any
 from app.store.kinds import KINDS
 from app.store.objects import pod_of
 from app.store.store import Store
-from policy import reserve, starving, victims
-from policy.cluster import Cluster
-from policy.group import Group
-from policy.membership import Namespace
-from policy.node import Node
-from policy.pod import Pod, Unschedulable
-from policy.queues import Queue
-from policy.starving import Terms
-from policy.victims import Plan
+from policy.cluster.cluster import Cluster
+from policy.objects.group import Group
+from policy.objects.membership import Namespace
+from policy.objects.node import Node
+from policy.objects.pod import Pod, Unschedulable
+from policy.preemption import victims
+from policy.preemption.victims import Plan
+from policy.quota.queues import Queue
+from policy.reserve import node_reservation, starving
+from policy.reserve.starving import Terms
 from tests.bench import world
 from tests.bench.figures import Figure, middle
 from tests.bench.sizes import NODES, PODS, QUEUES, QUOTAS, SCALE
@@ -108,7 +109,7 @@ NO_ROOM = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficien
 
 def _decide(cluster: Cluster) -> None:
     for job in starving.in_turn(cluster, TERMS, NOW)[:1]:
-        reserve.decide(cluster, job, TERMS, NOW)
+        node_reservation.decide(cluster, job, TERMS, NOW)
 
 
 def _divisions() -> Iterable[Figure]:

@@ -10,13 +10,13 @@ from app.settings import Settings
 from app.store.store import Store
 from app.whatif.remedies import UNTRIED
 from app.whatif.service import Trials
-from policy.cluster import Cluster
-from policy.elastic_quota import elastic_quota
-from policy.group import Group
-from policy.membership import Namespace
-from policy.node import Node
-from policy.pod import Pod, Unschedulable
-from policy.queues import Queue
+from policy.cluster.cluster import Cluster
+from policy.objects.group import Group
+from policy.objects.membership import Namespace
+from policy.objects.node import Node
+from policy.objects.pod import Pod, Unschedulable
+from policy.quota.elastic_quota import elastic_quota
+from policy.quota.queues import Queue
 from tests.bench.figures import Figure
 from tests.bench.sizes import SCALE
 

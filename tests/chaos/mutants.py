@@ -12,10 +12,10 @@ from app.actuators.kubernetes import KubernetesActuator
 from app.cli import main
 from app.controllers import status
 from app.controllers.wake import Wake
-from policy import elastic_quota, entitlement, exempt
-from policy.cluster import Cluster
-from policy.ledger import Ledger
-from policy.reservation import STARVING, Reservation
+from policy.cluster.cluster import Cluster
+from policy.objects.reservation import STARVING, Reservation
+from policy.quota import elastic_quota, entitlement, exempt
+from policy.quota.ledger import Ledger
 
 _reserve = KubernetesActuator.reserve
 

@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from app.store.objects import NodeObject, PodObject, node_of, pod_of
-from policy.fit import fits, fits_on, suitable, undecidable
-from policy.node_table import NodeTable
-from policy.pod import Pod
+from policy.nodes.fit import fits, fits_on, suitable, undecidable
+from policy.nodes.table import NodeTable
+from policy.objects.pod import Pod
 from tests.controlplane.api import Api
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.objects import Object, condition, is_bound, pod

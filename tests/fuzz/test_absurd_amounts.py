@@ -2,10 +2,10 @@
 
 import pytest
 
-from policy.node import Node
-from policy.node_table import NodeTable
-from policy.pod import Pod
-from policy.scheduler_scores import shortage
+from policy.nodes.scores import shortage
+from policy.nodes.table import NodeTable
+from policy.objects.node import Node
+from policy.objects.pod import Pod
 from tests.fuzz.targets import loop
 from tests.fuzz.world import World
 from tests.unit.app.given import namespace, node, pod, queue, refused

@@ -8,8 +8,8 @@ import pytest
 from app.extender import wire
 from app.extender.endpoints import Extender
 from app.problems import Problem
-from policy.cluster import Cluster
-from policy.ledger import Ledger
+from policy.cluster.cluster import Cluster
+from policy.quota.ledger import Ledger
 from tests.fuzz import targets
 from tests.fuzz.mutation import mutated
 from tests.fuzz.seeds import ITEMS

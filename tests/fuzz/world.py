@@ -23,8 +23,8 @@ from app.settings import Settings
 from app.standing import Standing
 from app.store.kinds import KINDS
 from app.store.store import Store
-from policy.cluster import Cluster
-from policy.resources import Resources, total
+from policy.cluster.cluster import Cluster
+from policy.objects.resources import Resources, total
 from tests.unit.app.given import Clock, Json, complete, see
 
 EPOCH = 1_800_000_000.0

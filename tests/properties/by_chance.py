@@ -5,7 +5,7 @@ That is much faster than to let hypothesis draw all that they consist of. Zero i
 
 import random
 
-from policy.constraints import (
+from policy.objects.constraints import (
     UNCONSTRAINED,
     Constraints,
     HostPort,
@@ -17,8 +17,8 @@ from policy.constraints import (
     Taint,
     Toleration,
 )
-from policy.node import Node
-from policy.pod import Pod
+from policy.objects.node import Node
+from policy.objects.pod import Pod
 
 NODES = ("n1", "n2", "n3", "n4")
 

@@ -7,18 +7,20 @@ import os
 from collections.abc import Callable, Iterable
 from unittest.mock import patch
 
-from policy import entitlement, exempt, reclaim, tolerations, victims
-from policy.chances import Chances
-from policy.cluster import Cluster
-from policy.ledger import Account, Ledger, Pool
-from policy.pod import Pod
-from policy.resources import NOTHING
+from policy.cluster.cluster import Cluster
+from policy.cluster.unschedulable import Chances
+from policy.nodes import tolerations
+from policy.objects.pod import Pod
+from policy.objects.resources import NOTHING
+from policy.preemption import reclaim, victims
+from policy.quota import entitlement, exempt
+from policy.quota.ledger import Account, Ledger, Pool
 
-_EXEMPT = ("tests/unit/test_exempt.py", "tests/properties/test_exempt.py")
-_GANGS = ("tests/unit/test_reclaim_for_gangs.py",)
+_EXEMPT = ("tests/unit/quota/test_exempt.py", "tests/properties/test_exempt.py")
+_GANGS = ("tests/unit/preemption/test_reclaim_for_gangs.py",)
 _ENDING = ("tests/properties/test_evictions_end.py",)
-_CLAIMS = ("tests/unit/test_elastic_claims.py", "tests/properties/test_borrowing.py")
-_TOLERATIONS = ("tests/unit/test_tolerations.py",)
+_CLAIMS = ("tests/unit/quota/test_elastic_claims.py", "tests/properties/test_borrowing.py")
+_TOLERATIONS = ("tests/unit/nodes/test_tolerations.py",)
 
 _entitlement = entitlement.entitlement
 

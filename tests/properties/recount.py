@@ -6,13 +6,13 @@ Nothing here is quick and nothing is kept up to date: a sum is the sum over all 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from policy.admission import refused_by
-from policy.cluster import UNANSWERED
-from policy.elastic_quota import BORROWING, INVALID, MAX, ElasticQuota
-from policy.grants import SAME_ATTEMPT, SHORTEST
-from policy.node import Node
-from policy.pod import Pod, Unschedulable
-from policy.reservation import HELD_TEXT, Reservation
+from policy.cluster.cluster import UNANSWERED
+from policy.cluster.grants import SAME_ATTEMPT, SHORTEST
+from policy.objects.node import Node
+from policy.objects.pod import Pod, Unschedulable
+from policy.objects.reservation import HELD_TEXT, Reservation
+from policy.quota.admission import refused_by
+from policy.quota.elastic_quota import BORROWING, INVALID, MAX, ElasticQuota
 
 Amounts = dict[str, int]
 

@@ -1,15 +1,15 @@
 """kube-scheduler's filters for one pod and one node, written down as plainly as possible: slow, and nothing is kept.
 
-What policy.fit decides over all nodes at once is compared with this. It shares none of its code.
+What policy.nodes.fit decides over all nodes at once is compared with this. It shares none of its code.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from policy.constraints import HostPort, PodTerm, Requirement, Selector, Spread, Taint, Toleration
-from policy.node import Node
-from policy.pod import Pod
+from policy.objects.constraints import HostPort, PodTerm, Requirement, Selector, Spread, Taint, Toleration
+from policy.objects.node import Node
+from policy.objects.pod import Pod
 
 
 @dataclass(frozen=True)

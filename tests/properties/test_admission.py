@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from policy.admission import Rules
-from policy.cluster import Cluster, Unsettled
-from policy.elastic_quota import BORROWING, INVALID, MAX, ElasticQuota, elastic_quota
-from policy.pod import Pod
-from policy.quantity import amount, to_milli
+from policy.cluster.cluster import Cluster, Unsettled
+from policy.objects.pod import Pod
+from policy.objects.quantity import amount, to_milli
+from policy.quota.admission import Rules
+from policy.quota.elastic_quota import BORROWING, INVALID, MAX, ElasticQuota, elastic_quota
 from tests.properties.walk import by_dice
 from tests.properties.world import PENDING, a_pod, clusters, seeds
 

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from policy import fit, victims
-from policy.cluster import Cluster
-from policy.elastic_quota import elastic_quota
-from policy.node import Node
-from policy.pod import Pod, Unschedulable
-from policy.victims import Plan
+from policy.cluster.cluster import Cluster
+from policy.nodes import fit
+from policy.objects.node import Node
+from policy.objects.pod import Pod, Unschedulable
+from policy.preemption import victims
+from policy.preemption.victims import Plan
+from policy.quota.elastic_quota import elastic_quota
 from tests.properties.walk import Pick, by_dice
 
 NO_PLACE = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")

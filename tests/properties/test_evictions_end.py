@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from policy.admission import Rules
-from policy.cluster import Cluster
-from policy.constraints import Selector
-from policy.disruption import Budget
-from policy.group import Group
-from policy.membership import Namespace
-from policy.node import Node
-from policy.pod import Pod
-from policy.queues import Queue
-from policy.simulation import Simulation
-from policy.starving import Terms
+from policy.cluster.budgets import Budget
+from policy.cluster.cluster import Cluster
+from policy.objects.constraints import Selector
+from policy.objects.group import Group
+from policy.objects.membership import Namespace
+from policy.objects.node import Node
+from policy.objects.pod import Pod
+from policy.quota.admission import Rules
+from policy.quota.queues import Queue
+from policy.reserve.starving import Terms
+from policy.simulate.simulation import Simulation
 from tests.properties.walk import Pick, by_dice
 from tests.unit.given import quota
 

@@ -5,18 +5,18 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from policy import reclaim, victims
-from policy.admission import Rules
-from policy.cluster import Cluster
-from policy.elastic_quota import elastic_quota
-from policy.group import Group
-from policy.membership import DEFAULT, Namespace
-from policy.node import Node
-from policy.pod import Pod, Unschedulable
-from policy.queues import Queue
-from policy.reservation import RECLAIM, STARVING, Reservation
-from policy.simulation import Simulation
-from policy.starving import Terms
+from policy.cluster.cluster import Cluster
+from policy.objects.group import Group
+from policy.objects.membership import DEFAULT, Namespace
+from policy.objects.node import Node
+from policy.objects.pod import Pod, Unschedulable
+from policy.objects.reservation import RECLAIM, STARVING, Reservation
+from policy.preemption import reclaim, victims
+from policy.quota.admission import Rules
+from policy.quota.elastic_quota import elastic_quota
+from policy.quota.queues import Queue
+from policy.reserve.starving import Terms
+from policy.simulate.simulation import Simulation
 from policy.stepwise import at_once
 from tests.properties.walk import Pick, by_dice
 from tests.properties.world import seeds

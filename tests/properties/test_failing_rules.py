@@ -11,27 +11,28 @@ import pytest
 from hypothesis import assume, given, settings
 
 from app.whatif.trial import Scene, run
-from policy import reclaim, reserve, starving, victims
-from policy.admission import Rules
-from policy.cluster import Cluster, Unsettled
-from policy.constraints import Constraints
-from policy.disruption import Budget
-from policy.elastic_quota import MAX, elastic_quota
-from policy.group import Group
-from policy.ledger import Ledger
-from policy.membership import Namespace
-from policy.node import Node
-from policy.node_table import NodeTable
-from policy.opening import Openings, adopt
-from policy.pod import Pod
-from policy.prospects import Times, prospects
-from policy.queues import Queue
-from policy.reservation import STARVING, PodName, Reservation
-from policy.snapshot import snapshot
-from policy.starving import Terms
+from policy.cluster.budgets import Budget
+from policy.cluster.cluster import Cluster, Unsettled
+from policy.explain.next_steps import Times, prospects
+from policy.nodes.table import NodeTable
+from policy.objects.constraints import Constraints
+from policy.objects.group import Group
+from policy.objects.membership import Namespace
+from policy.objects.node import Node
+from policy.objects.pod import Pod
+from policy.objects.reservation import STARVING, PodName, Reservation
+from policy.preemption import reclaim, victims
+from policy.queueing.ungating import Openings, adopt
+from policy.queueing.waking import to_wake
+from policy.quota.admission import Rules
+from policy.quota.elastic_quota import MAX, elastic_quota
+from policy.quota.ledger import Ledger
+from policy.quota.queues import Queue
+from policy.quota.trial import Lifted, Trial
+from policy.reserve import node_reservation, starving
+from policy.reserve.starving import Terms
+from policy.simulate.snapshot import snapshot
 from policy.stepwise import at_once
-from policy.trial import Lifted, Trial
-from policy.waking import to_wake
 from tests.properties.failing import Calls, RuleFailed
 from tests.properties.walk import Pick, by_dice
 from tests.properties.world import seeds
@@ -250,7 +251,7 @@ def is_planned_again(cluster: Cluster, _: Pod, pick: Pick) -> Iterator[None]:
 
 
 def nodes_are_reserved(cluster: Cluster, _: Pod, __: Pick) -> Iterator[object]:
-    return reserve.preview(cluster, starving.in_turn(cluster, TERMS, NOW), TERMS, NOW)
+    return node_reservation.preview(cluster, starving.in_turn(cluster, TERMS, NOW), TERMS, NOW)
 
 
 def is_foreseen(cluster: Cluster, pod: Pod, _: Pick) -> Iterator[None]:
@@ -488,6 +489,6 @@ def test_members_that_were_to_keep_apart_are_expected_nowhere_after_a_failure(nu
         cluster.upsert_pod(Pod(uid, "a", uid, {"cpu": 2, "pods": 1}, unschedulable=NO_ROOM, **rest), 0.0)
     terms = Terms(starving_after=1.0, max_nodes_percent=100)
     [job] = starving.in_turn(cluster, terms, NOW)
-    with pytest.raises(RuleFailed), Calls("reserve._Search._is_met", number):
-        reserve.decide(cluster, job, terms, NOW)
+    with pytest.raises(RuleFailed), Calls("node_reservation._Search._is_met", number):
+        node_reservation.decide(cluster, job, terms, NOW)
     check(cluster)

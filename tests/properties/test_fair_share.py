@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy.queues import Queue
-from policy.water_level import Bid, divide
+from policy.quota.queues import Queue
+from policy.quota.water_filling import Bid, divide
 from tests.unit.given_queues import Demand, divisions, entitlements
 
 RESOURCES = ("cpu", "memory", "gpu")

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from policy.constraints import UNCONSTRAINED, Constraints
-from policy.fit import fits, fits_on, suitable, suitable_on
-from policy.node import Node
-from policy.node_table import NodeTable
-from policy.pod import Pod
+from policy.nodes.fit import fits, fits_on, suitable, suitable_on
+from policy.nodes.table import NodeTable
+from policy.objects.constraints import UNCONSTRAINED, Constraints
+from policy.objects.node import Node
+from policy.objects.pod import Pod
 from tests.properties.by_chance import NODES, node_of, pod_of
 from tests.properties.scheduler_filters import Cluster, is_wanted, places
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from policy.cluster import Cluster
-from policy.constraints import Constraints
-from policy.elastic_quota import elastic_quota
-from policy.gang_admission import BACKOFF, MOST_DOUBLED
-from policy.group import Group
-from policy.node import Node
-from policy.pod import Pod
-from policy.waking import to_wake
+from policy.cluster.cluster import Cluster
+from policy.cluster.gang_admission import BACKOFF, MOST_DOUBLED
+from policy.objects.constraints import Constraints
+from policy.objects.group import Group
+from policy.objects.node import Node
+from policy.objects.pod import Pod
+from policy.queueing.waking import to_wake
+from policy.quota.elastic_quota import elastic_quota
 from tests.properties.walk import Pick, by_dice, walk
 from tests.properties.world import seeds
 from tests.unit.given_nodes import HOSTNAME, term

@@ -5,12 +5,12 @@ from dataclasses import replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from policy.cluster import Cluster
-from policy.gates import Out
-from policy.membership import Namespace
-from policy.opening import Openings, share_of_namespace, share_of_queue
-from policy.pod import Pod, turn
-from policy.tolerations import One
+from policy.cluster.cluster import Cluster
+from policy.cluster.gates import Out
+from policy.nodes.tolerations import One
+from policy.objects.membership import Namespace
+from policy.objects.pod import Pod, turn
+from policy.queueing.ungating import Openings, share_of_namespace, share_of_queue
 from tests.unit.given import pod, quota
 from tests.unit.given_gates import LOOKAHEAD, NO_ROOM, gated
 from tests.unit.given_nodes import node

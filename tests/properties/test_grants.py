@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy.cluster import Cluster
-from policy.grants import SHORTEST
+from policy.cluster.cluster import Cluster
+from policy.cluster.grants import SHORTEST
 from tests.unit.given import pod
 
 LIFETIME = 30.0

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from policy.cluster import Cluster
-from policy.node import Node
-from policy.pod import Pod
-from policy.reservation import PodName, Reservation
+from policy.cluster.cluster import Cluster
+from policy.objects.node import Node
+from policy.objects.pod import Pod
+from policy.objects.reservation import PodName, Reservation
 from tests.properties.walk import Pick, by_dice, walk
 from tests.properties.world import seeds
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy.batch_job import COUNT, FAIL_JOB, IGNORE, BatchJob
-from policy.cluster import Cluster
-from policy.elastic_quota import elastic_quota
-from policy.losses import failing_jobs
-from policy.node import Node
-from policy.pod import JobMember, Pod
-from policy.victims import Plan, plan, victims_on
+from policy.cluster.cluster import Cluster
+from policy.objects.batch_job import COUNT, FAIL_JOB, IGNORE, BatchJob
+from policy.objects.node import Node
+from policy.objects.pod import JobMember, Pod
+from policy.preemption.losses import failing_jobs
+from policy.preemption.victims import Plan, plan, victims_on
+from policy.quota.elastic_quota import elastic_quota
 from tests.properties.test_victims import NODES, ByHand, World, check, worlds
 
 JOBS = ("x", "y", "unknown")

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy.admission import Rules
-from policy.cluster import Cluster, Unsettled
-from policy.entitlement import share_lent
-from policy.pod import Pod
-from policy.reservation import PodName, Reservation
-from policy.resources import total
-from policy.waking import to_wake
+from policy.cluster.cluster import Cluster, Unsettled
+from policy.objects.pod import Pod
+from policy.objects.reservation import PodName, Reservation
+from policy.objects.resources import total
+from policy.queueing.waking import to_wake
+from policy.quota.admission import Rules
+from policy.quota.entitlement import share_lent
 from tests.properties.recount import Recount, amounts, ours
 from tests.properties.walk import Pick, by_dice, by_hypothesis, walk
 from tests.properties.world import CHANGES, NAMESPACES, NODES, a_pod, a_quota

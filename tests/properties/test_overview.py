@@ -8,7 +8,7 @@ from app.settings import Settings
 from app.store.store import Store
 from app.web.overview import Overview
 from app.web.parts import Gone
-from policy import touched
+from policy.quota import changes
 from tests.properties.test_ledger_equals_recount import LedgerWalker
 from tests.properties.test_queue_ledger import QueueWalker
 from tests.properties.walk import by_dice, by_hypothesis, walk
@@ -58,8 +58,8 @@ def test_what_has_changed_is_all_that_is_different(walker, data):
 
 
 @pytest.mark.parametrize("walker", [LedgerWalker, QueueWalker])
-@pytest.mark.parametrize(("seed", "most"), [(0, touched.MOST), (1, touched.MOST), (2, 1)])
+@pytest.mark.parametrize(("seed", "most"), [(0, changes.MOST), (1, changes.MOST), (2, 1)])
 def test_what_has_changed_is_all_that_is_different_on_long_walks(walker, seed, most, monkeypatch):
-    monkeypatch.setattr(touched, "MOST", most)  # where that is not enough, anything may be different
+    monkeypatch.setattr(changes, "MOST", most)  # where that is not enough, anything may be different
     pick = by_dice(seed)
     walk(Watched(walker(pick)), pick, 100)

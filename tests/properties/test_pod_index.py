@@ -6,12 +6,12 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policy import demanding
-from policy.constraints import UNCONSTRAINED, PodTerm, Requirement, Selector, matches, steps
-from policy.node import Node
-from policy.node_table import NodeTable
-from policy.pod import Pod
-from policy.resources import NOTHING
+from policy.nodes import pod_demands
+from policy.nodes.table import NodeTable
+from policy.objects.constraints import UNCONSTRAINED, PodTerm, Requirement, Selector, matches, steps
+from policy.objects.node import Node
+from policy.objects.pod import Pod
+from policy.objects.resources import NOTHING
 
 OFTEN = settings(max_examples=2 * settings().max_examples)
 UIDS, NODES, KEYS, VALUES, NAMESPACES = ("u1", "u2", "u3", "u4"), ("n1", "n2", "n3"), "ab", "xyz", "pq"
@@ -154,11 +154,11 @@ def test_a_pod_is_kept_away_by_the_terms_that_select_it_of_all_pods_one_by_one(s
 @given(changes, st.integers(0, 120))
 def test_the_oldest_kinds_that_a_namespace_has_room_for_are_judged(steps_taken, most):
     """What is kept by difference is a prefix of the kinds by age, as long as the budget allows, and no longer."""
-    before, demanding.MOST_IN_NAMESPACE = demanding.MOST_IN_NAMESPACE, most
+    before, pod_demands.MOST_IN_NAMESPACE = pod_demands.MOST_IN_NAMESPACE, most
     try:
         world = world_of(steps_taken)
     finally:
-        demanding.MOST_IN_NAMESPACE = before
+        pod_demands.MOST_IN_NAMESPACE = before
     here = {pod.uid: pod for pod in world.waiting.values()}
     of_kinds = [*here.values(), *(pod for pod, _ in world.placed.values())]
     for namespace in NAMESPACES:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy.quantity import LARGEST, InvalidQuantity, amount, render, to_milli
+from policy.objects.quantity import LARGEST, InvalidQuantity, amount, render, to_milli
 
 SUFFIXES = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1)} | {
     suffix: Fraction(size)

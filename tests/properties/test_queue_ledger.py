@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy.admission import refusal, refusal_of_all
-from policy.cluster import Cluster
-from policy.constraints import UNCONSTRAINED, Constraints, Taint, Toleration
-from policy.entitlement import share_lent
-from policy.group import Group
-from policy.membership import Namespace
-from policy.node import Node
-from policy.pod import Pod, Unschedulable
-from policy.queues import Queue, is_over
-from policy.reservation import PodName, Reservation
-from policy.resources import largest, total
-from policy.tolerations import tolerates
+from policy.cluster.cluster import Cluster
+from policy.nodes.tolerations import tolerates
+from policy.objects.constraints import UNCONSTRAINED, Constraints, Taint, Toleration
+from policy.objects.group import Group
+from policy.objects.membership import Namespace
+from policy.objects.node import Node
+from policy.objects.pod import Pod, Unschedulable
+from policy.objects.reservation import PodName, Reservation
+from policy.objects.resources import largest, total
+from policy.quota.admission import refusal, refusal_of_all
+from policy.quota.entitlement import share_lent
+from policy.quota.queues import Queue, is_over
 from tests.properties.walk import Pick, by_dice, by_hypothesis, walk
 from tests.unit.given_queues import Demand, divisions, entitlements
 

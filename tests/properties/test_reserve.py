@@ -6,14 +6,14 @@ from math import ceil
 
 from hypothesis import given
 
-from policy import fit
-from policy.cluster import Cluster
-from policy.group import Group
-from policy.node import Node
-from policy.pod import Pod
-from policy.reserve import decide, deciding
-from policy.resources import add
-from policy.starving import Terms, in_turn
+from policy.cluster.cluster import Cluster
+from policy.nodes import fit
+from policy.objects.group import Group
+from policy.objects.node import Node
+from policy.objects.pod import Pod
+from policy.objects.resources import add
+from policy.reserve.node_reservation import decide, deciding
+from policy.reserve.starving import Terms, in_turn
 from tests.properties.by_chance import node_of, pod_of
 from tests.properties.walk import Pick, by_dice
 from tests.properties.world import seeds

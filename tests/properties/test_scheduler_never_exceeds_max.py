@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy.admission import Rules
-from policy.cluster import Cluster, Unsettled
-from policy.elastic_quota import elastic_quota
-from policy.grants import SHORTEST
-from policy.pod import Unschedulable
-from policy.waking import to_wake
+from policy.cluster.cluster import Cluster, Unsettled
+from policy.cluster.grants import SHORTEST
+from policy.objects.pod import Unschedulable
+from policy.queueing.waking import to_wake
+from policy.quota.admission import Rules
+from policy.quota.elastic_quota import elastic_quota
 from tests.properties.recount import amounts
 from tests.properties.walk import Pick, by_dice, by_hypothesis, walk
 from tests.properties.world import PENDING, a_pod, limits

@@ -8,16 +8,16 @@ from itertools import chain, combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy import reclaim
-from policy.admission import Rules
-from policy.cluster import Cluster
-from policy.disruption import Budget
-from policy.elastic_quota import ElasticQuota, elastic_quota
-from policy.node import Node
-from policy.pod import Pod, Unschedulable
-from policy.reservation import PodName, Reservation
-from policy.resources import total
-from policy.victims import NoPlan, Plan, plan, search, victims_on
+from policy.cluster.budgets import Budget
+from policy.cluster.cluster import Cluster
+from policy.objects.node import Node
+from policy.objects.pod import Pod, Unschedulable
+from policy.objects.reservation import PodName, Reservation
+from policy.objects.resources import total
+from policy.preemption import reclaim
+from policy.preemption.victims import NoPlan, Plan, plan, search, victims_on
+from policy.quota.admission import Rules
+from policy.quota.elastic_quota import ElasticQuota, elastic_quota
 from tests.properties.world import one_of_each
 from tests.unit.given_nodes import labelled
 

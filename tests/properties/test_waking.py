@@ -5,10 +5,10 @@ from copy import deepcopy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy.cluster import Cluster
-from policy.elastic_quota import BORROWING, MAX
-from policy.ledger import Account
-from policy.waking import to_wake
+from policy.cluster.cluster import Cluster
+from policy.queueing.waking import to_wake
+from policy.quota.elastic_quota import BORROWING, MAX
+from policy.quota.ledger import Account
 from tests.properties.walk import by_dice
 from tests.properties.world import PENDING, a_quota, clusters, seeds
 from tests.unit.given import refused_for

@@ -10,15 +10,15 @@ from app.whatif import changes
 from app.whatif.remedies import Search
 from app.whatif.rendering import budget_manifest, node_manifest, pod_manifest, queue_manifest, quota_manifest
 from app.whatif.trial import Scene, run
-from policy.constraints import Requirement, Selector
-from policy.disruption import Budget
-from policy.elastic_quota import elastic_quota
-from policy.membership import Namespace
-from policy.node import Node
-from policy.pod import Pod, Unschedulable
-from policy.queues import Queue
-from policy.snapshot import copy, snapshot
-from policy.starving import Terms
+from policy.cluster.budgets import Budget
+from policy.objects.constraints import Requirement, Selector
+from policy.objects.membership import Namespace
+from policy.objects.node import Node
+from policy.objects.pod import Pod, Unschedulable
+from policy.quota.elastic_quota import elastic_quota
+from policy.quota.queues import Queue
+from policy.reserve.starving import Terms
+from policy.simulate.snapshot import copy, snapshot
 from policy.stepwise import at_once
 from tests.properties import by_chance
 from tests.properties.walk import by_dice
@@ -93,7 +93,7 @@ def test_pods_that_are_copied_together_count_as_they_did_one_by_one(seed):
 
 def a_world(pick):
     """Two or three nodes that are short of room, quotas, at times queues, running pods, and some that wait."""
-    from policy.cluster import Cluster  # noqa: PLC0415
+    from policy.cluster.cluster import Cluster  # noqa: PLC0415
 
     cluster = Cluster(settle_time=0)
     nodes = [f"n{number}" for number in range(pick((2, 3)))]

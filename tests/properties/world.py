@@ -7,12 +7,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from policy.admission import Rules
-from policy.cluster import UNANSWERED, Cluster
-from policy.elastic_quota import BORROWING, MAX, ElasticQuota, elastic_quota
-from policy.node import Node
-from policy.pod import Pod, Unschedulable
-from policy.reservation import HELD_TEXT
+from policy.cluster.cluster import UNANSWERED, Cluster
+from policy.objects.node import Node
+from policy.objects.pod import Pod, Unschedulable
+from policy.objects.reservation import HELD_TEXT
+from policy.quota.admission import Rules
+from policy.quota.elastic_quota import BORROWING, MAX, ElasticQuota, elastic_quota
 from tests.properties.walk import Pick, by_dice
 from tests.unit.given import refused_for, unreadable
 

@@ -13,7 +13,7 @@ from app.kube.client import KubeClient
 from app.kube.reflector import Reflector
 from app.store.kinds import PODS, Kind
 from app.store.store import Store
-from policy.cluster import Cluster
+from policy.cluster.cluster import Cluster
 
 
 async def until(condition: Callable[[], Any], what: str, within: float = 30) -> None:

@@ -17,7 +17,7 @@ from app.kube.client import KubeClient
 from app.observability.events import Event, Series, about_pod
 from app.store.kinds import PODS, RESERVATIONS
 from app.store.objects import pod_of, reservation_of
-from policy.reservation import PodName, Reservation
+from policy.objects.reservation import PodName, Reservation
 from tests.controlplane.admission import (
     a_policy_that_forbids_it,
     a_webhook_that_nobody_answers,

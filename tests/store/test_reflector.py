@@ -11,7 +11,7 @@ from app.settings import GroupSettings
 from app.sources import kubernetes
 from app.store.kinds import NODES, PODS, RESERVATIONS, SUCCESSORS
 from app.store.store import Store
-from policy.cluster import Cluster
+from policy.cluster.cluster import Cluster
 from tests.controlplane.objects import pod, pods
 from tests.controlplane.processes import wait_until
 from tests.store.following import RecordingClient, connected, following, in_loop, running, until

@@ -11,9 +11,9 @@ from app.actuators.protocol import ActionFailed
 from app.kube.client import KubeClient
 from app.observability.events import Event, Series, Subject
 from app.store.kinds import KINDS, QUOTA_KINDS
-from policy.pod import Pod
-from policy.quota_manager import Limit
-from policy.reservation import PodName, Reservation
+from policy.cluster.quota_manager import Limit
+from policy.objects.pod import Pod
+from policy.objects.reservation import PodName, Reservation
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import install_rights
 

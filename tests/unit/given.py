@@ -1,10 +1,10 @@
 """Pods and quotas in the words of the tables: cores and whole numbers, and only what matters to a case."""
 
-from policy.cluster import Cluster
-from policy.elastic_quota import TEXTS, ElasticQuota, elastic_quota
-from policy.node import Node
-from policy.pod import Pod, Unschedulable
-from policy.verdict import Refusal
+from policy.cluster.cluster import Cluster
+from policy.objects.node import Node
+from policy.objects.pod import Pod, Unschedulable
+from policy.objects.verdict import Refusal
+from policy.quota.elastic_quota import TEXTS, ElasticQuota, elastic_quota
 
 
 def amounts(**resources: float) -> dict[str, int]:

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from policy.cluster import Cluster
-from policy.elastic_quota import ElasticQuota
-from policy.gang_minimum import TEXT
-from policy.group import Group
-from policy.node import Node
-from policy.pod import Pod, Unschedulable
-from policy.queues import Queue
+from policy.cluster.cluster import Cluster
+from policy.objects.group import Group
+from policy.objects.node import Node
+from policy.objects.pod import Pod, Unschedulable
+from policy.quota.elastic_quota import ElasticQuota
+from policy.quota.gang_minimum import TEXT
+from policy.quota.queues import Queue
 from tests.unit.given import pod
 
 NOT_YET = Unschedulable("Unschedulable", f"0/3 nodes are available: 3 {TEXT}.")

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from policy.cluster import Cluster
-from policy.gates import LOOKAHEAD
-from policy.membership import Namespace
-from policy.opening import Openings
-from policy.pod import Pod, Unschedulable
+from policy.cluster.cluster import Cluster
+from policy.cluster.gates import LOOKAHEAD
+from policy.objects.membership import Namespace
+from policy.objects.pod import Pod, Unschedulable
+from policy.queueing.ungating import Openings
 from tests.unit.given_queues import divided, pods
 
 AT_GATE = Unschedulable("SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates")

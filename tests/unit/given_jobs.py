@@ -1,11 +1,11 @@
 """Jobs that wait, in the words of the tests of reserving: times in seconds, with now a long time after creation."""
 
-from policy.cluster import Cluster
-from policy.group import Group
-from policy.node import Node
-from policy.pod import Pod, Unschedulable
-from policy.reserve import Decision, decide, reservation_of
-from policy.starving import Terms, in_turn
+from policy.cluster.cluster import Cluster
+from policy.objects.group import Group
+from policy.objects.node import Node
+from policy.objects.pod import Pod, Unschedulable
+from policy.reserve.node_reservation import Decision, decide, reservation_of
+from policy.reserve.starving import Terms, in_turn
 from tests.unit.given import amounts, pod
 
 NOW = 1_000_000.0

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection
 
-from policy.constraints import Constraints, PodTerm, Requirement, Selector, Spread
-from policy.fit import fits, fits_on, suitable, suitable_on
-from policy.node import Node
-from policy.node_table import NodeTable
-from policy.pod import Pod
+from policy.nodes.fit import fits, fits_on, suitable, suitable_on
+from policy.nodes.table import NodeTable
+from policy.objects.constraints import Constraints, PodTerm, Requirement, Selector, Spread
+from policy.objects.node import Node
+from policy.objects.pod import Pod
 from tests.unit.given import amounts, pod
 
 HOSTNAME = "kubernetes.io/hostname"

@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 
-from policy import queues as queues_module
-from policy import shares
-from policy.cluster import Cluster
-from policy.membership import Namespace
-from policy.node import Node
-from policy.pod import Pod
-from policy.queue_ledger import QueueAccount, QueueLedger, Tenant
-from policy.queues import Division, Queue
+from policy.cluster.cluster import Cluster
+from policy.objects.membership import Namespace
+from policy.objects.node import Node
+from policy.objects.pod import Pod
+from policy.quota import queues as queues_module
+from policy.quota import shares
+from policy.quota.changes import Touched
+from policy.quota.queue_ledger import QueueAccount, QueueLedger, Tenant
+from policy.quota.queues import Division, Queue
 from policy.stepwise import at_once
-from policy.touched import Touched
 from tests.unit.given import amounts, pod
 from tests.unit.given_nodes import node
 

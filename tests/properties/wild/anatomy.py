@@ -7,12 +7,12 @@ from dataclasses import is_dataclass
 from typing import Any
 
 from app.controllers.aside import Aside
-from policy.cluster import Cluster
-from policy.disruption import Budgets
-from policy.node_table import NodeTable
-from policy.queue_ledger import Tenant
-from policy.queues import Division
-from policy.touched import Touched
+from policy.cluster.budgets import Budgets
+from policy.cluster.cluster import Cluster
+from policy.nodes.table import NodeTable
+from policy.quota.changes import Touched
+from policy.quota.queue_ledger import Tenant
+from policy.quota.queues import Division
 
 HISTORY = {
     "Cluster": (

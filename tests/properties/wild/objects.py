@@ -6,7 +6,7 @@ from typing import Any
 from app.store.heeded import ALLOWED_QUEUES, GATE, GATED, GROUP, PREEMPTIBLE, QUEUE, VOLCANO_GROUP, WEIGHT
 from app.store.kinds import KINDS
 from app.store.objects import NATIVE_GROUPS
-from policy.reservation import HELD_TEXT, RESERVED_TEXT
+from policy.objects.reservation import HELD_TEXT, RESERVED_TEXT
 from tests.properties.walk import Pick
 
 Json = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.store.kinds import PODS
 from app.store.store import Store
-from policy import fit
+from policy.nodes import fit
 from tests.fuzz.world import answer_of
 from tests.properties.walk import Pick
 from tests.properties.wild.objects import NAMESPACES, NO_ROOM, NODES, Json, Wild

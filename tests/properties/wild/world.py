@@ -32,8 +32,8 @@ from app.store.heeded import GATE
 from app.store.kinds import KINDS, POD_GROUPS, PODS
 from app.store.store import Store
 from app.whatif import scenario
-from policy.cluster import Cluster, _refused_by_rules
-from policy.snapshot import Snapshot, snapshot
+from policy.cluster.cluster import Cluster, _refused_by_rules
+from policy.simulate.snapshot import Snapshot, snapshot
 from tests.fuzz.world import answer_of
 from tests.properties.walk import Pick
 from tests.properties.wild.anatomy import anatomy, assert_same, lines_of, sizes, standing

@@ -17,7 +17,7 @@ from app.settings import Settings
 from app.standing import Standing
 from app.store.kinds import KINDS, NODES, Key
 from app.store.store import Store
-from policy.cluster import Cluster
+from policy.cluster.cluster import Cluster
 
 Json = dict[str, Any]
 

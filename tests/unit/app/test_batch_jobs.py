@@ -20,8 +20,8 @@ from app.settings import ReclaimSettings
 from app.store.kinds import JOBS, PODS, QUEUES
 from app.store.objects import batch_job_of, pod_of
 from app.whatif.rendering import job_manifest, pod_manifest
-from policy.batch_job import COUNT, FAIL_JOB, IGNORE, UNLIMITED
-from policy.pod import JobMember
+from policy.objects.batch_job import COUNT, FAIL_JOB, IGNORE, UNLIMITED
+from policy.objects.pod import JobMember
 from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import Clock, client_of, empty_store, kubeconfig, node, pod, quota, refused, see, store_with
 from tests.unit.app.situations import cpus

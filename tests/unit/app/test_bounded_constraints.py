@@ -11,13 +11,13 @@ from app.controllers.unjudged import OF_NAMESPACE, Unjudged
 from app.extender.endpoints import Extender
 from app.store.kinds import PODS
 from app.store.objects import pod_of
-from policy import demanding, gang_demands
-from policy.constraints import MOST_STEPS, MOST_STEPS_ON_NODES, TOO_MANY, TOO_MANY_OF_NAMESPACE
-from policy.fit import fits
-from policy.simulation import Simulation
-from policy.starving import Terms
-from policy.tolerations import EVERYTHING
-from policy.victims import NoPlan, plan
+from policy.nodes import gang_demands, pod_demands
+from policy.nodes.fit import fits
+from policy.nodes.tolerations import EVERYTHING
+from policy.objects.constraints import MOST_STEPS, MOST_STEPS_ON_NODES, TOO_MANY, TOO_MANY_OF_NAMESPACE
+from policy.preemption.victims import NoPlan, plan
+from policy.reserve.starving import Terms
+from policy.simulate.simulation import Simulation
 from tests.unit.app.given import client_of, node, pod, quota, refused, see, store_with
 from tests.unit.app.lines import lines_of, lines_once, longest_step
 from tests.unit.app.test_refusals import Recorder
@@ -206,7 +206,7 @@ def demanding_pods(count, space="evil", **rest):
 
 
 def test_many_pods_with_a_few_terms_each_cost_others_no_more_than_their_namespace_may(monkeypatch):
-    monkeypatch.setattr(demanding, "MOST_IN_NAMESPACE", 200)
+    monkeypatch.setattr(pod_demands, "MOST_IN_NAMESPACE", 200)
 
     def steps(count):
         cluster = store_with(*crowd(10), *demanding_pods(count, nodeName="n1"), pod("new", "o")).cluster
@@ -228,7 +228,7 @@ def test_who_has_more_than_is_judged_is_told_in_its_explanation():
 
 
 def test_so_is_one_whose_namespace_has_too_much(monkeypatch):
-    monkeypatch.setattr(demanding, "MOST_IN_NAMESPACE", 30)
+    monkeypatch.setattr(pod_demands, "MOST_IN_NAMESPACE", 30)
     store = store_with(*crowd(2), *demanding_pods(2, "t"))
     assert explained(store, "e1") == f"{TOO_MANY_OF_NAMESPACE}: {NUMBERS}"
     told = client_of(store).get("/api/v1/pods/t/e0").json()

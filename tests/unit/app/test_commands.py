@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from app.whatif.commands import commands
-from policy.approach import Change
+from policy.explain.remedy import Change
 
 
 def changes(name, namespace="a", resource="cpu"):

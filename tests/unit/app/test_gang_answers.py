@@ -2,8 +2,8 @@
 
 import pytest
 
-from policy.gang_minimum import TEXT
-from policy.reservation import HELD_TEXT
+from policy.objects.reservation import HELD_TEXT
+from policy.quota.gang_minimum import TEXT
 from tests.unit.app.given import client_of, node, pod, see, store_with
 from tests.unit.app.test_extender import binding, counted, filtering, preempting
 

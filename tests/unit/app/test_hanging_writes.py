@@ -14,8 +14,8 @@ from app.controllers.queue_status import QueueStatus
 from app.controllers.resource_quota import ResourceQuotas
 from app.controllers.status import Status
 from app.settings import ReclaimSettings
-from policy.admission import Rules
-from policy.cluster import Cluster
+from policy.cluster.cluster import Cluster
+from policy.quota.admission import Rules
 from tests.unit.app.given import Clock, complete, empty_store, namespace, node, pod, queue, quota, see
 
 QUEUE = "scheduling.volcano.sh/queue-name"

@@ -11,7 +11,7 @@ import pytest
 
 from app.actuators.recording import RecordingActuator
 from app.extender.endpoints import Extender
-from policy import victims
+from policy.preemption import victims
 from policy.stepwise import at_once
 from tests.unit.app.given import namespace, node, pod, queue, quota, refused, store_with
 from tests.unit.app.lines import lines_of, lines_once

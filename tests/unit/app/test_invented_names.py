@@ -7,9 +7,9 @@ import pytest
 
 from app.controllers.queue_status import status_of
 from app.controllers.status import Status
-from policy.named import named
+from policy.cluster.shown_resources import named
+from policy.objects.verdict import MOST_TOLD
 from policy.stepwise import at_once
-from policy.verdict import MOST_TOLD
 from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, see, store_with
 
 QUEUE = "scheduling.volcano.sh/queue-name"

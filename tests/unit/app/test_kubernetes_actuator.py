@@ -7,7 +7,7 @@ import pytest
 from app.actuators import kubernetes
 from app.actuators.kubernetes import KubernetesActuator
 from app.observability.events import Event, Subject
-from policy.reservation import PodName
+from policy.objects.reservation import PodName
 
 EVENT = Event(Subject("v1", "Pod", "a", "p", "uid"), "Said", "something")
 

@@ -14,7 +14,7 @@ from app.web import live as live_module
 from app.web.bell import Bell
 from app.web.live import FULL, Live
 from app.web.routes import Web, _state_of
-from policy import reclaim
+from policy.preemption import reclaim
 from tests.cases.serving import serving
 from tests.unit.app.given import node, pod, quota, see, store_with
 from tests.unit.app.situations import situations

@@ -5,8 +5,8 @@ import pytest
 
 from app.store.kinds import ELASTIC_QUOTAS, NODES, PODS
 from app.store.objects import InvalidObject, elastic_quota_of, node_of, pod_of
-from policy.constraints import UNCONSTRAINED, Taint, Toleration
-from policy.pod import Unschedulable
+from policy.objects.constraints import UNCONSTRAINED, Taint, Toleration
+from policy.objects.pod import Unschedulable
 from tests.unit.app.given import node, pod, quota
 
 ONE_CORE = {"cpu": 1000, "pods": 1}

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from app import pause
-from policy import fit
+from policy.nodes import fit
 from tests.unit.app.given import Clock, client_of, node, pod, quota, refused, see, store_with
 
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from app.settings import Settings
-from policy.prospects import Times, prospects
-from policy.reservation import PodName, Reservation
-from policy.starving import Terms
+from policy.explain.next_steps import Times, prospects
+from policy.objects.reservation import PodName, Reservation
+from policy.reserve.starving import Terms
 from policy.stepwise import at_once
 from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, store_with
 from tests.unit.app.situations import NO_ROOM, QUEUE, cpus, group, member, running

@@ -11,10 +11,10 @@ from app.actuators.recording import RecordingActuator
 from app.controllers.reclaim import Reclaim
 from app.observability import metrics
 from app.settings import ReclaimSettings
-from policy import reclaim, victims
-from policy.prospects import Times, prospects
-from policy.reservation import PodName, Reservation
-from policy.starving import Terms
+from policy.explain.next_steps import Times, prospects
+from policy.objects.reservation import PodName, Reservation
+from policy.preemption import reclaim, victims
+from policy.reserve.starving import Terms
 from policy.stepwise import at_once
 from tests.unit.app.given import Clock, cancel_at_the_write, node, pod, quota, refused, see, store_with
 

@@ -11,8 +11,8 @@ from app.whatif import remedies
 from app.whatif.remedies import ALONE, UNTRIED, WITH_ALL, Search
 from app.whatif.service import COMPLETE, OCCUPIED, OUT_OF_TIME, Trials
 from app.whatif.trial import Scene
-from policy.snapshot import snapshot
-from policy.starving import Terms
+from policy.reserve.starving import Terms
+from policy.simulate.snapshot import snapshot
 from tests.unit.app.given import client_of, node, pod, quota, refused, store_with
 from tests.unit.app.situations import NO_ROOM, TOLD, cpus, group, member, running, situations
 

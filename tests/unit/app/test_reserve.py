@@ -8,9 +8,9 @@ import pytest
 from app.actuators.protocol import ActionFailed, AlreadyThere
 from app.actuators.recording import RecordingActuator
 from app.controllers.reserve import AGAIN, GRACE, Reserve
-from policy import reserve, starving
-from policy.reservation import STARVING, PodName, Reservation
-from policy.starving import Terms
+from policy.objects.reservation import STARVING, PodName, Reservation
+from policy.reserve import node_reservation, starving
+from policy.reserve.starving import Terms
 from tests.unit.app.given import Clock, cancel_at_the_write, client_of, node, pod, refused, see, store_with
 from tests.unit.app.test_reserved_nodes import NO_ROOM, pod_group
 
@@ -131,7 +131,7 @@ def test_one_that_is_there_already_and_not_seen_yet_does_not_undo_the_others():
 
 @pytest.mark.parametrize("end", ["held", "gone", "not ready"])
 def test_no_node_is_reserved_that_is_promised_or_gone_by_the_end_of_a_decision(end, monkeypatch):
-    world, deciding = World(waiting()), reserve.deciding
+    world, deciding = World(waiting()), node_reservation.deciding
 
     def is_overtaken(cluster, *question):
         decision = yield from deciding(cluster, *question)
@@ -147,7 +147,7 @@ def test_no_node_is_reserved_that_is_promised_or_gone_by_the_end_of_a_decision(e
         return decision
 
     with monkeypatch.context() as once:
-        once.setattr(reserve, "deciding", is_overtaken)
+        once.setattr(node_reservation, "deciding", is_overtaken)
         world.passes(101)
     assert (world.reserved, world.told) == ({}, [])
     world.passes()
@@ -155,7 +155,7 @@ def test_no_node_is_reserved_that_is_promised_or_gone_by_the_end_of_a_decision(e
 
 
 def test_nothing_is_reserved_on_a_picture_that_grew_stale_while_it_was_decided(monkeypatch):
-    world, deciding = World(waiting()), reserve.deciding
+    world, deciding = World(waiting()), node_reservation.deciding
 
     def is_overtaken(*question):
         decision = yield from deciding(*question)
@@ -163,7 +163,7 @@ def test_nothing_is_reserved_on_a_picture_that_grew_stale_while_it_was_decided(m
         yield
         return decision
 
-    monkeypatch.setattr(reserve, "deciding", is_overtaken)
+    monkeypatch.setattr(node_reservation, "deciding", is_overtaken)
     world.passes(101)
     assert world.reserved == {}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from policy.reservation import RESERVED_TEXT, STARVING, PodName, Reservation
-from policy.waking import to_wake
+from policy.objects.reservation import RESERVED_TEXT, STARVING, PodName, Reservation
+from policy.queueing.waking import to_wake
 from tests.unit.app.given import client_of, node, pod, quota, refused, see, store_with
 from tests.unit.app.test_quota_metrics import samples_of, value
 

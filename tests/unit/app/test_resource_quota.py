@@ -9,10 +9,10 @@ from app.actuators.protocol import ActionFailed, Blocked
 from app.actuators.recording import RecordingActuator
 from app.controllers.resource_quota import AGAIN, ResourceQuotas
 from app.store.kinds import RESOURCE_QUOTAS
-from policy import quota_manager
-from policy.admission import Rules
-from policy.cluster import Cluster
-from policy.quota_manager import Limit
+from policy.cluster import quota_manager
+from policy.cluster.cluster import Cluster
+from policy.cluster.quota_manager import Limit
+from policy.quota.admission import Rules
 from tests.unit.app.given import Clock, complete, empty_store, look_once, namespace, node, pod, queue, see
 
 QUEUE = "scheduling.volcano.sh/queue-name"

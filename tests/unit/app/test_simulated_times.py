@@ -7,7 +7,7 @@ import pytest
 
 from app.settings import Settings
 from app.whatif import charts, scenario
-from policy import timeline
+from policy.simulate import timeline
 from policy.stepwise import at_once
 from tests.unit.app.given import node, pod, quota
 from tests.unit.app.manifest_folder import Folder

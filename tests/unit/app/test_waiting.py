@@ -4,7 +4,7 @@ import pytest
 
 from app.web import waiting
 from app.web.waiting import FEW, SHOWN, SLICE, Crowds
-from policy.pod import turn
+from policy.objects.pod import turn
 from tests.unit.app.given import pod, quota, refused, store_with
 
 

@@ -1,0 +1,42 @@
+"""Granted pods on their way to a node: until they are bound nobody tells which, so each counts wherever it may land.
+
+Kept room is why that matters: kube-scheduler knows where it has placed a pod, but not that what is left there is kept.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from policy.cluster.grants import Grants
+from policy.nodes import fit
+from policy.nodes.packing import Alike
+from policy.nodes.table import NodeTable
+from policy.objects.pod import Pod
+from policy.objects.resources import Resources, add
+from policy.quota import exempt
+
+
+def others(grants: Grants, table: NodeTable, pod: Pod) -> list[Alike]:
+    """The granted pods but for this one."""
+    return alike((other for other in grants.pods() if other.uid != pod.uid), table)
+
+
+def alike(pods: Iterable[Pod], table: NodeTable) -> list[Alike]:
+    """Pods that are expected on a node stand alone, others with their like: which the same nodes are reserved from."""
+    groups: dict[Hashable, list[Pod]] = {}
+    for other in pods:
+        # Equal requests and constraints are one object (app.store.objects), which is quicker to compare.
+        same = id(other.request), id(other.constraints), other.owner
+        who = (other.namespace, other.group, other.queue) if other.group or exempt.is_critical(other) else ()
+        kind = other.uid if table.placed(other.uid) else (*same, who)
+        groups.setdefault(kind, []).append(other)
+    return [(group[0], len(group)) for group in groups.values()]
+
+
+def at_most_on(table: NodeTable, node: str, coming: Sequence[Alike], pod: Pod) -> Resources:
+    """What granted pods may take of a node before this pod comes, beyond what the table shows it as used there."""
+    taken: dict[str, int] = {}
+    for other, number in coming:
+        placed = table.placed(other.uid)
+        shown = placed is not None and placed.site.name == node and other.priority >= pod.priority
+        if not shown and fit.suitable_on(table, other, node):
+            add(taken, {resource: number * amount for resource, amount in other.request.items()})
+    return taken

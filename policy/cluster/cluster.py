@@ -1,0 +1,1460 @@
+"""The cluster: its objects and the ledger, kept consistent by add, update and delete. The only mutable state.
+
+Every method is synchronous and leaves everything consistent, so that whoever owns the cluster needs no locks. Times are
+seconds on a clock of the caller's that never goes back.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from math import inf
+
+from policy.cluster import assumed, gates, in_vain, proportion
+from policy.cluster.budgets import Budget, Budgets
+from policy.cluster.by_node import ByNode
+from policy.cluster.gang_admission import Gangs
+from policy.cluster.gang_holds import HOLD_TIME
+from policy.cluster.gates import Gates, Out, Waiting
+from policy.cluster.grants import Grants
+from policy.cluster.helped import Helped
+from policy.cluster.in_vain import InVain
+from policy.cluster.moved import Moving, once_for_each_kind
+from policy.cluster.overdue import AFTER, STUCK_AFTER, Deletions, Overdue
+from policy.cluster.quota_manager import Limit
+from policy.cluster.room import Room, grown
+from policy.cluster.unschedulable import PATIENCE, Chances
+from policy.nodes import fit
+from policy.nodes.table import NodeTable
+from policy.nodes.tolerations import ALL, Either, Several
+from policy.objects.batch_job import BatchJobs
+from policy.objects.group import Group, Key, counting
+from policy.objects.job import ALONE, Job, job_name
+from policy.objects.membership import DEFAULT, Membership, Namespace
+from policy.objects.node import Node
+from policy.objects.pod import Pod, turn
+from policy.objects.reservation import HELD, RESERVED, STARVING, TEXTS, Reservation, Reserved, kept_from
+from policy.objects.resources import NOTHING, Resources, add, total
+from policy.objects.verdict import MOST_TOLD, Refusal, Verdict
+from policy.quota import admission, elastic_quota, exempt, fair_share, gang_minimum, queues
+from policy.quota.admission import Rules
+from policy.quota.changes import Touched
+from policy.quota.closed_queues import why_closed
+from policy.quota.elastic_quota import ElasticQuota
+from policy.quota.entitlement import SYSTEM_OWNERS
+from policy.quota.ledger import Ledger
+from policy.quota.queues import Queue
+from policy.quota.trial import Lifted
+
+GRANT_LIFETIME = 30.0
+SETTLE_TIME = 3.0
+TIME_TO_RECLAIM = 5.0
+"""Seconds for which a pod that is first seen has a chance at least: until reclaim has looked for victims for it."""
+LONGEST_SAID = 1000
+"""Characters of what a scheduler says of a pod that are told."""
+UNANSWERED = "failed filter with extender"
+"""What kube-scheduler writes into a pod's condition when filter did not answer with 200."""
+UNSCHEDULABLE = "Unschedulable"
+"""The reason of a pod's condition when the scheduler tried, and found no node; other reasons are errors or gates."""
+
+
+ADMITTED = ("assigned", "granted", "in_flight")
+"""How a pod stands that some queue has admitted, if it is in one."""
+TOGETHER = 50
+"""Pods that are taken in before it pauses: about half a millisecond."""
+
+
+class Unsettled(Exception):
+    """Whether the pod may run depends on pods that may have been admitted before this process started."""
+
+
+class Cluster:
+    """Pods, nodes, elastic quotas and queues, and who uses what.
+
+    ``pending`` are the pods that wait for a node. ``reservations`` are those that hold room, ``reserved`` those for
+    starving jobs, which reserve whole nodes. ``given_up`` holds reservations that are only remembered, ``refused`` the
+    pending pods of which the scheduler last said that one of our rules refuses them, ``unschedulable_since`` when it
+    was first seen of a pending pod that the scheduler found no place for it, ``untried_since`` since when it has said
+    nothing of one, by namespace. ``epoch`` is what to add to the caller's clock to have seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        rules: Rules | None = None,
+        grant_lifetime: float = GRANT_LIFETIME,
+        settle_time: float = SETTLE_TIME,
+        patience: float = PATIENCE,
+        hold_time: float = HOLD_TIME,
+        gate_patience: float = gates.PATIENCE,
+        overdue_after: float = AFTER,
+        stuck_after: float = STUCK_AFTER,
+        reclaim_backoff: float = in_vain.FIRST,
+    ) -> None:
+        self.rules = rules or Rules()
+        self.ledger = Ledger(self.queue_of, self._has_claim, self.own_queue_of)
+        self.grants = Grants()
+        self.pods: dict[str, Pod] = {}
+        self.pending: dict[str, Pod] = {}
+        self.table = NodeTable()
+        self.budgets = Budgets()
+        self.batch_jobs = BatchJobs()
+        self.reservations: dict[str, Reservation] = {}
+        self.reserved = Reserved()
+        self.given_up: dict[str, Reservation] = {}
+        self.quotas: dict[str, dict[str, ElasticQuota]] = {}
+        self.queues: dict[str, Queue] = {}
+        self.membership = Membership()
+        self.moving = Moving()
+        self.gangs = Gangs(self, hold_time)
+        self.gates = Gates()
+        self.limits: dict[str, Limit] = {}
+        self.refused: dict[str, Pod] = {}
+        self.unschedulable_since: dict[str, float] = {}
+        self.untried_since: dict[str, dict[str, float]] = {}
+        self._in_queues, self._in_none = Several(), Several()
+        self._anywhere = Either(self._in_queues, self._in_none)
+        self._uids: dict[str, dict[str, str]] = {}
+        self._members: dict[tuple[str, str], set[str]] = {}
+        self._in_flight: set[str] = set()
+        self._held: dict[str, Reservation] = {}
+        self.deletions = Deletions(overdue_after, stuck_after)
+        self.in_vain = InVain(reclaim_backoff)
+        self.overdue = self.table.overdue = Overdue()
+        self._terminating: set[str] = set()
+        self._asked_to_go: set[str] = set()
+        self._destinations = ByNode()
+        self._relevant = 0
+        self.epoch = 0.0
+        self._chances = Chances(patience)
+        self._helped = Helped()
+        self._ticked = self._begun = False
+        self._room: dict[str, Room] = {}
+        self._settled_at = 0.0
+        self._somebody_else_granted = False
+        self._asked_at = float("-inf")
+        self._grant_lifetime = grant_lifetime
+        self._settle_time = settle_time
+        self._gate_patience = gate_patience
+
+    # What is seen of the world
+
+    def upsert_pod(self, pod: Pod, now: float) -> None:
+        """Adds a pod, or changes what is known of it. Seen twice, it changes nothing."""
+        if self.pods.get(pod.uid) == pod:
+            return
+        self._take_the_place_of_others(pod)
+        before = self.pods.get(pod.uid)
+        self._choose_queue(pod, before)
+        self.pods[pod.uid] = pod
+        self.batch_jobs.heed(pod, before)
+        self.touched.note(pod.namespace, self.queue_of(pod))
+        self._heed_scheduler(pod, before, now)
+        if not (pod.assigned and pod.terminating):
+            self._end_deletion(pod.uid)
+        self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
+        if before is not None and before.group != pod.group:
+            self._leave_group(before)
+        if pod.group:
+            self.gangs.note(pod)
+            self._join_group(pod)
+            if before is None or _differs(pod, before):
+                self.gangs.changed((pod.namespace, pod.group))
+        if pod.pending:
+            self._upsert_pending(pod, before)
+        elif pod.finished:
+            self._leave(pod.uid)
+        else:
+            self._upsert_assigned(pod, before, now)
+        self._stand_at_gate(pod, now)
+        self._place(pod)
+        self._note_tolerations(pod)
+        if pod.assigned and pod.terminating:
+            self._terminating.add(pod.uid)
+            self._asked_to_go.discard(pod.uid)
+            self.deletions.watch(pod)
+            self._count_or_not(pod)
+
+    def take_in(self, pods: Iterable[tuple[Pod, float]]) -> Iterator[None]:
+        """Adds pods that are new, each as ``upsert_pod`` does at its time. To be used up; in between it may pause.
+
+        Those that only stand on a node, as most do, are counted together with those that are alike.
+        """
+        alike: dict[Hashable, list[Pod]] = {}
+        for number, (pod, now) in enumerate(pods):
+            plain = not (pod.terminating or pod.group or pod.uid in self._held or pod.counts_in is not None)
+            if pod.assigned and plain:
+                self.pods[pod.uid] = pod
+                self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
+                self.table.add(pod, pod.node)
+                self._note_tolerations(pod)
+                kind = pod.namespace, pod.queue, id(pod.request), pod.priority, pod.preemptible
+                alike.setdefault(kind, []).append(pod)
+            else:
+                self.upsert_pod(pod, now)
+            if number % TOGETHER == 0:
+                yield
+        for number, each in enumerate(alike.values()):
+            self.ledger.enter_alike("assigned", each)
+            if number % TOGETHER == 0:
+                yield
+
+    def delete_pod(self, uid: str) -> None:
+        """Removes a pod; one that is not known is no error."""
+        pod = self.pods.pop(uid, None)
+        self.pending.pop(uid, None)
+        if pod is not None:
+            self.touched.note(pod.namespace, self.queue_of(pod))
+            self.batch_jobs.forget(pod)
+            self._forget_name(pod)
+            self._tried(pod)
+            self._chances.trust(uid)
+            self._helped.forget(uid)
+        self.refused.pop(uid, None)
+        self.unschedulable_since.pop(uid, None)
+        self._end_deletion(uid)
+        self._destinations.put(uid, ())
+        self.gates.leave(uid)
+        self._chances.ungate(uid)
+        stood = self._stands(uid)
+        self.table.remove(uid)
+        self.table.wait_no_more(uid)
+        self._forget_tolerations(uid)
+        self._leave(uid)
+        self._has_left(uid, *stood)
+
+    def upsert_node(self, node: Node) -> None:
+        """Adds or changes a node."""
+        before = self.table.node(node.name)
+        if before != node:
+            self.touched.note()
+            self._relevant += 1
+            self.table.upsert_node(node)
+            self.ledger.queues.stale = True
+            self._comes(Room(node.name, grown(before, node), before))
+            self._node_changed(node.name)
+
+    def delete_node(self, name: str) -> None:
+        """Removes a node; one that is not known is no error."""
+        self.touched.note()
+        self._relevant += 1
+        self.table.delete_node(name)
+        self.ledger.queues.stale = True
+        self._node_changed(name)
+
+    def upsert_budget(self, budget: Budget) -> None:
+        """Adds or changes a disruption budget."""
+        before = self.budgets.get((budget.namespace, budget.name))
+        if before != budget:
+            self._relevant += 1
+            self.budgets.put(budget)
+            if before is not None and (budget.allowed > before.allowed or budget.selector != before.selector):
+                self._lets_go(budget.namespace)
+
+    def delete_budget(self, namespace: str, name: str) -> None:
+        """Removes a disruption budget; one that is not known is no error."""
+        if self.budgets.remove(namespace, name) is not None:
+            self._relevant += 1
+            self._lets_go(namespace)
+
+    def draw_on_budgets(self, victim: Pod) -> bool:
+        """Counts an eviction in the budgets that protect a pod, as the Eviction API does.
+
+        False, and nothing is counted, if one of them allows none now.
+        """
+        protecting = self.budgets.protecting(victim)
+        if any(budget.allowed < 1 for budget in protecting):
+            return False
+        for budget in protecting:
+            self.upsert_budget(replace(budget, allowed=budget.allowed - 1))
+        return True
+
+    def upsert_reservation(self, reservation: Reservation) -> None:
+        """Keeps room for a pod from now on; no longer, and never again, if it was given up."""
+        known = self.reservations.get(reservation.name) or self.reserved.get(reservation.name)
+        if reservation.name in self.given_up or known == reservation:
+            return
+        self.touched.note()
+        self.delete_reservation(reservation.name)
+        if reservation.failed_at:
+            self.given_up[reservation.name] = reservation
+            return
+        if reservation.reason == STARVING:
+            self.reserved.add(reservation)
+            self._assign_again({reservation.pod.uid} & self.pods.keys())
+            return
+        self.reservations[reservation.name] = reservation
+        self._held[reservation.pod.uid] = reservation
+        self._stand_again(reservation.pod.uid)
+
+    def delete_reservation(self, name: str) -> None:
+        """Keeps that room no longer; a reservation that is not known is no error."""
+        self.touched.note()
+        self.given_up.pop(name, None)
+        if (lifted := self.reserved.remove(name)) is not None:
+            self.ledger.eased += 1
+            self._assign_again({lifted.pod.uid} & self.pods.keys())
+            self._help([uid for uid, pod in self.refused.items() if _is_kept_by_reservations(pod)])
+        reservation = self.reservations.pop(name, None)
+        if reservation is not None and self._held.get(reservation.pod.uid) is reservation:
+            uid = reservation.pod.uid
+            others = (other for other in self.reservations.values() if other.pod.uid == uid)
+            self._hold(uid, next(others, None))
+            self._stand_again(uid)
+
+    @contextmanager
+    def assumed(self, reservations: Iterable[Reservation]) -> Iterator[None]:
+        """A context in which these are there, too, to look at the rest. They must be new."""
+        there = list(reservations)
+        with self._as_before({reservation.pod.uid for reservation in there}):
+            try:
+                with self.touched.in_passing():
+                    for reservation in there:
+                        self.upsert_reservation(reservation)
+                yield
+            finally:
+                for reservation in there:
+                    self.reserved.remove(reservation.name)
+                    self.reservations.pop(reservation.name, None)
+
+    @contextmanager
+    def without_reservation(self, name: str) -> Iterator[None]:
+        """A context in which a reservation is not there, to look at the rest; one that is not known is no error."""
+        there = self.reservations.get(name)
+        with self._as_before({there.pod.uid} if there is not None else set()):
+            try:
+                with self.touched.in_passing():
+                    self.delete_reservation(name)
+                yield
+            finally:
+                if there is not None:
+                    self.reservations[name] = there
+
+    @contextmanager
+    def _as_before(self, uids: Collection[str]) -> Iterator[None]:
+        """A context after which these pods stand as before, in the ledger and the table, and have the same kept.
+
+        No rule is asked about that, so that it cannot fail.
+        """
+        eased, stood = self.ledger.eased, {uid: self.ledger.entries.get(uid) for uid in uids}
+        placed, held = {uid: self.table.place(uid) for uid in uids}, {uid: self._held.get(uid) for uid in uids}
+        try:
+            yield
+        finally:
+            with self.touched.in_passing():
+                for uid in uids:
+                    self._hold(uid, held[uid])
+                    self.ledger.restore(uid, stood[uid])
+                    self.table.restore(uid, placed[uid])
+            self.ledger.eased = eased  # only looked at
+
+    def upsert_quota(self, quota: ElasticQuota) -> None:
+        """Adds or changes an elastic quota. What cannot be read leaves the last good spec of the object in force."""
+        of_namespace = self.quotas.setdefault(quota.namespace, {})
+        before = of_namespace.get(quota.name)
+        if not quota.readable and before is not None and before.readable:
+            quota = replace(before, errors=quota.errors)
+        if quota == before:
+            return  # what we write into its status is seen, too
+        of_namespace[quota.name] = quota
+        self._put_in_force(quota.namespace)
+
+    def delete_quota(self, namespace: str, name: str) -> None:
+        """Removes an elastic quota; one that is not known is no error."""
+        of_namespace = self.quotas.get(namespace, {})
+        if of_namespace.pop(name, None) is not None:
+            if not of_namespace:
+                del self.quotas[namespace]
+            self._put_in_force(namespace)
+
+    def upsert_queue(self, queue: Queue) -> None:
+        """Adds or changes a queue. What cannot be read leaves the last good spec of the object in force."""
+        before = self.queues.get(queue.name)
+        if before == queue:
+            return
+        if not queue.readable and before is not None and before.readable:
+            queue = replace(before, errors=queue.errors, state=queue.state)
+        self.queues[queue.name] = queue
+        self._queue_changed(queue.name, queue)
+
+    def delete_queue(self, name: str) -> None:
+        """Removes a queue; one that is not known is no error. Its pods stay, and are in no queue from now on."""
+        if self.queues.pop(name, None) is not None:
+            self._queue_changed(name, None)
+
+    def upsert_namespace(self, namespace: Namespace) -> None:
+        """Adds a namespace, or changes which queue is its own."""
+        if self.membership.namespaces.get(namespace.name) != namespace:
+            self.membership.namespaces[namespace.name] = namespace
+            self.ledger.queues.stale = True
+            self._named_anew(self._uids.get(namespace.name, {}).values())
+
+    def delete_namespace(self, name: str) -> None:
+        """Removes a namespace; one that is not known is no error."""
+        if self.membership.namespaces.pop(name, None) is not None:
+            self.ledger.queues.stale = True
+            self._named_anew(self._uids.get(name, {}).values())
+
+    def upsert_group(self, group: Group) -> None:
+        """Adds or changes a pod group."""
+        key = group.key
+        if self.membership.groups.get(key) != group:
+            self.membership.groups[key] = group
+            self.gangs.changed(key)
+            self._group_changed(key)
+
+    def delete_group(self, namespace: str, name: str) -> None:
+        """Removes a pod group; one that is not known is no error."""
+        if self.membership.groups.pop((namespace, name), None) is not None:
+            self.gangs.changed((namespace, name))
+            self._group_changed((namespace, name))
+
+    def upsert_weight(self, namespace: str, name: str, weight: int | None) -> None:
+        """A resource quota gives its namespace a weight, or none."""
+        if weight is None:
+            self.delete_weight(namespace, name)
+        elif self.membership.weights.get((namespace, name)) != weight:
+            self.membership.weights[namespace, name] = weight
+            self._weigh(namespace)
+
+    def delete_weight(self, namespace: str, name: str) -> None:
+        """A resource quota gives its namespace no weight any more; one that gave none is no error."""
+        if self.membership.weights.pop((namespace, name), None) is not None:
+            self._weigh(namespace)
+
+    def upsert_limit(self, namespace: str, limit: Limit) -> None:
+        """A namespace has a resource quota of the name that the quota manager writes, whoever has written it."""
+        self.limits[namespace] = limit
+
+    def delete_limit(self, namespace: str) -> None:
+        """A namespace has no such resource quota any more; one that had none is no error."""
+        self.limits.pop(namespace, None)
+
+    def suspect_pending(self, now: float) -> None:
+        """Takes every pod without a node for one that somebody else may have admitted, and may be binding now.
+
+        That is so after a start, and when the scheduler turns to this process after it had turned to another. Until
+        things have settled such pods count, where it matters, as if they had been admitted (see admit).
+        """
+        for pod in self.pending.values():
+            if pod.uid not in self.grants and pod.gate < 0:
+                self.ledger.enter("in_flight", pod)
+                self._in_flight.add(pod.uid)
+        self._settled_at = now + self._settle_time
+
+    def begin(self, counted: Mapping[str, str] | None = None) -> None:
+        """All that was there before has been read: what has admitted a pod is known from now on.
+
+        Until then pods count where they say, or where an earlier process has noted that they do. ``counted``: in which
+        queues pods count, by UID, whatever was noted on them.
+        """
+        self._begun = True
+        for pod in list(self.moving):
+            self._count_in(pod, self.moving.counted[pod.uid])
+        if counted is not None:
+            changed = [uid for uid in {**self.moving.counted, **counted} if uid in self.pods]
+            for uid in changed:
+                self.moving.discard(uid)
+                if uid in counted:
+                    self._count_in(self.pods[uid], counted[uid])
+            self._assign_again(changed)
+
+    def tick(self, now: float) -> None:
+        """Lets time pass: ends grants whose time is over. Not to be called while the picture of pods may be stale."""
+        self.gangs.tick(now)
+        for uid in self.grants.expire(now):
+            self.restore_pending(uid)
+        if self._in_flight and now >= self._settled_at:
+            for uid in list(self._in_flight):
+                self.restore_pending(uid)
+        for uid in [uid for uid in self.gates.out if self._waits_in_vain(uid, now)]:
+            self.withdraw(uid)
+        self._judge_chances(now)
+        self._try_to_move()
+
+    def note_overdue(self, epoch: float) -> None:
+        """Lets time pass for pods that are being deleted: it is so many seconds since the epoch.
+
+        Those that have been due for long count no more, if nobody has heard of their node. Not to be called while the
+        picture of pods or nodes may be stale.
+        """
+        for uid in self.deletions.pass_time(epoch):
+            self._count_or_not(self.pods[uid])
+
+    def is_late(self, pod: Pod) -> bool:
+        """Whether a pod should be gone by now: its node is lost, or nobody waits for its end any more."""
+        due = 0 < pod.deletion_time <= self.deletions.now
+        return due and pod.assigned and (self.is_lost(pod.node) or pod.uid in self.deletions.stuck)
+
+    def is_lost(self, node: str) -> bool:
+        """Whether a node is gone or unreachable, so that nobody knows what became of its pods."""
+        known = self.table.node(node)
+        return known is None or not known.reachable
+
+    def divide(self) -> Iterator[None]:
+        """Computes anew what queues deserve and namespaces are entitled to. To be used up; in between it may pause."""
+        return proportion.divide(self)
+
+    @property
+    def to_be_divided(self) -> bool:
+        """Whether what queues deserve may have changed since it was computed."""
+        return self.ledger.queues.stale
+
+    @property
+    def divided(self) -> bool:
+        """Whether what queues deserve and namespaces are entitled to is up to date, and not just being computed."""
+        accounts = self.ledger.queues.accounts.values()
+        return not self.to_be_divided and not any(each.stale for each in accounts if each.queue is not None)
+
+    @property
+    def there_for_queues(self) -> Resources:
+        """What all nodes have for pods in queues: of one whose taints none of these tolerates only what is used there.
+
+        Where the quota manager keeps pods from being created it is not seen what they would tolerate: all nodes count.
+        """
+        return self.table.capacity(ALL if self.rules.quota_manager else self._in_queues)
+
+    @property
+    def there_for_quotas(self) -> Resources:
+        """The same for pods under elastic quotas, in queues or not: of nodes that any pod tolerates."""
+        return self.table.capacity(self._anywhere)
+
+    @property
+    def there_for_others(self) -> Resources:
+        """The same for pods in no queue."""
+        return self.table.capacity(self._in_none)
+
+    def queue_of(self, pod: Pod) -> str:
+        """The name of the queue whose rules apply to a pod; empty if none do. Without any queue there are no rules.
+
+        Of one that has been admitted that is where it was, until the queue that it names admits it, too.
+        """
+        moving = self.moving.counted
+        return (moving[pod.uid] if pod.uid in moving else self.membership.queue_of(pod)) if self.queues else ""
+
+    def own_queue_of(self, pod: Pod) -> str:
+        """The same, but empty for a pod that merely falls into the queue ``default``."""
+        moving = self.moving.counted
+        return (moving[pod.uid] if pod.uid in moving else self.membership.own_queue_of(pod)) if self.queues else ""
+
+    def is_exempt(self, pod: Pod) -> bool:
+        """Whether no rule applies to a pod, as it is critical to the system (see policy.quota.exempt)."""
+        return pod.priority >= exempt.CRITICAL and bool(self._grounds_of_exemption(pod))
+
+    @property
+    def going(self) -> frozenset[str]:
+        """UIDs of pods whose room is coming: they are terminating, were evicted, or are victims of a reservation.
+
+        Not of those that should have ended for so long that nobody knows whether they will.
+        """
+        in_force = (reservation for reservation in self.reservations.values() if self.is_in_force(reservation))
+        victims = {victim.uid for reservation in in_force for victim in reservation.victims}
+        coming = self._terminating | self._asked_to_go | (victims & self.pods.keys())
+        return frozenset(coming - self.deletions.stuck - self.overdue.uids())
+
+    def ask_to_go(self, uid: str) -> None:
+        """The eviction of a pod is being asked for: its room is coming, whatever becomes of whom it goes for."""
+        if uid in self.pods and uid not in self._terminating:
+            self._asked_to_go.add(uid)
+
+    def may_stay(self, uid: str) -> None:
+        """The eviction of a pod was refused, or it is not known whether it was asked for."""
+        self._asked_to_go.discard(uid)
+
+    def is_in_force(self, reservation: Reservation) -> bool:
+        """Whether the pod that room is kept for still waits for it."""
+        pod = self.pods.get(reservation.pod.uid)
+        return pod is not None and pod.pending and not pod.terminating
+
+    def is_kept_out(self, pod: Pod) -> bool:
+        """Whether the pod was refused for the sake of others that room is kept for, and still has no room elsewhere."""
+        if pod.unschedulable is None or kept_from(pod.unschedulable.message) is None:
+            return False
+        kept = self.nodes_held_from(pod) | self.nodes_reserved_from(pod)
+        return all(self.table.names[row] in kept for row in fit.fits(self.table, pod).nonzero()[0])
+
+    def priority_of_queue(self, pod: Pod) -> int:
+        """The priority of the pod's queue, 0 where it is in none: the higher goes first."""
+        queue = self.queues.get(self.queue_of(pod)) if self.queues else None
+        return queue.priority if queue else 0
+
+    def is_governed(self, pod: Pod) -> bool:
+        """Whether an elastic quota or a queue has something to say about a pod."""
+        return (pod.namespace in self.quotas or bool(self.queue_of(pod))) and not self.is_exempt(pod)
+
+    def is_held_for(self, uid: str) -> bool:
+        """Whether room is kept for the pod."""
+        return uid in self._held
+
+    def held_for(self, uid: str) -> Reservation | None:
+        """The plan by which room is kept for the pod."""
+        return self._held.get(uid)
+
+    def nodes_held_from(self, pod: Pod) -> set[str]:
+        """Nodes where the pod would take room that is kept for another of the same or higher priority.
+
+        Or of lower priority, if the pod is of another namespace and would borrow, or is of one that room was taken
+        from: what was taken back is not lent again. Pods that hold a grant may come to these nodes before it, and take
+        what is spare there; but not what is kept for the pod itself. None for a pod of a DaemonSet, and for one that no
+        rule applies to.
+
+        A pod that room is being made for waits for its own victims, and leaves to others what theirs have left. Where
+        room has been lost, who was promised it first comes first.
+        """
+        if self._may_go_anywhere(pod):
+            return set()
+        own, behind = self._held.get(pod.uid), self.behind(pod)
+        kept: dict[str, dict[str, int]] = {}  # by node what is kept for pods that the table does not count against it
+        for reservation in self.reservations.values():
+            if reservation.pod.uid != pod.uid and reservation.pod.uid not in behind and self.is_in_force(reservation):
+                other = self.pods[reservation.pod.uid]
+                if self._is_kept_from(pod, reservation, other):
+                    add(kept.setdefault(reservation.node, {}), other.request if other.priority < pod.priority else {})
+        without = (self.going - self._still_to_be_asked(own)) | behind if kept else frozenset()
+        held = {node for node, taken in kept.items() if fit.lacking_on(self.table, pod, node, without, taken)}
+        unsure = kept.keys() - held - ({own.node} if own else set())
+        coming = assumed.others(self.grants, self.table, pod) if unsure else ()
+        for node in unsure:
+            taken = total((kept[node], assumed.at_most_on(self.table, node, coming, pod)))
+            if taken and fit.lacking_on(self.table, pod, node, without, taken):
+                held.add(node)
+        return held | self.gangs.nodes_held_from(pod)
+
+    def behind(self, pod: Pod) -> frozenset[str]:
+        """UIDs of pods of the same priority that room was promised to on the same node, after this one."""
+        own = self._held.get(pod.uid)
+        if own is None:
+            return frozenset()
+        others = (each for each in self._held.values() if each.node == own.node)
+        after = {each.pod.uid for each in others if (each.since, each.name) > (own.since, own.name)}
+        return frozenset(uid for uid in after & self.pods.keys() if self.pods[uid].priority == pod.priority)
+
+    def _still_to_be_asked(self, reservation: Reservation | None) -> set[str]:
+        """UIDs of the victims of a plan that have not been asked to go yet."""
+        victims = {victim.uid for victim in reservation.victims} if reservation is not None else set()
+        return victims - self._asked_to_go - self._terminating
+
+    def _is_kept_from(self, pod: Pod, reservation: Reservation, other: Pod) -> bool:
+        """Whether room that is kept for the other pod is not for this one."""
+        if other.priority >= pod.priority:
+            return True
+        if other.namespace == pod.namespace:
+            return False
+        if any(victim.namespace == pod.namespace for victim in reservation.victims):
+            return True
+        return bool(self.ledger.borrows(pod, by_share=self.rules.fair_share_preemption))
+
+    def pending_in(self, namespace: str) -> Iterator[Pod]:
+        """The pods of a namespace that wait for a node."""
+        uids = self._uids.get(namespace, {}).values()
+        return (self.pending[uid] for uid in uids if uid in self.pending)
+
+    def members(self, group: Key) -> list[Pod]:
+        """The pods of a group that are there."""
+        return [self.pods[uid] for uid in self._members.get(group, ())]
+
+    def number_of_members(self, group: Key) -> int:
+        """How many pods of a group are there."""
+        return len(self._members.get(group, ()))
+
+    def on_their_way(self) -> Iterator[Pod]:
+        """Pods that are admitted, or may have been by an earlier process, and are not seen on a node yet."""
+        yield from self.grants.pods()
+        yield from (self.pods[uid] for uid in self._in_flight)
+
+    def nodes_reserved_from(self, pod: Pod) -> set[str]:
+        """Nodes that are reserved for other jobs than the pod's. Seed: reserve action (Node resource reservation rule).
+
+        None for a pod that requests nothing (BestEffort), for one of a DaemonSet, and for one that no rule applies to.
+        """
+        if not len(self.reserved) or self._may_go_anywhere(pod) or pod.request.keys() == {"pods"}:
+            return set()
+        job = pod.namespace, job_name(self.membership.groups, pod)
+        others = (each for each in self.reserved if (each.pod.namespace, each.job) != job)
+        return {each.node for each in others if self.is_reserved(each)}
+
+    def is_reserved(self, reservation: Reservation) -> bool:
+        """Whether a node is kept for a member of a job: until it has come.
+
+        If it has gone to another node, be it one that was reserved for a mate, whoever leads decides what becomes of
+        this one; until then it stays reserved.
+        """
+        pod = self.pods.get(reservation.pod.uid)
+        return pod is not None and not pod.terminating and not pod.finished and pod.node != reservation.node
+
+    def node_to_empty_for(self, pod: Pod) -> str:
+        """The node that is reserved for a pod, if borrowers on it are to go for it; else empty."""
+        own = self.reserved.of_pod(pod.uid) if self.rules.evict_for_reserved else None
+        return own.node if own is not None and self.is_reserved(own) and not self.is_exempt(pod) else ""
+
+    def job(self, namespace: str, name: str) -> Job | None:
+        """The job of this name (see policy.objects.job) with its members; None if there is none."""
+        group = self.membership.groups.get((namespace, name))
+        if group is not None:
+            members = [self.pods[uid] for uid in self._members.get((namespace, name), ())]
+        else:
+            alone = self.pod(namespace, name.removeprefix(ALONE))
+            if alone is None or job_name(self.membership.groups, alone) != name:
+                return None
+            members = [alone]
+        members.sort(key=turn)
+        there = tuple(sorted(counting(members), key=turn))
+        pending = [pod for pod in members if pod.pending and not pod.terminating]
+        return Job(
+            namespace,
+            name,
+            minimum=group.minimum if group else 1,
+            created=group.created if group else members[0].created,
+            standing=there,
+            granted=tuple(pod for pod in pending if pod.uid in self.grants),
+            waiting=tuple(pod for pod in pending if pod.uid not in self.grants),
+        )
+
+    def has_chance(self, pod: Pod) -> bool:
+        """Whether there is any hope for a pod that waits: the scheduler has not tried it in vain for too long."""
+        return self._chances.has(pod.uid)
+
+    def is_expected(self, uid: str) -> bool:
+        """Whether a pod was admitted and the scheduler has not said since that it finds no place for it."""
+        return uid in self.grants and not (uid in self.gates.out and uid in self.unschedulable_since)
+
+    def is_gated(self, namespace: str) -> bool:
+        """Whether pods of a namespace are to wait at gates; those that do elsewhere are let out at once."""
+        known = self.membership.namespaces.get(namespace)
+        return known is not None and known.gated
+
+    @property
+    def touched(self) -> Touched:
+        """Of which namespaces and queues something has changed."""
+        return self.ledger.touched
+
+    @property
+    def relevant(self) -> int:
+        """Counts changes of quotas, nodes and budgets: what could make a plan wrong, or another possible."""
+        return self._relevant
+
+    def count_help(self, pod: Pod) -> int:
+        """How often something has happened that could help this waiting pod, since that was first asked of it."""
+        return self._helped.count(pod, self._takes_to_start(pod))
+
+    @property
+    def eased(self) -> int:
+        """Counts the changes after which a refused pod might be admissible."""
+        return self.ledger.eased
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether pods that an earlier process admitted may still arrive on nodes."""
+        return bool(self._in_flight)
+
+    # What is decided
+
+    def admit(self, pod: Pod, now: float, offered: Collection[str] | None = None) -> Refusal | None:
+        """Whether a pod that the scheduler wants to place may run: None, and it holds a grant, or what refuses it.
+
+        Asked again it gets the same answer, as its own grant does not count against it. ``offered``: the nodes that the
+        scheduler lets choose from, for a member of a gang; None: any. Raises Unsettled.
+        """
+        known = self.pods.get(pod.uid)
+        if known is not None and known.assigned:
+            return None  # the scheduler's picture is older than ours
+        if known is not None and known.version > pod.version:
+            pod = known
+        self.moving.discard(pod.uid)  # what was admitted is asked for anew
+        sure = proportion.make_sure(self, pod) if self.queues else True
+        if self._somebody_else_granted and now - self._asked_at > self._settle_time > 0:
+            self.suspect_pending(now)
+        self._somebody_else_granted, self._asked_at = False, now
+        if pod.uid in self._in_flight:
+            self.restore_pending(pod.uid)  # what is being scheduled is not being bound
+        with Lifted(self.ledger, pod) as lifted:
+            refused = self._refusal(pod, sure=sure)
+            certain = refused is not None or not self.unsettled
+            in_worst_case = refused if certain else admission.refusal(self.ledger, pod, self.rules, with_in_flight=True)
+            if in_worst_case is None and self.gangs.gated(pod) is None:
+                lifted.enter("granted")
+                self.gangs.let_through(pod.uid)
+                self._give_grant(pod, now)
+                return None
+        if in_worst_case is None:
+            in_worst_case = self.gangs.refusal(pod, offered, now)
+            if in_worst_case is None:
+                self.ledger.enter("granted", pod)
+                self.gangs.let_through(pod.uid)
+                self._give_grant(pod, now)
+                return None
+            if pod.uid in self.gangs.holds:
+                return in_worst_case  # none of the nodes will do now; it has its time to find another
+            refused = None if self.unsettled else in_worst_case
+        self.withdraw(pod.uid)
+        if refused is None:
+            raise Unsettled(in_worst_case.message)
+        return refused
+
+    def grant(self, pod: Pod, now: float) -> None:
+        """Counts a pod as admitted, whatever the rules say of it."""
+        self.ledger.enter("granted", pod)
+        self._give_grant(pod, now)
+
+    def keep_all(self, pods: list[Pod], now: float, deadline: float) -> None:
+        """Counts pods as admitted that have not asked, until they do or the time is over."""
+        self.ledger.grant_all(pods)
+        for pod in pods:
+            self._in_flight.discard(pod.uid)
+            self.grants.keep(pod, now, deadline)
+
+    def let_out(self, pod: Pod, out: Out, now: float) -> None:
+        """A pod's gate is being opened: it counts as admitted until it is bound or gone, or has waited in vain."""
+        self.ledger.enter("granted", pod)
+        self.gates.let_out(pod.uid)
+        self.gates.count(pod.uid, out)
+        self._in_flight.discard(pod.uid)
+        self.grants.keep(pod, now, inf)
+
+    def keep_in(self, uid: str, now: float) -> None:
+        """The gate of a pod that was let out could not be opened: it waits there again, as long as it is there."""
+        self.gates.leaving.discard(uid)
+        self.put_aside(uid)
+        if (pod := self.pods.get(uid)) is not None:
+            self._stand_at_gate(pod, now)
+
+    def put_aside(self, uid: str) -> None:
+        """The same, but it does not wait there yet. Whose gate is seen to be open counts: it was, whatever was said."""
+        pod = self.pods.get(uid)
+        if pod is None or pod.gate >= 0:
+            self.withdraw(uid)
+
+    def withdraw(self, uid: str) -> None:
+        """Takes the grant of a pod back."""
+        self.restore_pending(uid)
+        self.gates.discount(uid)
+        self.grants.release(uid)
+
+    def check(self, pod: Pod) -> Refusal | None:
+        """What refuses a pod now, or None; grants nothing. Counts all that may be in flight, as evicting must."""
+        known = self.pods.get(pod.uid)
+        if known is not None and known.assigned:
+            return None
+        sure = proportion.is_sure(self, pod) if self.queues else True
+        with Lifted(self.ledger, pod):
+            return self._refusal(pod, sure=sure, with_in_flight=self.unsettled)
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """The pod of that name, if there is one."""
+        uid = self._uids.get(namespace, {}).get(name)
+        return self.pods.get(uid) if uid else None
+
+    def knows_namespace(self, name: str) -> bool:
+        """Whether there is such a namespace, or (in a folder of manifests) a pod or an elastic quota in it."""
+        return name in self.membership.namespaces or name in self._uids or name in self.quotas
+
+    def verdict(self, namespace: str, name: str) -> Verdict:
+        """All that can be said of a pod now, with the numbers and what would help."""
+        pod = self.pod(namespace, name)
+        if pod is None:
+            return Verdict("unknown", message=f"no pod {name} in namespace {namespace} is known")
+        if not pod.pending:
+            where = f"on node {pod.node}" if pod.node else "no longer pending"
+            lost = ", which is lost; it is overdue, and counts for nobody" if pod.uid in self.overdue else ""
+            moved = self.moving.sentence_of(pod.uid)
+            return Verdict("bound", message=f"finished, {where}" if pod.finished else f"{where}{lost}{moved}")
+        with self.ledger.trial() as trial:
+            trial.take_out(pod.uid)
+            refused = admission.refusal(self.ledger, pod, self.rules)
+            numbers = admission.numbers(self.ledger, pod, refused)
+            if refused is not None:
+                remedies = admission.remedies(self.ledger, pod, refused, self.gangs.asked_together(pod))
+                message = ": ".join(filter(None, (refused.message, self.why_closed(pod))))
+                told = refused.resources[:MOST_TOLD]
+                return Verdict("refused", refused.rule, message, numbers, remedies, told)
+        numbers |= self.gangs.numbers(pod)
+        if not self.gangs.could_start(pod):
+            return Verdict("refused", gang_minimum.MINIMUM, gang_minimum.TEXT, numbers, self.gangs.remedies(pod))
+        kept = self._kept_everywhere(pod)
+        if kept:
+            return Verdict("refused", kept, TEXTS[kept], numbers)
+        return Verdict("admissible", message=self._what_it_waits_for(pod), numbers=numbers)
+
+    def _what_it_waits_for(self, pod: Pod) -> str:
+        """What is said of a pod that waits and that no rule refuses."""
+        free = self._grounds_of_exemption(pod)
+        if pod.uid in self.gates and not free:
+            return "no rule refuses it; it waits at its gate for its turn"
+        if pod.uid in self.grants:
+            return f"{free or 'admitted'}; waiting for the scheduler to bind it"
+        if pod.unschedulable is not None and pod.uid not in self.refused:
+            return f"{free or 'no rule refuses it'}; the scheduler says: {pod.unschedulable.message[:LONGEST_SAID]}"
+        return f"{free or 'no rule refuses it'}; waiting for the scheduler to try it"
+
+    def _grounds_of_exemption(self, pod: Pod) -> str:
+        return exempt.grounds(self.ledger, pod, self.rules.exempt_namespaces)
+
+    def _may_go_anywhere(self, pod: Pod) -> bool:
+        """Whether no node is kept from a pod: it can go nowhere else (of a DaemonSet), or no rule applies to it."""
+        return pod.owner == "DaemonSet" or self.is_exempt(pod)
+
+    def why_closed(self, pod: Pod) -> str:
+        """Why the pod's queue admits nobody, for people; empty if it does, or the pod is in none."""
+        return why_closed(self.queues, self.membership, pod)
+
+    def _kept_everywhere(self, pod: Pod) -> str:
+        """The rule by which all nodes that have room for a waiting pod are kept from it; empty if some are not."""
+        if pod.uid in self.grants or not (len(self.reserved) or self.reservations or self.gangs.holds):
+            return ""
+        fitting = {self.table.names[row] for row in fit.fits(self.table, pod).nonzero()[0]}
+        reserved = self.nodes_reserved_from(pod)
+        if not fitting or not fitting <= reserved | self.nodes_held_from(pod):
+            return ""
+        return RESERVED if fitting & reserved else HELD
+
+    # How it is kept consistent
+
+    def _take_the_place_of_others(self, pod: Pod) -> None:
+        """Who had this name is gone, or it would not be free again; no API server renames a pod, but manifests may."""
+        namesake = self._uids.get(pod.namespace, {}).get(pod.name)
+        if namesake is not None and namesake != pod.uid:
+            self.delete_pod(namesake)
+        renamed = self.pods.get(pod.uid)
+        if renamed is not None and (renamed.namespace, renamed.name) != (pod.namespace, pod.name):
+            self.delete_pod(pod.uid)
+
+    def _give_grant(self, pod: Pod, now: float) -> None:
+        if pod.uid in self.gates.out:
+            self.grants.keep(pod, now, inf)
+        else:
+            self.grants.give(pod, now, self._grant_lifetime)
+
+    def _upsert_pending(self, pod: Pod, before: Pod | None) -> None:
+        if pod.uid in self.grants:
+            awaited = pod.uid in self.gates.out or self.gangs.is_awaited(pod.uid)
+            in_vain = self.grants.came_to_nothing(pod) and not awaited
+            if in_vain and not _not_let_through(pod):
+                self.grants.release(pod.uid)
+                self.restore_pending(pod.uid)
+            elif self.grants.is_older(pod):
+                return
+            else:
+                self.ledger.enter("granted", pod)
+        elif pod.uid in self._in_flight and not _says_something_new(pod, before):
+            self.ledger.enter("in_flight", pod)
+        else:
+            self.restore_pending(pod.uid)
+
+    def _upsert_assigned(self, pod: Pod, before: Pod | None, now: float) -> None:
+        if pod.uid in self._in_flight:
+            self._in_flight.discard(pod.uid)
+            self._settled_at = now + self._settle_time  # where one came from there may be more
+        elif before is not None and before.pending and pod.uid not in self.grants and self.is_governed(pod):
+            self._somebody_else_granted = True  # elsewhere another scheduler may be at work, and no rule is concerned
+        if pod.uid in self._held:
+            self.ledger.eased += 1  # what was kept for it is free, if it went elsewhere
+        if pod.uid in self.grants:
+            self.gangs.has_landed()
+        self.gangs.holds.take_back(pod.uid)
+        self.gates.discount(pod.uid)
+        self.grants.forget(pod.uid)
+        self._helped.forget(pod.uid)
+        if pod.uid not in self.overdue:
+            self.ledger.enter("assigned", pod)
+
+    def restore_pending(self, uid: str) -> None:
+        """The pod holds nothing any more but the node that it is on; if it has a nominated one, it waits for that."""
+        pod = self.pods.get(uid)
+        if pod is None:
+            self._leave(uid)
+            return
+        if pod.pending:
+            self.moving.discard(uid)
+        if pod.pending and uid in self._held and self._may_come(pod, self._held[uid].node):
+            self.ledger.enter("held", pod)
+        elif pod.pending and pod.nominated_node and self._may_come(pod, pod.nominated_node):
+            self.ledger.enter("nominated", pod)
+        elif pod.pending:
+            self.ledger.enter("pending", pod)
+        elif pod.finished:
+            self.ledger.remove(uid)
+        self._in_flight.discard(uid)
+        if self.gangs.holds.take_back(uid):
+            self._place(pod)
+
+    def _heed_scheduler(self, pod: Pod, before: Pod | None, now: float) -> None:
+        """Notes that a pod waits, and what the scheduler last said of it: no place found, and whether by our rules.
+
+        That no place was found for it casts doubt on its chance, whoever says so. That its quota or its queue refuses
+        it does not, but gives none back to one that has lost it.
+        """
+        if pod.pending:
+            self.pending[pod.uid] = pod
+        else:
+            self.pending.pop(pod.uid, None)
+        found_none = pod.pending and pod.unschedulable is not None and pod.unschedulable.reason == UNSCHEDULABLE
+        by_us = pod.pending and _refused_by_us(pod)
+        if found_none:
+            self.unschedulable_since.setdefault(pod.uid, now)
+        else:
+            self.unschedulable_since.pop(pod.uid, None)
+        if pod.pending and pod.unschedulable is None and pod.gate < 0:
+            self.untried_since.setdefault(pod.namespace, {}).setdefault(pod.uid, now)
+        else:
+            self._tried(pod)
+        if by_us:
+            self.refused[pod.uid] = pod
+        else:
+            self.refused.pop(pod.uid, None)
+        if found_none and not (_refused_by_rules(pod) and self._chances.has(pod.uid)):
+            self._chances.doubt(pod, self._takes_to_start(pod), self._without_place_since(pod, before, now))
+        else:
+            self._chances.trust(pod.uid)
+        if pod.at_gate:
+            self._chances.gate(pod, self._takes_to_start(pod))
+        else:
+            self._chances.ungate(pod.uid)
+
+    def _without_place_since(self, pod: Pod, before: Pod | None, now: float) -> float:
+        """Since when no place was found for a pod. What was said before it was first seen here was said as it says.
+
+        But it keeps its chance until others may have been evicted for it, also after a restart.
+        """
+        said = pod.unschedulable
+        if before is not None or said is None or not said.since:
+            return now
+        return min(now, max(said.since - self.epoch, now + TIME_TO_RECLAIM - self._chances.patience))
+
+    def _takes_to_start(self, pod: Pod) -> int:
+        """How many pods it takes for this one to start."""
+        group = self.gangs.gated(pod)
+        return group.minimum if group is not None else 1
+
+    def _tried(self, pod: Pod) -> None:
+        untried = self.untried_since.get(pod.namespace)
+        if untried and untried.pop(pod.uid, None) is not None and not untried:
+            del self.untried_since[pod.namespace]
+
+    def _has_claim(self, pod: Pod) -> bool:
+        """Whether a pod waits, and has a chance or a node reserved for it.
+
+        Not while there are too few of its gang, or its queue is closed.
+        """
+        if _is_closed(self.queues.get(self.queue_of(pod))):
+            return False
+        waits = pod.pending and not (pod.terminating or pod.gated)
+        hopes = self._chances.has(pod.uid) or self.reserved.of_pod(pod.uid) is not None
+        return waits and hopes and not self.gangs.lacks_members(pod)
+
+    def _refusal(self, pod: Pod, *, sure: bool, with_in_flight: bool = False) -> Refusal | None:
+        """What refuses a pod that is not in the ledger. ``sure``: what queues deserve is known as far as it matters."""
+        refused = admission.refusal(self.ledger, pod, self.rules, with_in_flight=with_in_flight)
+        if refused is not None or sure or self.is_exempt(pod):
+            return refused
+        return proportion.refusal_until_known(self.ledger.queues, self.queue_of(pod), pod.namespace, pod.request)
+
+    def _choose_queue(self, pod: Pod, before: Pod | None) -> None:
+        """Where a pod counts from now on that has been admitted: where it was, until the queue that it names admits it.
+
+        What was noted of it before this process started, or is by another replica that leads, is heeded.
+        """
+        noted = before.counts_in if before is not None else None
+        if pod.counts_in is not None:
+            self.moving.noted.add(pod.uid)
+        else:
+            self.moving.noted.discard(pod.uid)
+        if pod.assigned and pod.counts_in != noted:
+            if pod.counts_in is not None:
+                self._count_in(pod, pod.counts_in)
+            else:
+                self.moving.discard(pod.uid)
+        elif not self.grants.is_older(pod):
+            self._name_queue(pod, self._may_move)
+
+    def _name_queue(self, pod: Pod, may_move: Callable[[Pod, str], bool]) -> None:
+        """Looks where a pod counts by the queue that it names now."""
+        if not self._begun:
+            if pod.uid in self.moving:
+                self._count_in(pod, self.moving.counted[pod.uid])
+            return
+        counted, named = self._admitted_in(pod.uid), self._named_by(pod)
+        if counted is None or counted == named or may_move(pod, named):
+            self.moving.discard(pod.uid)
+        else:
+            self._count_in(pod, counted)
+
+    def _named_by(self, pod: Pod) -> str:
+        return self.membership.queue_of(pod) if self.queues else ""
+
+    def _count_in(self, pod: Pod, queue: str) -> None:
+        """A pod counts in this queue, whatever it names; if it is the one that it names, it is soon forgotten."""
+        named = self._named_by(pod)
+        if queue == named and self._begun:
+            self.moving.discard(pod.uid)
+        elif self.moving.put(pod, queue, named):
+            self.touched.note(queue=queue)
+            self.touched.note(queue=named)
+
+    def _admitted_in(self, uid: str) -> str | None:
+        """The queue that has admitted a pod (empty: none was asked), as far as is known; None if none has."""
+        entry = self.ledger.entries.get(uid)
+        if entry is not None and entry.kind in ADMITTED:
+            return entry.queue
+        return self.overdue.queue_of(uid) if uid in self.overdue else None
+
+    def _may_move(self, pod: Pod, named: str) -> bool:
+        """Whether the queue that an admitted pod names now admits it.
+
+        It may exceed what the queue deserves, as it takes nothing from other queues: it has it already.
+        """
+        if not named or self.is_exempt(pod):
+            return True
+        account = self.ledger.queues.accounts.get(named)
+        if account is None or account.queue is None:
+            return False
+        if not account.division.known:
+            for _ in self.divide():
+                pass
+        with Lifted(self.ledger, pod):
+            refused = queues.refusal_to_move(self.ledger.queues, account, pod.request)
+            refused = refused or fair_share.refusal_to_move(self.ledger.queues, account, pod.namespace, pod.request)
+            return refused is None
+
+    def _try_to_move(self) -> None:
+        """Lets pods count in the queues that they name, as far as these have room for them now."""
+        self._named_anew(self.moving.to_try(self.ledger.eased))
+
+    def _named_anew(self, uids: Iterable[str]) -> None:
+        """These pods may name another queue now, or be admitted by it; which queue they are in may have changed."""
+        uids, may_move = list(uids), once_for_each_kind(self._may_move)
+        for uid in uids:
+            pod = self.pods[uid]
+            granted = self.grants.pod(uid) if self.grants.is_older(pod) else None
+            self._name_queue(granted or pod, may_move)
+            self._assign_again([uid])
+
+    def _queue_changed(self, name: str, queue: Queue | None) -> None:
+        self.touched.note(queue=name)
+        self._relevant += 1
+        self.ledger.eased += 1
+        had_default, self.membership.has_default = self.membership.has_default, DEFAULT in self.queues
+        before = self.ledger.queues.account(name).queue
+        self.ledger.queues.set_queue(name, queue)
+        if queues.is_raised(before, queue):
+            self._help([uid for uid, pod in self.pending.items() if self.queue_of(pod) == name])
+        if before is not None and (queues.is_raised(queue, before) or not before.reclaimable):
+            self._may_give(lambda pod: self.queue_of(pod) == name)
+        first_or_last = len(self.queues) == (queue is not None)
+        if first_or_last or had_default != self.membership.has_default:
+            self._assign_again(list(self.pods))
+        elif _is_closed(before) != _is_closed(queue):
+            self._assign_again([uid for uid, pod in self.pending.items() if self.queue_of(pod) == name])
+
+    def _weigh(self, namespace: str) -> None:
+        """The weight of a namespace has changed."""
+        for account in self.ledger.queues.accounts.values():
+            if namespace in account.tenants:
+                account.stale = self.ledger.queues.stale = True
+                account.unread.add(namespace)
+
+    def _assign_again(self, uids: Iterable[str]) -> None:
+        """Which queue these pods are in, or whether they have a claim, may have changed."""
+        for uid in uids:
+            pod, entry = self.pods[uid], self.ledger.entries.get(uid)
+            self._note_tolerations(pod)
+            if entry is not None:
+                granted = self.grants.pod(uid) if self.grants.is_older(pod) else None
+                self.ledger.enter(entry.kind, granted or pod)
+            elif pod.pending:
+                self.ledger.enter("pending", pod)
+            elif uid in self.overdue:
+                self.overdue.add(pod, self.queue_of(pod))
+            if uid in self.gates:
+                self._stand_at_gate(pod, self.gates.since(uid))
+
+    def _note_tolerations(self, pod: Pod) -> None:
+        """Notes what a pod tolerates, for what nodes have for pods like it.
+
+        What stands wherever its node is, as pods of DaemonSets do, leaves no room to others there. Nor does a critical
+        pod of the system ask for a share.
+        """
+        critical = exempt.by_namespace(pod, self.rules.exempt_namespaces)
+        if pod.finished or pod.owner in SYSTEM_OWNERS or critical:
+            self._forget_tolerations(pod.uid)
+            return
+        in_queue, version = bool(self.queue_of(pod)), self._anywhere.version
+        (self._in_none if in_queue else self._in_queues).remove(pod.uid)
+        (self._in_queues if in_queue else self._in_none).put(pod.uid, pod.constraints.tolerations)
+        self._see_what_is_there(version)
+
+    def _forget_tolerations(self, uid: str) -> None:
+        version = self._anywhere.version
+        self._in_none.remove(uid)
+        self._in_queues.remove(uid)
+        self._see_what_is_there(version)
+
+    def _see_what_is_there(self, version: Hashable) -> None:
+        """What nodes have for pods may be something else, if others are tolerated now, or others stand there."""
+        if self.table.moved or version != self._anywhere.version:
+            self.table.moved, self.ledger.queues.stale = False, True
+
+    def _stand_at_gate(self, pod: Pod, now: float) -> None:
+        """Puts a pod into its place among those that wait at gates, or takes it out."""
+        if not pod.at_gate:
+            self.gates.leave(pod.uid)
+            return
+        group = self.gangs.gang_of(pod)
+        if group is not None:
+            job = Waiting(job_name(self.membership.groups, pod), group.key, group.created)
+        else:
+            kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints
+            job = Waiting(f"{ALONE}{pod.name}", kind)
+        self.gates.put(pod, self.queue_of(pod), job, now)
+
+    def _waits_in_vain(self, uid: str, now: float) -> bool:
+        """Whether the scheduler has found no place for a pod that was let out, for longer than is waited for it."""
+        since = self.unschedulable_since.get(uid)
+        return since is not None and now - since >= self._gate_patience
+
+    def _judge_chances(self, now: float) -> None:
+        """Takes claims from pods that have waited in vain for too long, and gives them back where room has come."""
+        rooms, self._room = list(self._room.values()), {}
+
+        def helps(pod: Pod) -> bool:
+            return any(room.helps(self, pod) for room in rooms)
+
+        self._ticked = True
+        self._hope_again(self._chances.judge(now, helps if rooms else None))
+        if rooms:
+            self._helped.judge(helps)
+
+    def _comes(self, room: Room) -> None:
+        """Room has come on a node: whom it could help has a chance again, at once, before it is given to others.
+
+        Not while all is being read that was there before, nor for what is only looked at.
+        """
+        if not self._ticked or self.touched.passing:
+            return
+        known = self._room.get(room.node)
+        self._room[room.node] = (
+            room if known is None else Room(room.node, total((known.freed, room.freed)), known.before)
+        )
+        if (node := self.table.node(room.node)) is not None and not node.usable:
+            self.ledger.queues.stale = True  # what it counts for is what its pods use
+        self._hope_again(self._chances.help(partial(room.helps, self)))
+
+    def _lets_go(self, namespace: str) -> None:
+        """A disruption budget lets more go: that helps those for whom pods of the namespace were to go, and did not."""
+        failed = (each for each in self.given_up.values() if any(v.namespace == namespace for v in each.victims))
+        self._help([each.pod.uid for each in failed])
+
+    def _may_give(self, is_own: Callable[[Pod], bool]) -> None:
+        """A quota or a queue is sure of less: what it has may be lent to it now, and taken back for others."""
+        self._helped.note([uid for uid in self._helped.uids() if not is_own(self.pods[uid])])
+
+    def _help(self, uids: Iterable[str]) -> None:
+        """What has happened could help these pods alone."""
+        uids = list(uids)
+        self._helped.note(uids)
+        self._hope_again(self._chances.help_pods(uids))
+
+    def _hope_again(self, uids: Iterable[str]) -> None:
+        self._assign_again([uid for uid in uids if uid in self.pods])
+
+    def _stands(self, uid: str) -> tuple[str, Resources]:
+        """On which node a pod stands or is expected, and with what; empty if on none."""
+        placed = self.table.placed(uid)
+        return (placed.site.name, placed.pod.request) if placed is not None else ("", NOTHING)
+
+    def _has_left(self, uid: str, node: str, request: Resources) -> None:
+        """A pod stood on a node: if it has left it, or takes less of it, there is room.
+
+        What a victim leaves is held for the pod that it went for, and helps nobody else.
+        """
+        if any(victim.uid == uid for each in self.reservations.values() for victim in each.victims):
+            return
+        where, left = self._stands(uid)
+        freed = request if where != node else {r: m for r, a in request.items() if (m := a - left.get(r, 0)) > 0}
+        if freed:
+            self._comes(Room(node, freed, self.table.node(node)))
+
+    def _forget_name(self, pod: Pod) -> None:
+        names = self._uids.get(pod.namespace, {})
+        names.pop(pod.name, None)
+        if not names:
+            self._uids.pop(pod.namespace, None)
+        self._leave_group(pod)
+
+    def _group_changed(self, key: Key) -> None:
+        members = self._members.get(key, ())
+        for uid in members:
+            self._chances.regroup(self.pods[uid], self._takes_to_start(self.pods[uid]))
+        self._chances.help_pods(members)
+        self._named_anew(members)
+
+    def _join_group(self, pod: Pod) -> None:
+        key = pod.namespace, pod.group
+        members = self._members.setdefault(key, set())
+        group = self.membership.groups.get(key)
+        completes = pod.uid not in members and group is not None and len(members) + 1 == group.minimum
+        members.add(pod.uid)
+        if completes:
+            self._chances.help_pods(members)
+            self._assign_again(members)
+
+    def _leave_group(self, pod: Pod) -> None:
+        key = pod.namespace, pod.group
+        self.gangs.lose(pod)
+        members = self._members.get(key, set())
+        group = self.membership.groups.get(key)
+        breaks = pod.uid in members and group is not None and len(members) == group.minimum
+        members.discard(pod.uid)
+        if breaks:
+            self._assign_again(members)
+        if not members:
+            self._members.pop((pod.namespace, pod.group), None)
+            self.gangs.forget((pod.namespace, pod.group))
+
+    def _place(self, pod: Pod) -> None:
+        """Shows in the table where the pod stands or is expected."""
+        stood = self._stands(pod.uid)
+        held = self._held.get(pod.uid)
+        destination = held.node if held else pod.nominated_node
+        named = {destination, pod.nominated_node} - {""} if pod.pending else ()
+        self._destinations.put(pod.uid, named)
+        expected = self.gangs.node_for(pod.uid)
+        if not expected and pod.pending and self._may_come(pod, destination):
+            expected = destination
+        if pod.assigned or (pod.pending and expected and not pod.terminating):
+            self.table.add(pod, expected)
+        else:
+            self.table.remove(pod.uid)
+        if pod.pending:
+            self.table.wait(pod)
+        else:
+            self.table.wait_no_more(pod.uid)
+        if stood[0]:
+            self._has_left(pod.uid, *stood)
+
+    def _hold(self, uid: str, reservation: Reservation | None) -> None:
+        if reservation is not None:
+            self._held[uid] = reservation
+        else:
+            self._held.pop(uid, None)
+
+    def is_expected_on_its_node(self, pod: Pod) -> bool:
+        """Whether a waiting pod counts where it is nominated: the node is there and could take it."""
+        return self._may_come(pod, pod.nominated_node)
+
+    def _may_come(self, pod: Pod, name: str) -> bool:
+        """Whether a waiting pod may still come to a node that it is expected on.
+
+        It may not while it is held by somebody else's gate or being deleted; nor to a node that is gone, is not ready,
+        or could not take it however empty it were, like a cordoned one.
+        """
+        if not name or pod.terminating or pod.gated:
+            return False
+        node = self.table.node(name)
+        if node is None or not node.ready or not fit.suitable_on(self.table, pod, name):
+            return False
+        return all(node.allocatable.get(resource) for resource, asked in pod.request.items() if asked)  # listed there
+
+    def _node_changed(self, name: str) -> None:
+        """Looks again at the pods that are expected on a node: they may come to it no longer, or again."""
+        for uid in self._destinations.pods_of(name):
+            self._stand_again(uid)
+        for uid in self.deletions.on(name):
+            self._count_or_not(self.pods[uid])
+
+    def _count_or_not(self, pod: Pod) -> None:
+        """Counts a pod that is being deleted, or does so no longer: it is overdue, and its node is lost."""
+        overdue, before = pod.uid in self.deletions.late and self.is_lost(pod.node), pod.uid in self.overdue
+        if overdue:
+            self.overdue.add(pod, self.queue_of(pod))
+        else:
+            self.overdue.discard(pod.uid)
+        if overdue != before:
+            self.touched.note(pod.namespace, self.queue_of(pod))
+            self.ledger.queues.stale = True  # what nodes that take no new pods count with has changed
+        if overdue and not before:
+            self.ledger.remove(pod.uid)
+        elif before and not overdue:
+            self.ledger.enter("assigned", pod)
+
+    def _end_deletion(self, uid: str) -> None:
+        """A pod is not being deleted on a node any more: it has ended, or is gone."""
+        self._terminating.discard(uid)
+        if uid not in self.pods or self.pods[uid].finished:
+            self._asked_to_go.discard(uid)
+        self.deletions.forget(uid)
+        self.overdue.discard(uid)
+
+    def _stand_again(self, uid: str) -> None:
+        """What is kept for a pod has changed."""
+        pod = self.pods.get(uid)
+        if pod is not None:
+            self._place(pod)
+            if pod.pending and uid not in self.grants and uid not in self._in_flight:
+                self.restore_pending(uid)
+
+    def _leave(self, uid: str) -> None:
+        """The pod holds nothing any more and will not come back."""
+        self._in_flight.discard(uid)
+        self.gangs.holds.take_back(uid)
+        self.gates.discount(uid)
+        if uid not in self.pods:
+            self.table.remove(uid)
+        self.grants.forget(uid)
+        self.moving.forget(uid)
+        self.ledger.remove(uid)
+
+    def _put_in_force(self, namespace: str) -> None:
+        """The oldest of a namespace's quotas counts, by creation and then name."""
+        self.touched.note(namespace)
+        self._relevant += 1
+        before = self.ledger.account(namespace).quota
+        quota = elastic_quota.in_force(self.quotas.get(namespace, {}).values())
+        self.ledger.set_quota(namespace, quota)
+        if elastic_quota.is_raised(before, quota):
+            self._help([pod.uid for pod in self.pending_in(namespace)])
+        if before is not None and elastic_quota.is_raised(quota, before):
+            self._may_give(lambda pod: pod.namespace == namespace)
+        if bool(before and before.min) != bool(quota and quota.min):
+            stand = self.ledger.entries
+            waiting = [pod.uid for pod in self.pending_in(namespace)]
+            self._assign_again([uid for uid in waiting if uid not in stand or stand[uid].kind == "pending"])
+
+
+def _is_closed(queue: Queue | None) -> bool:
+    return queue is not None and not queue.open
+
+
+def _is_kept_by_reservations(pod: Pod) -> bool:
+    """Whether the scheduler last said of a pod that nodes were reserved for others."""
+    return pod.unschedulable is not None and kept_from(pod.unschedulable.message) == RESERVED
+
+
+def _refused_by_rules(pod: Pod) -> bool:
+    """Whether the scheduler last said of a pod that its quota or its queue refuses it: not that there is no place."""
+    rule = admission.refused_by(pod.unschedulable.message) if pod.unschedulable is not None else None
+    return rule is not None and rule != gang_minimum.MINIMUM
+
+
+def _refused_by_us(pod: Pod) -> bool:
+    """Whether the scheduler last said of a pod that one of our rules refuses it."""
+    if pod.unschedulable is None:
+        return False
+    message = pod.unschedulable.message
+    return admission.refused_by(message) is not None or kept_from(message) is not None
+
+
+def _differs(pod: Pod, before: Pod) -> bool:
+    """Whether more has changed of a pod than what the scheduler says of it."""
+    return replace(before, unschedulable=pod.unschedulable, version=pod.version) != pod
+
+
+def _says_something_new(pod: Pod, before: Pod | None) -> bool:
+    """Whether the scheduler has shown that the pod was admitted in vain, if it was."""
+    return before is not None and before.unschedulable != pod.unschedulable and not _not_let_through(pod)
+
+
+def _not_let_through(pod: Pod) -> bool:
+    """Whether the scheduler last said of a pod that filter refused it, or did not answer.
+
+    That never tells of a grant, however late it is seen: a refusal takes the grant back itself, an error gives none.
+    """
+    return _refused_by_us(pod) or (pod.unschedulable is not None and UNANSWERED in pod.unschedulable.message)

@@ -1,0 +1,437 @@
+"""Which gangs may start: a member is refused until its group could start as a whole, and then room is held for all.
+
+Seed: reserve action; beyond it, as an extender is asked about one pod at a time. A group that was refused is not looked
+at again until something has changed that could help it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from policy.cluster import assumed
+from policy.cluster.gang_holds import HOLD_TIME, Hold, Holds
+from policy.nodes import fit
+from policy.nodes.packing import Alike, Places, best_of, decidable, depends_on_others, full
+from policy.objects.group import Group, Key, counting
+from policy.objects.pod import Pod, turn
+from policy.objects.resources import total
+from policy.objects.verdict import Remedy
+from policy.quota import admission
+from policy.quota.gang_minimum import REFUSAL
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from collections.abc import Set as AbstractSet
+
+    from policy.cluster.cluster import Cluster
+    from policy.objects.resources import Resources
+    from policy.objects.verdict import Refusal
+
+BACKOFF = 5.0
+"""Seconds for which others go first after a gang was not complete in time; doubled by each further time."""
+MOST_DOUBLED = 6
+SMALL, PAUSE, LONGEST_PAUSE = 20, 0.01, 1.0
+"""A gang that lacks more members than so many and could not start is not looked at again in filter for a pause.
+
+Seconds, for each further member and in all. Whoever is woken need not wait.
+"""
+ROUNDS = 4
+"""How many times members that found no place are replaced by others of the group."""
+
+
+@dataclass(slots=True)
+class Backoff:
+    """How often a group was not complete in time, and until when others go first."""
+
+    failures: int = 0
+    until: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """That a group could not start: in which state of the cluster, and until when that is taken for granted anyway."""
+
+    state: tuple[int, int]
+    until: float
+
+
+class Gangs:
+    """The pod groups of a cluster whose members wait for each other. ``hold_time`` in seconds."""
+
+    def __init__(self, cluster: Cluster, hold_time: float = HOLD_TIME) -> None:
+        self.holds = Holds()
+        self._cluster = cluster
+        self._hold_time = hold_time
+        self.losses = 0
+        """How often a member has left its node, was deleted, or has failed: some gang may lack it."""
+        self._backoff: dict[Key, Backoff] = {}
+        self._refused: dict[Key, Looked] = {}
+        self._started: dict[Key, set[str]] = {}
+
+    # What is asked
+
+    def gang_of(self, pod: Pod) -> Group | None:
+        """The group that the pod is in, if it takes more than one member to start."""
+        group = self._cluster.membership.groups.get((pod.namespace, pod.group)) if pod.group else None
+        return group if group is not None and group.minimum > 1 else None
+
+    def gated(self, pod: Pod) -> Group | None:
+        """The same, if its members are refused until it can start."""
+        group = self.gang_of(pod) if self._cluster.rules.gangs else None
+        return None if group is None or group.native or self._cluster.is_exempt(pod) else group
+
+    def ready(self, group: Group) -> set[str]:
+        """UIDs of the members that are bound (and stay), granted, or have succeeded in this run."""
+        cluster = self._cluster
+        members = cluster.members(group.key)
+        found = set(self.holds.members(group.key))  # one that asked may not have been seen yet
+        found.update(pod.uid for pod in counting(members))
+        found.update(pod.uid for pod in members if pod.uid in cluster.grants)
+        return found
+
+    def started(self) -> AbstractSet[Key]:
+        """The groups of which some member stands on a node, or has succeeded, and is not being deleted."""
+        return self._started.keys()
+
+    def lacks_some(self, group: Group) -> bool:
+        """Whether a gang has started, and lacks members: until it has its minimum again, what is left is of no use.
+
+        It has started if some member counts that need not be placed any more: it stands on a node, or has succeeded in
+        this run. Such a gang goes first within its queue, before jobs that start anew, whatever their share.
+        """
+        if group.minimum <= 1 or group.key not in self._started:
+            return False
+        there = any(True for _ in counting(self._cluster.members(group.key)))
+        return there and len(self.ready(group)) < group.minimum
+
+    def incomplete_first(self, pods: list[Pod]) -> list[Pod]:
+        """Reorders waiting pods: in each queue those come first whose gang has started and lacks members.
+
+        A queue keeps the places that its pods have among those of other queues. So does a namespace where its pods are
+        in no queue, as they share nothing with others there.
+        """
+        cluster = self._cluster
+        groups = {group.key: group for pod in pods if (group := self.gang_of(pod)) is not None}
+        incomplete = {key for key, group in groups.items() if self.lacks_some(group)}
+        if not incomplete:
+            return pods
+        where = [(queue := cluster.queue_of(pod), "" if queue else pod.namespace) for pod in pods]
+        lines: dict[tuple[str, str], list[Pod]] = {}
+        for line, pod in zip(where, pods, strict=True):
+            lines.setdefault(line, []).append(pod)
+        turns = {
+            line: iter(sorted(waiting, key=lambda pod: (pod.namespace, pod.group) not in incomplete))
+            for line, waiting in lines.items()
+        }
+        return [next(turns[line]) for line in where]
+
+    def pending(self, group: Group) -> list[Pod]:
+        """The members that wait and have nothing yet, in their turn; without those that nobody may place."""
+        cluster = self._cluster
+        pods = (pod for pod in cluster.members(group.key) if pod.pending and pod.uid not in cluster.grants)
+        return sorted((pod for pod in pods if not (pod.terminating or pod.gated)), key=turn)
+
+    def missing(self, pod: Pod) -> int:
+        """How many members have to be placed before the pod's group can start, the pod itself included; 0: none."""
+        group = self.gated(pod)
+        if group is None or pod.uid in self.holds:
+            return 0
+        return max(0, group.minimum - len(self.ready(group) - {pod.uid}))
+
+    def mates(self, pod: Pod) -> list[Pod]:
+        """The other members that a pod can start only together with, as far as they are there."""
+        group, missing = self.gated(pod), self.missing(pod)
+        if group is None or missing <= 1:
+            return []
+        return [other for other in self.pending(group) if other.uid != pod.uid][: missing - 1]
+
+    def asked_together(self, pod: Pod) -> Resources:
+        """What a pod requests with all of its queue that it can start only together with; those too that lack yet."""
+        queue_of, missing = self._cluster.queue_of, self.missing(pod)
+        members = [pod, *self.mates(pod)]
+        lacking = max(0, missing - len(members))
+        of_queue = [each.request for each in members if queue_of(each) == queue_of(pod)]
+        return total((*of_queue, {resource: lacking * amount for resource, amount in pod.request.items()}))
+
+    def is_waiting(self, pod: Pod) -> bool:
+        """Whether the pod can start only together with others of its group, for which nothing is held yet."""
+        group = self.gated(pod)
+        if group is None or pod.uid in self.holds:
+            return False
+        return self._at_least_missing(group) > 1 or self.missing(pod) > 1
+
+    def lacks_members(self, pod: Pod) -> bool:
+        """Whether the pod's group cannot start whatever room there is, as there are too few of it."""
+        group = self.gated(pod)
+        return group is not None and self._cluster.number_of_members(group.key) < group.minimum
+
+    def node_for(self, uid: str) -> str:
+        """The node that is held for a member; empty where it may go anywhere."""
+        hold = self.holds.get(uid)
+        return hold.node if hold else ""
+
+    def is_awaited(self, uid: str) -> bool:
+        """Whether something is held for a pod that it has not asked for yet."""
+        hold = self.holds.get(uid)
+        return hold is not None and not hold.asked
+
+    def nodes_held_from(self, pod: Pod) -> set[str]:
+        """Nodes where the pod, which nothing is held for, would take room that is held for members of gangs."""
+        if not self.holds or pod.uid in self.holds:
+            return set()
+        table = self._cluster.table
+        nodes = [node for node in self.holds.nodes() if node in table.rows]
+        held = set(full(table, pod, nodes, self._coming(frozenset((pod.uid,)))))
+        if depends_on_others(table, [pod]):
+            held.update(node for node in nodes if node not in held and not fit.fits_on(table, pod, node, ()))
+        return held
+
+    def could_start(self, pod: Pod) -> bool:
+        """Whether the pod's group could start now with this one as the first. Holds nothing."""
+        missing = self.missing(pod)
+        group = self.gated(pod)
+        if missing <= 1 or group is None:
+            return True
+        if self._is_known_to_wait(group) or self._find(pod, group, missing, None) is None:
+            return False
+        self._refused.pop(group.key, None)  # so that it is looked at when it asks
+        return True
+
+    def refused_together(self, pod: Pod) -> Refusal | None:
+        """What the rules say against as many members as a pod's group takes to start, the pod among them."""
+        group, missing, members = self.gated(pod), self.missing(pod), [pod, *self.mates(pod)]
+        if group is None or missing <= 1 or len(members) < missing:
+            return None
+        waiting = [other for other in self.pending(group) if other.uid != pod.uid]
+        if self._admissible(pod, waiting, missing, frozenset()) is not None:
+            return None
+        cluster = self._cluster
+        return admission.refusal_of_all(cluster.ledger, members, cluster.rules, with_in_flight=cluster.unsettled)
+
+    def backs_off_until(self, key: Key) -> float:
+        """Until when others go before a group that was not complete in time; 0 if they do not."""
+        backoff = self._backoff.get(key)
+        return backoff.until if backoff else 0.0
+
+    def numbers(self, pod: Pod) -> dict[str, dict[str, int]]:
+        """How many members the pod's group needs, has ready, and has waiting; empty without such a group."""
+        group = self.gated(pod)
+        if group is None:
+            return {}
+        figures = {
+            "minimum": group.minimum,
+            "ready": len(self.ready(group)),
+            "pending": len(self.pending(group)),
+        }
+        return {"members": figures}
+
+    def remedies(self, pod: Pod) -> tuple[Remedy, ...]:
+        """What would let a member in whose group cannot start."""
+        group = self.gated(pod)
+        if group is None:
+            return ()
+        target = f"PodGroup {group.namespace}/{group.name.rpartition('/')[2]}"
+        ready, waiting = self.ready(group), [other for other in self.pending(group) if other.uid != pod.uid]
+        missing = group.minimum - len(ready - {pod.uid})
+        lacking = missing - 1 - len(waiting)
+        if lacking > 0:
+            text = f"create {lacking} more members of {target}, or lower its minMember"
+            return (Remedy(text, target, "spec.minMember", str(group.minimum - lacking)),)
+        if group.key in self._backoff and self._backoff[group.key].until:
+            return (Remedy("wait: it was not complete in time, and others go first for a while", target),)
+        if self._admissible(pod, waiting, missing, frozenset()) is None:
+            text = f"its quota or queue has not enough left for {missing} members together: raise it, or wait"
+            return (Remedy(text, target),)
+        text = f"wait until nodes have room for {missing} members together, or add nodes"
+        return (Remedy(text, "Node"),)
+
+    # What is decided
+
+    def refusal(self, pod: Pod, offered: Collection[str] | None, now: float) -> Refusal | None:
+        """Why a pod that the rules admit cannot be placed for the sake of its group, or None.
+
+        ``offered`` are the nodes that the scheduler lets choose from. Where the group can start, room is held for as
+        many members as it takes, this one among them, and the others are granted.
+        """
+        group = self.gated(pod)
+        if group is None:
+            return None
+        if pod.uid in self.holds:
+            return None if self._has_its_place(pod, offered) else REFUSAL
+        looked = self._refused.get(group.key)
+        waits = self._is_known_to_wait(group) or (looked is not None and now < looked.until)
+        at_least = self._at_least_missing(group)
+        missing = at_least if at_least > 1 and waits else self.missing(pod)
+        if missing <= 1 or waits:
+            return REFUSAL if missing > 1 else None
+        found = self._find(pod, group, missing, offered)
+        if found is None:
+            return self._refuse(group, missing, now)
+        self._hold(group, pod, found, now)
+        return None
+
+    def _refuse(self, group: Group, missing: int, now: float) -> Refusal:
+        self._refused[group.key] = Looked(self._state, now + min(PAUSE * max(0, missing - SMALL), LONGEST_PAUSE))
+        return REFUSAL
+
+    def let_through(self, uid: str) -> None:
+        """A member that something is held for has asked, and goes there."""
+        hold = self.holds.get(uid)
+        if hold is not None and not hold.asked:
+            hold.asked = True
+            self._cluster.grants.release(uid)  # what was granted before it asked did not come to nothing
+
+    def tick(self, now: float) -> None:
+        """Lets time pass: what was held and not asked for in time goes back, and others go first."""
+        for key, late in self.holds.overdue(now):
+            if not late:
+                self._backoff.pop(key, None)
+                continue
+            backoff = self._backoff.setdefault(key, Backoff())
+            backoff.until = now + BACKOFF * 2 ** min(backoff.failures, MOST_DOUBLED)
+            backoff.failures += 1
+            for uid in late:
+                self._cluster.withdraw(uid)
+        for key, backoff in list(self._backoff.items()):
+            if key not in self._cluster.membership.groups:
+                del self._backoff[key]
+            elif backoff.until and backoff.until <= now:
+                backoff.until = 0.0
+                self._cluster.ledger.eased += 1
+
+    def note(self, pod: Pod) -> None:
+        """A member was seen: whether it stands on a node, or has succeeded, and is not being deleted."""
+        if (pod.assigned or pod.succeeded) and not pod.terminating:
+            self._started.setdefault((pod.namespace, pod.group), set()).add(pod.uid)
+        else:
+            self.lose(pod)
+
+    def lose(self, pod: Pod) -> None:
+        """A member is there no more, or not on its node; for one that was not there it is no error."""
+        key = pod.namespace, pod.group
+        there = self._started.get(key)
+        if there is not None and pod.uid in there:
+            self.losses += 1
+            there.discard(pod.uid)
+            if not there:
+                del self._started[key]
+
+    def changed(self, key: Key) -> None:
+        """Something has changed about a group or one of its members, so that it may be able to start."""
+        if self._refused.pop(key, None) is not None:
+            self._cluster.ledger.eased += 1
+
+    def has_landed(self) -> None:
+        """A granted pod was seen on its node, so that less has to be kept free for pods that may land anywhere."""
+        if self._refused:
+            self._cluster.ledger.eased += 1
+
+    def forget(self, key: Key) -> None:
+        """The group has no members any more."""
+        self._refused.pop(key, None)
+        self._backoff.pop(key, None)
+
+    # How
+
+    def _at_least_missing(self, group: Group) -> int:
+        """How many members have to be placed at least before a group can start. Takes no time that grows with it."""
+        ready = self._cluster.grants.of_group(group.key) + len(self.holds.members(group.key))
+        return group.minimum - ready - len(self._started.get(group.key, ()))
+
+    @property
+    def _state(self) -> tuple[int, int]:
+        return self._cluster.ledger.eased, self._cluster.relevant
+
+    def _is_known_to_wait(self, group: Group) -> bool:
+        """Whether it is known that the group cannot start now: it backs off, or nothing has changed."""
+        backoff = self._backoff.get(group.key)
+        if backoff is not None and backoff.until > 0:
+            return True
+        looked = self._refused.get(group.key)
+        return looked is not None and looked.state == self._state
+
+    def _find(
+        self, pod: Pod, group: Group, missing: int, offered: Collection[str] | None
+    ) -> dict[str, tuple[Pod, str]] | None:
+        """So many members, the pod first, that may run together, each with its node; None if there are not enough."""
+        cluster = self._cluster
+        waiting = [other for other in self.pending(group) if other.uid != pod.uid]
+        without: set[str] = set()
+        for _ in range(ROUNDS):
+            chosen = self._admissible(pod, waiting, missing, without)
+            if chosen is None:
+                return None
+            if not decidable(cluster.table, chosen):
+                return {member.uid: (member, "") for member in chosen}
+            coming = self._coming({member.uid for member in chosen})
+            places = Places(cluster.table, chosen, offered, coming, cluster.nodes_reserved_from)
+            unplaced = places.find()
+            if unplaced is None:
+                return {member.uid: (member, places.nodes[member.uid]) for member in chosen}
+            if unplaced is chosen[0]:
+                return None
+            without.add(unplaced.uid)
+        return None
+
+    def _admissible(self, pod: Pod, waiting: list[Pod], missing: int, without: Collection[str]) -> list[Pod] | None:
+        """So many members, the pod first, that the rules admit together."""
+        members = [member for member in chain((pod,), waiting) if member.uid not in without]
+        if len(members) < missing:
+            return None
+        cluster, first = self._cluster, members[:missing]
+        refused = admission.refusal_of_all(cluster.ledger, first, cluster.rules, with_in_flight=cluster.unsettled)
+        if refused is None:
+            return first
+        if len({(each.queue, each.priority, each.preemptible, id(each.request)) for each in members}) == 1:
+            return None  # all are alike, so others would be refused as well
+        return self._admissible_one_by_one(members, missing)
+
+    def _admissible_one_by_one(self, members: list[Pod], missing: int) -> list[Pod] | None:
+        """The same, with others in the place of those that are refused beside the ones before them."""
+        cluster, ledger = self._cluster, self._cluster.ledger
+        chosen: list[Pod] = []
+        with ledger.trial() as trial:
+            for member in members:
+                if len(chosen) == missing:
+                    break
+                trial.take_out(member.uid)
+                if admission.refusal(ledger, member, cluster.rules, with_in_flight=cluster.unsettled) is None:
+                    chosen.append(member)
+                    trial.let_in(member)
+                else:
+                    trial.put_back(member.uid)
+                if not chosen:
+                    break  # the pod itself
+        return chosen if len(chosen) == missing else None
+
+    def _coming(self, but: Collection[str]) -> list[Alike]:
+        """Pods that may land anywhere: admitted ones on their way, and all that may be in flight after a start."""
+        cluster = self._cluster
+        return assumed.alike(
+            (pod for pod in cluster.on_their_way() if pod.uid not in but and pod.uid not in self.holds), cluster.table
+        )
+
+    def _has_its_place(self, pod: Pod, offered: Collection[str] | None) -> bool:
+        """Whether a member can go where room is held for it, or to another node that is offered: then that is held."""
+        hold = self.holds.get(pod.uid)
+        if hold is None or not hold.node or offered is None or hold.node in offered:
+            return True
+        cluster = self._cluster
+        node = best_of(cluster.table, pod, set(offered) - cluster.nodes_reserved_from(pod))
+        if not node:
+            return False
+        self.holds.move(pod.uid, node)
+        cluster.ledger.eased += 1  # where it would have gone there is room
+        cluster.table.add(pod, node)
+        return True
+
+    def _hold(self, group: Group, asking: Pod, found: dict[str, tuple[Pod, str]], now: float) -> None:
+        cluster, deadline = self._cluster, now + self._hold_time
+        cluster.keep_all([member for uid, (member, _) in found.items() if uid != asking.uid], now, deadline)
+        for uid, (member, node) in found.items():
+            self.holds.give(uid, Hold(group.key, node), deadline)
+            if node:
+                cluster.table.add(member, node)
+        cluster.ledger.eased += 1  # they are to be woken

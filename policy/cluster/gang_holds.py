@@ -1,0 +1,93 @@
+"""Room that is held for the members of gangs that are starting.
+
+The scheduler asks about one member after the other, so what was found for all of them together is held for a while:
+each member is granted, for its node, before it asks.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from policy.objects.group import Key
+
+HOLD_TIME = 30.0
+"""Seconds for which room is held for a gang that is not complete."""
+
+
+@dataclass(slots=True)
+class Hold:
+    """Room for one member; ``node`` is empty where it may go anywhere. ``asked``: the member was let through to it."""
+
+    key: Key
+    node: str
+    asked: bool = False
+
+
+class Holds:
+    """What is held, by member and by group, and until when."""
+
+    def __init__(self) -> None:
+        self._of_member: dict[str, Hold] = {}
+        self._members: dict[Key, set[str]] = {}
+        self._on: dict[str, int] = {}
+        self._deadlines: dict[Key, float] = {}
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._of_member
+
+    def __len__(self) -> int:
+        return len(self._of_member)
+
+    def get(self, uid: str) -> Hold | None:
+        """What is held for a member."""
+        return self._of_member.get(uid)
+
+    def members(self, key: Key) -> Collection[str]:
+        """UIDs of the members of a group that something is held for."""
+        return self._members.get(key, ())
+
+    def uids(self) -> list[str]:
+        """UIDs of all members that something is held for."""
+        return list(self._of_member)
+
+    def nodes(self) -> Collection[str]:
+        """Names of the nodes that room is held on."""
+        return self._on.keys()
+
+    def give(self, uid: str, hold: Hold, deadline: float) -> None:
+        """Holds something for a member; what is held for its group is so until ``deadline``."""
+        self._of_member[uid] = hold
+        self._count(hold.node, 1)
+        self._members.setdefault(hold.key, set()).add(uid)
+        self._deadlines[hold.key] = deadline
+
+    def take_back(self, uid: str) -> bool:
+        """Holds nothing for a member any more; whether there was something."""
+        hold = self._of_member.pop(uid, None)
+        if hold is None:
+            return False
+        self._count(hold.node, -1)
+        members = self._members[hold.key]
+        members.discard(uid)
+        if not members:
+            del self._members[hold.key]
+        return True
+
+    def move(self, uid: str, node: str) -> None:
+        """Holds room for a member on another node than before."""
+        hold = self._of_member[uid]
+        self._count(hold.node, -1)
+        hold.node = node
+        self._count(node, 1)
+
+    def overdue(self, now: float) -> Iterator[tuple[Key, list[str]]]:
+        """The groups whose time is over, each once, with the UIDs of those members that have not asked."""
+        for key, deadline in list(self._deadlines.items()):
+            if deadline <= now:
+                del self._deadlines[key]
+                yield key, [uid for uid in self.members(key) if not self._of_member[uid].asked]
+
+    def _count(self, node: str, times: int) -> None:
+        if node:
+            number = self._on[node] = self._on.get(node, 0) + times
+            if not number:
+                del self._on[node]

@@ -1,0 +1,59 @@
+"""How often something has happened that could help pods: of those of which somebody asks that again and again."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from policy.cluster.unschedulable import Kind, kind_of
+from policy.objects.pod import Pod
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Pods that are helped by the same: one of them, who they are, and how often something could help them."""
+
+    one: Pod
+    uids: set[str] = field(default_factory=set)
+    helped: int = 0
+
+
+class Helped:
+    """Counts by pod, from the first time that it is asked about; not to be asked about pods that are not there."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, Kind] = {}
+        self._alone: dict[str, int] = {}
+        self._groups: dict[Kind, _Alike] = {}
+
+    def count(self, pod: Pod, minimum: int) -> int:
+        """How often something has happened that could help the pod. ``minimum``: of its gang, 1 alone."""
+        kind = kind_of(pod, minimum)
+        if self._kinds.get(pod.uid) != kind:
+            self.forget(pod.uid)
+            self._kinds[pod.uid], self._alone[pod.uid] = kind, 0
+            self._groups.setdefault(kind, _Alike(pod)).uids.add(pod.uid)
+        return self._alone[pod.uid] + self._groups[kind].helped
+
+    def forget(self, uid: str) -> None:
+        """Nobody asks about a pod any more; for one that nobody did it is no error."""
+        kind = self._kinds.pop(uid, None)
+        if kind is None:
+            return
+        del self._alone[uid]
+        self._groups[kind].uids.discard(uid)
+        if not self._groups[kind].uids:
+            del self._groups[kind]
+
+    def uids(self) -> Iterable[str]:
+        """The pods that are asked about."""
+        return self._kinds.keys()
+
+    def note(self, uids: Iterable[str]) -> None:
+        """Something has happened that could help these pods."""
+        for uid in uids:
+            if uid in self._alone:
+                self._alone[uid] += 1
+
+    def judge(self, helps: Callable[[Pod], bool]) -> None:
+        """Something has happened that could help those of whom ``helps`` says so."""
+        for group in self._groups.values():
+            group.helped += helps(group.one)

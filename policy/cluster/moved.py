@@ -1,0 +1,137 @@
+"""Pods that name another queue than the one that has admitted them, and count there as long as the new one does not.
+
+Whoever may annotate a running pod, its group or its namespace chooses another queue for it. Were that heeded at once, a
+queue could be filled beyond its capability, and others in it would pay for it. So what a pod names counts once that
+queue admits it (see Cluster.queue_of).
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Iterator
+from heapq import nsmallest
+
+from policy.objects.conditions import Condition
+from policy.objects.pod import Pod
+from policy.quota.closed_queues import shortened
+
+MOVED = "Moved"
+"""The condition of a queue that pods name which it has not admitted, or that such pods count in."""
+TRIED = 50
+"""Pods that are tried again at a time."""
+NAMED = 3
+"""Pods that are named in a condition."""
+
+
+class Moving:
+    """The pods that count in another queue than the one that they name: by UID, and by both of these queues.
+
+    ``counted`` says in which queue each counts (empty: in none), ``noted`` has the UIDs of all pods of which the API
+    server was told so once, be it still true or not.
+    """
+
+    def __init__(self) -> None:
+        self.counted: dict[str, str] = {}
+        self.noted: set[str] = set()
+        self._pods: dict[str, tuple[Pod, str]] = {}
+        self._by_queue: dict[str, dict[str, None]] = {}
+        self._to_try: deque[str] = deque()
+        self._tried_at = -1
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self.counted
+
+    def __iter__(self) -> Iterator[Pod]:
+        return (pod for pod, _ in self._pods.values())
+
+    def named_by(self, uid: str) -> str:
+        """The queue that one of these pods names."""
+        return self._pods[uid][1]
+
+    def put(self, pod: Pod, counted: str, named: str) -> bool:
+        """A pod counts in one queue and names another, whatever was said before; whether that is something new."""
+        if self.counted.get(pod.uid) == counted and self._pods[pod.uid][1] == named:
+            self._pods[pod.uid] = pod, named
+            return False
+        self.discard(pod.uid)
+        self.counted[pod.uid] = counted
+        self._pods[pod.uid] = pod, named
+        for queue in {counted, named}:
+            self._by_queue.setdefault(queue, {})[pod.uid] = None
+        return True
+
+    def discard(self, uid: str) -> None:
+        """A pod counts in the queue that it names; for one that did already it is no error."""
+        counted = self.counted.pop(uid, None)
+        if counted is not None:
+            for queue in {counted, self._pods.pop(uid)[1]}:
+                there = self._by_queue[queue]
+                del there[uid]
+                if not there:
+                    del self._by_queue[queue]
+
+    def forget(self, uid: str) -> None:
+        """A pod is gone, or holds nothing of a queue any more."""
+        self.discard(uid)
+        self.noted.discard(uid)
+
+    def to_try(self, changes: int) -> list[str]:
+        """UIDs of some of which it is time to look whether the queues that they name admit them now.
+
+        That is after a change: ``changes`` counts those that may help. Of many some come now, and the others next time.
+        """
+        if changes != self._tried_at and not self._to_try:
+            self._tried_at = changes
+            self._to_try.extend(self.counted)
+        now = [self._to_try.popleft() for _ in range(min(TRIED, len(self._to_try)))]
+        return [uid for uid in now if uid in self.counted]
+
+    def sentence_of(self, uid: str) -> str:
+        """What is said of one of these pods; nothing of another."""
+        if uid not in self.counted:
+            return ""
+        where = f"queue {self.counted[uid]}" if self.counted[uid] else "no queue"
+        other = shortened(self._pods[uid][1])
+        return f"; it counts in {where}, which admitted it, as queue {other} that it names does not"
+
+    def conditions_of(self, queue: str) -> list[Condition]:
+        """What is said of a queue that such pods count in, or name."""
+        pods = self._by_queue.get(queue) if queue else None
+        if not pods:
+            return []
+        told = [
+            (uids, f"{len(uids)} ({self._names(uids)}) {text}")
+            for uids, text in (
+                (
+                    [uid for uid in pods if self.counted[uid] == queue],
+                    "count here, where they were admitted, as the queue that they name now does not admit them",
+                ),
+                (
+                    [uid for uid in pods if self.counted[uid] != queue],
+                    "name this queue since they run, are not admitted to it, and count where they were admitted",
+                ),
+            )
+        ]
+        return [Condition(MOVED, "NotAdmitted", f"pods: {'; '.join(text for uids, text in told if uids)}")]
+
+    def _names(self, uids: Collection[str]) -> str:
+        pods = (self._pods[uid][0] for uid in uids)
+        first = nsmallest(NAMED, (f"{pod.namespace}/{pod.name}" for pod in pods))
+        return ", ".join(first) + (", …" if len(uids) > NAMED else "")
+
+
+def once_for_each_kind(asks: Callable[[Pod, str], bool]) -> Callable[[Pod, str], bool]:
+    """Asks whether a pod may move to a queue; once one was refused, no more for those that are like it.
+
+    Equal requests are one object (app.store.objects).
+    """
+    refused: set[Hashable] = set()
+
+    def may(pod: Pod, queue: str) -> bool:
+        kind = pod.namespace, queue, id(pod.request), pod.priority
+        if kind in refused:
+            return False
+        if asks(pod, queue):
+            return True
+        refused.add(kind)
+        return False
+
+    return may

@@ -1,0 +1,165 @@
+"""Dividing the cluster: what queues deserve of it, and then what namespaces are entitled to of that.
+
+Work that grows with queues and namespaces, and so is never done where the scheduler waits; it can pause in between.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policy.cluster import quota_manager
+from policy.nodes.tolerations import ALL
+from policy.objects.verdict import Refusal
+from policy.quota import fair_share, queues, shares
+from policy.quota.queue_ledger import TAKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policy.cluster.cluster import Cluster
+    from policy.objects.pod import Pod
+    from policy.objects.resources import Resources
+    from policy.quota.queue_ledger import QueueAccount, QueueLedger
+
+FEW = 50
+"""So many queues, and as many namespaces in them, are divided at once if an answer depends on it: in a millisecond."""
+BATCH = 100
+"""Queues whose namespaces are looked at together, before it pauses."""
+
+
+def divide(cluster: Cluster) -> Iterator[None]:
+    """Brings everything up to date; to be used up, and in between others may do their work.
+
+    What is left in the middle is done anew.
+    """
+    ledger = cluster.ledger.queues
+    ledger.stale, ledger.unfinished = False, True
+    try:
+        yield from _divide(cluster)
+    except BaseException:
+        ledger.stale = True
+        for account in ledger.accounts.values():
+            account.stale, account.rows = True, None
+            for tenant in account.tenants.values():
+                ledger.claim_anew(account, tenant)
+        raise
+
+
+def _divide(cluster: Cluster) -> Iterator[None]:
+    ledger = cluster.ledger.queues
+    ledger.see_listed(cluster.table.listed)
+    capacity = {r: amount for r, amount in _capacity(cluster).items() if ledger.lists(r)}
+    pool = cluster.ledger.pool
+    for_quotas = {r: amount for r, amount in cluster.there_for_quotas.items() if ledger.lists(r)}
+    available = {r: max(0, amount - ledger.outside.get(r, 0)) for r, amount in capacity.items()}
+    if for_quotas != pool.capacity:
+        pool.capacity = for_quotas
+        cluster.ledger.eased += 1
+    if available != ledger.available:
+        ledger.available = available
+        cluster.ledger.eased += 1
+        for account in ledger.accounts.values():
+            account.stale = account.stale or account.contended  # shares of what there is matter only where some lack it
+    known = ledger.columns = dict(ledger.columns)
+    divisions = yield from queues.divisions(available, cluster.queues, _requests(cluster), known)
+    if ledger.columns is not known:
+        return  # in a pause a queue has changed, and all is to be done anew, or it was
+    for name, division in divisions.items():
+        cluster.ledger.eased += ledger.set_division(ledger.account(name), division)
+    yield
+    stale = [account for account in ledger.accounts.values() if account.queue is not None and account.stale]
+    for start in range(0, len(stale), BATCH):
+        weights = cluster.membership.weight_by_namespace()  # anew: it may have changed in a pause
+        cluster.ledger.eased += shares.entitle(ledger, stale[start : start + BATCH], weights)
+        yield
+    cluster.ledger.eased += ledger.turned_away
+    ledger.unfinished = ledger.turned_away = False
+
+
+def make_sure(cluster: Cluster, pod: Pod) -> bool:
+    """Whether it is known what queues deserve, as far as an answer for a pod depends on it.
+
+    Where there are few queues, it is computed now. Not to be asked while something is only assumed.
+    """
+    if is_sure(cluster, pod):
+        return True
+    accounts = cluster.ledger.queues.accounts
+    few = len(accounts) <= FEW and sum(len(each.tenants) for each in accounts.values()) <= FEW
+    if few:
+        _divide_at_once(cluster)
+    return few
+
+
+def is_sure(cluster: Cluster, pod: Pod) -> bool:
+    """The same, without computing it: it matters to who would go beyond its part, and where not all find enough."""
+    ledger = cluster.ledger.queues
+    if not (ledger.stale or ledger.unfinished):
+        return True
+    account = ledger.accounts.get(cluster.queue_of(pod))
+    if account is None or account.queue is None:
+        return True
+    if not account.division.known:  # a queue that is new has no part at all yet
+        _divide_at_once(cluster)
+        return True
+    entry = cluster.ledger.entries.get(pod.uid)
+    asked = dict.fromkeys(pod.request, 0) if entry is not None and entry.kind in TAKING else pod.request
+    return _beyond(ledger, account, pod.namespace, asked) is None or _is_enough_for_all(ledger, account, pod.request)
+
+
+def _divide_at_once(cluster: Cluster) -> None:
+    for _ in divide(cluster):
+        pass
+
+
+def refusal_until_known(ledger: QueueLedger, queue: str, namespace: str, request: Resources) -> Refusal | None:
+    """Why a pod is refused while it is not known what queues deserve: as it would go beyond what was known before."""
+    refused = _beyond(ledger, ledger.accounts[queue], namespace, request)
+    ledger.turned_away = ledger.turned_away or refused is not None
+    return refused
+
+
+def _beyond(ledger: QueueLedger, account: QueueAccount, namespace: str, request: Resources) -> Refusal | None:
+    """Which part a pod would go beyond, of those that were known last; None if it stays within them."""
+    request = {resource: asked for resource, asked in request.items() if ledger.lists(resource)}
+    taken, deserved = account.taken, account.division.deserved
+    beyond = [r for r, asked in request.items() if taken.get(r, 0) + asked > deserved.get(r, 0)]
+    if beyond:
+        return Refusal(queues.DESERVED, queues.TEXTS[queues.DESERVED], tuple(sorted(beyond)))
+    if len(account.tenants) > 1 and not fair_share.is_entitled(account.tenants.get(namespace), request):
+        return Refusal(fair_share.FAIR_SHARE, fair_share.TEXT, tuple(sorted(request)))
+    return None
+
+
+def _is_enough_for_all(ledger: QueueLedger, account: QueueAccount, request: Resources) -> bool:
+    """Whether there is room for a pod beside all that wait, in all queues and in its own."""
+    most = account.division.real_capability
+    return all(
+        ledger.taken.get(r, 0) + ledger.pending.get(r, 0) + asked <= ledger.available.get(r, 0)
+        and account.taken.get(r, 0) + account.pending.get(r, 0) + asked <= most.get(r, 0)
+        for r, asked in request.items()
+        if ledger.lists(r)
+    )
+
+
+def _capacity(cluster: Cluster) -> Resources:
+    """What all nodes have for pods in queues.
+
+    Of a resource that none of them requests all nodes count: nobody says yet what those would tolerate who will, and a
+    guarantee is kept for them meanwhile.
+    """
+    capacity = dict(cluster.there_for_queues)
+    for resource, amount in cluster.table.capacity(ALL).items():
+        accounts = cluster.ledger.queues.accounts.values()
+        if capacity.get(resource) != amount and not any(account.request.get(resource) for account in accounts):
+            capacity[resource] = amount
+    return capacity
+
+
+def _requests(cluster: Cluster) -> dict[str, Resources]:
+    ledger = cluster.ledger.queues
+    requests: dict[str, Resources] = {name: ledger.account(name).request for name in cluster.queues}
+    if cluster.rules.quota_manager:
+        for name, asked in quota_manager.demands(cluster, requests):
+            ledger.account(name).unbounded = asked is not requests[name]
+            requests[name] = asked
+    return requests

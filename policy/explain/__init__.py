@@ -1,0 +1,1 @@
+"""Why a pod waits: holders, remedies and next steps, for people."""

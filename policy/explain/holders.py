@@ -1,0 +1,158 @@
+"""Who holds what a refused pod lacks: by the rule that refuses it, and by resource.
+
+Of an admitted pod, who might be taken to hold something of its quota and does not: pods nominated to a lost node.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from policy.cluster.cluster import Cluster
+from policy.objects.pod import Pod
+from policy.objects.verdict import Refusal, told
+from policy.preemption.victims import importance
+from policy.quota import elastic_quota, fair_share, queues
+
+MOST = 10
+"""Holders of one resource that are named: those that have most beyond what is theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Someone who uses a resource: ``kind`` and ``name`` of the ElasticQuota, Queue or Namespace.
+
+    ``bound`` is what protects its use (min, deserved, entitled) or limits it (max, realCapability), whichever the rule
+    compares, and ``bound_name`` the name of that figure; ``over`` is by how much it has gone past it. ``pods`` are
+    those that make up what is over, or all of them; least important first. ``ahead`` is kept, beyond what is used, for
+    pods that go first, as they wait for a node that they are expected on: ``first``. ``late`` are those of its pods
+    that should be gone, but nobody has heard of their node, or they do not end. ``in_vain`` are pods that count for
+    nothing, as the node that they are nominated to cannot take them.
+    """
+
+    kind: str
+    name: str
+    resource: str
+    used: int
+    bound: int
+    over: int
+    pods: tuple[Pod, ...]
+    bound_name: str
+    ahead: int = 0
+    first: tuple[Pod, ...] = ()
+    late: tuple[Pod, ...] = ()
+    in_vain: tuple[Pod, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What is used, and by the pods of which namespaces, of which queue (empty: of any)."""
+
+    kind: str
+    name: str
+    used: int
+    bound: int
+    bound_name: str
+    namespaces: tuple[str, ...]
+    queue: str = ""
+    ahead: int = 0
+
+    @property
+    def over(self) -> int:
+        return max(0, self.used - self.bound)
+
+
+def holders(cluster: Cluster, pod: Pod, refused: Refusal) -> list[Holder]:
+    """Who holds it, those first that have most beyond what is theirs. Nobody for rules that compare no amounts."""
+    found = []
+    if not refused.rule:
+        return _in_vain(cluster, pod)
+    for resource in refused.resources:
+        uses = [use for use in _uses(cluster, pod, refused.rule, resource) if use.used or use.ahead]
+        uses.sort(key=lambda use: (-use.over, -use.used, use.name))
+        found += [_holder(cluster, use, pod, resource) for use in uses[:MOST]]
+    return found
+
+
+def _uses(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator[_Use]:
+    if rule in elastic_quota.TEXTS:
+        yield from _under_quotas(cluster, pod, rule, resource)
+    elif rule in queues.TEXTS:
+        yield from _in_queues(cluster, pod, rule, resource)
+    elif rule == fair_share.FAIR_SHARE:
+        queue = cluster.queue_of(pod)
+        for namespace, tenant in cluster.ledger.queues.accounts[queue].tenants.items():
+            used, entitled = tenant.taken.get(resource, 0), tenant.entitled.get(resource, 0)
+            yield _Use("Namespace", namespace, used, entitled, "entitled", (namespace,), queue)
+
+
+def _under_quotas(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator[_Use]:
+    """The quota itself where its max is reached, else all that use something."""
+    bound_name = "min" if rule == elastic_quota.BORROWING else "max"
+    own, _ = cluster.ledger.ahead_of(pod, cluster.ledger.account(pod.namespace))
+    for namespace, quota, account in cluster.ledger.quotas():
+        ahead = (own if namespace == pod.namespace else account.nominated_in_pool).get(resource, 0)
+        if rule == elastic_quota.BORROWING or namespace == pod.namespace:
+            bound = (quota.min if bound_name == "min" else quota.max).get(resource, 0)
+            name, used = f"{namespace}/{quota.name}", account.used.get(resource, 0)
+            yield _Use("ElasticQuota", name, used, bound, bound_name, (namespace,), ahead=ahead)
+
+
+def _in_queues(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator[_Use]:
+    """The queue itself where its capability is reached, else all that have taken something."""
+    bound_name = "deserved" if rule == queues.DESERVED else "realCapability"
+    for name, account in cluster.ledger.queues.accounts.items():
+        if account.queue is not None and (rule == queues.DESERVED or name == cluster.queue_of(pod)):
+            part = account.division.deserved if bound_name == "deserved" else account.division.real_capability
+            used, tenants = account.taken.get(resource, 0), tuple(account.tenants)
+            yield _Use("Queue", name, used, part.get(resource, 0), bound_name, tenants, name)
+
+
+def _holder(cluster: Cluster, use: _Use, pod: Pod, resource: str) -> Holder:
+    there = (placed.pod for placed in cluster.table.in_namespaces(use.namespaces) if placed.pod.assigned)
+    counted = (pod for pod in there if pod.uid not in cluster.overdue)
+    pods = [pod for pod in counted if pod.request.get(resource) and use.queue in ("", cluster.queue_of(pod))]
+    chosen, together = list[Pod](), 0
+    for each in sorted(pods, key=importance, reverse=True):
+        if use.over and together >= use.over:
+            break
+        chosen.append(each)
+        together += each.request[resource]
+    return Holder(
+        kind=use.kind,
+        name=use.name,
+        resource=resource,
+        used=use.used,
+        bound=use.bound,
+        over=use.over,
+        pods=tuple(chosen),
+        bound_name=use.bound_name,
+        ahead=use.ahead,
+        first=tuple(_going_first(cluster, use, pod, resource)) if use.ahead else (),
+        late=tuple(each for each in pods if cluster.is_late(each)),
+    )
+
+
+def _in_vain(cluster: Cluster, pod: Pod) -> list[Holder]:
+    """The quota of an admitted pod, for each resource that pods ask for which are nominated in vain."""
+    others = [other for other in cluster.pending_in(pod.namespace) if other.uid != pod.uid]
+    in_vain = [other for other in others if other.nominated_node and not cluster.is_expected_on_its_node(other)]
+    found = []
+    for resource in told(pod.request, ()):
+        asking = tuple(other for other in in_vain if other.request.get(resource))
+        if asking:
+            uses = _under_quotas(cluster, pod, elastic_quota.MAX, resource)
+            found += [replace(_holder(cluster, use, pod, resource), in_vain=asking) for use in uses if use.bound]
+    return found
+
+
+def _going_first(cluster: Cluster, use: _Use, pod: Pod, resource: str) -> Iterator[Pod]:
+    """The pods that wait for a node that they are expected on; of the pod's own quota those not less important."""
+    for namespace in use.namespaces:
+        for other in cluster.pending_in(namespace):
+            entry = cluster.ledger.entries.get(other.uid)
+            expected = entry is not None and entry.kind in ("nominated", "held") and other.uid != pod.uid
+            if (
+                expected
+                and other.request.get(resource)
+                and not (namespace == pod.namespace and other.priority < pod.priority)
+            ):
+                yield other

@@ -1,0 +1,218 @@
+"""What will happen next to a pod that waits, and when: what is under way for it, what is planned, what it waits for.
+
+Every sentence is asked of the code that will decide it, as things stand now: what nobody would do is not foretold.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from policy.cluster.cluster import Cluster
+from policy.cluster.gang_admission import Gangs
+from policy.explain.remedy import listed, names_of
+from policy.nodes import fit
+from policy.objects.job import job_name, short
+from policy.objects.pod import Pod
+from policy.objects.reservation import Reservation
+from policy.preemption import reclaim, victims
+from policy.preemption.losses import told
+from policy.preemption.victims import NoPlan, Plan
+from policy.queueing import positions
+from policy.reserve import node_reservation, starving
+from policy.reserve.starving import Terms
+
+MOMENT = 0.001
+"""Seconds by which somebody who starves has waited for longer than it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """Something that is under way or will be. ``step`` names it; ``after`` in seconds from now, None: not known."""
+
+    step: str
+    text: str
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """``now`` on the cluster's clock, ``epoch`` what to add to it to have seconds since the epoch.
+
+    ``delay``: seconds that a pod waits until somebody is evicted for it.
+    """
+
+    now: float
+    epoch: float
+    delay: float
+
+
+NOT_JUDGED = "not-judged"
+"""The step of a pod that has more constraints than are judged."""
+
+WhyIdle = Callable[[str], str]
+"""Why a controller (by its name) does not act, for people; empty if it does."""
+
+
+def acts(_: str) -> str:
+    """Every controller acts."""
+    return ""
+
+
+def prospects(
+    cluster: Cluster, pod: Pod, terms: Terms, times: Times, why_idle: WhyIdle = acts
+) -> Generator[None, None, list[Prospect]]:
+    """What is to be expected, the next first; nothing for a pod that does not wait. To be used up; it may pause."""
+    if not pod.pending or pod.terminating:
+        return []
+    if pod.gated:
+        return [Prospect("gated", "a scheduling gate keeps the scheduler from looking at it")]
+    of_reclaim = yield from _of_reclaim(cluster, pod, times, why_idle("reclaim"))
+    of_reserving = yield from _of_reserving(cluster, pod, terms, times, why_idle("reserve"))
+    steps = [
+        *_of_gate(cluster, pod, why_idle("gates")),
+        *of_reclaim,
+        *_of_gang(cluster.gangs, pod, times),
+        *_of_kept_nodes(cluster, pod),
+        *of_reserving,
+    ] or [_to_be_tried(cluster, pod)]
+    return [*steps, *_of_excess(cluster, pod)]
+
+
+def unjudged_text(what: str) -> str:
+    """What it means for a pod to have more of something than is judged."""
+    return f"{what}: it is let in by numbers, nobody is evicted for it, and its anti-affinity keeps nobody away here"
+
+
+def _of_excess(cluster: Cluster, pod: Pod) -> Iterator[Prospect]:
+    """That what it demands is not judged, as there is too much of it."""
+    what = fit.unjudged(cluster.table, pod)
+    if what:
+        yield Prospect(NOT_JUDGED, unjudged_text(what))
+
+
+def _of_gate(cluster: Cluster, pod: Pod, idle: str) -> Iterator[Prospect]:
+    """Where in line it waits, and for what."""
+    text = positions.outlook(cluster, pod)
+    if text:
+        yield Prospect("at-gate", f"{text}; nobody is let out: {idle}" if idle else text)
+
+
+def _of_reclaim(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Generator[None, None, list[Prospect]]:
+    for reservation in cluster.reservations.values():
+        if reservation.pod.uid == pod.uid:
+            return [_progress(cluster, reservation)]
+    since = reclaim.waits_since(cluster, pod)
+    if since is None or not cluster.is_governed(pod) or cluster.gangs.is_waiting(pod):
+        return []
+    result = yield from victims.search(cluster, pod)
+    if not isinstance(result, NoPlan):
+        return [_planned(cluster, pod, result, since + times.delay, times.now, idle)]
+    if result.reason == "waiting":
+        return [Prospect("room-coming", f"node {result.node} will have room for it when pods that are going are gone")]
+    roomy = result.reason == "undecidable" and fit.fits(cluster.table, pod).any()
+    if result.reason == "room" or (roomy and not fit.unlisted(cluster.table, pod)):
+        return []  # a node has room, as far as can be seen
+    step = "undecidable" if result.reason == "undecidable" else "nobody-to-evict"
+    return [Prospect(step, f"nobody is evicted for it: {result.text}")]
+
+
+def _planned(cluster: Cluster, pod: Pod, plan: Plan, at: float, now: float, idle: str) -> Prospect:
+    """Who goes for it then, if nobody else has the first turn and room is made at all."""
+    who = f"{names_of(plan.victims)} on node {plan.node}"
+    price = f"; {told(plan.failing)}" if plan.failing else ""
+    if idle:
+        return Prospect("nobody-to-evict", f"nobody is evicted for it: {idle}; else it would be {who}")
+    if (until := cluster.in_vain.waits_until(pod)) > now:
+        why = "others went in vain for pods of its namespace, so that it takes a while until somebody goes again"
+        return Prospect("reclaim-planned", f"{who} would be evicted for it; {why}{price}", until - now)
+    if failures := reclaim.failures(cluster, pod):
+        again = "1 time" if failures == 1 else f"{failures} times"
+        text = f"{who} would be evicted for it; that was given up {again} already, and is tried again later{price}"
+        return Prospect("reclaim-planned", text)
+    if first := reclaim.others_first(cluster, pod):
+        before = "1 pod has its turn" if first == 1 else f"{first} pods have their turn"
+        return Prospect("reclaim-planned", f"{who} would be evicted for it; {before} before it{price}")
+    return Prospect("reclaim-planned", f"{who} will be evicted for it{price}", max(0.0, at - now))
+
+
+def _progress(cluster: Cluster, reservation: Reservation) -> Prospect:
+    node, there = reservation.node, [each for each in reservation.victims if each.uid in cluster.pods]
+    leaving = [cluster.pods[victim.uid] for victim in there]
+    if reclaim.is_lost(cluster, reservation):
+        return Prospect("node-lost", f"node {node} cannot take it any more, so room is made elsewhere if it can be")
+    if protected := reclaim.protected_victims(cluster, reservation):
+        text = f"room is being made on node {node}, but a disruption budget does not let go now: {names_of(protected)}"
+        return Prospect("budget", f"{text}{reclaim.kept_for_good(cluster, protected)}")
+    if leaving:
+        text = f"room is being made on node {node}: {names_of(leaving)} are on their way out"
+        failing = reclaim.failing(cluster, reservation)
+        return Prospect("victims-leaving", f"{text}; {told(failing)}" if failing else text)
+    return Prospect("to-be-bound", f"room was made on node {node}; the scheduler has to bind it there")
+
+
+def _of_gang(gangs: Gangs, pod: Pod, times: Times) -> Iterator[Prospect]:
+    group = gangs.gated(pod)
+    if group is None or not gangs.is_waiting(pod):
+        return
+    ready, waiting, name = len(gangs.ready(group)), len(gangs.pending(group)), group.name.rpartition("/")[2]
+    text = f"PodGroup {name} starts with {group.minimum} members: {ready} are ready, {waiting} wait"
+    if gangs.lacks_members(pod):
+        yield Prospect("gang-incomplete", f"{text}; the others are still to be created")
+    elif until := gangs.backs_off_until(group.key):
+        text = f"{text}; it was not complete in time, and others go first for a while"
+        yield Prospect("gang-backs-off", text, max(0.0, until - times.now))
+    elif refused := gangs.refused_together(pod):
+        yield Prospect("gang-refused", f"{text}; all together they would be refused: {refused.message}")
+    else:
+        yield Prospect("gang-waiting", f"{text}; it starts as soon as there is room for all of them at once")
+
+
+def _of_kept_nodes(cluster: Cluster, pod: Pod) -> Iterator[Prospect]:
+    """Whom the nodes are kept for that have room for the pod, if all of them are."""
+    if not len(cluster.reserved) or pod.uid in cluster.grants:
+        return
+    fitting = {cluster.table.names[row] for row in np.flatnonzero(fit.fits(cluster.table, pod))}
+    if fitting and fitting <= cluster.nodes_reserved_from(pod):
+        jobs = sorted({f"{each.pod.namespace}/{short(each.job)}" for each in cluster.reserved if each.node in fitting})
+        text = f"the nodes that have room are reserved for {listed(jobs)}, and free for all again once that has started"
+        yield Prospect("nodes-reserved", text)
+
+
+def _of_reserving(
+    cluster: Cluster, pod: Pod, terms: Terms, times: Times, idle: str
+) -> Generator[None, None, list[Prospect]]:
+    own, now = cluster.reserved.of_pod(pod.uid), times.now + times.epoch
+    if own is not None and cluster.is_in_force(own):
+        there = [
+            each
+            for each in cluster.table.pods_on(own.node).values()
+            if each.assigned and each.request.keys() != {"pods"}
+        ]
+        text = f"node {own.node} is reserved for it, and nobody else may start there"
+        if there:
+            text = f"{text}; it waits until enough of these have ended: {names_of(there)}"
+        return [Prospect("node-draining", text)]
+    job = cluster.job(pod.namespace, job_name(cluster.membership.groups, pod))
+    waits = pod.uid in cluster.unschedulable_since and pod.created and terms.max_nodes_percent and not idle
+    if job is None or not waits or job.ready >= job.minimum:
+        return []
+    if starving.is_starving(cluster, job, terms, now):
+        decision = yield from node_reservation.deciding(cluster, job, terms, now)
+        return [Prospect("nothing-reserved", f"no node is reserved for it: {decision.text}")] if decision.text else []
+    then = starving.since(job) + terms.starving_after
+    if then <= now:
+        return []
+    decision = yield from node_reservation.deciding(cluster, job, terms, then + MOMENT)
+    if not decision.places:
+        return []
+    text = "nodes will be reserved for it if it waits until then, and things stand as they do now"
+    return [Prospect("reservation-planned", text, then - now)]
+
+
+def _to_be_tried(cluster: Cluster, pod: Pod) -> Prospect:
+    if pod.uid in cluster.grants:
+        return Prospect("to-be-bound", "it was let through; the scheduler is to bind it")
+    if pod.unschedulable is None:
+        return Prospect("to-be-tried", "the scheduler has not tried it yet")
+    return Prospect("to-be-tried", "the scheduler tries it again as soon as something changes that could help")

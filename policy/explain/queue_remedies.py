@@ -1,0 +1,129 @@
+"""What could be changed so that a queue, or a namespace's share of it, lets a pod in.
+
+Seeds: Queue API, queue guarantee, namespace fair share. What a weight has to be is found by trying, as it depends on
+what all others ask for.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
+
+from policy.cluster.cluster import Cluster
+from policy.explain.remedy import Approach, Change, Steps, corrected, end, listed, raised, standing
+from policy.objects.pod import Pod
+from policy.objects.quantity import render
+from policy.objects.resources import Resources
+from policy.objects.verdict import Refusal
+from policy.quota import fair_share, queues
+
+HEAVIEST = 2**12
+"""How many times as heavy as it is a queue or a namespace may have to be made."""
+WEIGHT = "volcano.sh/namespace.weight"
+OPENED = "open"
+"""The sort of what makes a queue admit; the queue may have to be created."""
+
+
+def for_capability(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) -> Iterator[Approach]:
+    """A higher capability, or the end of pods of the queue."""
+    name = cluster.queue_of(pod)
+    account, queue = cluster.ledger.queues.accounts[name], cluster.queues[name]
+    needed = {r: account.taken.get(r, 0) + asked[r] for r in refused.resources}
+    low = {r: amount for r, amount in needed.items() if queue.capability.get(r, amount) < amount}
+    if low:
+        said = [
+            f"of {r} in Queue {name} from {render(r, queue.capability[r])} to at least {render(r, amount)}"
+            for r, amount in low.items()
+        ]
+        yield _changed("capability", name, f"raise capability {listed(said)}", raised(("spec", "capability"), low))
+    most = account.division.real_capability
+    pods = standing(cluster, lambda each: cluster.queue_of(each) == name)
+    yield from end(pods, {r: amount - most.get(r, 0) for r, amount in needed.items()}, f"of Queue {name}")
+
+
+def for_deserved(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) -> Steps:
+    """A higher weight, a guarantee, or the end of pods of other queues, those that are over first."""
+    ledger, name = cluster.ledger.queues, cluster.queue_of(pod)
+    queue, account = cluster.queues[name], ledger.accounts[name]
+
+    def admits(weight: int) -> Generator[None, None, bool]:
+        cluster.upsert_queue(replace(queue, weight=weight))
+        return (yield from _admits(cluster, pod))
+
+    weight = yield from _least(queue.weight, admits)
+    cluster.upsert_queue(queue)
+    yield from cluster.divide()
+    if weight:
+        text = f"raise the weight of Queue {name} from {queue.weight} to at least {weight}"
+        yield _changed("weight", name, text, ((("spec", "weight"), weight),))
+    needed = {r: account.taken.get(r, 0) + asked[r] for r in refused.resources}
+    text = f"guarantee Queue {name} {listed([f'{render(r, amount)} of {r}' for r, amount in needed.items()])}"
+    yield _changed("guarantee", name, text, raised(("spec", "guarantee", "resource"), needed))
+    lacking = {
+        r: ledger.taken.get(r, 0) + asked[r] + queues.claims_of_others(ledger, account, r) - ledger.available.get(r, 0)
+        for r in refused.resources
+    }
+    over = {other for other, each in ledger.accounts.items() if any(queues.is_over(each, r) for r in lacking)}
+    pods = standing(cluster, lambda each: cluster.queue_of(each) not in ("", name))
+    pods.sort(key=lambda each: cluster.queue_of(each) not in over)
+    yield from end(pods, lacking, "of other queues")
+
+
+def for_share(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) -> Steps:
+    """A higher weight of the namespace, or the end of pods of the queue: first of other namespaces."""
+    weights, namespace = cluster.membership.weights, pod.namespace
+    own = {name: weight for (where, name), weight in weights.items() if where == namespace}
+    before, quota = max(own.values(), default=1), max(sorted(own), key=lambda name: own[name], default="weight")
+
+    def admits(weight: int) -> Generator[None, None, bool]:
+        cluster.upsert_weight(namespace, quota, weight)
+        return (yield from _admits(cluster, pod))
+
+    weight = yield from _least(before, admits)
+    cluster.upsert_weight(namespace, quota, own.get(quota))
+    yield from cluster.divide()
+    if weight:
+        text = f"raise the weight of Namespace {namespace} from {before} to at least {weight}"
+        fields = ((("spec", "hard", WEIGHT), str(weight)),)
+        yield Approach("weight", text, (Change("ResourceQuota", namespace, quota, fields),))
+    ledger, name = cluster.ledger.queues, cluster.queue_of(pod)
+    account = ledger.accounts[name]
+    lacking = {
+        r: account.taken.get(r, 0) + asked[r] + account.tenant_claims.get(r, 0) - fair_share.room(ledger, account, r)
+        for r in refused.resources
+    }
+    pods = standing(cluster, lambda each: cluster.queue_of(each) == name)
+    pods.sort(key=lambda each: each.namespace == namespace)
+    yield from end(pods, lacking, f"of Queue {name}")
+
+
+def opened(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
+    """A queue that is there, can be read, and admits."""
+    name = cluster.queue_of(pod)
+    queue = cluster.queues.get(name)
+    if queue is None:
+        yield _changed(OPENED, name, f"create Queue {name}", ((("spec", "weight"), 1),))
+    elif queue.readable:
+        yield _changed(OPENED, name, f"open Queue {name}: it is {queue.state}", ((("status", "state"), "Open"),))
+    else:
+        yield _changed(OPENED, name, f"correct Queue {name}: {'; '.join(queue.errors)}", corrected(queue.errors))
+
+
+def _changed(sort: str, queue: str, text: str, fields: tuple[tuple[tuple[str, ...], object], ...]) -> Approach:
+    return Approach(sort, text, (Change("Queue", "", queue, fields),))
+
+
+def _admits(cluster: Cluster, pod: Pod) -> Generator[None, None, bool]:
+    yield from cluster.divide()
+    return cluster.check(pod) is None
+
+
+def _least(before: int, admits: Callable[[int], Generator[None, None, bool]]) -> Generator[None, None, int]:
+    """The least weight above this one with which a pod is admitted; 0 if none is enough."""
+    low, high = before, before + 1
+    while not (yield from admits(high)):
+        if high > before * HEAVIEST:
+            return 0
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if (yield from admits(middle)) else (middle, high)
+    return high

@@ -1,0 +1,124 @@
+"""What could be changed so that a waiting pod runs: raise a bound, end pods, add nodes, and what else fits its cause.
+
+Each is computed from the numbers as they are. Whether one really lets the pod run depends on all others that wait, so
+whoever asks tries it on a copy, and asks anew for what is still missing there (app.whatif.remedies).
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+
+from policy.cluster.cluster import Cluster
+from policy.explain import quota_remedies
+from policy.explain.queue_remedies import for_capability, for_deserved, for_share, opened
+from policy.explain.remedy import MOST_ADDED, Approach, Change, Steps
+from policy.explain.room_remedies import add_nodes, for_room
+from policy.objects.pod import Pod, turn
+from policy.objects.resources import total
+from policy.objects.verdict import MOST_TOLD, Refusal
+from policy.quota import elastic_quota, fair_share, queues
+from policy.reserve import starving
+
+
+def approaches(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> Generator[None, None, list[Approach]]:
+    """What could help a pod that waits, in a cluster where all others have had their turn. The likeliest comes first.
+
+    ``first`` are others who will take what there is before it. The cluster must be a copy: weights are tried out on it.
+    To be used up; it may pause.
+    """
+    yield from _give_hope(cluster)
+    pod = cluster.pods[pod.uid]
+    refused, members = cluster.check(pod), [pod, *cluster.gangs.mates(pod)]
+    concerned = members
+    if refused is None and len(members) > 1:
+        concerned, refused = _refused_together(cluster, members)
+    if refused is None:
+        found = yield from _gathered(for_room(cluster, pod, members, first))
+    else:
+        found = yield from _gathered(_for_rule(cluster, concerned, refused, first))
+    of_gang = list(_for_gang(cluster, pod)) if cluster.gangs.is_waiting(pod) else []
+    return of_gang + found if cluster.gangs.lacks_members(pod) else found + of_gang
+
+
+def ahead(cluster: Cluster, pod: Pod) -> list[Pod]:
+    """The waiting pods that have their turn before this one."""
+    waiting = (each for each in cluster.pods.values() if each.pending and not (each.terminating or each.gated))
+    return [each for each in waiting if turn(each) < turn(pod)]
+
+
+def _refused_together(cluster: Cluster, members: list[Pod]) -> tuple[list[Pod], Refusal | None]:
+    """What refuses the members of a gang, and whom of them that concerns: they may be in several queues, or in none."""
+    refused = starving.refused_together(cluster, members)
+    if refused is None or refused.rule in elastic_quota.TEXTS:
+        return members, refused
+    for name in dict.fromkeys(map(cluster.queue_of, members)):
+        of_queue = [member for member in members if cluster.queue_of(member) == name]
+        if (alone := starving.refused_together(cluster, of_queue)) is not None:
+            return of_queue, alone
+    return [member for member in members if cluster.queue_of(member) in cluster.queues], refused
+
+
+def _gathered(found: Steps) -> Generator[None, None, list[Approach]]:
+    gathered = []
+    for each in found:
+        if each is None:
+            yield
+        else:
+            gathered.append(each)
+    return gathered
+
+
+def _for_rule(cluster: Cluster, members: Sequence[Pod], refused: Refusal, first: Sequence[Pod]) -> Steps:
+    """``members``: the pod, and those of its gang that are to start with it, as far as they are refused.
+
+    Nothing for one that is refused for more resources than are told of.
+    """
+    if len(refused.resources) > MOST_TOLD:
+        return
+    pod = members[0]
+    uids = {member.uid for member in members}
+    others = [each for each in first if each.namespace == pod.namespace and each.uid not in uids]
+    asked = total(each.request for each in (*members, *others))
+    match refused.rule:
+        case elastic_quota.MAX:
+            yield from quota_remedies.for_max(cluster, pod, asked, refused)
+        case elastic_quota.BORROWING:
+            yield from quota_remedies.for_borrowing(cluster, pod, asked, refused)
+        case elastic_quota.INVALID:
+            yield from quota_remedies.corrected_quota(cluster, pod)
+        case queues.CAPABILITY:
+            yield from for_capability(cluster, pod, asked, refused)
+            yield from add_nodes(cluster, members, first)
+        case queues.DESERVED:
+            yield from for_deserved(cluster, pod, asked, refused)
+            yield from add_nodes(cluster, members, first)
+        case queues.CLOSED:
+            yield from opened(cluster, pod)
+        case fair_share.FAIR_SHARE:
+            yield from for_share(cluster, pod, asked, refused)
+            yield from add_nodes(cluster, members, first)
+
+
+def _give_hope(cluster: Cluster) -> Iterator[None]:
+    """Waiting pods have their claims again, as after any change that could help them."""
+    for uid in list(cluster.unschedulable_since):
+        cluster.upsert_pod(replace(cluster.pods[uid], unschedulable=None), 0.0)
+        yield
+    yield from cluster.divide()
+
+
+def _for_gang(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
+    """More members, or a smaller minimum: as many as there are, or as have room."""
+    group = cluster.gangs.gated(pod)
+    if group is None:
+        return
+    kind, _, name = group.name.partition("/")
+    target, ready = f"PodGroup {group.namespace}/{name}", len(cluster.gangs.ready(group) - {pod.uid})
+    there = ready + 1 + len(cluster.gangs.mates(pod))
+    lacking = group.minimum - there
+    least = there if lacking > 0 else ready + 1
+    if 0 < lacking <= MOST_ADDED:
+        names = [f"{pod.name}-more-{number + 1}" for number in range(lacking)]
+        text = f"create {lacking} more {'member' if lacking == 1 else 'members'} of {target}"
+        yield Approach("members", text, tuple(Change("Pod", pod.namespace, name, like=pod) for name in names))
+    text = f"lower the minimum of {target} from {group.minimum} to {least}"
+    yield Approach("minimum", text, (Change(kind, group.namespace, name, ((("spec", "minMember"), least),)),))

@@ -1,0 +1,112 @@
+"""A way to let a waiting pod in: a sentence, and the changes that it consists of."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from policy.cluster.cluster import Cluster
+from policy.objects.node import Node
+from policy.objects.pod import Pod
+from policy.objects.quantity import render
+from policy.objects.resources import Resources, add, subtract
+from policy.preemption.victims import importance
+from policy.quota.entitlement import SYSTEM_OWNERS
+
+Path = tuple[str, ...]
+
+FEW = 5
+"""Pods that are named in a sentence."""
+MOST_ADDED = 1000
+"""Objects that an approach may add: what tenants write may call for any number of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One object to be changed: fields by path and what to set them to (None: nothing); or to be removed, or new.
+
+    ``kind`` as in manifests, of a pod group with its plural and group (as it stands before its name). ``like``: there
+    is none of this name yet, and it is to be like this one.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    fields: tuple[tuple[Path, Any], ...] = ()
+    removed: bool = False
+    like: Pod | Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Approach:
+    """A way to let a pod in: ``sort`` tells one from another, ``text`` is a sentence without its full stop."""
+
+    sort: str
+    text: str
+    changes: tuple[Change, ...]
+
+
+Steps = Iterator[Approach | None]
+"""Ways, and None wherever others may work in between."""
+
+
+def end(pods: Iterable[Pod], lacking: Resources, where: str) -> Iterator[Approach]:
+    """Ends pods until so much is free: in their order, and nobody who is not needed."""
+    lacking = {resource: amount for resource, amount in lacking.items() if amount > 0}
+    chosen, freed = list[Pod](), dict[str, int]()
+    for pod in pods:
+        if _suffices(freed, lacking):
+            break
+        if any(pod.request.get(r, 0) and freed.get(r, 0) < amount for r, amount in lacking.items()):
+            chosen.append(pod)
+            add(freed, pod.request)
+    for pod in list(chosen):
+        without = dict(freed)
+        subtract(without, pod.request)
+        if _suffices(without, lacking):
+            chosen.remove(pod)
+            freed = without
+    if chosen and _suffices(freed, lacking):
+        amounts = listed([f"{render(r, amount)} of {r}" for r, amount in sorted(lacking.items())])
+        text = f"wait until pods {where} release {amounts}, as {names_of(chosen)} would"
+        yield Approach("end", text, tuple(removed(pod) for pod in chosen))
+
+
+def standing(cluster: Cluster, is_meant: Callable[[Pod], bool]) -> list[Pod]:
+    """The pods on nodes that are meant and could be ended, the least important first."""
+    there = (each for each in cluster.pods.values() if each.assigned and may_end(cluster, each))
+    return sorted(filter(is_meant, there), key=importance, reverse=True)
+
+
+def may_end(cluster: Cluster, pod: Pod) -> bool:
+    """Whether somebody may be told to end a pod: not one of a DaemonSet or a node, nor one that the system needs."""
+    return pod.owner not in SYSTEM_OWNERS and not cluster.is_exempt(pod)
+
+
+def removed(pod: Pod) -> Change:
+    """That the pod is deleted."""
+    return Change("Pod", pod.namespace, pod.name, removed=True)
+
+
+def raised(path: Path, values: Mapping[str, int]) -> tuple[tuple[Path, Any], ...]:
+    """The fields of a bound by resource."""
+    return tuple(((*path, resource), render(resource, amount)) for resource, amount in values.items())
+
+
+def corrected(errors: Iterable[str]) -> tuple[tuple[Path, Any], ...]:
+    """The fields that cannot be read, without a value; each error begins with its path."""
+    return tuple((tuple(error.partition(": ")[0].split(".", 2)), None) for error in errors)
+
+
+def names_of(pods: Sequence[Pod]) -> str:
+    """Which pods, as people call them."""
+    named = ", ".join(f"{pod.namespace}/{pod.name}" for pod in pods[:FEW])
+    return named if len(pods) <= FEW else f"{named} and {len(pods) - FEW} more"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Parts of a sentence."""
+    return " and ".join(parts)
+
+
+def _suffices(freed: Resources, lacking: Resources) -> bool:
+    return all(freed.get(resource, 0) >= amount for resource, amount in lacking.items())

@@ -1,0 +1,140 @@
+"""What could be changed so that a node has room for a pod that no rule refuses, or is not kept from it any more."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from policy.cluster.cluster import Cluster
+from policy.explain.remedy import MOST_ADDED, Approach, Change, Steps, listed, may_end, names_of, removed
+from policy.nodes import fit, scores
+from policy.objects.node import Node
+from policy.objects.pod import Pod
+from policy.objects.quantity import render
+from policy.objects.resources import total
+from policy.objects.verdict import MOST_TOLD
+from policy.preemption import reclaim
+from policy.preemption.victims import importance
+
+ADDED = "additional"
+"""How nodes are called that are to be added."""
+HOSTNAME = "kubernetes.io/hostname"
+MOST_NODES = 200
+"""Nodes that are looked at for pods to be ended: those that are least short of room."""
+
+
+def for_room(cluster: Cluster, pod: Pod, members: Sequence[Pod], first: Sequence[Pod]) -> Steps:
+    """The end of those that nodes are kept for or that stand there, budgets that let them go, more nodes."""
+    table = cluster.table
+    fitting = {table.names[row] for row in np.flatnonzero(fit.fits(table, pod))}
+    reserved = cluster.nodes_reserved_from(pod)
+    if fitting and fitting <= reserved | cluster.nodes_held_from(pod):
+        yield from _unreserve(cluster, fitting & reserved)
+    yield from _let_go(cluster, pod)
+    yield from add_nodes(cluster, members, first)
+    if len(members) == 1:
+        yield from _end_on_a_node(cluster, pod, reserved)
+
+
+def add_nodes(cluster: Cluster, members: Sequence[Pod], first: Sequence[Pod]) -> Iterator[Approach]:
+    """As many nodes as these pods need, like the largest one that they may go to; larger, if it is too small.
+
+    ``first`` are others who go there before them. None, if it takes too many, or something that no node lists.
+    """
+    pod, table = members[0], cluster.table
+    if any(fit.unlisted(table, member) for member in members):
+        return  # nobody knows which nodes would serve it
+    suiting = fit.suitable(table, replace(pod, request={}))
+    nodes = (table.node(table.names[row]) for row in np.flatnonzero(suiting))
+    models = [node for node in nodes if node is not None and node.usable and not node.taints]
+    model = max(models, key=_size, default=Node("", {"pods": 110}, dict(pod.constraints.node_selector)))
+    size = dict(model.allocatable)
+    for resource, amount in pod.request.items():
+        size[resource] = max(size.get(resource, 0), amount)
+    uids = {member.uid for member in members}
+    asked = total(each.request for each in (*members, *(each for each in first if each.uid not in uids)))
+    number = max(-(-amount // size[resource]) for resource, amount in asked.items() if size.get(resource))
+    if number > MOST_ADDED:
+        return
+    taken = sum(name.startswith(ADDED) for name in table.names)
+    names = [f"{ADDED}-{taken + count + 1}" for count in range(number)]
+    of = ", ".join(f"{render(resource, amount)} {resource}" for resource, amount in sorted(size.items())[:MOST_TOLD])
+    yield Approach(
+        "node",
+        f"add {'a node' if number == 1 else f'{number} nodes'} of {of}",
+        tuple(Change("Node", "", name, like=_named(name, model, size)) for name in names),
+    )
+
+
+def _unreserve(cluster: Cluster, nodes: set[str]) -> Iterator[Approach]:
+    """The end of a job that nodes are reserved for."""
+    for namespace, name in sorted({(each.pod.namespace, each.job) for each in cluster.reserved if each.node in nodes}):
+        job = cluster.job(namespace, name)
+        if job is not None:
+            pods = job.waiting + job.granted
+            text = f"delete {names_of(pods)}: nodes are reserved for {job.title}, which starves"
+            yield Approach("unreserve", text, tuple(removed(each) for each in pods))
+            return
+
+
+def _let_go(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
+    """Room is being made for the pod, and disruption budgets are in the way."""
+    for reservation in cluster.reservations.values():
+        protected = reclaim.protected_victims(cluster, reservation) if reservation.pod.uid == pod.uid else []
+        if not protected:
+            continue
+        allowed: dict[tuple[str, str], int] = {}
+        for victim in protected:
+            for budget in cluster.budgets.protecting(victim):
+                key = budget.namespace, budget.name
+                allowed[key] = allowed.get(key, budget.allowed) + 1
+        said = [f"PodDisruptionBudget {namespace}/{name}" for namespace, name in allowed]
+        path = "status", "disruptionsAllowed"
+        yield Approach(
+            "budget",
+            f"let {listed(said)} allow the disruption of {names_of(protected)}, which is to be evicted for it",
+            tuple(Change("PodDisruptionBudget", *key, ((path, most),)) for key, most in allowed.items()),
+        )
+        text = f"delete {names_of(protected)} by hand, which a disruption budget keeps from being evicted for it"
+        yield Approach("end", text, tuple(removed(victim) for victim in protected))
+
+
+def _end_on_a_node(cluster: Cluster, pod: Pod, reserved: set[str]) -> Steps:
+    """The pods of one node without which the pod fits there: the fewest on the node where that takes the fewest."""
+    table, best = cluster.table, list[Pod]()
+    rows = np.flatnonzero(fit.suitable(table, pod) & ~table.mask_of(reserved))
+    least_short = np.argsort(scores.shortage(table, pod)[rows], kind="stable")
+    for row in rows[least_short][:MOST_NODES]:
+        yield None
+        gone = _enough_of(cluster, pod, table.names[row])
+        if gone and (not best or len(gone) < len(best)):
+            best = gone
+    if best:
+        text = f"wait until {names_of(best)} on node {best[0].node} has ended, or delete it"
+        if len(best) > 1:
+            text = f"wait until {names_of(best)} on node {best[0].node} have ended, or delete them"
+        yield Approach("end", text, tuple(removed(each) for each in best))
+
+
+def _enough_of(cluster: Cluster, pod: Pod, node: str) -> list[Pod]:
+    """Pods of a node that would have to go, none that would not; none if that is not enough."""
+    table = cluster.table
+    there = [each for each in table.pods_on(node).values() if each.assigned and may_end(cluster, each)]
+    gone = {each.uid: each for each in there}
+    if not fit.fits_on(table, pod, node, gone.keys()):
+        return []
+    for each in sorted(there, key=importance):
+        if fit.fits_on(table, pod, node, gone.keys() - {each.uid}):
+            del gone[each.uid]
+    return list(gone.values())
+
+
+def _named(name: str, model: Node, size: dict[str, int]) -> Node:
+    labels = dict(model.labels)
+    if HOSTNAME in labels:
+        labels[HOSTNAME] = name
+    return Node(name, size, labels)
+
+
+def _size(node: Node) -> tuple[int, int, str]:
+    return node.allocatable.get("cpu", 0), node.allocatable.get("memory", 0), node.name

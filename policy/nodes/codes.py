@@ -1,0 +1,34 @@
+"""Values of labels as codes, of many nodes or kinds of pods at once: a code for each value, -1 where there is none."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policy.objects.constraints import Requirement
+
+Codes = NDArray[np.intp] | NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+
+def among(codes: Codes, index: Mapping[Any, int], values: Iterable[str]) -> Mask:
+    """Where there is one of these values. ``index`` has the code of each value that there is."""
+    verdicts = np.zeros(len(index) + 1, np.bool_)
+    verdicts[[index[value] for value in values if value in index]] = True
+    return verdicts[codes]
+
+
+def meeting(codes: Codes, index: Mapping[Any, int], requirement: Requirement) -> Mask:
+    """Where a requirement on the label is met. An absent label meets NotIn, and nothing meets Gt or Lt."""
+    match requirement.operator:
+        case "In":
+            return among(codes, index, requirement.values)
+        case "NotIn":
+            return ~among(codes, index, requirement.values)
+        case "Exists":
+            return codes >= 0
+        case "DoesNotExist":
+            return codes < 0
+        case _:
+            return np.zeros(len(codes), np.bool_)

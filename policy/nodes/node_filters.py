@@ -1,0 +1,103 @@
+"""Which nodes a pod may stand on whoever else is there: node selector and affinity, taints, unschedulable nodes.
+
+No eviction changes any of it. Sources: the plugins NodeAffinity, TaintToleration and NodeUnschedulable of
+kube-scheduler 1.37. Over all nodes a rule is judged once for each value that occurs, not once for each node.
+"""
+
+import numpy as np
+
+from policy.nodes.codes import meeting
+from policy.nodes.table import Mask, NodeTable
+from policy.nodes.tolerations import tolerates
+from policy.objects.constraints import Constraints, NodeTerm, Requirement, Taint, Toleration, holds, integer
+from policy.objects.node import Node
+
+UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+_NAME = "metadata.name"
+_MOST_KEPT = 512  # masks, of a byte per node
+
+
+def accepts(node: Node, constraints: Constraints) -> bool:
+    """Whether a node is one that the pod may stand on."""
+    return (
+        attracts(node, constraints)
+        and tolerates(constraints.tolerations, node.taints)
+        and (not node.unschedulable or tolerates(constraints.tolerations, (UNSCHEDULABLE,)))
+    )
+
+
+def attracts(node: Node, constraints: Constraints) -> bool:
+    """Whether a node is one that the pod's node selector and required node affinity ask for."""
+    if any(node.labels.get(key) != value for key, value in constraints.node_selector):
+        return False
+    return constraints.node_terms is None or any(_meets(node, term) for term in constraints.node_terms)
+
+
+def accepting(table: NodeTable, constraints: Constraints) -> Mask:
+    """Every node that ``accepts`` the pod. The mask is shared: not to be changed."""
+    key = ("accepting", constraints.node_selector, constraints.node_terms, constraints.tolerations)
+    known: Mask | None = table.memo_of_nodes.get(key)
+    if known is None:
+        mask = attracting(table, constraints) & tolerated(table, constraints.tolerations)
+        if not tolerates(constraints.tolerations, (UNSCHEDULABLE,)):
+            mask &= ~np.fromiter((node.unschedulable for node in table.nodes()), np.bool_, len(table.names))
+        if len(table.memo_of_nodes) >= _MOST_KEPT:
+            table.memo_of_nodes.clear()
+        known = table.memo_of_nodes[key] = mask
+    return known
+
+
+def attracting(table: NodeTable, constraints: Constraints) -> Mask:
+    """Every node that ``attracts`` the pod."""
+    mask = np.ones(len(table.names), np.bool_)
+    for key, value in constraints.node_selector:
+        mask &= _meeting(table, Requirement(key, "In", (value,)))
+    if constraints.node_terms is not None:
+        either = np.zeros(len(table.names), np.bool_)
+        for term in constraints.node_terms:
+            either |= _meeting_term(table, term)
+        mask &= either
+    return mask
+
+
+def tolerated(table: NodeTable, tolerations: tuple[Toleration, ...]) -> Mask:
+    """Every node whose taints the pod tolerates."""
+    taints = table.taints()
+    return taints.where((tolerates(tolerations, each) for each in taints.index), absent=True)
+
+
+def _meets(node: Node, term: NodeTerm) -> bool:
+    if not term.labels and not term.fields:
+        return False
+    return all(holds(requirement, node.labels) for requirement in term.labels) and all(
+        holds(requirement, {_NAME: node.name}) for requirement in term.fields
+    )
+
+
+def _meeting_term(table: NodeTable, term: NodeTerm) -> Mask:
+    mask = np.full(len(table.names), bool(term.labels or term.fields))
+    for requirement in term.labels:
+        mask &= _meeting(table, requirement)
+    for requirement in term.fields:
+        named = requirement.key == _NAME
+        codes = np.arange(len(table.names)) if named else np.full(len(table.names), -1)
+        mask &= meeting(codes, table.rows if named else {}, requirement)
+    return mask
+
+
+def _meeting(table: NodeTable, requirement: Requirement) -> Mask:
+    if requirement.operator in ("Gt", "Lt"):
+        return _beyond(table, requirement)
+    values = table.labels(requirement.key)
+    return meeting(values.codes, values.index, requirement)
+
+
+def _beyond(table: NodeTable, requirement: Requirement) -> Mask:
+    """Where a label is a number beyond the one that Gt or Lt names."""
+    named = integer(*requirement.values[:1])
+    values, (numbers, are_numbers) = table.labels(requirement.key), table.numbers(requirement.key)
+    if named is None:
+        return np.zeros(len(values.codes), np.bool_)
+    beyond = numbers > named if requirement.operator == "Gt" else numbers < named
+    return np.append(beyond & are_numbers, False)[values.codes]

@@ -1,0 +1,331 @@
+"""Which pods demand something of other pods: how much of that is judged, and whom running ones keep away.
+
+Pods of a namespace with the same demands are one *kind*. All kinds of a namespace together may take so many steps; of
+those that are beyond it, the newest ones, nothing is judged (their pods are undecidable), so that nobody else pays for
+them. Terms of anti-affinity are found by the namespace and the labels that they speak of, so that a pod is only asked
+about those that may select it.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+
+from policy.objects.constraints import PodTerm, Spread, excess, matches, steps
+from policy.objects.pod import Pod
+from policy.objects.resources import add, subtract
+
+MOST_IN_NAMESPACE = 10_000
+"""Steps (policy.objects.constraints) that all kinds of pods of a namespace may take: a thousand applications."""
+REACHING = 10
+"""How many times a term of anti-affinity counts that speaks of other namespaces, as their pods have to be asked."""
+
+_Demands = tuple[str, tuple[PodTerm, ...], tuple[PodTerm, ...], tuple[Spread, ...]]
+_Label = tuple[str, str | None]
+
+
+@dataclass(slots=True, eq=False)
+class Kind:
+    """Pods of a namespace with the same demands: those that wait, and those that stand or are expected somewhere.
+
+    ``since`` orders kinds by the oldest pod that each has had while it was there. ``judged``: the namespace's budget
+    has room for it.
+    """
+
+    demands: _Demands
+    cost: int
+    since: tuple[float, str]
+    waiting: set[str] = field(default_factory=set)
+    placed: dict[str, None] = field(default_factory=dict)
+    judged: bool = False
+
+    @property
+    def apart(self) -> tuple[PodTerm, ...]:
+        """The terms of anti-affinity."""
+        return self.demands[2]
+
+
+@dataclass(slots=True)
+class _Namespace:
+    """The kinds of a namespace by age, how many of the oldest are judged, and the steps that these take."""
+
+    kinds: list[Kind] = field(default_factory=list)
+    judged: int = 0
+    cost: int = 0
+
+    def place_of(self, kind: Kind) -> int:
+        """Where a kind stands, or would stand, by its age."""
+        at = bisect_left(self.kinds, kind.since, key=lambda each: each.since)
+        while at < len(self.kinds) and self.kinds[at].since == kind.since and self.kinds[at] is not kind:
+            at += 1
+        return at
+
+
+@dataclass(slots=True)
+class _Terms:
+    """Terms that speak of one namespace (or of all), each with the kinds that have it, by a label that they ask for.
+
+    A value of None: they ask for the key. ``others`` ask for no label. ``keys`` counts all that they ask for.
+    """
+
+    by_label: dict[_Label, dict[PodTerm, dict[Kind, None]]] = field(default_factory=dict)
+    others: dict[PodTerm, dict[Kind, None]] = field(default_factory=dict)
+    keys: dict[str, int] = field(default_factory=dict)
+
+    def about(self, pod: Pod) -> Iterator[tuple[PodTerm, Iterable[Kind]]]:
+        """Those that may select a pod."""
+        yield from self.others.items()
+        if self.by_label:
+            for key, value in pod.labels.items():
+                yield from self.by_label.get((key, value), {}).items()
+                yield from self.by_label.get((key, None), {}).items()
+
+
+class Demanding:
+    """The pods that demand something of other pods, in all namespaces."""
+
+    def __init__(self) -> None:
+        """Nobody does."""
+        self._kinds: dict[_Demands, Kind] = {}
+        self._waiting: dict[str, Kind] = {}
+        self._placed: dict[str, Kind] = {}
+        self._excessive: dict[str, dict[str, None]] = {}
+        self._excess_of: dict[str, str] = {}
+        self._namespaces: dict[str, _Namespace] = {}
+        self._terms: dict[str | None, _Terms] = {}
+
+    def wait(self, pod: Pod) -> bool:
+        """A pod waits; whether something else is judged now of anybody."""
+        self._note_excess(pod)
+        kind = self._waiting.get(pod.uid)
+        demands = _demands(pod)
+        if demands == (kind.demands if kind is not None else None):
+            return False
+        changed = self._leave_kind(pod.uid)
+        if demands is None:
+            return changed
+        kind, changes = self._kind(demands, pod)
+        kind.waiting.add(pod.uid)
+        self._waiting[pod.uid] = kind
+        return changes or changed
+
+    def wait_no_more(self, uid: str) -> bool:
+        """A pod does not wait any more; for one that did not it is no error. Whether something else is judged now."""
+        self._forget_excess(uid)
+        return self._leave_kind(uid)
+
+    def _note_excess(self, pod: Pod) -> None:
+        if not excess(pod.constraints):
+            self._forget_excess(pod.uid)
+        elif pod.uid not in self._excess_of:
+            self._excess_of[pod.uid] = pod.namespace
+            self._excessive.setdefault(pod.namespace, {})[pod.uid] = None
+
+    def _forget_excess(self, uid: str) -> None:
+        namespace = self._excess_of.pop(uid, None)
+        if namespace is not None:
+            del self._excessive[namespace][uid]
+            if not self._excessive[namespace]:
+                del self._excessive[namespace]
+
+    def _leave_kind(self, uid: str) -> bool:
+        kind = self._waiting.pop(uid, None)
+        if kind is None:
+            return False
+        kind.waiting.discard(uid)
+        return self._drop_if_empty(kind)
+
+    def place(self, pod: Pod) -> None:
+        """A pod that was nowhere stands somewhere now, or is expected there."""
+        demands = _demands(pod)
+        if demands is None:
+            return
+        kind, _ = self._kind(demands, pod)
+        kind.placed[pod.uid] = None
+        self._placed[pod.uid] = kind
+        if len(kind.placed) == 1 and kind.judged:
+            self._index(kind)
+
+    def remove(self, uid: str) -> None:
+        """A pod stands nowhere any more, and is expected nowhere. One that was not is no error."""
+        kind = self._placed.pop(uid, None)
+        if kind is None:
+            return
+        del kind.placed[uid]
+        if not kind.placed and kind.judged:
+            self._forget(kind)
+        self._drop_if_empty(kind)
+
+    def is_judged(self, pod: Pod) -> bool:
+        """Whether what the pod demands of others is judged. Of one that is not there yet it is, if there is room."""
+        demands = _demands(pod)
+        if demands is None:
+            return True
+        kind = self._waiting.get(pod.uid) or self._placed.get(pod.uid)
+        if kind is None or kind.demands != demands:
+            kind = self._kinds.get(demands)
+        if kind is not None:
+            return kind.judged
+        known = self._namespaces.get(pod.namespace)
+        cost = _cost(demands)
+        return cost <= MOST_IN_NAMESPACE if known is None else known.cost + cost <= MOST_IN_NAMESPACE
+
+    def keeping_away(self, pod: Pod) -> Iterator[tuple[PodTerm, Iterable[Kind]]]:
+        """The terms of anti-affinity that select a pod, each with those kinds of pods that have it and are judged."""
+        for namespace in (None, pod.namespace):
+            terms = self._terms.get(namespace)
+            if terms is not None:
+                for term, kinds in terms.about(pod):
+                    if matches(term.selector, pod.labels):
+                        yield term, kinds
+
+    def may_keep_away(self, namespace: str) -> bool:
+        """Whether anybody somewhere has a term of anti-affinity that speaks of pods of this namespace."""
+        return None in self._terms or namespace in self._terms
+
+    def keys_about(self, namespace: str) -> set[str]:
+        """The keys of labels that terms of anti-affinity ask for, as far as they may select pods of this namespace."""
+        known = (self._terms[reach].keys for reach in (None, namespace) if reach in self._terms)
+        return set(chain.from_iterable(known))
+
+    def unjudged(self) -> dict[str, set[str]]:
+        """The pods that wait and have, or with the others of their namespace demand, more than is judged.
+
+        UIDs by namespace.
+        """
+        found = {namespace: set(uids) for namespace, uids in self._excessive.items()}
+        for name, namespace in self._namespaces.items():
+            for kind in namespace.kinds[namespace.judged :]:
+                if kind.waiting:
+                    found.setdefault(name, set()).update(kind.waiting)
+        return found
+
+    def _kind(self, demands: _Demands, pod: Pod) -> tuple[Kind, bool]:
+        """The kind of a pod that comes, and whether something else is judged now."""
+        since = pod.created, pod.uid
+        kind = self._kinds.get(demands)
+        if kind is None:
+            kind = self._kinds[demands] = Kind(demands, _cost(demands), since)
+            return kind, self._enter(kind)
+        if since < kind.since:
+            moved = self._leave(kind)
+            kind.since = since
+            return kind, self._enter(kind) or moved
+        return kind, False
+
+    def _drop_if_empty(self, kind: Kind) -> bool:
+        if kind.waiting or kind.placed:
+            return False
+        del self._kinds[kind.demands]
+        return self._leave(kind)
+
+    def _enter(self, kind: Kind) -> bool:
+        """Puts a kind into its place by age; whether others, that are newer, have to go beyond the budget for it."""
+        namespace = self._namespaces.setdefault(kind.demands[0], _Namespace())
+        at = namespace.place_of(kind)
+        namespace.kinds.insert(at, kind)
+        if at < namespace.judged:
+            namespace.judged += 1
+            namespace.cost += kind.cost
+            self._judge(kind, judged=True)
+        return self._balance(namespace)
+
+    def _leave(self, kind: Kind) -> bool:
+        """Takes a kind out; whether newer ones are judged now in its place."""
+        name = kind.demands[0]
+        namespace = self._namespaces[name]
+        at = namespace.place_of(kind)
+        del namespace.kinds[at]
+        if at < namespace.judged:
+            namespace.judged -= 1
+            namespace.cost -= kind.cost
+            self._judge(kind, judged=False)
+        if not namespace.kinds:
+            del self._namespaces[name]
+        return self._balance(namespace)
+
+    def _balance(self, namespace: _Namespace) -> bool:
+        """Judges as many of the oldest kinds as there is room for; whether these are others than before."""
+        before = namespace.judged
+        while namespace.cost > MOST_IN_NAMESPACE:
+            namespace.judged -= 1
+            kind = namespace.kinds[namespace.judged]
+            namespace.cost -= kind.cost
+            self._judge(kind, judged=False)
+        while namespace.judged < len(namespace.kinds):
+            kind = namespace.kinds[namespace.judged]
+            if namespace.cost + kind.cost > MOST_IN_NAMESPACE:
+                break
+            namespace.judged += 1
+            namespace.cost += kind.cost
+            self._judge(kind, judged=True)
+        return namespace.judged != before
+
+    def _judge(self, kind: Kind, *, judged: bool) -> None:
+        kind.judged = judged
+        if kind.placed:
+            (self._index if judged else self._forget)(kind)
+
+    def _index(self, kind: Kind) -> None:
+        for reach, label, term in _places_of(kind):
+            terms = self._terms.setdefault(reach, _Terms())
+            holders = terms.others if label is None else terms.by_label.setdefault(label, {})
+            holders.setdefault(term, {})[kind] = None
+            add(terms.keys, _keys(term))
+
+    def _forget(self, kind: Kind) -> None:
+        for reach, label, term in _places_of(kind):
+            terms = self._terms[reach]
+            holders = terms.others if label is None else terms.by_label[label]
+            del holders[term][kind]
+            subtract(terms.keys, _keys(term))
+            if not holders[term]:
+                del holders[term]
+            if label is not None and not holders:
+                del terms.by_label[label]
+            if not (terms.others or terms.by_label):
+                del self._terms[reach]
+
+
+def _demands(pod: Pod) -> _Demands | None:
+    """What the pod demands of other pods, in its namespace; None for nothing."""
+    constraints = pod.constraints
+    if not (constraints.affinity or constraints.anti_affinity or constraints.spread):
+        return None
+    return pod.namespace, constraints.affinity, constraints.anti_affinity, constraints.spread
+
+
+def _cost(demands: _Demands) -> int:
+    namespace, near, apart, spread = demands
+    own = frozenset((namespace,))
+    of_terms = sum(steps(term) * (1 if term.namespaces == own else REACHING) for term in apart)
+    return of_terms + sum(map(steps, near)) + sum(map(steps, spread))
+
+
+def _keys(term: PodTerm) -> dict[str, int]:
+    return dict.fromkeys((each.key for each in term.selector.requirements), 1) if term.selector is not None else {}
+
+
+def _places_of(kind: Kind) -> Iterator[tuple[str | None, _Label | None, PodTerm]]:
+    """Under which namespaces and labels the terms of a kind are found; each place once."""
+    for term in dict.fromkeys(kind.apart):
+        if term.selector is None:
+            continue
+        labels = list(_labels_of(term))
+        reaches: Iterable[str | None] = (None,) if term.namespaces is None else term.namespaces
+        for reach in reaches:
+            for label in labels:
+                yield reach, label, term
+
+
+def _labels_of(term: PodTerm) -> Iterator[_Label | None]:
+    """Labels of which a pod must have one that a term selects; None alone where it need not have any."""
+    requirements = term.selector.requirements if term.selector is not None else ()
+    named = min(
+        (each for each in requirements if each.operator == "In"), key=lambda each: len(each.values), default=None
+    )
+    if named is not None:
+        yield from ((named.key, value) for value in set(named.values))
+        return
+    there = next((each for each in requirements if each.operator == "Exists"), None)
+    yield None if there is None else (there.key, None)

@@ -1,0 +1,521 @@
+"""Nodes as rows of numbers, and the pods on them: what the questions of ``fit`` are asked of.
+
+A search asks thousands of nodes at once, so what nodes have and what pods use stand in arrays (a row per node, a
+column per resource), and the values of a label as a code per row. Beside them stands what pods demand of each other,
+by the little that a question needs of it: pods by their labels (policy.nodes.pod_index), takers of a port, and who
+keeps others away (policy.nodes.pod_demands).
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policy.nodes.pod_demands import Demanding
+from policy.nodes.pod_index import PodIndex
+from policy.nodes.tolerations import Tolerating, forbidding
+from policy.objects.constraints import Taint, integer
+from policy.objects.node import Node
+from policy.objects.pod import Pod
+from policy.objects.quantity import LARGEST
+from policy.objects.resources import Resources, add, count_names, is_extended, subtract, total
+
+Mask = NDArray[np.bool_]
+"""One answer per row."""
+
+_NOBODY: Mapping[str, Pod] = {}
+_FIRST_ROWS, _FIRST_COLUMNS = 64, 8
+
+
+@dataclass(slots=True)
+class Alike:
+    """Nodes that the same taints keep pods off, or, for None, that take no new pods: their names, and what they have.
+
+    ``standing`` is what the pods request that stand there; it is not kept where there are no taints.
+    """
+
+    taints: tuple[Taint, ...] | None
+    names: set[str] = field(default_factory=set)
+    allocatable: dict[str, int] = field(default_factory=dict)
+    standing: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Site:
+    """A node as far as it is known, and the pods that stand on it or are expected there."""
+
+    name: str
+    node: Node | None = None
+    alike: Alike | None = None
+    row: int = -1
+    pods: dict[str, Pod] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Placed:
+    """A pod on a site. ``stands``: it is there; otherwise it is expected, and nobody may rely on it yet."""
+
+    pod: Pod
+    site: Site
+    stands: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The values of something over all nodes: a code per row, -1 where a node has none."""
+
+    codes: NDArray[np.intp]
+    index: Mapping[Any, int]
+
+    def where(self, verdicts: Iterable[bool], *, absent: bool) -> Mask:
+        """The verdict of each row's value; verdicts stand in the order of ``index``."""
+        return np.array([*verdicts, absent], dtype=np.bool_)[self.codes]
+
+
+class NodeTable:
+    """All nodes, and the pods that stand on them or are expected there. It changes at once, by small steps."""
+
+    def __init__(self) -> None:
+        """An empty table."""
+        self.names: list[str] = []
+        self.rows: dict[str, int] = {}
+        self.columns: dict[str, int] = {}
+        self.expected: dict[str, Placed] = {}
+        self.overdue: Collection[str] = ()
+        """UIDs of pods that stand in the way where they are, but count for nobody (see policy.cluster.overdue)."""
+        self.memo: dict[Hashable, Any] = {}
+        """What has been worked out of the table as it stands: emptied by every change that could matter to it."""
+        self.memo_of_nodes: dict[Hashable, Any] = {}
+        """The same of names, labels, taints and readiness of nodes alone: emptied when one of these changes."""
+        self._allocatable = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
+        self._used = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
+        self.moved = False
+        """Whether a pod has come or gone where what stands on a node may be all that it counts with; to be reset."""
+        self.names_of_resources: dict[str, int] = {}
+        """By how many nodes each resource is named, be it that they have none of it."""
+        self._listing: dict[str, int] = {}
+        self._alike: dict[tuple[Taint, ...] | None, Alike] = {}
+        self._sites: dict[str, Site] = {}
+        self._placed: dict[str, Placed] = {}
+        self._watched: set[str] = set()
+        self._hosts: dict[str, int] = {}
+        self._by_namespace: dict[str, dict[str, Placed]] = {}
+        self._by_port: dict[tuple[str, int], dict[str, Placed]] = {}
+        self.index = PodIndex()
+        """The pods by their labels, to be read only."""
+        self.demanding = Demanding()
+        """Who demands something of other pods, to be read only."""
+        self._label_keys: dict[str, int] = {}
+
+    def upsert_node(self, node: Node) -> None:
+        """A node is there, or has changed. Pods that were put on it before it was known count from now on."""
+        site = self._site(node.name)
+        old = site.node
+        self._count(site, node)
+        site.node = node
+        if old is None:
+            self._append(site)
+            self.index.put_on(site.pods, site.row)
+        if old is None or _may_stand(old) != _may_stand(node):
+            self._forget(nodes=True)
+        if old is None or old.allocatable != node.allocatable:
+            columns = [self._column(resource) for resource in node.allocatable]
+            self._allocatable[site.row] = 0
+            self._allocatable[site.row, columns] = [min(amount, LARGEST) for amount in node.allocatable.values()]
+            self._forget()
+
+    def delete_node(self, name: str) -> None:
+        """A node is gone. The pods that are still put on it are kept, and count when it comes back."""
+        site = self._sites.get(name)
+        if site is None or site.node is None:
+            return
+        self._count(site, None)
+        last = self._sites[self.names[-1]]
+        for array in (self._allocatable, self._used):
+            array[site.row] = array[last.row]
+            array[last.row] = 0
+        self.names[site.row] = last.name
+        self.rows[last.name] = last.row = site.row
+        self.index.put_on(last.pods, last.row)
+        self.index.put_on(site.pods, -1)
+        self.names.pop()
+        del self.rows[name]
+        site.node, site.row = None, -1
+        self._forget(nodes=True)
+        self._drop_if_empty(site)
+
+    def add(self, pod: Pod, node_name: str | None = None) -> None:
+        """A pod stands on its node; or, where it has none yet, it is expected on this one.
+
+        What was known of the pod before is replaced. One that has finished, or has no node at all, is removed.
+        """
+        name, stands = pod.node or node_name or "", bool(pod.node)
+        known = self._placed.get(pod.uid)
+        if known is not None and known.site.name == name and known.stands == stands and _takes_as(pod, known.pod):
+            if not _counts_as(pod, known.pod):
+                self.index.change(pod)
+                self._forget()
+            known.pod = known.site.pods[pod.uid] = pod
+            return
+        self.remove(pod.uid)
+        if not name or pod.finished:
+            return
+        placed = Placed(pod, self._site(name), stands)
+        placed.site.pods[pod.uid] = pod
+        if pod.namespace in self._watched:
+            add(self._hosts, {placed.site.name: 1})
+        self._use(placed.site, pod.request, add)
+        if stands:
+            self.moved |= _stand(placed.site, pod.request, add)
+        self._placed[pod.uid] = placed
+        if not stands:
+            self.expected[pod.uid] = placed
+        for registry, key in self._registries(pod):
+            registry.setdefault(key, {})[pod.uid] = placed
+        self.index.add(pod, placed.site.row, stands=stands)
+        self.demanding.place(pod)
+        self._forget()
+
+    def remove(self, uid: str) -> None:
+        """A pod stands nowhere any more, and is expected nowhere. One that is not known is no error."""
+        placed = self._placed.pop(uid, None)
+        if placed is None:
+            return
+        pod, site = placed.pod, placed.site
+        del site.pods[uid]
+        if pod.namespace in self._watched:
+            subtract(self._hosts, {site.name: 1})
+        self._use(site, pod.request, subtract)
+        if placed.stands:
+            self.moved |= _stand(site, pod.request, subtract)
+        self.expected.pop(uid, None)
+        for registry, key in self._registries(pod):
+            registry[key].pop(uid, None)
+            if not registry[key]:
+                del registry[key]
+        self.index.remove(uid)
+        self.demanding.remove(uid)
+        self._forget()
+        self._drop_if_empty(site)
+
+    def wait(self, pod: Pod) -> None:
+        """A pod waits for a node: what it demands of others counts among what is judged of its namespace."""
+        if self.demanding.wait(pod):
+            self._forget()
+
+    def wait_no_more(self, uid: str) -> None:
+        """A pod does not wait for a node any more; for one that did not it is no error."""
+        if self.demanding.wait_no_more(uid):
+            self._forget()
+
+    def place(self, uid: str) -> tuple[Pod, str] | None:
+        """A pod as it stands, and the name of its node; None if it stands nowhere. To be restored later."""
+        placed = self._placed.get(uid)
+        return (placed.pod, placed.site.name) if placed else None
+
+    def restore(self, uid: str, before: tuple[Pod, str] | None) -> None:
+        """A pod stands where it did before."""
+        if before is None:
+            self.remove(uid)
+        else:
+            self.add(*before)
+
+    def node(self, name: str) -> Node | None:
+        """The node of this name, if it is known."""
+        site = self._sites.get(name)
+        return site.node if site else None
+
+    def site(self, name: str) -> Site | None:
+        """A node and its pods; None where neither is known."""
+        return self._sites.get(name)
+
+    def placed(self, uid: str) -> Placed | None:
+        """Where a pod stands or is expected."""
+        return self._placed.get(uid)
+
+    def pods_on(self, name: str) -> Mapping[str, Pod]:
+        """The pods that stand on a node or are expected there, by UID. A view: not to be changed, nor kept."""
+        site = self._sites.get(name)
+        return site.pods if site else _NOBODY
+
+    def hosts_of(self, namespaces: AbstractSet[str]) -> AbstractSet[str]:
+        """The nodes that have a pod of one of these namespaces, or expect one. A view: not to be kept.
+
+        How many each node has is kept from one question to the next, so that only namespaces that were not asked about,
+        or are no more, have to be gone through.
+        """
+        for namespace in namespaces ^ self._watched if namespaces != self._watched else ():
+            change = subtract if namespace in self._watched else add
+            for placed in self._by_namespace.get(namespace, {}).values():
+                change(self._hosts, {placed.site.name: 1})
+            self._watched ^= {namespace}
+        return self._hosts.keys()
+
+    @property
+    def allocatable(self) -> NDArray[np.int64]:
+        """What each node can give, a row per node and a column per resource. A view, like ``used``."""
+        return self._allocatable[: len(self.names), : len(self.columns)]
+
+    @property
+    def used(self) -> NDArray[np.int64]:
+        """What the pods of each node request together, those that are expected included."""
+        return self._used[: len(self.names), : len(self.columns)]
+
+    @property
+    def free(self) -> NDArray[np.int64]:
+        """What each node has left; below zero where more is used than there is."""
+        return self.allocatable - self.used
+
+    def room(self, whose: Tolerating) -> dict[str, int]:
+        """What all nodes that take new pods have left together, of those whose taints are tolerated."""
+        closed = [each for each in self._alike.values() if each.taints is None or not whose.tolerates(each.taints)]
+        key = "room", frozenset(map(id, closed))
+        known: dict[str, int] | None = self.memo.get(key)
+        if known is None:
+            left = np.maximum(self.free, 0)
+            left[self.mask_of(chain.from_iterable(each.names for each in closed))] = 0
+            sums = left.sum(axis=0).tolist()
+            known = self.memo[key] = {resource: sums[column] for resource, column in self.columns.items()}
+        return known
+
+    @property
+    def listed(self) -> frozenset[str]:
+        """The resources of which some node has something, be it one that takes no new pods."""
+        return frozenset(self._listing)
+
+    def lists(self, resource: str) -> bool:
+        """Whether it can be told from the nodes which of them serve a resource.
+
+        Not of an extended one that no node lists. Kubernetes' Dynamic Resource Allocation may serve it, or another
+        extender keeps account of it. kube-scheduler asks ``filter`` only about nodes that pass its own filters, so that
+        somebody does serve it there.
+        """
+        return resource in self._listing or not is_extended(resource)
+
+    def is_short_of(self, resource: str) -> bool:
+        """Whether some node has nothing left of a resource."""
+        column = self.columns.get(resource)
+        return column is not None and bool((self.free[:, column] <= 0).any())
+
+    def mask_of(self, names: Iterable[str]) -> Mask:
+        """The rows of these nodes; those that are not known are none."""
+        mask = np.zeros(len(self.names), np.bool_)
+        mask[[self.rows[name] for name in names if name in self.rows]] = True
+        return mask
+
+    def capacity(self, whose: Tolerating) -> Resources:
+        """What all nodes together have for pods that tolerate so much.
+
+        A node that takes no new pods, or whose taints are not tolerated, counts with what the pods there use. Of these
+        pods the overdue ones do not count.
+        """
+        key = "capacity", id(whose), whose.version
+        known: Resources | None = self.memo.get(key)
+        if known is None:
+            counts = [
+                each.allocatable if each.taints is not None and whose.tolerates(each.taints) else each.standing
+                for each in self._alike.values()
+            ]
+            known = self.memo[key] = total(counts)
+        if not self.overdue:
+            return known
+        left = dict(known)
+        for placed in filter(None, map(self._placed.get, self.overdue)):
+            alike = placed.site.alike
+            if placed.stands and alike is not None and (alike.taints is None or not whose.tolerates(alike.taints)):
+                subtract(left, placed.pod.request)
+        return left
+
+    def totals(self) -> dict[str, tuple[int, int]]:
+        """By resource, what all nodes can give and what the pods on them request; of large sums only nearly exact."""
+        allocatable = self.allocatable.sum(axis=0, dtype=np.float64)
+        used = self.used.sum(axis=0, dtype=np.float64)
+        return {resource: (int(allocatable[column]), int(used[column])) for resource, column in self.columns.items()}
+
+    def in_namespaces(self, namespaces: Iterable[str] | None) -> Iterable[Placed]:
+        """The pods of these namespaces; of all, for None."""
+        if namespaces is None:
+            return self._placed.values()
+        return chain.from_iterable(self._by_namespace.get(namespace, {}).values() for namespace in namespaces)
+
+    def takers_of(self, protocol: str, port: int) -> Iterable[Placed]:
+        """The pods that take this port of their node, at whatever address."""
+        return self._by_port.get((protocol, port), {}).values()
+
+    def labels(self, key: str) -> Values:
+        """The values of a label over all nodes."""
+        known: Values | None = self.memo_of_nodes.get(("label", key))
+        if known is None and key not in self._label_keys:  # pods name what keys they like
+            known = self.memo_of_nodes.get("unlabelled")
+            if known is None:
+                known = self.memo_of_nodes["unlabelled"] = self._coded([None] * len(self.names))
+        if known is None:
+            known = self.memo_of_nodes["label", key] = self._coded([node.labels.get(key) for node in self.nodes()])
+        return known
+
+    def has_label(self, key: str) -> bool:
+        """Whether any node has a label of this key."""
+        return key in self._label_keys
+
+    def numbers(self, key: str) -> tuple[NDArray[np.int64], Mask]:
+        """The values of a label as whole numbers, in the order of its ``index``, and which of them are such. Shared."""
+        known: tuple[NDArray[np.int64], Mask] | None = self.memo_of_nodes.get(("number", key))
+        if known is None:
+            numbers = [integer(value) for value in self.labels(key).index]
+            known = self.memo_of_nodes["number", key] = (
+                np.array([number or 0 for number in numbers], np.int64),
+                np.array([number is not None for number in numbers], np.bool_),
+            )
+        return known
+
+    def taints(self) -> Values:
+        """The sets of taints over all nodes; most have none."""
+        known: Values | None = self.memo_of_nodes.get("taints")
+        if known is None:
+            known = self.memo_of_nodes["taints"] = self._coded([node.taints or None for node in self.nodes()])
+        return known
+
+    def ready(self) -> Mask:
+        """The nodes that are ready. The mask is shared: not to be changed."""
+        known: Mask | None = self.memo_of_nodes.get("ready")
+        if known is None:
+            ready = (node.ready for node in self.nodes())
+            known = self.memo_of_nodes["ready"] = np.fromiter(ready, np.bool_, len(self.names))
+        return known
+
+    def ranks(self) -> NDArray[np.intp]:
+        """Where each node would stand if nodes were sorted by name. Shared, as above."""
+        known: NDArray[np.intp] | None = self.memo_of_nodes.get("ranks")
+        if known is None:
+            known = np.empty(len(self.names), np.intp)
+            known[sorted(range(len(self.names)), key=self.names.__getitem__)] = np.arange(len(self.names))
+            self.memo_of_nodes["ranks"] = known
+        return known
+
+    def names_by_row(self) -> tuple[str, ...]:
+        """The names as they are now, for whoever goes on with these rows when others may have changed. Shared."""
+        known: tuple[str, ...] | None = self.memo_of_nodes.get("names")
+        if known is None:
+            known = self.memo_of_nodes["names"] = tuple(self.names)
+        return known
+
+    def nodes(self) -> Iterator[Node]:
+        """The nodes in the order of rows."""
+        return (site.node for name in self.names if (site := self._sites[name]).node)
+
+    def _coded(self, values: list[Any]) -> Values:
+        index: dict[Any, int] = {}
+        codes = [-1 if value is None else index.setdefault(value, len(index)) for value in values]
+        return Values(np.array(codes, np.intp), index)
+
+    def _registries(self, pod: Pod) -> Iterator[tuple[dict[Any, dict[str, Placed]], Hashable]]:
+        """Where a pod is registered beside its node: a registry and its key, for each."""
+        yield self._by_namespace, pod.namespace
+        for key in {(port.protocol, port.port) for port in pod.constraints.host_ports}:
+            yield self._by_port, key
+
+    def _count(self, site: Site, new: Node | None) -> None:
+        """Keeps the sums of nodes that are alike; the site is still as it was."""
+        old, before = site.node, site.alike
+        count_names(self.names_of_resources, old.allocatable if old else (), new.allocatable if new else ())
+        for node, change in ((old, subtract), (new, add)):
+            if node is not None:
+                change(self._listing, {resource: 1 for resource, amount in node.allocatable.items() if amount})
+                change(self._label_keys, dict.fromkeys(node.labels, 1))
+        taints = forbidding(new.taints) if new is not None and new.usable else None
+        if before is not None and old is not None:
+            subtract(before.allocatable, old.allocatable)
+            if new is not None and before.taints == taints:
+                add(before.allocatable, new.allocatable)
+                return
+            before.names.discard(site.name)
+            _stand(site, _standing_on(site), subtract)
+            if not before.names:
+                del self._alike[before.taints]
+        site.alike = None
+        if new is not None:
+            after = site.alike = self._alike.setdefault(taints, Alike(taints))
+            after.names.add(site.name)
+            add(after.allocatable, new.allocatable)
+            _stand(site, _standing_on(site), add)
+
+    def _site(self, name: str) -> Site:
+        site = self._sites.get(name)
+        if site is None:
+            site = self._sites[name] = Site(name)
+        return site
+
+    def _drop_if_empty(self, site: Site) -> None:
+        if site.node is None and not site.pods:
+            del self._sites[site.name]
+
+    def _append(self, site: Site) -> None:
+        site.row = self.rows[site.name] = len(self.names)
+        self.names.append(site.name)
+        if site.row >= len(self._used):
+            self._grow(rows=len(self._used))
+        used, site.used = site.used, {}
+        self._use(site, used, add)
+
+    def _use(self, site: Site, resources: Resources, change: Callable[[dict[str, int], Resources], None]) -> None:
+        """Counts what a pod uses, or no longer uses. Sums are exact, and the row shows them as far as it can."""
+        change(site.used, resources)
+        if site.row >= 0:
+            for resource in resources:
+                if (column := self.columns.get(resource)) is not None:
+                    self._used[site.row, column] = min(LARGEST, site.used.get(resource, 0))
+
+    def _column(self, resource: str) -> int:
+        """The column of what some node has: pods may name what they like, and get no column for it."""
+        column = self.columns.get(resource)
+        if column is None:
+            column = self.columns[resource] = len(self.columns)
+            if column >= self._used.shape[1]:
+                self._grow(columns=self._used.shape[1])
+            for name, row in self.rows.items():
+                self._used[row, column] = min(LARGEST, self._sites[name].used.get(resource, 0))
+        return column
+
+    def _grow(self, rows: int = 0, columns: int = 0) -> None:
+        size = self._used.shape[0] + rows, self._used.shape[1] + columns
+        for name in ("_allocatable", "_used"):
+            old, new = getattr(self, name), np.zeros(size, np.int64, order="F")
+            new[: old.shape[0], : old.shape[1]] = old
+            setattr(self, name, new)
+
+    def _forget(self, *, nodes: bool = False) -> None:
+        self.memo.clear()
+        if nodes:
+            self.memo_of_nodes.clear()
+
+
+def _stand(site: Site, request: Resources, change: Callable[[dict[str, int], Resources], None]) -> bool:
+    """Counts what stands on a node, where that may be asked for; whether it may."""
+    if site.alike is None or site.alike.taints == ():
+        return False
+    change(site.alike.standing, request)
+    return True
+
+
+def _standing_on(site: Site) -> Resources:
+    return total(pod.request for pod in site.pods.values() if pod.node)
+
+
+def _may_stand(node: Node) -> tuple[object, ...]:
+    """What says of a node who may stand on it, be there room or not."""
+    return node.labels, node.taints, node.unschedulable, node.ready
+
+
+def _takes_as(new: Pod, old: Pod) -> bool:
+    """Whether a pod takes of its node what it took before, and keeps away whom it kept away."""
+    return not new.finished and (new.request, new.constraints) == (old.request, old.constraints)
+
+
+def _counts_as(new: Pod, old: Pod) -> bool:
+    """Whether nothing else has changed of a pod that could matter to anybody's place."""
+    return (new.labels, new.priority, new.terminating) == (old.labels, old.priority, old.terminating)

@@ -1,0 +1,29 @@
+"""What the rules need of a node."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from policy.objects.constraints import Taint
+from policy.objects.resources import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node: what it can give to pods (amounts), and what keeps pods off it.
+
+    ``ready`` is false while its kubelet reports that it is not, or does not report; ``reachable`` only while it does
+    not report.
+    """
+
+    name: str
+    allocatable: Resources
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    ready: bool = True
+    reachable: bool = True
+
+    @property
+    def usable(self) -> bool:
+        """Whether it takes new pods, as far as the node itself says."""
+        return self.ready and not self.unschedulable

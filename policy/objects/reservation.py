@@ -1,0 +1,103 @@
+"""What is kept for somebody: room that is being made for a pod, or whole nodes for a job that starves.
+
+Reclaim: victims go at different times, and what they leave behind would be taken by the next who asks. So what a plan
+frees is held for its preemptor, in its quota, in the pool and on the node. A nominated node alone is no lock:
+kube-scheduler erases it with every failed attempt of the pod.
+
+Starving: nobody goes, and nothing is counted. A node that is reserved takes nobody else until the job's pods have come
+(seed: reserve action, Reserved).
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from policy.objects.verdict import Refusal
+
+RECLAIM = "Reclaim"
+STARVING = "Starving"
+HELD = "node-held"
+HELD_TEXT = "node(s) held for a pod that is being given room"
+RESERVED = "node-reserved"
+RESERVED_TEXT = "node(s) resource was(were) reserved"
+TEXTS = {HELD: HELD_TEXT, RESERVED: RESERVED_TEXT}
+"""By rule, what kube-scheduler gets to write of a node that is kept from a pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodName:
+    """Which pod: the UID tells it from a namesake."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Room on a node that is kept for a pod, and who goes for it.
+
+    ``failures`` is how many plans for the pod had failed before. ``freed_at``: the last victim was gone;
+    ``blocked_since``: some eviction fails; ``failed_at``: it was given up, and is only remembered, so that whoever
+    leads next waits as long as who led then. Times are seconds since the epoch, zero where it has not come so far.
+    ``job`` is what starves, in the pod's namespace (see policy.objects.job), and empty where the reason is another.
+    """
+
+    name: str
+    pod: PodName
+    node: str
+    victims: tuple[PodName, ...]
+    since: float
+    reason: str = RECLAIM
+    failures: int = 0
+    freed_at: float = 0.0
+    blocked_since: float = 0.0
+    failed_at: float = 0.0
+    job: str = ""
+
+
+class Reserved:
+    """The reservations for starving jobs: one for each member that waits."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Reservation] = {}
+        self._by_uid: dict[str, Reservation] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[Reservation]:
+        return iter(self._by_name.values())
+
+    def get(self, name: str) -> Reservation | None:
+        """The reservation of this name."""
+        return self._by_name.get(name)
+
+    def of_pod(self, uid: str) -> Reservation | None:
+        """The reservation for a pod."""
+        return self._by_uid.get(uid)
+
+    def of_job(self, namespace: str, job: str) -> list[Reservation]:
+        """The reservations for the members of a job."""
+        return [each for each in self if (each.pod.namespace, each.job) == (namespace, job)]
+
+    def add(self, reservation: Reservation) -> None:
+        """Reserves a node for a member of a job."""
+        self._by_name[reservation.name] = self._by_uid[reservation.pod.uid] = reservation
+
+    def remove(self, name: str) -> Reservation | None:
+        """Reserves it no longer; returns the reservation, if there was one."""
+        reservation = self._by_name.pop(name, None)
+        if reservation is not None and self._by_uid.get(reservation.pod.uid) is reservation:
+            del self._by_uid[reservation.pod.uid]
+        return reservation
+
+
+def refusal_by(rules: Collection[str]) -> Refusal:
+    """What is said where every node that has room is kept from a pod by one of these rules."""
+    rule = RESERVED if RESERVED in rules else HELD
+    return Refusal(rule, TEXTS[rule])
+
+
+def kept_from(message: str) -> str | None:
+    """The rule by which a node was kept from a pod, if its condition names one."""
+    return next((rule for rule, text in TEXTS.items() if text in message), None)

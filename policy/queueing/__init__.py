@@ -1,0 +1,1 @@
+"""Which pods come next: whose gate is opened, who is woken, and positions in a queue."""

@@ -1,0 +1,74 @@
+"""Who waits where at the gates, and for what: for people."""
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+
+from policy.cluster.cluster import Cluster
+from policy.cluster.gates import Waiting
+from policy.objects.pod import Pod
+from policy.objects.resources import add
+from policy.queueing.ungating import incomplete, taken_by, to_share
+from policy.quota import fair_share
+from policy.quota.closed_queues import shortened
+
+
+def in_order(cluster: Cluster, queue: str) -> Iterator[Waiting]:
+    """The jobs at the gates of a queue, as they would be let out if nothing ended, nobody came and all were admitted.
+
+    First come gangs that have started and lack members. Of the lines as they are when it begins: while it is used up
+    others may change them.
+    """
+    whole, weights = dict(to_share(cluster, queue)), cluster.membership.weight_by_namespace()
+    lines = {where[1]: list(line) for where, line in cluster.gates.lines.items() if where[0] == queue}
+    taken = {namespace: dict(taken_by(cluster, queue, namespace)) for namespace in lines}
+    requests = {job.name: [pod.request for pod in job.members.values()] for line in lines.values() for job in line}
+    first = [(where[1], cluster.gates.lines[where].jobs[name]) for where, name in incomplete(cluster).get(queue, ())]
+    for namespace, job in first:
+        lines[namespace].remove(job)
+        for request in requests[job.name]:
+            add(taken[namespace], request)
+        yield job
+    keys = []
+    for namespace, jobs in lines.items():
+        weight = weights.get(namespace, 1)
+        if jobs:
+            keys.append((fair_share.share(taken[namespace], whole) / weight, -weight, namespace))
+        jobs.reverse()
+    heapify(keys)
+    while keys:
+        _, minus_weight, namespace = heappop(keys)
+        job = lines[namespace].pop()
+        yield job
+        if lines[namespace]:
+            for request in requests[job.name]:
+                add(taken[namespace], request)
+            heappush(keys, (fair_share.share(taken[namespace], whole) / -minus_weight, minus_weight, namespace))
+
+
+def outlook(cluster: Cluster, pod: Pod) -> str:
+    """Where a pod stands at the gates and what it waits for; empty if it waits at none."""
+    stands = cluster.gates.line_of(pod.uid)
+    if stands is None:
+        return ""
+    (queue, namespace), line, job = stands
+    if not cluster.is_gated(namespace):
+        return f"namespace {namespace} is not gated any more: it is being let out"
+    if cluster.is_exempt(pod):
+        return "no rule applies to it: it is being let out"
+    where = f"of namespace {namespace}" + (f" in queue {shortened(queue)}" if queue else "")
+    at = line.place(job.name)
+    text = f"it waits at its gate, {at} of {len(line)} in the line {where}"
+    if at > 1:
+        first = next(iter(line)).first()
+        refused = cluster.check(first)
+        when = f"waits for: {refused.message}" if refused else _is_let_out(cluster, first)
+        return f"{text}; the first there, {first.name}, {when}"
+    others = sum(each[0] == queue for each in cluster.gates.lines) - 1
+    beside = f", beside {others} other {'line' if others == 1 else 'lines'}" if others else ""
+    return f"{text}{beside}" if cluster.check(pod) else f"{text}{beside}; it {_is_let_out(cluster, pod)}"
+
+
+def _is_let_out(cluster: Cluster, pod: Pod) -> str:
+    """When a pod that no rule refuses is let out."""
+    whose = "all that its group takes to start" if cluster.gangs.is_waiting(pod) else "it"
+    return f"is let out as soon as there is room for {whose}"

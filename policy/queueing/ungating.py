@@ -1,0 +1,335 @@
+"""Which gates are opened next: queue by share, namespace by share per weight, job by priority and creation.
+
+Seed: namespace fair share (Scheduling loop): choose the namespace first, then the job, then look again after each one.
+A gate is opened exactly when admission passes; to open it grants, as filter does. Where nodes have no room, no more is
+opened than a little beyond it, so that the scheduler's own queue stays short.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from heapq import heappop, heappush
+from math import inf
+
+from policy.cluster.cluster import Cluster
+from policy.cluster.gates import Heads, Out, Waiting, Where
+from policy.nodes.tolerations import One
+from policy.objects.pod import Pod, turn
+from policy.objects.resources import NOTHING, Resources, total
+from policy.quota import exempt, fair_share
+
+QueueKey = tuple[int, float, str]
+NamespaceKey = tuple[float, int, str]
+
+
+class Openings:
+    """One round: from the state at its start on, opens one job after the other. To be used up; it may pause anywhere.
+
+    ``lookahead``: up to how many times the free room of nodes is opened per queue. ``stands_aside``: whether nobody of
+    a namespace is to be let out now, which may change meanwhile; ``Gates.look_again`` says so.
+    """
+
+    def __init__(
+        self, cluster: Cluster, lookahead: float, stands_aside: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        self._cluster = cluster
+        self._lookahead = lookahead
+        self._stands_aside = stands_aside
+        self._left_out: set[Where] = set()
+        self._weights = cluster.membership.weight_by_namespace()
+        self._heads: dict[Where, Heads] = {}
+        self._out: list[Pod] = []
+        self._first: dict[str, list[tuple[Where, str]]] = {}
+        self._first_as_of: tuple[int, int] | None = None
+
+    def run(self, now: float) -> Iterator[list[Pod]]:
+        """The pods of one job after the other, whose gates are to be opened; none where nobody could be let out.
+
+        If that fails, nobody counts as let out of whom the caller does not know.
+        """
+        jobs = self._run(now)
+        while True:
+            self._out.clear()
+            try:
+                pods = next(jobs)
+            except StopIteration:
+                return
+            except BaseException:
+                for each in self._out:
+                    self._cluster.keep_in(each.uid, now)
+                raise
+            yield pods
+
+    def _run(self, now: float) -> Iterator[list[Pod]]:
+        yield from self._ungoverned()
+        yield from self._awaited(now)
+        while (yield from self._until_claims_fall(now)):
+            self._heads.clear()
+            self._first_as_of = None
+
+    def _until_claims_fall(self, now: float) -> Generator[list[Pod], None, bool]:
+        """Opens one job after the other until nobody is left, or claims fall; whether they did.
+
+        A job that is let out takes no more than it had a claim to. Where claims fall by more than that, because what is
+        left is less than any pod needs, somebody who was refused before may be admitted now, and is looked at again.
+        """
+        queues: list[QueueKey] = []
+        namespaces: dict[str, list[NamespaceKey]] = {}
+        arrivals = self._join(queues, namespaces)
+        while queues or arrivals != self._cluster.gates.arrivals:
+            if arrivals != self._cluster.gates.arrivals:
+                arrivals = self._join(queues, namespaces)
+                continue
+            key = heappop(queues)
+            queue = key[2]
+            if (now_is := self._queue_key(queue)) != key:
+                heappush(queues, now_is)
+                continue
+            before = self._not_for_all(queue)
+            pods = self._open_one(queue, namespaces[queue], now)
+            if namespaces[queue]:
+                heappush(queues, self._queue_key(queue))
+            fell = bool(pods) and _fell(before, self._not_for_all(queue))
+            yield pods
+            if fell:
+                return True
+        return False
+
+    def _join(self, queues: list[QueueKey], namespaces: dict[str, list[NamespaceKey]]) -> int:
+        """Adds those lines that have somebody to look at and are not there; up to which arrival that is."""
+        there = {(queue, key[2]) for queue, keys in namespaces.items() for key in keys}
+        for (queue, namespace), line in self._cluster.gates.lines.items():
+            heads = self._heads.get((queue, namespace))
+            if (queue, namespace) in there or self._stands_aside(namespace):
+                continue
+            if heads is None or heads.lacks(line) or (queue, namespace) in self._left_out:
+                self._left_out.discard((queue, namespace))
+                keys = namespaces.setdefault(queue, [])
+                if not keys:
+                    heappush(queues, self._queue_key(queue))
+                heappush(keys, self._namespace_key(queue, namespace))
+        return self._cluster.gates.arrivals
+
+    def _not_for_all(self, queue: str) -> tuple[Resources, ...]:
+        """What is taken or claimed: of all queues together, of this one by its namespaces, under elastic quotas."""
+        ledger, pool = self._cluster.ledger.queues, self._cluster.ledger.pool
+        account = ledger.accounts.get(queue)
+        own = total((account.taken, account.tenant_claims)) if account else NOTHING
+        return total((ledger.taken, ledger.claims)), own, total((pool.used, pool.claims))
+
+    def _open_one(self, queue: str, namespaces: list[NamespaceKey], now: float) -> list[Pod]:
+        """Opens one job of the queue's neediest namespace; if that has none left to look at, drops it.
+
+        Gangs that have started and lack members come before all others of the queue.
+        """
+        if pods := self._open_incomplete(queue, now):
+            return pods
+        key = heappop(namespaces)
+        namespace = key[2]
+        if (now_is := self._namespace_key(queue, namespace)) != key:
+            heappush(namespaces, now_is)
+            return []
+        line = self._cluster.gates.lines.get((queue, namespace))
+        if line is None:
+            return []
+        if self._stands_aside(namespace):
+            self._left_out.add((queue, namespace))
+            return []
+        heads = self._heads.get((queue, namespace))
+        if heads is None or not heads.are_of(line):
+            heads = self._heads[queue, namespace] = Heads(line)
+        job = heads.first()
+        if job is None:
+            return []
+        pods = self._open((queue, namespace), job, now)
+        if not pods:
+            heads.leave_out()
+        heappush(namespaces, self._namespace_key(queue, namespace))
+        return pods
+
+    def _open_incomplete(self, queue: str, now: float) -> list[Pod]:
+        """Opens what a gang of the queue lacks that has started; each is tried once, until something has changed."""
+        gates = self._cluster.gates
+        as_of = self._cluster.gangs.losses, gates.arrivals
+        if as_of != self._first_as_of:
+            self._first, self._first_as_of = incomplete(self._cluster), as_of
+        waiting = self._first.get(queue, [])
+        while waiting:
+            where, name = waiting.pop(0)
+            line = gates.lines.get(where)
+            job = line.jobs.get(name) if line is not None else None
+            if job is not None and not self._stands_aside(where[1]) and (pods := self._open(where, job, now)):
+                return pods
+        return []
+
+    def _open(self, where: Where, job: Waiting, now: float) -> list[Pod]:
+        """Lets a job out, or of a group that has started its next member; nobody, if it may not start now."""
+        cluster, pod = self._cluster, job.first()
+        if cluster.check(pod) is not None:
+            return []
+        group = cluster.gangs.gang_of(pod)
+        missing = max(1, group.minimum - len(cluster.gangs.ready(group) - {pod.uid})) if group else 1
+        if missing == 1:
+            lacking = self._lacking(where[0], pod.request, pod)
+            beyond = bool(lacking) or not cluster.has_chance(pod)
+            if beyond and self._some_beyond(where, lacking):
+                return []
+            self._let_out(pod, Out(where, pod.request, beyond), now)
+            return [pod]
+        if group is not None and group.native:
+            return self._open_native(where, job, missing, now)
+        if cluster.gangs.refusal(pod, None, now) is not None:
+            return []
+        members = [cluster.pods[uid] for uid in cluster.gangs.holds.members((pod.namespace, pod.group))]
+        members = sorted((each for each in members if each.uid in cluster.gates), key=turn)
+        for each in members:
+            placed = bool(cluster.gangs.node_for(each.uid))
+            self._let_out(each, Out(where, each.request, placed=placed), now)
+        return members
+
+    def _open_native(self, where: Where, job: Waiting, missing: int, now: float) -> list[Pod]:
+        """As many members of a group as it takes, which the scheduler itself places together; or nobody."""
+        cluster = self._cluster
+        members = sorted(job.members.values(), key=turn)[:missing]
+        asked = total(each.request for each in members)
+        lacking = self._lacking(where[0], asked, members[0])
+        beyond = bool(lacking)
+        if len(members) < missing or (beyond and self._some_beyond(where, lacking)):
+            return []
+        for at, each in enumerate(members):
+            if cluster.check(each) is not None:
+                for known in members[:at]:
+                    cluster.keep_in(known.uid, now)
+                return []
+            self._let_out(each, Out(where, each.request, beyond), now)
+        return members
+
+    def _let_out(self, pod: Pod, out: Out, now: float) -> None:
+        self._cluster.let_out(pod, out, now)
+        self._out.append(pod)
+
+    def _ungoverned(self) -> Iterator[list[Pod]]:
+        """Pods that filter alone decides about: of namespaces that are not gated any more, and exempt ones."""
+        cluster = self._cluster
+        for where in list(cluster.gates.lines):
+            line = cluster.gates.lines.get(where)  # it may have gone in a pause
+            if line is None or self._stands_aside(where[1]):
+                continue
+            gated = cluster.is_gated(where[1])
+            for job in list(line.of_priority(exempt.CRITICAL) if gated else line):
+                for pod in sorted(job.members.values(), key=turn):
+                    waits = pod.uid in cluster.gates and not self._stands_aside(where[1])
+                    if waits and (not gated or cluster.is_exempt(pod)):
+                        cluster.gates.let_out(pod.uid)
+                        yield [pod]
+
+    def _awaited(self, now: float) -> Iterator[list[Pod]]:
+        """Pods that room is held for already: what was evicted for them, or found for their gang, is theirs."""
+        cluster = self._cluster
+        held = [each.pod.uid for each in cluster.reservations.values()]
+        held += [uid for uid in cluster.gangs.holds.uids() if uid in cluster.grants]
+        for uid in held:
+            stands = cluster.gates.line_of(uid)
+            if stands is None or self._stands_aside(stands[0][1]):
+                continue
+            if cluster.check(pod := cluster.pods[uid]) is not None:
+                continue
+            if uid in cluster.grants or not cluster.gangs.is_waiting(pod):
+                self._let_out(pod, Out(stands[0], pod.request, placed=True), now)
+                yield [pod]
+
+    def _lacking(self, queue: str, request: Resources, pod: Pod) -> list[str]:
+        """What nodes, with some lookahead, have no room for, beside all that was let out of the queue.
+
+        Nodes whose taints the pod, which asks for itself or for its group, does not tolerate have none.
+        """
+        opened = self._cluster.gates.on_their_way(queue)
+        free = self._cluster.table.room(One(pod.constraints.tolerations))
+        return [
+            resource
+            for resource, asked in request.items()
+            if asked and self._cluster.table.lists(resource)
+            if opened.get(resource, 0) + asked > self._lookahead * free.get(resource, 0)
+        ]
+
+    def _some_beyond(self, where: Where, lacking: list[str]) -> bool:
+        """Whether the scheduler has somebody already for whom it may look whether others should go.
+
+        One of the line that was let out without room, or any of the queue that is on its way and asks for what lacks:
+        with lookahead these are more than there is room for.
+        """
+        opened = self._cluster.gates.on_their_way(where[0])
+        return self._cluster.gates.some_beyond(where) or any(opened.get(resource) for resource in lacking)
+
+    def _queue_key(self, queue: str) -> QueueKey:
+        declared = self._cluster.queues.get(queue)
+        return -(declared.priority if declared else 0), share_of_queue(self._cluster, queue), queue
+
+    def _namespace_key(self, queue: str, namespace: str) -> NamespaceKey:
+        weight = self._weights.get(namespace, 1)
+        return share_of_namespace(self._cluster, queue, namespace) / weight, -weight, namespace
+
+
+def incomplete(cluster: Cluster) -> dict[str, list[tuple[Where, str]]]:
+    """By queue, where members wait of gangs that have started and lack them: line and job, in their turn."""
+    gates, found = cluster.gates, dict[str, list[tuple[Where, str]]]()
+    for key in gates.groups.keys() & cluster.gangs.started():
+        group = cluster.membership.groups.get(key)
+        if group is not None and cluster.gangs.lacks_some(group):
+            for where in gates.groups[key]:
+                found.setdefault(where[0], []).append((where, key[1]))
+    for jobs in found.values():
+        jobs.sort(key=lambda each: gates.lines[each[0]].jobs[each[1]].turn)
+    return found
+
+
+def adopt(cluster: Cluster, now: float) -> None:
+    """Takes pods of gated namespaces that stand before the scheduler for let out, as far as the rules admit them.
+
+    Whoever led before has opened them; it is to be asked once, at the start. Where that was this process itself, those
+    that it had made stand aside wait at their gates again.
+    """
+    for uid in [uid for uid in cluster.gates.leaving if uid not in cluster.grants]:
+        cluster.keep_in(uid, now)
+    for pod in list(cluster.pods.values()):
+        waits = pod.pending and pod.gate < 0 and not (pod.gated or pod.terminating)
+        if waits and cluster.is_gated(pod.namespace) and pod.uid not in cluster.grants:
+            judged = pod.uid in cluster.unschedulable_since
+            if not judged and not cluster.gangs.is_waiting(pod) and cluster.check(pod) is None:
+                cluster.let_out(pod, Out((cluster.queue_of(pod), pod.namespace), pod.request), now)
+                cluster.gates.leave(pod.uid)
+
+
+def _fell(before: tuple[Resources, ...], after: tuple[Resources, ...]) -> bool:
+    return any(now.get(r, 0) < was for old, now in zip(before, after, strict=True) for r, was in old.items())
+
+
+def share_of_queue(cluster: Cluster, queue: str) -> float:
+    """How much of what a queue deserves it has taken: of the resource of which that is most."""
+    ledger = cluster.ledger.queues
+    account = ledger.accounts.get(queue) if queue else None
+    if account is None:
+        return fair_share.share(ledger.outside, cluster.there_for_others)
+    deserved, taken = account.division.deserved, account.taken
+    return max(
+        (amount / deserved[r] if deserved.get(r) else inf for r, amount in taken.items() if ledger.lists(r)),
+        default=0.0,
+    )
+
+
+def share_of_namespace(cluster: Cluster, queue: str, namespace: str) -> float:
+    """The dominant share of what a namespace has taken."""
+    return fair_share.share(taken_by(cluster, queue, namespace), to_share(cluster, queue))
+
+
+def taken_by(cluster: Cluster, queue: str, namespace: str) -> Resources:
+    """What a namespace has taken of its queue; for pods in no queue, what it uses at all."""
+    if not queue:
+        of_namespace = cluster.ledger.accounts.get(namespace)
+        return of_namespace.used if of_namespace else NOTHING
+    account = cluster.ledger.queues.accounts.get(queue)
+    tenant = account.tenants.get(namespace) if account else None
+    return tenant.taken if tenant else NOTHING
+
+
+def to_share(cluster: Cluster, queue: str) -> Resources:
+    """What shares are shares of: what all queues have together, and for pods in no queue what nodes have for them."""
+    return cluster.ledger.queues.available if queue else cluster.there_for_others

@@ -1,0 +1,109 @@
+"""Which refused pods are worth waking: the scheduler does not notice that a quota was raised."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable
+
+from policy.cluster.cluster import Cluster
+from policy.objects.group import Key
+from policy.objects.pod import Pod, turn
+from policy.objects.reservation import kept_from
+from policy.quota import admission
+from policy.quota.trial import Trial
+
+MOST_IN_VAIN = 100
+"""How many members of gangs that cannot start are looked at, but for the last of these gangs; others the next time."""
+
+
+def to_wake(cluster: Cluster, stands_aside: Callable[[Pod], bool] = lambda _: False) -> list[Pod]:
+    """The refused pods that could run now, all of them together: by priority of queue, then of pod, then by creation.
+
+    In each queue those come first whose gang has started and lacks members.
+
+    At most as many as would fit: each one chosen counts against the next, as if it had been granted. Of a gang that
+    could start one member is chosen; once it is let through, room is held for the others, and so they are chosen, too.
+    Who ``stands_aside`` leaves it to others.
+    """
+    with cluster.ledger.trial() as trial:
+        return _to_wake(cluster, trial, stands_aside)
+
+
+def _to_wake(cluster: Cluster, trial: Trial, stands_aside: Callable[[Pod], bool]) -> list[Pod]:
+    ledger = cluster.ledger
+    woken: list[Pod] = []
+    hopeless: set[Hashable] = set()
+    gangs = _Gangs(cluster)
+    kept_out = _KeptOut(cluster)
+    waiting = (pod for pod in cluster.refused.values() if not stands_aside(pod))
+    in_turn = sorted(waiting, key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod)))
+    for pod in cluster.gangs.incomplete_first(in_turn):
+        if cluster.gangs.is_awaited(pod.uid):
+            woken.append(pod)
+            continue
+        if pod.uid in cluster.grants or pod.terminating or kept_out(pod):
+            continue
+        bound = pod.namespace, ledger.queue_of(pod), pod.priority, pod.preemptible, cluster.is_exempt(pod)
+        shape = *bound, frozenset(pod.request.items())
+        if shape in hopeless:  # one like it was refused, and nothing was released since
+            continue
+        trial.take_out(pod.uid)
+        admitted = admission.refusal(ledger, pod, cluster.rules, with_in_flight=cluster.unsettled) is None
+        if not admitted:
+            hopeless.add(shape)
+        if admitted and gangs.let(pod):
+            woken.append(pod)
+            trial.let_in(pod)
+        else:
+            trial.put_back(pod.uid)
+    return woken
+
+
+class _Gangs:
+    """Which gangs have been looked at already, of those that cannot start."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._seen: set[Key] = set()
+        self._hopeless: set[Hashable] = set()
+        self._in_vain = 0
+
+    def let(self, pod: Pod) -> bool:
+        """Whether the pod could run as far as its gang is concerned; true for one member of a gang that could start."""
+        gangs = self._cluster.gangs
+        group = gangs.gated(pod)
+        if group is None:
+            return True
+        if group.key in self._seen:
+            return False
+        missing = gangs.missing(pod)
+        if missing <= 1:
+            return True
+        self._seen.add(group.key)
+        alike = Counter((id(member.request), id(member.constraints)) for member in gangs.pending(group))
+        shape = (pod.namespace, self._cluster.queue_of(pod), pod.priority, missing, frozenset(alike.items()))
+        if shape in self._hopeless or self._in_vain >= MOST_IN_VAIN:
+            return False
+        if gangs.could_start(pod):
+            return True
+        self._hopeless.add(shape)
+        self._in_vain += missing
+        return False
+
+
+class _KeptOut:
+    """Whether a pod is kept out for the sake of others that room or a node is kept for: once for all that are alike."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[Hashable, bool] = {}
+
+    def __call__(self, pod: Pod) -> bool:
+        """Equal requests, constraints and labels are one object (app.store.objects), which is quicker to compare."""
+        message = pod.unschedulable.message if pod.unschedulable else ""
+        if kept_from(message) is None:
+            return False
+        mine = self._cluster.is_held_for(pod.uid) or self._cluster.reserved.of_pod(pod.uid) or pod.nominated_node
+        same = id(pod.request), id(pod.constraints), id(pod.labels), pod.owner
+        kind = pod.namespace, pod.group, pod.queue, pod.priority, same, pod.uid if mine else ""
+        if kind not in self._known:
+            self._known[kind] = self._cluster.is_kept_out(pod)
+        return self._known[kind]

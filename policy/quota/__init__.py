@@ -1,0 +1,1 @@
+"""The rules about numbers: the ledger, elastic quotas, queues, fair share, water filling, entitlement, admission."""

@@ -1,0 +1,37 @@
+"""Why a queue admits nobody, for people: kube-scheduler is told in all these cases that it is closed."""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from itertools import islice
+
+from policy.objects.membership import Membership
+from policy.objects.pod import Pod
+from policy.quota.queues import Queue
+
+LONGEST = 63
+"""Characters of a name that are shown: tenants may write any number of them."""
+MOST_COMPARED = 500
+"""How many names are compared with one that is missing: some milliseconds' work."""
+NEAR = 3
+"""How many names that are near to it are told."""
+
+
+def why_closed(queues: Mapping[str, Queue], membership: Membership, pod: Pod) -> str:
+    """Why the pod's queue admits nobody; empty if it does, or the pod is in none."""
+    name = membership.queue_of(pod) if queues else ""
+    queue = queues.get(name)
+    if not name or (queue is not None and queue.open):
+        return ""
+    if queue is None:
+        return f"there is no Queue {shortened(name)}, which {membership.who_names_the_queue_of(pod)} names"
+    return f"Queue {name} cannot be read" if not queue.readable else f"Queue {name} is {queue.state}"
+
+
+def near(name: str, names: Iterable[str]) -> list[str]:
+    """Which of these names somebody may have meant who wrote one that there is not."""
+    return get_close_matches(shortened(name), list(islice(names, MOST_COMPARED)), n=NEAR)
+
+
+def shortened(name: str) -> str:
+    """A name that somebody wrote, no longer than is shown."""
+    return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"

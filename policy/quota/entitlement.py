@@ -1,0 +1,285 @@
+"""What a waiting pod may take back, and from whom: of elastic quotas what is over min, of queues what is over deserved.
+
+Seeds: capacity scheduling (PostFilter), queue guarantee (when a guarantee grows), namespace fair share (preemption).
+One notion serves all three: each is a bound that protects who stays within it, and lets those within theirs take from
+those beyond it. A pod that is under several bounds has to be beyond each of them that could protect it.
+"""
+
+from collections.abc import Collection, Generator
+from dataclasses import dataclass
+from math import fsum, inf
+
+from policy.objects.pod import Pod
+from policy.objects.resources import NOTHING as NO_RESOURCES
+from policy.objects.resources import Resources, is_extended, total
+from policy.quota import elastic_quota, exempt, fair_share, queues
+from policy.quota.elastic_quota import ElasticQuota
+from policy.quota.ledger import Account, Ledger
+from policy.quota.queue_ledger import QueueAccount, Tenant
+
+SYSTEM_OWNERS = frozenset({"DaemonSet", "Node"})
+LOOKED_AT = 250
+"""How many namespaces are looked at before it may pause: a fifth of a millisecond where nothing of them is at hand."""
+
+NOTHING: frozenset[str] = frozenset()
+SLOT = "pods"
+"""The resource of which every pod takes one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entitlement:
+    """What a pod may take back: by its elastic quota, by its queue, and by its namespace's share of the queue.
+
+    ``share`` is its namespace's dominant share per weight as it would be with the pod. ``guaranteed`` is the part of
+    ``by_quota`` that the quota's min names.
+    """
+
+    pod: Pod
+    queue: str
+    by_quota: frozenset[str]
+    by_queue: frozenset[str]
+    by_share: frozenset[str]
+    share: float
+    guaranteed: frozenset[str] = NOTHING
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """All that it may take back."""
+        return self.by_quota | self.by_queue | self.by_share
+
+    def may_take(self, ledger: Ledger, victim: Pod, queue: str, wanted: frozenset[str]) -> bool:
+        """Whether a pod of another namespace holds some wanted resource that was lent to it, beyond all its bounds.
+
+        ``queue`` is the victim's.
+        """
+        for resource in wanted:
+            if victim.request.get(resource, 0):
+                by_queue = self._lent_by_queue(ledger, victim, queue, resource) if queue else None
+                if by_queue is False:
+                    continue
+                by_quota = self._lent_by_quota(ledger, victim, resource)
+                if by_quota or (by_queue and by_quota is None):
+                    return True
+        return False
+
+    def is_quota_untouched(self, ledger: Ledger, namespace: str) -> bool:
+        """Whether another quota uses no more than its min of what might be taken back: nobody goes from there."""
+        account = ledger.accounts.get(namespace)
+        quota = account.quota if account is not None else None
+        if account is None or quota is None:
+            return False
+        return not quota.readable or all(r in quota.min and not over_min(account, quota, r) for r in self.resources)
+
+    def is_queue_untouched(self, ledger: Ledger, queue: str) -> bool:
+        """Whether another queue has no more than it deserves of what might be taken back: nobody goes from there."""
+        account = ledger.queues.accounts.get(queue) if queue else None
+        if account is None or account.queue is None or queue == self.queue:
+            return False
+        return not any(queues.is_over(account, resource) for resource in self.resources)
+
+    def givers(self, ledger: Ledger) -> Generator[None, None, set[str]]:
+        """Namespaces that pods might be taken from, for what is lent to them: most are lent nothing.
+
+        To be used up; in between it may pause, and the ledger may change.
+        """
+        found: set[str] = set()
+        for number, (namespace, account) in enumerate(list(ledger.accounts.items())):
+            if number % LOOKED_AT == LOOKED_AT - 1:
+                yield
+            if account.quota is not None and self._gives_by_quota(account, account.quota):
+                found.add(namespace)
+        for name, queue in ledger.queues.accounts.items():
+            if name == self.queue:
+                for namespace, tenant in queue.tenants.items():
+                    if any(_is_over_share(tenant, resource) for resource in self.by_share):
+                        found.add(namespace)
+            elif queue.queue is not None and any(queues.is_over(queue, resource) for resource in self.by_queue):
+                found.update(queue.tenants)
+        return found
+
+    def _gives_by_quota(self, account: Account, quota: ElasticQuota) -> bool:
+        for resource in self.by_quota:  # noqa: SIM110 - asked of every namespace; a generator takes three times as long
+            if resource not in quota.min or over_min(account, quota, resource):
+                return True
+        return False
+
+    def _lent_by_quota(self, ledger: Ledger, victim: Pod, resource: str) -> bool | None:
+        """Whether the victim's quota borrows the resource; None where its quota neither gives it nor protects it.
+
+        A quota that does not name the resource borrows all of it, unless it is within its min in whatever the pod
+        requests that it does name: a quota for GPUs alone protects the CPU of its GPU pods. That protects it neither
+        from a pod to which all of that is guaranteed as well, and the resource besides, nor what it has borrowed of a
+        device where only cpu and the like are guaranteed to it. So there are never two that take from each other.
+        """
+        account = ledger.accounts.get(victim.namespace)
+        if account is None or account.quota is None:
+            return None
+        if not account.quota.readable:
+            return False  # of a quota that cannot be read nobody knows what it guarantees
+        quota = account.quota
+        if resource in quota.min:
+            lent = over_min(account, quota, resource)
+        else:
+            named = [other for other, asked in victim.request.items() if asked and other in quota.min]
+            lent = not named or any(over_min(account, quota, other) for other in named)
+            lent = lent or (resource in self.guaranteed and self._outranks(named, resource))
+        return (True if resource in self.by_quota else None) if lent else False
+
+    def _outranks(self, named: Collection[str], resource: str) -> bool:
+        """Whether the resource, which is guaranteed to the pod, comes before what is guaranteed to another."""
+        if is_extended(resource) and not any(map(is_extended, named)):
+            return True
+        return self.guaranteed.issuperset(named)
+
+    def _lent_by_queue(self, ledger: Ledger, victim: Pod, name: str, resource: str) -> bool | None:
+        """Whether the victim's queue, or its namespace in the same queue, has more than its part; None as above."""
+        account = ledger.queues.accounts.get(name) if name else None
+        if account is None or account.queue is None:
+            return None
+        if name == self.queue:
+            tenant = account.tenants.get(victim.namespace)
+            if resource not in self.by_share or tenant is None:
+                return None
+            return _is_over_share(tenant, resource) and self.share < _share_without(ledger, tenant, victim)
+        if not queues.is_over(account, resource) or not queues.may_lose(account, victim.request):
+            return False
+        return True if resource in self.by_queue else None
+
+
+def entitlement(
+    ledger: Ledger, pod: Pod, beside: Resources = NO_RESOURCES, *, by_share: bool, by_slot: bool = False
+) -> Entitlement:
+    """What the pod may take back; nothing if it would itself exceed what it is under. It must not be in the ledger.
+
+    ``beside`` is what other pods request that start only together with it: it may take back nothing unless all of them
+    stay within their bounds. Of its quota's min only the resources that it names count. ``by_share``: namespaces of one
+    queue take from each other, too. ``by_slot``: with what min names goes one of the resource ``pods``, which no pod
+    can do without.
+    """
+    request = total((pod.request, beside)) if beside else pod.request
+    name = ledger.queue_of(pod)
+    account = ledger.accounts.get(pod.namespace)
+    queue = ledger.queues.accounts.get(name) if name else None
+    everything = frozenset(pod.request)
+    of_quota = _within_min(ledger, account, pod, request) if account is not None and account.quota is not None else None
+    of_queue = None if queue is None or queue.queue is None else everything & queues.entitled_to(queue, request)
+    if of_quota == NOTHING:
+        return Entitlement(pod, name, NOTHING, NOTHING, NOTHING, inf)
+    tenant = queue.tenants.get(pod.namespace) if queue is not None else None
+    shares = by_share and fair_share.is_entitled(tenant, request)
+    named = of_quota or NOTHING if of_queue != NOTHING else NOTHING
+    return Entitlement(
+        pod,
+        name,
+        named | {SLOT} if named and by_slot else named,
+        of_queue or NOTHING,
+        everything if shares else NOTHING,
+        _share_with(ledger, tenant, request) if tenant else inf,
+        named,
+    )
+
+
+def as_if_guaranteed(pod: Pod, ledger: Ledger) -> Entitlement:
+    """All that a pod requests may be taken back for it, from whoever borrows it, whatever it is entitled to itself.
+
+    For a pod that a node is reserved for (``reserve.evict``). What protects others is the same.
+    """
+    everything = frozenset(pod.request)
+    return Entitlement(pod, ledger.queue_of(pod), everything, everything, NOTHING, inf)
+
+
+def untouchable(ledger: Ledger, victim: Pod) -> bool:
+    """Whether a pod may never be evicted for another, whatever is lent to it; one that is being deleted is already."""
+    opted_out = not victim.preemptible and _may_opt_out(ledger, victim)
+    critical = victim.owner in SYSTEM_OWNERS or exempt.is_critical(victim)
+    return opted_out or critical or not victim.assigned or victim.terminating
+
+
+def over_min(account: Account, quota: ElasticQuota, resource: str) -> bool:
+    """Whether a quota borrows a resource that its min names."""
+    return account.used.get(resource, 0) > quota.min[resource]
+
+
+def share_lent(ledger: Ledger, namespace: str, queue: str) -> float:
+    """How much is lent to a quota or queue, as the largest share of its min, or of what it deserves."""
+    account = ledger.accounts.get(namespace)
+    if account is None or account.quota is None:
+        by_quota = 0.0
+    elif account.lent is not None:
+        by_quota = account.lent
+    else:
+        used = account.used
+        shares = [(used.get(resource, 0) - least) / max(least, 1) for resource, least in account.quota.min.items()]
+        by_quota = account.lent = max(shares, default=inf)  # without a min, all is borrowed
+    return max(by_quota, _lent_to_queue(ledger, queue)) if queue else by_quota
+
+
+def to_spare(bound: Resources, used: Resources) -> Resources:
+    """How much may go before what is used falls below a bound, of the resources in which it has not fallen already."""
+    return {r: left for r, least in bound.items() if least and (left := used.get(r, 0) - least) >= 0}
+
+
+def shortfall(bound: Resources, spare: Resources, taken: Resources) -> float:
+    """How far below a bound something falls if so much is taken of it, as shares of the bound."""
+    return fsum((taken[r] - left) / bound[r] for r, left in spare.items() if taken.get(r, 0) > left)
+
+
+def _within_min(ledger: Ledger, account: Account, pod: Pod, request: Resources) -> frozenset[str]:
+    """The pod's resources that min names, if used stays within min in all named ones with the whole request."""
+    if account.quota is None or not account.quota.readable:
+        return NOTHING
+    ahead, _ = ledger.ahead_of(pod, account)
+    return elastic_quota.guaranteed(account, ahead, request).intersection(pod.request)
+
+
+def _may_opt_out(ledger: Ledger, victim: Pod) -> bool:
+    """Whether pods that may not be evicted stay within the min of their namespace, and what their queue deserves.
+
+    Each protects only what it gives: a quota that does not name a resource does not keep what a queue is owed of it. A
+    running pod can be annotated later; what it had borrowed by then does not become its own by that.
+    """
+    return _is_within_min(ledger, victim) and _is_within_deserved(ledger, victim)
+
+
+def _is_within_min(ledger: Ledger, victim: Pod) -> bool:
+    """Whether the pods of the namespace that may not be evicted stay within its min, of what any min names."""
+    account = ledger.accounts.get(victim.namespace)
+    if account is None or account.quota is None:
+        return True
+    least = account.quota.min
+    return all(account.pinned.get(r, 0) <= least.get(r, 0) for r in victim.request if r in ledger.pool.min)
+
+
+def _is_within_deserved(ledger: Ledger, victim: Pod) -> bool:
+    """Whether the pods of the queue that may not be evicted stay within what it deserves; true where none is known."""
+    account = ledger.queues.accounts.get(ledger.queue_of(victim))
+    if account is None or account.queue is None or not account.division.known:
+        return True
+    deserved, listed = account.division.deserved, ledger.queues.lists
+    return all(account.pinned.get(r, 0) <= deserved.get(r, 0) for r in victim.request if listed(r))
+
+
+def _is_over_share(tenant: Tenant, resource: str) -> bool:
+    return tenant.taken.get(resource, 0) > tenant.entitled.get(resource, 0)
+
+
+def _share_with(ledger: Ledger, tenant: Tenant, request: Resources) -> float:
+    taken = {r: tenant.taken.get(r, 0) + asked for r, asked in request.items()}
+    return fair_share.share({**tenant.taken, **taken}, ledger.queues.available) / tenant.weight
+
+
+def _share_without(ledger: Ledger, tenant: Tenant, victim: Pod) -> float:
+    taken = {r: amount - victim.request.get(r, 0) for r, amount in tenant.taken.items()}
+    return fair_share.share(taken, ledger.queues.available) / tenant.weight
+
+
+def _lent_to_queue(ledger: Ledger, name: str) -> float:
+    account: QueueAccount | None = ledger.queues.accounts.get(name)
+    if account is None or account.queue is None:
+        return 0.0
+    if account.lent is None:
+        deserved = account.division.deserved
+        taken = {r: amount for r, amount in account.taken.items() if ledger.queues.lists(r)}
+        shares = [(amount - deserved.get(r, 0)) / max(deserved.get(r, 0), 1) for r, amount in taken.items()]
+        account.lent = max(shares, default=0.0)
+    return account.lent

@@ -1,0 +1,180 @@
+"""Namespaces within a queue: what each is entitled to of what the queue deserves, and whom that admits.
+
+Seed: namespace fair share. Weighted dominant-resource fairness: all namespaces rise together, in the proportions of
+their requests and as fast as their weights say, measured by their dominant share; a resource that is used up stops
+those who want more of it in that resource alone. So for each resource the namespaces share by weighted max-min, where
+one weighs as much as its weight times what it asks of the resource per dominant share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policy.objects.resources import Resources
+from policy.objects.verdict import Refusal, Remedy, all_of
+
+if TYPE_CHECKING:
+    from policy.objects.pod import Pod
+    from policy.quota.queue_ledger import QueueAccount, QueueLedger, Tenant
+
+FAIR_SHARE = "namespace-fair-share"
+TEXT = "Namespace fair share exceeded"
+
+Amounts = NDArray[np.int64]
+Reals = NDArray[np.longdouble]
+
+
+def divided(wanted: Amounts, deserved: Amounts, there: Reals, weight: Reals, queue: NDArray[np.intp]) -> Amounts:
+    """What each row, which stands for a namespace, gets of each column, which stands for a resource.
+
+    None gets more than it wants, and those of a queue together get all that it deserves and they want. ``there`` is
+    what shares are shares of, ``deserved`` has a row for each queue, and ``queue`` says whose row each is: it never
+    falls from one row to the next. Rows of one queue stand in the order of names.
+    """
+    satisfied_at = np.maximum((wanted / there).max(axis=1), 1e-30) / weight  # the level at which it has all it wants
+    order = np.lexsort((satisfied_at, queue))
+    starts = np.flatnonzero(np.diff(queue, prepend=-1))
+    rows = _Rows(order, starts, np.cumsum(np.diff(queue, prepend=-1) > 0) - 1)
+    parts = wanted.copy()
+    for column in range(wanted.shape[1]):
+        _divide_column(parts[:, column], deserved[queue[starts], column], satisfied_at[order], rows)
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows by queue, and in each queue by when they are satisfied: their numbers, where a queue starts, and whose."""
+
+    order: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    whose: NDArray[np.intp]
+
+
+def _divide_column(part: Amounts, amount: Amounts, level: Reals, rows: _Rows) -> None:
+    """Divides the amount of each queue: ``part`` has what its rows want, and then what they get."""
+    asked = part[rows.order]
+    contended = np.add.reduceat(asked.astype(np.longdouble), rows.starts) > amount  # no integer could hold all that
+    if not contended.any():
+        return
+    rate = asked / level  # how fast the part grows with the level
+    growing = np.add.reduceat(rate, rows.starts)[rows.whose] - (_running(rate, rows) - rate)
+    reached = _running(asked, rows) - asked + level * growing  # by all together, when this one is satisfied
+    short = contended[rows.whose] & (reached > amount[rows.whose])
+    left = amount - np.add.reduceat(np.where(short, 0, asked), rows.starts)
+    while (misjudged := contended & ((left < 0) | ~np.logical_or.reduceat(short, rows.starts))).any():
+        last = np.flatnonzero(misjudged[rows.whose] & ~short)  # a float has said too early that one was satisfied
+        last = last[np.r_[np.diff(rows.whose[last]) > 0, True]]
+        short[last] = True
+        left = amount - np.add.reduceat(np.where(short, 0, asked), rows.starts)
+    rates = np.add.reduceat(np.where(short, rate, 0), rows.starts)[rows.whose]
+    exact = np.where(short, left[rows.whose] * rate / np.maximum(rates, 1e-300), 0)
+    whole = np.floor(np.minimum(exact, asked)).astype(np.int64)
+    missing = left - np.add.reduceat(whole, rows.starts)
+    at = np.flatnonzero(short)
+    remainder = np.round((exact - whole)[at].astype(float), 6)
+    at = at[np.lexsort((rows.order[at], -remainder, rows.whose[at]))]  # largest first, among equals by name
+    rank = np.arange(len(at)) - np.searchsorted(rows.whose[at], rows.whose[at])
+    whole[at[rank < missing[rows.whose[at]]]] += 1
+    part[rows.order] = np.where(short, whole, asked)
+
+
+def _running(values: NDArray[Any], rows: _Rows) -> NDArray[Any]:
+    """The running sum within each queue."""
+    sums = np.cumsum(values)
+    within: NDArray[Any] = sums - (sums - values)[rows.starts][rows.whose]
+    return within
+
+
+def share(taken: Resources, available: Resources) -> float:
+    """The dominant share of what a namespace has taken: the largest part of any one resource."""
+    return max((amount / available[r] for r, amount in taken.items() if available.get(r, 0) > 0), default=0.0)
+
+
+def room(ledger: QueueLedger, account: QueueAccount, resource: str) -> int:
+    """What the namespaces of a queue may take together: what it deserves, or more where nobody else has a claim."""
+    elsewhere = ledger.taken.get(resource, 0) - account.taken.get(resource, 0)
+    claimed = ledger.claims.get(resource, 0) - account.claim.get(resource, 0)
+    unclaimed = ledger.available.get(resource, 0) - elsewhere - claimed
+    return max(account.division.deserved.get(resource, 0), unclaimed)
+
+
+def refusal(
+    ledger: QueueLedger, queue: str, namespace: str, request: Resources, *, with_in_flight: bool = False
+) -> Refusal | None:
+    """Why a pod's share of its queue refuses it, or None. The pod itself must not stand in the ledger.
+
+    A namespace may go past what it is entitled to as far as what the others are entitled to still fits.
+    """
+    account = ledger.accounts.get(queue)
+    if account is None or (len(account.tenants) == 1 and namespace in account.tenants):
+        return None
+    tenant = account.tenants.get(namespace)
+    exceeded = []
+    for resource, asked in request.items():
+        mine = tenant.taken.get(resource, 0) + asked if tenant else asked
+        if tenant and mine <= tenant.entitled.get(resource, 0):
+            continue
+        others = account.tenant_claims.get(resource, 0) - (tenant.claim.get(resource, 0) if tenant else 0)
+        together = account.taken.get(resource, 0) + asked + others
+        if with_in_flight:
+            together += account.in_flight.get(resource, 0)
+        if together > room(ledger, account, resource) and ledger.lists(resource):
+            exceeded.append(resource)
+    return Refusal(FAIR_SHARE, TEXT, tuple(sorted(exceeded))) if exceeded else None
+
+
+def refusal_to_move(ledger: QueueLedger, account: QueueAccount, namespace: str, request: Resources) -> Refusal | None:
+    """Why a pod that runs in another queue is refused by its share of this one, or None. It must not be in the ledger.
+
+    It may take all but what pods of other namespaces wait for that these are entitled to, and that fits beside it.
+    """
+    tenant, most = account.tenants.get(namespace), account.division.real_capability
+    exceeded = []
+    for resource, asked in request.items():
+        others = account.tenant_claims.get(resource, 0) - (tenant.claim.get(resource, 0) if tenant else 0)
+        bound = min(room(ledger, account, resource), most.get(resource, 0))
+        together = account.taken.get(resource, 0) + asked + others
+        if others and together > bound and ledger.lists(resource) and not is_entitled(tenant, {resource: asked}):
+            exceeded.append(resource)
+    return Refusal(FAIR_SHARE, TEXT, tuple(sorted(exceeded))) if exceeded else None
+
+
+def is_entitled(tenant: Tenant | None, request: Resources) -> bool:
+    """Whether a pod with this request would leave its namespace within what it is entitled to."""
+    return tenant is not None and all(
+        tenant.taken.get(r, 0) + asked <= tenant.entitled.get(r, 0) for r, asked in request.items()
+    )
+
+
+def numbers(ledger: QueueLedger, queue: str, namespace: str, request: Resources) -> dict[str, dict[str, int]]:
+    """By resource of the request, what the rule compares; empty for a namespace that is alone in its queue."""
+    account = ledger.accounts.get(queue)
+    if account is None or set(account.tenants) <= {namespace}:
+        return {}
+    tenant = account.tenants.get(namespace)
+    return {
+        r: {
+            "allocatedInNamespace": tenant.taken.get(r, 0) if tenant else 0,
+            "entitled": tenant.entitled.get(r, 0) if tenant else 0,
+            "claimedByOtherNamespaces": account.tenant_claims.get(r, 0) - (tenant.claim.get(r, 0) if tenant else 0),
+        }
+        for r in sorted(request)
+    }
+
+
+def remedies(ledger: QueueLedger, queue: str, pod: Pod, refused: Refusal) -> tuple[Remedy, ...]:
+    """What would let a refused pod in, as far as its namespace's share is concerned."""
+    account = ledger.accounts[queue]
+    found = []
+    for resource in refused.resources:
+        waiting = sorted(
+            name for name, tenant in account.tenants.items() if name != pod.namespace and tenant.claim.get(resource)
+        )
+        whose = f" (entitled and waiting: {', '.join(waiting)})" if waiting else ""
+        text = f"wait until pods of queue {queue} release {resource}{whose}, or raise the weight of the namespace"
+        found.append(Remedy(text, f"Namespace {pod.namespace}", "volcano.sh/namespace.weight"))
+    return all_of(found)

@@ -1,0 +1,566 @@
+"""Who uses what: one account per namespace, and the pool that all elastic quotas lend from. Queues: see queue_ledger.
+
+Every change is a difference to a few numbers, so that reading them costs nothing that grows with pods or quotas.
+What the numbers have to be is defined by a recount from the pods (``tests/properties``), in the words of the seed
+(capacity scheduling, Cache) and of Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from policy.objects.resources import NOTHING, Resources, add, count_names, is_extended, replace_part, subtract, total
+from policy.quota.changes import Touched
+from policy.quota.queue_ledger import TAKING, QueueLedger
+from policy.quota.sizes import Waiting
+from policy.quota.trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from policy.objects.pod import Pod
+    from policy.quota.elastic_quota import ElasticQuota
+
+Kind = Literal["assigned", "granted", "nominated", "held", "in_flight", "pending"]
+
+
+@dataclass(slots=True)
+class Account:
+    """What the pods of one namespace use.
+
+    ``assigned``: on a node; ``used``: that, and what was admitted and is on its way to a node. ``nominated`` has, by
+    priority, what waits for its nominated node, ``held`` the part of it for which room is kept. ``pinned`` is the part
+    of used and held that may not be evicted. ``in_flight`` is what may have been admitted before this process started,
+    ``pinned_in_flight`` the part of it that may not be evicted. ``pending`` is requested by pods that wait, have
+    nothing yet and have a chance, and ``waiting`` are these; ``claim`` is what they may take of its min, so that nobody
+    is to borrow it. ``quota`` is the elastic quota in force, if any.
+    ``lent`` is how much of it is lent, None if that was not asked for since it changed (see policy.quota.entitlement).
+    """
+
+    quota: ElasticQuota | None = None
+    assigned: dict[str, int] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+    pinned: dict[str, int] = field(default_factory=dict)
+    nominated: dict[int, dict[str, int]] = field(default_factory=dict)
+    held: dict[str, int] = field(default_factory=dict)
+    in_flight: dict[str, int] = field(default_factory=dict)
+    pinned_in_flight: dict[str, int] = field(default_factory=dict)
+    nominated_in_pool: Resources = field(default_factory=dict)
+    pending: dict[str, int] = field(default_factory=dict)
+    waiting: Waiting | None = field(default=None, compare=False)
+    claim: Resources = field(default_factory=dict)
+    lent: float | None = field(default=None, compare=False)
+
+    @property
+    def over_min(self) -> bool:
+        """Whether the quota's used exceeds its min in a resource that min names."""
+        if self.quota is None:
+            return False
+        used = self.used
+        for resource, least in self.quota.min.items():  # noqa: SIM110 - asked at every change; a generator takes longer
+            if used.get(resource, 0) > least:
+                return True
+        return False
+
+    def claims(self) -> Resources:
+        """What the claim has to be: what is left of min, as far as pods wait for it that fit into what is left."""
+        if self.waiting is None or not self.pending or self.quota is None:
+            return NOTHING
+        used, coming, least = self.used, self.nominated_in_pool, self.quota.min
+        room = {r: most - used.get(r, 0) for r, most in self.quota.max.items()}
+        room |= {r: amount - used.get(r, 0) - coming.get(r, 0) for r, amount in least.items()}
+        wanted = self.waiting.fitting(room, self.pending)
+        return {r: claim for r in least if (claim := min(room[r], wanted.get(r, 0))) > 0}
+
+
+@dataclass(slots=True)
+class Pool:
+    """The sums over all elastic quotas in force. A resource is lent when it is a key of ``min``, be it zero there.
+
+    ``claims`` is what of the quotas' mins is not used, and waited for. ``outside`` is used by pods of namespaces
+    without a quota. ``capacity`` is what nodes have for pods, None where that is not known.
+    """
+
+    min: dict[str, int] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+    nominated: dict[str, int] = field(default_factory=dict)
+    in_flight: dict[str, int] = field(default_factory=dict)
+    contributors: dict[str, int] = field(default_factory=dict)
+    claims: dict[str, int] = field(default_factory=dict)
+    outside: dict[str, int] = field(default_factory=dict)
+    capacity: Resources | None = None
+
+    def contribute(self, least: Resources) -> None:
+        """Adds a quota's min to what is lent."""
+        for resource, value in least.items():
+            self.min[resource] = self.min.get(resource, 0) + value
+            self.contributors[resource] = self.contributors.get(resource, 0) + 1
+
+    def withdraw(self, least: Resources) -> None:
+        """Takes a quota's min out of what is lent; a resource that no min names any more is not lent any more."""
+        for resource, value in least.items():
+            self.min[resource] -= value
+            self.contributors[resource] -= 1
+            if not self.contributors[resource]:
+                del self.min[resource], self.contributors[resource]
+
+    def room(self, resource: str) -> int | None:
+        """What nodes have of a resource for pods under quotas, used or not; None where that is not known.
+
+        It is not of an extended one that no node lists (see NodeTable.lists).
+        """
+        if self.capacity is None or (is_extended(resource) and resource not in self.capacity):
+            return None
+        return self.capacity.get(resource, 0) - self.outside.get(resource, 0)
+
+    def claimed_by_others(self, account: Account, resource: str) -> int:
+        """What other quotas than this one have a claim to."""
+        return self.claims.get(resource, 0) - account.claim.get(resource, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How one pod stands in the ledger.
+
+    ``queue`` is empty for a pod in no queue; ``claims``: it waits, and what it waits for is to be kept for it. Where
+    it stands for a ``number`` of pods that are alike, ``request`` is that of all of them. ``owner``: it is pending, and
+    an elastic quota guarantees something to its namespace.
+    """
+
+    kind: Kind
+    namespace: str
+    request: Resources
+    priority: int
+    pinned: bool
+    queue: str = ""
+    claims: bool = False
+    number: int = 1
+    owner: bool = False
+
+    def times(self, number: int) -> Entry:
+        """How so many pods like this one stand together."""
+        if number == 1:
+            return self
+        return replace(self, request={r: number * amount for r, amount in self.request.items()}, number=number)
+
+    @property
+    def of_one(self) -> Resources:
+        """What each of them requests."""
+        return self.request if self.number == 1 else {r: a // self.number for r, a in self.request.items()}
+
+
+def in_no_queue(_: Pod) -> str:
+    """The queue of a pod where there are none."""
+    return ""
+
+
+def without_claim(_: Pod) -> bool:
+    """Whether a waiting pod has a claim, where there are no queues."""
+    return False
+
+
+class Ledger:
+    """Entries by pod UID, and the sums that follow from them and from the quotas in force.
+
+    ``eased`` counts the changes after which some pod might be admitted that was not before. ``over_min`` are the
+    namespaces whose quota exceeds its min. ``queues`` is the part of the ledger that is kept by queue; ``queue_of``
+    says which queue a pod is in, ``own_queue_of`` which one was named for it, ``has_claim`` whether what a waiting one
+    waits for is to be kept for it. ``touched`` has the names of namespaces and queues of which something has changed.
+    ``named`` says by how many quotas in force a resource is named.
+    """
+
+    def __init__(
+        self,
+        queue_of: Callable[[Pod], str] = in_no_queue,
+        has_claim: Callable[[Pod], bool] = without_claim,
+        own_queue_of: Callable[[Pod], str] = in_no_queue,
+    ) -> None:
+        self.eased = 0
+        self.accounts: dict[str, Account] = {}
+        self.pool = Pool()
+        self.entries: dict[str, Entry] = {}
+        self.touched = Touched()
+        self.queues = QueueLedger(self.touched)
+        self.over_min: set[str] = set()
+        self.named: dict[str, int] = {}
+        self.queue_of = queue_of
+        self.own_queue_of = own_queue_of
+        self._has_claim = has_claim
+
+    def enter(self, kind: Kind, pod: Pod) -> None:
+        """Notes how a pod stands, in place of how it stood before; the same twice changes nothing.
+
+        ``pending`` is how a pod stands that waits and has nothing yet; where it has no claim either, and no queue keeps
+        account of such, it is left out.
+        """
+        entry = self.entry(kind, pod)
+        if kind == "pending" and not (entry.queue or entry.claims):
+            self.remove(pod.uid)
+            return
+        before = self.entries.get(pod.uid)
+        if before == entry:
+            return
+        kept = self._kept_in_pool(pod.namespace)
+        if before is not None:
+            self._take_out(pod.uid)
+        self._enter(pod.uid, entry, before, kept)
+
+    def trial(self) -> Trial:
+        """A context in which pods may be taken out or let in, to look at the rest."""
+        return Trial(self)
+
+    def lift(self, uid: str, *, alone: bool) -> None:
+        """Takes out a pod that is in the ledger; it is to be lowered again, or entered.
+
+        ``alone``: what its queue and its namespace have a claim to stays as it was.
+        """
+        self._apply(self.entries.pop(uid), subtract, self.queues.apply_to_sums if alone else None)
+
+    def lower(self, uid: str, entry: Entry, *, alone: bool) -> None:
+        """Enters a pod as it stood when it was lifted."""
+        self.entries[uid] = entry
+        self._apply(entry, add, self.queues.apply_to_sums if alone else None)
+
+    def enter_lifted(self, kind: Kind, pod: Pod, before: Entry | None, *, alone: bool) -> None:
+        """Notes how a pod stands that was lifted; it stood as ``before``. Not for one that is pending."""
+        entry = self.entry(kind, pod)
+        if before == entry:
+            self.lower(pod.uid, entry, alone=alone)
+        else:
+            self._enter(pod.uid, entry, before, self._kept_in_pool(pod.namespace))
+
+    def enter_alike(self, kind: Kind, pods: Sequence[Pod]) -> None:
+        """Enters pods that are new and stand alike: of one namespace and queue, with the same request and priority."""
+        entry = self.entry(kind, pods[0])
+        self.entries.update(dict.fromkeys((pod.uid for pod in pods), entry))
+        self._apply(entry.times(len(pods)), add)
+        self.queues.note(None, entry)
+
+    def entry(self, kind: Kind, pod: Pod) -> Entry:
+        """How a pod would stand."""
+        queue, pinned = self.queue_of(pod), not pod.preemptible
+        if kind in TAKING:
+            return Entry(kind, pod.namespace, pod.request, pod.priority, pinned, queue)
+        owner = kind == "pending" and self._is_owner(pod.namespace)
+        claims = bool(queue or owner) and self._has_claim(pod)
+        return Entry(kind, pod.namespace, pod.request, pod.priority, pinned, queue, claims, owner=owner)
+
+    def remove(self, uid: str) -> Entry | None:
+        """Takes a pod out; how it stood, or None if it did not stand in the ledger."""
+        entry = self.entries.get(uid)
+        if entry is None:
+            return None
+        claimed = self.account(entry.namespace).claim
+        self._take_out(uid)
+        self.eased += self.queues.note(entry, None)
+        self.eased += entry.kind != "pending" or _is_lighter(self.account(entry.namespace).claim, claimed)
+        return entry
+
+    def restore(self, uid: str, entry: Entry | None) -> None:
+        """Enters a pod as it stood before, or leaves it out, in place of how it stands now. No rule is asked."""
+        now = self.entries.get(uid)
+        if now != entry:
+            self._take_out(uid)
+            if entry is not None:
+                self.put_back(uid, entry)
+            self.queues.note(now, entry)
+
+    def set_aside(self, uid: str) -> Entry | None:
+        """Takes a pod out to look at the rest; it is to be put back."""
+        return self._take_out(uid)
+
+    def send_back(self, uid: str) -> Entry | None:
+        """Like ``set_aside``, but in a queue the pod waits anew: whoever is evicted comes back and claims its share."""
+        entry = self._take_out(uid)
+        if entry is not None and entry.queue:
+            self.put_back(uid, replace(entry, kind="pending", claims=True))
+        return entry
+
+    def put_back(self, uid: str, entry: Entry) -> None:
+        """Enters a pod that does not stand in the ledger, as it stood when it was removed."""
+        self.entries[uid] = entry
+        self._apply(entry, add)
+
+    def set_aside_all(self, uids: Iterable[str]) -> dict[str, Entry]:
+        """Takes pods out to look at the rest, those that are alike in one step; how those stood that did."""
+        aside = {uid: entry for uid in uids if (entry := self.entries.pop(uid, None)) is not None}
+        self._apply_all(aside.values(), subtract)
+        return aside
+
+    def put_back_all(self, aside: Mapping[str, Entry]) -> None:
+        """Enters pods that do not stand in the ledger, those that are alike in one step."""
+        self.entries.update(aside)
+        self._apply_all(aside.values(), add)
+
+    def end_assuming(self, uids: Iterable[str], before: Mapping[str, Entry]) -> None:
+        """Takes pods out that were put in only to look at the rest, and puts in those that stood before.
+
+        Whose namespace had no part in a queue leaves none behind.
+        """
+        assumed = self.set_aside_all(uids)
+        self.put_back_all(before)
+        for entry in {id(entry): entry for entry in assumed.values()}.values():
+            self.queues.drop_if_empty(entry)
+
+    def grant_all(self, pods: Iterable[Pod]) -> None:
+        """Notes that these pods are granted, in place of how they stood before; those that are alike in one step.
+
+        Whether that eases anything for others is not looked at: whoever holds something for a gang counts it.
+        """
+        entries = self.entries_of("granted", pods)
+        before = self.set_aside_all(entries)
+        self.put_back_all(entries)
+        both = [(before.get(uid), entry) for uid, entry in entries.items()]
+        for earlier, entry in {(id(earlier), id(entry)): (earlier, entry) for earlier, entry in both}.values():
+            self.queues.note(earlier, entry)
+
+    def entries_of(self, kind: Kind, pods: Iterable[Pod]) -> dict[str, Entry]:
+        """How pods would stand, by UID."""
+        known: dict[Hashable, Entry] = {}
+        entries = {}
+        for pod in pods:
+            same = pod.namespace, id(pod.request), pod.priority, pod.preemptible, pod.queue, pod.group
+            entry = known.get(same)
+            if entry is None:
+                entry = known[same] = self.entry(kind, pod)
+            entries[pod.uid] = entry
+        return entries
+
+    def set_quota(self, namespace: str, quota: ElasticQuota | None) -> None:
+        """Puts a quota in force for a namespace, in place of the one that was; None lifts it."""
+        self.eased += 1
+        account = self.accounts.get(namespace) or self._open(namespace)
+        if account.quota is not None:
+            subtract(self.pool.used, account.used)
+            subtract(self.pool.in_flight, account.in_flight)
+            self.pool.withdraw(account.quota.min)
+        else:
+            subtract(self.pool.outside, account.used)
+        count_names(self.named, _names_of(account.quota), _names_of(quota))
+        account.quota = quota
+        if quota is not None:
+            add(self.pool.used, account.used)
+            add(self.pool.in_flight, account.in_flight)
+            self.pool.contribute(quota.min)
+        else:
+            add(self.pool.outside, account.used)
+        self._settle(namespace, account)
+
+    def quotas(self) -> Iterator[tuple[str, ElasticQuota, Account]]:
+        """Namespace, quota and account of every elastic quota in force, by namespace."""
+        for namespace in sorted(self.accounts):
+            account = self.accounts[namespace]
+            if account.quota is not None:
+                yield namespace, account.quota, account
+
+    @property
+    def borrowing(self) -> AbstractSet[str]:
+        """The namespaces that something is lent to: their quota exceeds its min, or a queue of theirs its deserved."""
+        over = [self.queues.accounts[name].tenants for name in self.queues.over_deserved]
+        return self.over_min.union(*over) if over else self.over_min
+
+    def borrows(self, pod: Pod, *, by_share: bool = False) -> bool | None:
+        """Whether a pod takes what has to be lent, if it runs, or does now; None where nothing is guaranteed to it.
+
+        ``by_share``: what its namespace is entitled to of its queue counts as guaranteed, too.
+        """
+        account, queue = self.accounts.get(pod.namespace), self.queues.accounts.get(self.queue_of(pod))
+        bounds = list[tuple[Resources, Resources]]()
+        if account is not None and account.quota is not None:
+            bounds.append((account.used, account.quota.min))
+        if queue is not None and queue.queue is not None:
+            bounds.append((queue.taken, queue.division.deserved))
+            if by_share and (tenant := queue.tenants.get(pod.namespace)) is not None:
+                bounds.append((tenant.taken, tenant.entitled))
+        if not bounds:
+            return None
+        entry = self.entries.get(pod.uid)
+        request = NOTHING if entry is not None and entry.kind in TAKING else pod.request
+        return any(
+            used.get(resource, 0) + request.get(resource, 0) > guaranteed.get(resource, 0)
+            for used, guaranteed in bounds
+            for resource in pod.request
+            if resource in guaranteed
+        )
+
+    def ahead_of(self, pod: Pod, account: Account) -> tuple[Resources, Resources]:
+        """What counts against a pod (that is not in the ledger) besides used: in its own quota, and in the pool.
+
+        That is what pods with a nominated node wait for: of the same quota those of equal or higher priority, of other
+        quotas those whose quota does not exceed its min (seed: capacity scheduling; as scheduler-plugins counts).
+        """
+        pool = self.pool.nominated
+        if not account.nominated:
+            return NOTHING, pool
+        own = total(requests for priority, requests in account.nominated.items() if priority >= pod.priority)
+        others = dict(pool)
+        subtract(others, account.nominated_in_pool)
+        add(others, own)
+        return own, others
+
+    def account(self, namespace: str) -> Account:
+        """The namespace's account; where nothing stands in it, an empty one that is not kept."""
+        return self.accounts.get(namespace) or Account()
+
+    def _open(self, namespace: str) -> Account:
+        account = self.accounts[namespace] = Account()
+        return account
+
+    def _enter(self, uid: str, entry: Entry, before: Entry | None, kept: tuple[Resources, Resources]) -> None:
+        """Enters a pod that was taken out. ``kept``: what its account had in the pool for others than its used."""
+        if before is not None:
+            self.eased += _eases(before, entry)
+        self.put_back(uid, entry)
+        self.eased += self.queues.note(before, entry)
+        lent, claimed = kept
+        if lent or claimed:
+            lent_now, claimed_now = self._kept_in_pool(entry.namespace)
+            self.eased += _is_lighter(lent_now, lent)
+            if _is_lighter(claimed_now, claimed):
+                taken = entry.request if entry.kind in ("assigned", "granted") else NOTHING
+                self.eased += _is_lighter(total((claimed_now, taken)), claimed)
+
+    def _kept_in_pool(self, namespace: str) -> tuple[Resources, Resources]:
+        """What a namespace has in the pool beside its used: for its nominated pods, and by its claim."""
+        account = self.account(namespace)
+        return account.nominated_in_pool, account.claim
+
+    def _take_out(self, uid: str) -> Entry | None:
+        entry = self.entries.pop(uid, None)
+        if entry is not None:
+            self._apply(entry, subtract)
+        return entry
+
+    def _apply_all(self, entries: Iterable[Entry], change: Callable[[dict[str, int], Resources], None]) -> None:
+        distinct = {id(entry): entry for entry in entries}
+        kinds: dict[Hashable, tuple[Entry, int]] = {}
+        for key, number in Counter(map(id, entries)).items():
+            entry = distinct[key]
+            first, so_far = kinds.get(_same(entry), (entry, 0))
+            kinds[_same(entry)] = first, so_far + number
+        for entry, number in kinds.values():
+            self._apply(entry.times(number), change)
+
+    def _apply(
+        self,
+        entry: Entry,
+        change: Callable[[dict[str, int], Resources], None],
+        in_queues: Callable[[Entry, Callable[[dict[str, int], Resources], None]], None] | None = None,
+    ) -> None:
+        (in_queues or self.queues.apply)(entry, change)
+        if entry.kind == "pending":
+            if entry.owner and entry.claims:
+                self._await(entry, change, claims=in_queues is None)
+            return
+        account = self.accounts.get(entry.namespace) or self._open(entry.namespace)
+        if entry.kind in ("nominated", "held"):
+            if entry.kind == "held":
+                change(account.held, entry.request)
+                if entry.pinned:
+                    change(account.pinned, entry.request)
+            requests = account.nominated.setdefault(entry.priority, {})
+            change(requests, entry.request)
+            if not requests:
+                del account.nominated[entry.priority]
+        elif entry.kind == "in_flight":
+            change(account.in_flight, entry.request)
+            if entry.pinned:
+                change(account.pinned_in_flight, entry.request)
+            if account.quota is not None:
+                change(self.pool.in_flight, entry.request)
+        else:
+            self._apply_used(account, entry, change)
+        self._settle(entry.namespace, account, claims=in_queues is None)
+
+    def _apply_used(self, account: Account, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
+        if entry.kind == "assigned":
+            change(account.assigned, entry.request)
+        change(account.used, entry.request)
+        if entry.pinned:
+            change(account.pinned, entry.request)
+        change(self.pool.outside if account.quota is None else self.pool.used, entry.request)
+
+    def _await(self, entry: Entry, change: Callable[[dict[str, int], Resources], None], *, claims: bool) -> None:
+        """Counts a pod that waits for what is left of its quota's min."""
+        account = self.accounts[entry.namespace]
+        change(account.pending, entry.request)
+        account.waiting = account.waiting or Waiting()
+        account.waiting.change(entry.of_one, entry.number if change is add else -entry.number)
+        if not account.pending:
+            account.waiting = None
+        self._settle(entry.namespace, account, claims=claims)
+
+    def _is_owner(self, namespace: str) -> bool:
+        """Whether an elastic quota guarantees something to a namespace, so that it can have a claim to that."""
+        account = self.accounts.get(namespace)
+        return account is not None and account.quota is not None and bool(account.quota.min)
+
+    def _settle(self, namespace: str, account: Account, *, claims: bool = True) -> None:
+        """Notes what follows from a change of an account: whether its quota borrows, and what is lent by the pool.
+
+        One in which nothing stands any more is dropped: namespaces come and go without end. ``claims``: what it has a
+        claim to follows, too.
+        """
+        account.lent = None
+        if account.quota is not None or namespace in self.over_min:
+            (self.over_min.add if account.over_min else self.over_min.discard)(namespace)
+        if account.nominated or account.nominated_in_pool:
+            self._lend_nominated(account)
+        if claims and (account.pending or account.claim):
+            claim = account.claims()
+            replace_part(self.pool.claims, account.claim, claim)
+            account.claim = claim
+        if account.quota is None and not (account.used or account.nominated or account.in_flight or account.pending):
+            del self.accounts[namespace]
+
+    def _lend_nominated(self, account: Account) -> None:
+        """Keeps in the pool what the account's nominated pods wait for, as long as its used does not exceed its min.
+
+        What is held for a pod stays there in any case: somebody was evicted for it.
+        """
+        subtract(self.pool.nominated, account.nominated_in_pool)
+        if account.quota is None:
+            lent: Resources = NOTHING
+        else:
+            lent = dict(account.held) if account.over_min else total(account.nominated.values())
+        account.nominated_in_pool = lent
+        add(self.pool.nominated, account.nominated_in_pool)
+
+
+def _names_of(quota: ElasticQuota | None) -> Resources:
+    """The resources that a quota names, whatever it says of them."""
+    return {**quota.min, **quota.max} if quota is not None else NOTHING
+
+
+def _same(entry: Entry) -> Hashable:
+    """What entries have in common that count alike. Equal requests are one object (app.store.objects)."""
+    return (
+        entry.kind,
+        entry.namespace,
+        id(entry.request),
+        entry.priority,
+        entry.pinned,
+        entry.queue,
+        entry.claims,
+        entry.owner,
+    )
+
+
+def _is_lighter(after: Resources, before: Resources) -> bool:
+    return any(after.get(resource, 0) < value for resource, value in before.items())
+
+
+def _eases(before: Entry, after: Entry) -> bool:
+    """Whether a pod that stands as ``after`` may leave room that it did not leave as ``before``."""
+    if before.kind == "pending":
+        return False
+    lighter = _is_lighter(after.request, before.request)
+    evictable = before.pinned and not after.pinned
+    waits = ("nominated", "held", "pending")
+    yields = after.kind in waits and (before.kind not in waits or after.priority < before.priority)
+    yields = yields or (before.kind == "held" and after.kind == "nominated")
+    yields = yields or after.kind == "pending"
+    return lighter or evictable or yields

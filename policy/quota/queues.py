@@ -1,0 +1,343 @@
+"""Queues: what each deserves of the cluster, and whom that admits.
+
+Seeds: Queue API (Proportion Policy), queue guarantee. What a queue does not ask for goes to the others by weight, a
+guarantee is kept free for its queue whether it asks for it or not, and a pod may go past what its queue deserves only
+where nobody else has a claim to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from policy.objects.conditions import Condition
+from policy.objects.quantity import render
+from policy.objects.resources import NOTHING, Resources, total
+from policy.objects.verdict import Refusal, Remedy, all_of
+from policy.quota.water_filling import Bid, divide
+
+if TYPE_CHECKING:
+    from policy.quota.queue_ledger import QueueAccount, QueueLedger
+
+CAPABILITY = "queue-capability"
+DESERVED = "queue-deserved"
+CLOSED = "queue-closed"
+
+TEXTS = {
+    CAPABILITY: "Queue capability exceeded",
+    DESERVED: "Queue deserved exceeded",
+    CLOSED: "Queue is closed",
+}
+LARGEST_WEIGHT = 2**31 - 1
+AT_ONCE = 100
+"""Queues whose parts are written down before it pauses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A Queue in amounts. A resource absent from ``capability`` is unlimited, one absent from ``guarantee`` zero.
+
+    ``errors`` says, field by field, what could not be read; ``readable`` is false where no spec of this object ever
+    could be. ``notes`` names the fields of the spec that are kept and not enforced. ``uid`` tells it from a namesake.
+    """
+
+    name: str
+    weight: int = 1
+    capability: Resources = field(default_factory=dict)
+    guarantee: Resources = field(default_factory=dict)
+    reclaimable: bool = True
+    priority: int = 0
+    state: str = "Open"
+    errors: tuple[str, ...] = ()
+    readable: bool = True
+    notes: tuple[str, ...] = ()
+    uid: str = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether the queue admits new pods. One that cannot be read admits none: nobody knows what it allows."""
+        return self.readable and self.state not in ("Closed", "Closing")
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """A queue's part of the cluster.
+
+    ``real_capability`` bounds what it may use, as others' guarantees are kept free; a resource that no node has is
+    absent, and bounded by zero, but for an extended one that no node lists (QueueLedger.lists). ``guarantee`` is the
+    part of the spec's that can be kept. ``known``: it was worked out.
+    """
+
+    guarantee: Resources = field(default_factory=dict)
+    real_capability: Resources = field(default_factory=dict)
+    deserved: Resources = field(default_factory=dict)
+    known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One resource, divided: how much is there, and by queue what its pods request, what it is given, and its part.
+
+    Queues stand in the order of their names. ``kept`` is what of its guarantee can be kept, ``most`` its bound.
+    """
+
+    there: int
+    asked: list[int]
+    kept: list[int]
+    most: list[int]
+    part: list[int]
+
+
+Columns = dict[str, Column]
+"""All resources by name, for the same queues."""
+
+
+def divisions(
+    available: Resources, queues: Mapping[str, Queue], requests: Mapping[str, Resources], known: Columns
+) -> Generator[None, None, dict[str, Division]]:
+    """Each queue's part of what is available, by weighted max-min fairness, for each resource on its own.
+
+    ``requests`` has what each queue's pods request, running and waiting. The parts sum to no more than there is. It
+    pauses in between. ``known`` is what was found last time, and then what was found now: only what has
+    changed is computed, and returned are the parts that are others than before.
+    """
+    names = sorted(queues)
+    in_order, requested = [queues[name] for name in names], [requests.get(name, NOTHING) for name in names]
+    guaranteed: set[str] = {resource for queue in in_order for resource in queue.guarantee}
+    resources = sorted({*available, *guaranteed})  # of what else pods may name there is nothing
+    columns: Columns = {}
+    for resource in resources:
+        there, asked = available.get(resource, 0), [request.get(resource, 0) for request in requested]
+        before = known.get(resource)
+        if before is not None and (before.there, before.asked) == (there, asked):
+            columns[resource] = before
+        else:
+            columns[resource] = _divide(there, resource, in_order, asked, is_guaranteed=resource in guaranteed)
+        yield
+    changed = sorted(_changed(known, columns)) if known else range(len(names))
+    found = {}
+    for number, at in enumerate(changed):
+        found[names[at]] = Division(
+            guarantee={r: kept for r, column in columns.items() if (kept := column.kept[at])},
+            real_capability={r: column.most[at] for r, column in columns.items()},
+            deserved={r: part for r, column in columns.items() if (part := column.part[at])},
+            known=True,
+        )
+        if number % AT_ONCE == AT_ONCE - 1:
+            yield
+    known.clear()
+    known.update(columns)
+    return found
+
+
+def _changed(before: Columns, after: Columns) -> set[int]:
+    """The places of queues for which something is different."""
+    if before.keys() != after.keys():
+        return set(range(len(next(iter((before | after).values())).asked)))
+    found = set[int]()
+    for resource, column in after.items():
+        old = before[resource]
+        if old is not column:
+            for one, other in ((old.kept, column.kept), (old.most, column.most), (old.part, column.part)):
+                if one != other:
+                    found.update(at for at, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1])
+    return found
+
+
+def _divide(there: int, resource: str, queues: list[Queue], asked: list[int], *, is_guaranteed: bool) -> Column:
+    lows = _guarantees_kept(there, queues, resource) if is_guaranteed else [0] * len(queues)
+    left = there - sum(lows)
+    most = [min(queue.capability.get(resource, there), left + own) for queue, own in zip(queues, lows, strict=True)]
+    wanted = [min(each, bound) for each, bound in zip(asked, most, strict=True)]
+    bids = [Bid(queue.weight, low, max(low, high)) for queue, low, high in zip(queues, lows, wanted, strict=True)]
+    return Column(there, asked, lows, most, divide(there, bids))
+
+
+def _guarantees_kept(there: int, queues: list[Queue], resource: str) -> list[int]:
+    """What of the guarantees can be kept: no more than a queue's capability, and together no more than is there."""
+    wanted = [
+        min(queue.guarantee.get(resource, 0), queue.capability.get(resource, queue.guarantee.get(resource, 0)))
+        for queue in queues
+    ]
+    if sum(wanted) <= there:
+        return wanted
+    return divide(there, [Bid(max(1, amount), 0, amount) for amount in wanted])
+
+
+def is_raised(before: Queue | None, after: Queue | None) -> bool:
+    """Whether a queue may have more than before of what there is: as it is now; None where it does not exist."""
+    if before is None or after is None:
+        return after is not None
+    bounded = (after.capability.get(r, most + 1) > most for r, most in before.capability.items())
+    surer = any(kept > before.guarantee.get(r, 0) for r, kept in after.guarantee.items())
+    return after.weight > before.weight or surer or any(bounded) or (after.open and not before.open)
+
+
+def conditions(queue: Queue, division: Division | None) -> list[Condition]:
+    """What the owner of a queue should know about it."""
+    found = []
+    if queue.errors:
+        kept = "the last good spec stays in force" if queue.readable else "every pod is refused until it is corrected"
+        found.append(Condition("Invalid", "Unreadable", f"{'; '.join(queue.errors)}; {kept}"))
+    beyond = sorted(r for r, amount in queue.guarantee.items() if amount > queue.capability.get(r, amount))
+    if beyond:
+        message = f"guarantee exceeds capability: {', '.join(beyond)}; capability is taken for guarantee there"
+        found.append(Condition("Invalid", "GuaranteeExceedsCapability", message))
+    if division is not None:
+        unbacked = sorted(
+            resource
+            for resource, amount in queue.guarantee.items()
+            if division.guarantee.get(resource, 0) < min(amount, queue.capability.get(resource, amount))
+        )
+        if unbacked:
+            message = f"the nodes do not have what all queues are guaranteed: {', '.join(unbacked)}; scaled down"
+            found.append(Condition("GuaranteeNotBacked", "NotEnoughNodes", message))
+    if queue.notes:
+        found.append(
+            Condition("NotEnforced", "FieldNotUsed", f"read and kept, but not enforced: {', '.join(queue.notes)}")
+        )
+    return found
+
+
+def refusal(ledger: QueueLedger, queue: str, request: Resources, *, with_in_flight: bool = False) -> Refusal | None:
+    """Why the queue refuses a pod with this request, or None. The pod itself must not stand in the ledger.
+
+    A queue that does not exist admits nobody: else its tenants would be free of every rule.
+    ``with_in_flight`` also counts what may have been admitted before this process started.
+    """
+    account = ledger.accounts.get(queue)
+    if account is None or account.queue is None or not account.queue.open:
+        return Refusal(CLOSED, TEXTS[CLOSED])
+    taken: Resources = account.taken
+    everywhere: Resources = ledger.taken
+    if with_in_flight:
+        taken, everywhere = total((taken, account.in_flight)), total((everywhere, ledger.in_flight))
+    most = account.division.real_capability
+    exceeded = [r for r, asked in request.items() if taken.get(r, 0) + asked > most.get(r, 0)]
+    if exceeded and (exceeded := _beyond_bounds(ledger, account.queue, exceeded, total((taken, request)))):
+        return _refusal(CAPABILITY, exceeded)
+    deserved = account.division.deserved
+    exceeded = [
+        r
+        for r, asked in request.items()
+        if taken.get(r, 0) + asked > deserved.get(r, 0)
+        and everywhere.get(r, 0) + asked + claims_of_others(ledger, account, r) > ledger.available.get(r, 0)
+        and ledger.lists(r)
+    ]
+    return _refusal(DESERVED, exceeded) if exceeded else None
+
+
+def refusal_to_move(ledger: QueueLedger, account: QueueAccount, request: Resources) -> Refusal | None:
+    """Why a queue does not admit a pod that runs in another already, or None. The pod must not stand in the ledger.
+
+    Others claim nothing that it does not have already. What the capability is may be known later than the queue says.
+    """
+    if account.queue is None or not account.queue.open:
+        return Refusal(CLOSED, TEXTS[CLOSED])
+    with_it, named = total((account.taken, request)), account.queue.capability
+    most = {r: min(amount, named.get(r, amount)) for r, amount in account.division.real_capability.items()}
+    exceeded = [r for r in request if with_it[r] > most.get(r, 0)]
+    exceeded = _beyond_bounds(ledger, account.queue, exceeded, with_it)
+    return _refusal(CAPABILITY, exceeded) if exceeded else None
+
+
+def _beyond_bounds(ledger: QueueLedger, queue: Queue, resources: list[str], with_it: Resources) -> list[str]:
+    """Of these resources those that are bounded: of what no node lists that is what the queue's capability names."""
+    named = queue.capability
+    return [r for r in resources if ledger.lists(r) or with_it[r] > named.get(r, with_it[r])]
+
+
+def bound(ledger: QueueLedger, account: QueueAccount, resource: str) -> int | None:
+    """What a queue may use of a resource at most; None if nothing bounds it."""
+    if ledger.lists(resource):
+        return account.division.real_capability.get(resource, 0)
+    return account.queue.capability.get(resource) if account.queue else None
+
+
+def claims_of_others(ledger: QueueLedger, account: QueueAccount, resource: str) -> int:
+    """What other queues have a claim to, beyond what they have taken."""
+    return ledger.claims.get(resource, 0) - account.claim.get(resource, 0)
+
+
+def entitled_to(account: QueueAccount, request: Resources) -> frozenset[str]:
+    """In which resources others must make room for a pod with this request; none, if it goes beyond its queue's part.
+
+    In all that it asks for, if its queue stays within what it deserves. Else in what the queue's guarantee names, if it
+    stays within that: a guarantee holds whatever else the queue deserves, and however long the pod waits.
+    """
+    taken, deserved, kept = account.taken, account.division.deserved, account.division.guarantee
+    if all(taken.get(r, 0) + asked <= deserved.get(r, 0) for r, asked in request.items()):
+        return frozenset(request)
+    named = frozenset(request).intersection(kept)
+    return named if all(taken.get(r, 0) + request[r] <= kept[r] for r in named) else frozenset()
+
+
+def is_over(account: QueueAccount, resource: str) -> bool:
+    """Whether a queue has taken more than it deserves of a resource."""
+    return account.taken.get(resource, 0) > account.division.deserved.get(resource, 0)
+
+
+def may_lose(account: QueueAccount, request: Resources) -> bool:
+    """Whether a pod with this request may be taken from the queue: it is reclaimable, and keeps its guarantee."""
+    if account.queue is None or not account.queue.reclaimable:
+        return False
+    kept = account.division.guarantee
+    return all(account.taken.get(r, 0) - asked >= kept.get(r, 0) for r, asked in request.items() if kept.get(r, 0))
+
+
+def numbers(ledger: QueueLedger, queue: str, request: Resources) -> dict[str, dict[str, int]]:
+    """By resource of the request, what the rules compare."""
+    account = ledger.accounts.get(queue)
+    if account is None or account.queue is None:
+        return {}
+    return {resource: _numbers(ledger, account, resource, asked) for resource, asked in sorted(request.items())}
+
+
+def _numbers(ledger: QueueLedger, account: QueueAccount, resource: str, asked: int) -> dict[str, int]:
+    row = {"request": asked, "allocated": account.taken.get(resource, 0)}
+    named: Resources = account.queue.capability if account.queue else NOTHING
+    if not ledger.lists(resource):
+        return row | ({"realCapability": named[resource]} if resource in named else {})
+    return row | {
+        "deserved": account.division.deserved.get(resource, 0),
+        "realCapability": account.division.real_capability.get(resource, 0),
+        "guarantee": account.division.guarantee.get(resource, 0),
+        "total": ledger.available.get(resource, 0),
+        "allocatedInAllQueues": ledger.taken.get(resource, 0),
+        "claimedByOtherQueues": claims_of_others(ledger, account, resource),
+    }
+
+
+def remedies(ledger: QueueLedger, queue: str, request: Resources, refused: Refusal) -> tuple[Remedy, ...]:
+    """What would let in who requests this and is refused, as far as the queue is concerned; nobody has tried it."""
+    target = f"Queue {queue}"
+    account = ledger.accounts.get(queue)
+    if account is None or account.queue is None:
+        return (Remedy(f"create {target}, or choose a queue that exists", target),)
+    if refused.rule == CLOSED:
+        text = "; ".join(account.queue.errors) or f"it is {account.queue.state}"
+        return (Remedy(f"open {target}: {text}", target),)
+    figures = numbers(ledger, queue, request)
+    found = []
+    for resource in refused.resources:
+        row = figures[resource]
+        needed = row["allocated"] + row["request"]
+        if refused.rule == CAPABILITY and account.queue.capability.get(resource, needed) < needed:
+            field = f"spec.capability.{resource}"
+            text = f"raise capability of {resource} in {target} to at least {render(resource, needed)}"
+            found.append(Remedy(text, target, field, render(resource, needed)))
+        elif refused.rule == DESERVED:
+            lacking = row["allocatedInAllQueues"] + row["request"] + row["claimedByOtherQueues"] - row["total"]
+            amount = render(resource, lacking)
+            text = f"wait until other queues leave {amount} of {resource}, or raise the weight of {target}"
+            found.append(Remedy(text, target))
+        else:
+            amount = render(resource, needed - row["realCapability"])
+            text = f"add nodes with {amount} of {resource}: the rest is used outside of queues, or guaranteed to others"
+            found.append(Remedy(text, "Node"))
+    return all_of(found)
+
+
+def _refusal(rule: str, exceeded: list[str]) -> Refusal:
+    return Refusal(rule, TEXTS[rule], tuple(sorted(exceeded)))

@@ -1,0 +1,135 @@
+"""The namespaces of a queue as rows of numbers, from one division to the next: only what has changed is read again.
+
+There may be ten thousand of them. What each is entitled to and claims is computed for all at once, and only who gets
+something else than before is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import compress
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policy.objects.quantity import LARGEST
+from policy.quota import fair_share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from policy.objects.resources import Resources
+    from policy.quota.fair_share import Amounts
+    from policy.quota.queue_ledger import QueueAccount, QueueLedger, Tenant
+
+WANTED, TAKEN, PENDING, SMALLEST, CLAIM, ENTITLED = range(6)
+"""What stands in the rows: of a tenant what its name says, and the smallest amount that one of its pods waits for."""
+
+
+@dataclass(slots=True)
+class Rows:
+    """A row for each namespace of a queue, by name. ``numbers`` are by kind, row and resource.
+
+    Only resources that nodes have are among them: names are made up by tenants, and of others nobody gets anything.
+    ``alike``: its waiting pods all request the same, or there are none.
+    """
+
+    resources: list[str]
+    index: dict[str, int]
+    tenants: list[Tenant]
+    numbers: Amounts
+    weights: NDArray[np.longdouble]
+    alike: NDArray[np.bool_]
+
+    def entitled(self, at: int) -> Resources:
+        """What stands in a row, by name."""
+        named = zip(self.resources, self.numbers[ENTITLED, at].tolist(), strict=True)
+        return {resource: amount for resource, amount in named if amount}
+
+    def read(self, at: int, tenant: Tenant, weight: int) -> None:
+        """Looks at one namespace again."""
+        parts = tenant.request, tenant.taken, tenant.pending, tenant.waiting.smallest_of_all(), tenant.claim
+        rows = [[part.get(resource, 0) for resource in self.resources] for part in (*parts, tenant.entitled)]
+        try:
+            self.numbers[:, at] = rows
+        except OverflowError:
+            self.numbers[:, at] = [[min(amount, LARGEST) for amount in row] for row in rows]
+        self.tenants[at], self.weights[at], self.alike[at] = tenant, weight, tenant.waiting.alike
+        tenant.stands_in(self, at, weight)
+
+
+def entitle(ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Mapping[str, int]) -> int:
+    """Computes anew what the namespaces of these queues are entitled to; for how many that is something else now."""
+    for account in accounts:
+        account.stale = False
+        ledger.touch(account)
+    accounts = [account for account in accounts if account.tenants]
+    there = {resource: amount for resource, amount in ledger.available.items() if amount}
+    resources = sorted(there.keys() | _entitled_to(accounts))
+    if not accounts or not resources:
+        return 0
+    found = [_rows(account, resources, weights) for account in accounts]
+    sizes = [len(rows.tenants) for rows in found]
+    numbers = np.concatenate([rows.numbers for rows in found], axis=1)
+    whose = np.repeat(np.arange(len(found)), sizes)
+    deserved = np.array([[min(a.division.deserved.get(r, 0), LARGEST) for r in resources] for a in accounts], np.int64)
+    whole = np.array([there.get(r, np.inf) for r in resources], np.longdouble)  # of what is gone nobody has a share
+    parts = fair_share.divided(
+        numbers[WANTED], deserved, whole, np.concatenate([rows.weights for rows in found]), whose
+    )
+    changed = (parts != numbers[ENTITLED]).any(axis=1)
+    claims = _claims(parts, numbers)
+    unsure = ~np.concatenate([rows.alike for rows in found])
+    claims_change = changed & (unsure | (claims != numbers[CLAIM]).any(axis=1))
+    short = (parts != numbers[WANTED]).any(axis=1)
+    starts = np.cumsum([0, *sizes[:-1]])
+    contended = np.logical_or.reduceat(short, starts).tolist()
+    for account, rows, start, size, lacking in zip(accounts, found, starts.tolist(), sizes, contended, strict=True):
+        own = slice(start, start + size)
+        account.contended = lacking
+        rows.numbers[ENTITLED], rows.numbers[CLAIM] = parts[own], claims[own]
+        for tenant in compress(rows.tenants, changed[own].tolist()):
+            tenant.told()
+        for name, differs in zip(rows.index, claims_change[own].tolist(), strict=True):
+            if differs:
+                ledger.claim_anew(account, account.tenants[name])
+    return int(changed.sum())
+
+
+def _entitled_to(accounts: Sequence[QueueAccount]) -> set[str]:
+    """Of which resources somebody was entitled to something. A node may have taken the last of one with it."""
+    known = [account.rows for account in accounts if account.rows is not None]
+    return {each for rows in known for each in compress(rows.resources, rows.numbers[ENTITLED].any(axis=0).tolist())}
+
+
+def _rows(account: QueueAccount, resources: list[str], weights: Mapping[str, int]) -> Rows:
+    """The rows of a queue as its namespaces are now."""
+    rows, unread, tenants = account.rows, account.unread, account.tenants
+    if rows is None or rows.resources != resources or unread - (rows.index.keys() & tenants.keys()):
+        names = sorted(tenants)
+        numbers = np.zeros((6, len(names), len(resources)), np.int64)
+        rows = Rows(
+            resources,
+            {name: at for at, name in enumerate(names)},
+            [tenants[name] for name in names],
+            numbers,
+            np.ones(len(names), np.longdouble),
+            np.ones(len(names), np.bool_),
+        )
+        account.rows, unread = rows, set(names)
+    for name in unread:
+        rows.read(rows.index[name], tenants[name], weights.get(name, 1))
+    account.unread = set()
+    return rows
+
+
+def _claims(entitled: Amounts, numbers: Amounts) -> Amounts:
+    """What each claims whose waiting pods are all alike (see Tenant.claims). For others it means nothing.
+
+    Who asks for what no node has claims nothing, whatever stands here; once a node has it, all is read again.
+    """
+    unfilled, waits = np.maximum(entitled - numbers[TAKEN], 0), numbers[PENDING] > 0
+    enough = unfilled >= numbers[SMALLEST]
+    fits = waits.any(axis=1) & (enough | ~waits).all(axis=1)
+    return np.where(fits[:, None] & waits, np.minimum(unfilled, numbers[PENDING]), 0)

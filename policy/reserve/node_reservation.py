@@ -1,0 +1,403 @@
+"""Which nodes are reserved for a job that starves.
+
+Seed: reserve action (Node selection strategy, Reserve logic). All or nothing: a place for every member that is missing,
+so that the job could start with them, or none. A place once chosen is kept as long as the node is there and fit for it.
+"""
+
+from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from math import ceil
+
+import numpy as np
+
+from policy.cluster.cluster import Cluster
+from policy.nodes import fit, node_filters, scores
+from policy.nodes.packing import depends_on_others
+from policy.nodes.table import Mask
+from policy.objects.job import Job
+from policy.objects.pod import Pod, turn
+from policy.objects.reservation import STARVING, Reservation
+from policy.objects.resources import Resources, subtract
+from policy.preemption.reclaim import Shape, name_of, shape_of
+from policy.quota.entitlement import SYSTEM_OWNERS
+from policy.reserve.starving import Terms, goes_first, refused_together, starving_members
+from policy.stepwise import at_once, within
+
+TOO_LARGE = "TooLarge"
+"""The job can never run: some member, or all of them together, would not even fit empty nodes."""
+UNDECIDABLE = "Undecidable"
+REFUSED = "Refused"
+NOT_FIRST = "OthersGoFirst"
+NO_NODES = "NoNodes"
+INCOMPLETE = "Incomplete"
+EXPIRED = "Expired"
+READY = "Ready"
+
+STEP = 20
+"""Members or nodes that are looked at until others may work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A member of a job, and the node that is to be reserved for it."""
+
+    pod: Pod
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be reserved for a job: these places and no others. Where there are none, why."""
+
+    job: Job
+    places: tuple[Place, ...] = ()
+    reason: str = ""
+    text: str = ""
+
+
+def decide(cluster: Cluster, job: Job, terms: Terms, now: float) -> Decision:
+    """What is to be reserved for a job that starves, or that something is reserved for. Changes nothing.
+
+    ``now`` is in seconds since the epoch.
+    """
+    return at_once(deciding(cluster, job, terms, now))
+
+
+def deciding(cluster: Cluster, job: Job, terms: Terms, now: float) -> Generator[None, None, Decision]:
+    """The same in steps between which others may work. What has changed by the end, only the next decision heeds."""
+    own = {each.pod.uid: each for each in cluster.reserved.of_job(job.namespace, job.name)}
+    if len(job.standing) >= job.minimum:
+        return Decision(job, (), READY, "it has started")
+    if own and now - min(each.since for each in own.values()) > terms.max_duration:
+        return Decision(job, (), EXPIRED, "nodes were reserved for it for as long as reserve.maxDuration allows")
+    search = _Search(cluster, job)
+    members = sorted((pod for pod in job.granted + job.waiting if pod.uid in own), key=turn)
+    kept = yield from search.keep(members, {uid: each.node for uid, each in own.items()})
+    kept = kept[: job.minimum - len(job.standing)]
+    search.only(kept)
+    yield
+    missing = job.minimum - len(job.standing) - len(kept) - sum(pod.uid not in own for pod in job.granted)
+    if missing > 0:
+        others = job.waiting if own else starving_members(cluster, job, terms, now)
+        why_not = yield from _add_members(cluster, search, job, others, missing, terms)
+    else:
+        why_not = _refused(cluster, job, kept)
+    if why_not is not None:
+        return why_not
+    yield
+    if not own and (first := goes_first(cluster, job, now)) is not None:
+        return Decision(job, (), NOT_FIRST, f"{first.title} has a higher priority, and could be scheduled now")
+    return Decision(job, search.places)
+
+
+def _add_members(  # noqa: PLR0911 - one answer each
+    cluster: Cluster, search: "_Search", job: Job, others: Iterable[Pod], missing: int, terms: Terms
+) -> Generator[None, None, Decision | None]:
+    """Finds a place for so many of these members; why there is none for them, if there is none."""
+    kept = [place.pod for place in search.places]
+    there = {pod.uid for pod in kept}
+    waiting = [pod for pod in others if pod.uid not in there and not pod.gated]
+    if len(waiting) < missing:
+        return Decision(job, (), INCOMPLETE, "fewer of its members wait than it takes to start")
+    decidable = [pod for pod in waiting if not fit.undecidable(cluster.table, pod)]
+    if len(decidable) < missing:
+        return Decision(
+            job, (), UNDECIDABLE, next(filter(None, (fit.undecidable(cluster.table, pod) for pod in waiting)))
+        )
+    chosen: list[Pod] = []
+    for number, pod in enumerate(decidable):
+        if not number % STEP:
+            yield
+        if len(chosen) < missing and (yield from search.has_node_for(pod)):
+            chosen.append(pod)
+    if len(chosen) < missing:
+        return Decision(job, (), TOO_LARGE, "no node could take it, however empty")
+    yield
+    refused = _refused(cluster, job, [*kept, *chosen])
+    if refused is not None:
+        return refused
+    if (yield from search.place_all(chosen, _spare_nodes(cluster, job, terms))):
+        return None
+    elsewhere = _Search(cluster, job, everywhere=True)
+    if not (yield from elsewhere.place_all([*kept, *chosen], len(cluster.table.names))):
+        return Decision(job, (), TOO_LARGE, "its members would not fit the nodes together, however empty")
+    return Decision(job, (), NO_NODES, "the nodes that could take it are kept for others, or too many are reserved")
+
+
+def _refused(cluster: Cluster, job: Job, pods: list[Pod]) -> Decision | None:
+    refused = refused_together(cluster, pods)
+    return Decision(job, (), REFUSED, f"it would be refused: {refused.message}") if refused else None
+
+
+def preview(cluster: Cluster, jobs: list[Job], terms: Terms, now: float) -> Iterator[Decision | None]:
+    """What would be reserved for each of these jobs, one after the other. Between two of them nothing is changed.
+
+    None stands for a pause within one answer, in which nothing is changed either.
+    """
+    planned: list[Reservation] = []
+    for job in jobs:
+        decision = yield from within(partial(_assumed, cluster, planned), deciding(cluster, job, terms, now))
+        planned += [reservation_of(job, place, now) for place in decision.places]
+        yield decision
+
+
+def _assumed(cluster: Cluster, planned: list[Reservation]) -> AbstractContextManager[None]:
+    """These nodes are reserved, too, for no longer than one step of the work takes."""
+    known = {*cluster.given_up, *(each.name for each in cluster.reserved)}
+    return cluster.assumed([each for each in planned if each.name not in known])
+
+
+def are_open(cluster: Cluster, job: Job, places: Iterable[Place]) -> bool:
+    """Whether these nodes may still be reserved for a job: they are ready, and nobody else is promised anything there.
+
+    To be asked before a decision is acted on that was made in steps. All else that has changed the next decision puts
+    right, but not that: a place once reserved is kept, and who is promised room there would wait for it in vain.
+    """
+    rows, may_be_reserved = cluster.table.rows, _open(cluster, job)
+    return all(place.node in rows and may_be_reserved[rows[place.node]] for place in places)
+
+
+def reservation_of(job: Job, place: Place, since: float) -> Reservation:
+    """The reservation that records a place. Named after the pod, so that there is never more than one for it."""
+    name = f"starving-{place.pod.uid}".lower().replace("/", ".")
+    return Reservation(name, name_of(place.pod), place.node, (), since, STARVING, job=job.name)
+
+
+def _spare_nodes(cluster: Cluster, job: Job, terms: Terms) -> int:
+    """How many nodes may be reserved for the job, beside those that are for others.
+
+    Of those whose taints it tolerates: others are no node less for it, whoever they are reserved for.
+    """
+    table = cluster.table
+    tolerated = np.zeros(len(table.names), np.bool_)
+    for tolerations in {pod.constraints.tolerations for pod in job.waiting}:
+        tolerated |= node_filters.tolerated(table, tolerations)
+    others = {each.node for each in cluster.reserved if (each.pod.namespace, each.job) != (job.namespace, job.name)}
+    taken = int((tolerated & table.mask_of(others)).sum())
+    return max(0, ceil(int(tolerated.sum()) * terms.max_nodes_percent / 100) - taken)
+
+
+class _Search:
+    """Looks for a place for each member of a job, in steps: nodes go by their names, as some may come or go in between.
+
+    ``everywhere``: as if no node were kept for anybody else, or not ready now.
+    """
+
+    def __init__(self, cluster: Cluster, job: Job, *, everywhere: bool = False) -> None:
+        self._cluster = cluster
+        self._table = cluster.table
+        self._job = job
+        self._everywhere = everywhere
+        self._own = {each.node for each in cluster.reserved.of_job(job.namespace, job.name)}
+        self._one_by_one = False
+        self._standing = {pod.uid for pod in job.standing}
+        self._places: dict[str, Place] = {}
+        self._empty: dict[str, dict[str, int]] = {}
+        self._left: dict[str, dict[str, int]] = {}
+        self._rankings: dict[Shape, list[str]] = {}
+        self._allowed: dict[Shape, frozenset[str]] = {}
+        self._possible: dict[Shape, bool] = {}
+        self._shapes: dict[Hashable, Shape] = {}
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """What was found, in the order of the members' turn."""
+        return tuple(sorted(self._places.values(), key=lambda place: turn(place.pod)))
+
+    def keep(self, members: Iterable[Pod], chosen: Mapping[str, str]) -> Generator[None, None, list[Pod]]:
+        """Keeps places that were chosen before (by UID) where the node is there and still fit for it; who keeps one."""
+        kept = []
+        for number, pod in enumerate(members):
+            if not number % STEP:
+                yield
+            node = chosen[pod.uid]
+            known = self._table.node(node)
+            ready = known is not None and known.ready
+            if ready and fit.suitable_on(self._table, pod, node) and self._has_space(node, pod):
+                self._put(pod, node)
+                kept.append(pod)
+        return kept
+
+    def only(self, pods: Iterable[Pod]) -> None:
+        """Gives up the places of all others."""
+        places = [self._places[pod.uid] for pod in pods]
+        self._places, self._left = {}, {}
+        for place in places:
+            self._put(place.pod, place.node)
+
+    def has_node_for(self, pod: Pod) -> Generator[None, None, bool]:
+        """Whether any node could take the pod if all that ends had ended, be it kept for somebody else now or not."""
+        shape = self._shape(pod)
+        if shape not in self._possible:
+            names = [self._table.names[row] for row in np.flatnonzero(fit.suitable(self._table, pod))]
+            self._possible[shape] = False
+            for number, name in enumerate(names):
+                if not number % STEP:
+                    yield
+                if _covers(self._empty_room(name), pod.request):
+                    self._possible[shape] = True
+                    break
+        return self._possible[shape]
+
+    def place_all(self, pods: list[Pod], most_nodes: int) -> Generator[None, None, bool]:
+        """A place for every pod on so many nodes at most; whether that was possible.
+
+        In the order of the score first; then with the largest pods first, on as few nodes as possible.
+        """
+        before = [place.pod for place in self._places.values()]
+        self._one_by_one = depends_on_others(self._table, [*pods, *before])
+        yield
+        for pod in pods:
+            if self._shape(pod) not in self._rankings:
+                ranking = self._rankings[self._shape(pod)] = self._ranking(pod)  # whatever is found for others
+                self._allowed[self._shape(pod)] = frozenset(ranking)
+                yield
+        if (yield from self._place_in_order(pods, most_nodes, packed=False)):
+            return True
+        self.only(before)
+        yield
+        if (yield from self._place_in_order(self._largest_first(pods), most_nodes, packed=True)):
+            return True
+        self.only(before)
+        return False
+
+    def _place_in_order(self, pods: list[Pod], most_nodes: int, *, packed: bool) -> Generator[None, None, bool]:
+        full: dict[tuple[Shape, bool], int] = {}
+        opened = list(self._left)
+        for start in range(0, len(pods), STEP):
+            with self._assumed(pods) as assumed:
+                for pod in pods[start : start + STEP]:
+                    node = self._node_for(pod, most_nodes, opened if packed else [], full)
+                    if not node:
+                        return False
+                    if node not in self._left:
+                        opened.append(node)
+                    self._put(pod, node)
+                    if assumed:
+                        self._table.add(pod, node)
+            yield
+        return True
+
+    @contextmanager
+    def _assumed(self, pods: list[Pod]) -> Iterator[bool]:
+        """Where pods have to keep near or apart, all that have a place are expected there meanwhile; whether so."""
+        if not self._one_by_one:
+            yield False
+            return
+        everybody = [*pods, *(place.pod for place in self._places.values())]
+        before = {pod.uid: self._table.place(pod.uid) for pod in everybody}
+        try:
+            for place in self._places.values():
+                self._table.add(place.pod, place.node)
+            yield True
+        finally:
+            for uid, stood in before.items():
+                self._table.restore(uid, stood)  # it may have come to a node since the decision was begun
+
+    def _node_for(self, pod: Pod, most_nodes: int, first: list[str], full: dict[tuple[Shape, bool], int]) -> str:
+        """One of the ``first`` nodes, or else the best. ``full``: how many of either have no space for such pods."""
+        shape = self._shape(pod)
+        for opened, names in ((True, first), (False, self._rankings[shape])):
+            start = full.get((shape, opened), 0)
+            while start < len(names) and not self._has_space(names[start], pod):
+                start += 1
+            full[shape, opened] = start
+            for name in islice(names, start, None):
+                beyond = name not in self._left and len(self._left) >= most_nodes
+                if (
+                    not beyond
+                    and name in self._allowed[shape]
+                    and self._has_space(name, pod)
+                    and self._is_met(name, pod)
+                ):
+                    return name
+        return ""
+
+    def _is_met(self, node: str, pod: Pod) -> bool:
+        if not self._one_by_one:
+            return node in self._table.rows
+        return fit.would_be_met_on(self._table, pod, node, self._places.keys())
+
+    def _ranking(self, pod: Pod) -> list[str]:
+        """The nodes that may be reserved for a pod, the best first; before all others those that are the job's own.
+
+        (Two members may have changed places, or one is replaced.) By how free they are, then by how little is missing,
+        then by how few pods there are to wait for, then by name.
+        """
+        table = self._table
+        mask = fit.suitable(table, pod)
+        rows = np.flatnonzero(mask if self._everywhere else mask & _open(self._cluster, self._job))
+        column = table.columns.get("pods")
+        others = table.used[rows, column] if column is not None else np.zeros(len(rows))
+        lacking, free = scores.shortage(table, pod)[rows], scores.freeness(table, pod)[rows]
+        own = table.mask_of(self._own)[rows]
+        best_first = np.lexsort((table.ranks()[rows], others, lacking, -free, ~own))
+        return [table.names[row] for row in rows[best_first].tolist()]
+
+    def _has_space(self, node: str, pod: Pod) -> bool:
+        """Whether a node would have room for the pod, and for all members that it is reserved for already."""
+        left = self._left.get(node)
+        return _covers(self._empty_room(node) if left is None else left, pod.request)
+
+    def _empty_room(self, node: str) -> dict[str, int]:
+        """What a node has beside the pods on it that do not end before the job has started; nothing if it is gone.
+
+        These are pods of DaemonSets, static ones, those that no rule applies to, and the job's own.
+        """
+        room = self._empty.get(node)
+        if room is None:
+            known = self._table.node(node)
+            room = self._empty[node] = dict(known.allocatable) if known else {}
+            for pod in self._table.pods_on(node).values() if known else ():
+                if pod.owner in SYSTEM_OWNERS or pod.uid in self._standing or self._cluster.is_exempt(pod):
+                    subtract(room, pod.request)
+        return room
+
+    def _put(self, pod: Pod, node: str) -> None:
+        self._places[pod.uid] = Place(pod, node)
+        left = self._left.get(node)
+        if left is None:
+            left = self._left[node] = dict(self._empty_room(node))
+        subtract(left, pod.request)
+
+    def _shape(self, pod: Pod) -> Shape:
+        """Equal requests, constraints and labels are one object (app.store.objects), which is quicker to compare."""
+        same = id(pod.request), id(pod.constraints), id(pod.labels), pod.priority, pod.queue, pod.preemptible
+        known = self._shapes.get(same)
+        if known is None:
+            known = self._shapes[same] = shape_of(pod, self._cluster)
+        return known
+
+    def _largest_first(self, pods: list[Pod]) -> list[Pod]:
+        """By the largest part that they request of what all nodes have."""
+        totals, columns = self._table.allocatable.sum(axis=0, dtype=np.float64), self._table.columns
+        sizes: dict[Shape, float] = {}
+        for shape, pod in {self._shape(pod): pod for pod in pods}.items():
+            known = [(amount, columns[name]) for name, amount in pod.request.items() if name in columns]
+            sizes[shape] = max((amount / max(1.0, totals[column]) for amount, column in known), default=0.0)
+        return sorted(pods, key=lambda pod: (-sizes[self._shape(pod)], turn(pod)))
+
+
+def _open(cluster: Cluster, job: Job) -> Mask:
+    """The nodes that are ready, and that nobody but the job is promised anything on."""
+    table = cluster.table
+    members = {pod.uid for pod in job.waiting + job.granted}
+    others = ((uid, placed) for uid, placed in table.expected.items() if uid not in members)
+    promised = {
+        placed.site.name
+        for uid, placed in others
+        if cluster.is_held_for(uid) or uid in cluster.gangs.holds or placed.pod.priority >= job.priority
+    }
+    reserved = {
+        each.node
+        for each in cluster.reserved
+        if (each.pod.namespace, each.job) != (job.namespace, job.name) and cluster.is_reserved(each)
+    }
+    return table.ready() & ~table.mask_of(promised | reserved)
+
+
+def _covers(room: Resources, request: Resources) -> bool:
+    return all(room.get(resource, 0) >= amount for resource, amount in request.items() if amount)

@@ -1,0 +1,171 @@
+"""Which jobs starve: they wait for so long that nodes are reserved for them.
+
+Seed: reserve action (Job starving, Reserve logic). A job waits since enough members to start were there: to keep an old
+group, and put new pods into it, makes nobody starve earlier.
+"""
+
+from collections.abc import Collection, Hashable, Iterator
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from policy.cluster.cluster import Cluster
+from policy.nodes import fit
+from policy.objects.job import Job, job_name
+from policy.objects.pod import Pod, turn
+from policy.objects.reservation import STARVING
+from policy.objects.verdict import Refusal
+from policy.quota import admission
+
+UNTRIED = 60.0
+"""Seconds after which a pod that no scheduler has said anything about is not expected to be placed any more."""
+MOST_KINDS = 50
+"""How many kinds of waiting pods are looked at, at most, whether one of them goes first: those of highest priority."""
+
+
+Rank = tuple[int, int, float, str, str]
+"""What orders jobs: the one that sorts first goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What an operator may choose about reserving: seconds to starve and to reserve at most, and a share of nodes."""
+
+    starving_after: float = 172_800.0
+    max_nodes_percent: int = 50
+    max_duration: float = inf
+
+
+def in_turn(cluster: Cluster, terms: Terms, now: float) -> list[Job]:
+    """The jobs that nodes are reserved for, and those that starve: by priority, and then by how long they wait.
+
+    ``now`` is in seconds since the epoch.
+    """
+    return [job for _, job in sorted(ranked(cluster, terms, now), key=lambda each: each[0])]
+
+
+def ranked(cluster: Cluster, terms: Terms, now: float) -> Iterator[tuple[Rank, Job]]:
+    """The same in any order, each with what it goes by. Between two of them others may work."""
+    groups = cluster.membership.groups
+    reserved = {(each.pod.namespace, each.job) for each in cluster.reserved}
+    old = {
+        (pod.namespace, job_name(groups, pod))
+        for uid in (*cluster.unschedulable_since, *cluster.gates.in_groups())
+        if is_older(pod := cluster.pods[uid], terms.starving_after, now)
+    }
+    for namespace, name in reserved | old:
+        job = cluster.job(namespace, name)
+        if job is not None and ((namespace, name) in reserved or is_starving(cluster, job, terms, now)):
+            yield (*_rank(cluster, job), since(job), namespace, name), job
+
+
+def is_older(pod: Pod, seconds: float, now: float) -> bool:
+    """Whether a pod has been there for longer than so many seconds; one whose creation is not known has not."""
+    return pod.created > 0 and now - pod.created > seconds
+
+
+def is_starving(cluster: Cluster, job: Job, terms: Terms, now: float) -> bool:
+    """Whether a job is not ready, has waited for too long, and nothing else is being done for it."""
+    missing = job.minimum - job.ready
+    if missing <= 0 or now - job.created <= terms.starving_after:
+        return False
+    members = starving_members(cluster, job, terms, now)
+    if len(members) < missing or any(cluster.is_held_for(pod.uid) for pod in members):
+        return False
+    given_up = [
+        each
+        for each in cluster.given_up.values()
+        if each.reason == STARVING and (each.pod.namespace, each.job) == (job.namespace, job.name)
+    ]
+    return all(now - each.failed_at > terms.starving_after for each in given_up)  # it had its time, and waits anew
+
+
+def starving_members(cluster: Cluster, job: Job, terms: Terms, now: float) -> list[Pod]:
+    """The members that the scheduler has found no place for, for long enough; in the order of their turn.
+
+    And those at gates: a gang is let out only once there is room for all of it.
+    """
+    tried = (pod for pod in job.waiting if pod.uid in cluster.unschedulable_since or pod.uid in cluster.gates)
+    return [pod for pod in tried if not pod.gated and is_older(pod, terms.starving_after, now)]
+
+
+def since(job: Job) -> float:
+    """Since when a job waits: seconds since the epoch at which it, and enough members to start, were there."""
+    missing = job.waiting[: max(0, job.minimum - job.ready)]
+    return max((job.created, *(pod.created for pod in missing)))
+
+
+def refused_together(cluster: Cluster, pods: Collection[Pod]) -> Refusal | None:
+    """What the rules of quotas and queues say against these pods, all of them together. Changes nothing."""
+    return admission.refusal_of_all(cluster.ledger, pods, cluster.rules)
+
+
+def goes_first(cluster: Cluster, job: Job, now: float) -> Job | None:
+    """A job of higher priority that waits, and could be scheduled now: nothing is reserved before it is."""
+    rank = _rank(cluster, job)
+    higher = [(theirs, turn(pod), pod) for pod in cluster.pending.values() if (theirs := _rank_of(cluster, pod)) < rank]
+    tried: set[Hashable] = set()
+    for _, _, pod in sorted(higher, key=lambda each: each[:2]):
+        kind = _kind(cluster, pod)
+        if kind in tried or not _is_to_be_tried(cluster, pod, now):
+            continue
+        tried.add(kind)
+        other = cluster.job(pod.namespace, job_name(cluster.membership.groups, pod))
+        if other is not None and other.ready < other.minimum and _could_start(cluster, other, now):
+            return other
+        if len(tried) >= MOST_KINDS:
+            break
+    return None
+
+
+def _kind(cluster: Cluster, pod: Pod) -> Hashable:
+    """What pods have in common of which one could start if another could: a group, or all that matters to a pod alone.
+
+    Equal requests, constraints and labels are one object (app.store.objects), which is quicker to compare.
+    """
+    if (pod.namespace, pod.group) in cluster.membership.groups:
+        return pod.namespace, pod.group
+    same = id(pod.request), id(pod.constraints), id(pod.labels), pod.owner
+    return pod.namespace, pod.queue, pod.priority, pod.preemptible, same
+
+
+def _could_start(cluster: Cluster, job: Job, now: float) -> bool:
+    """Whether the members that a job lacks have room now, one after the other, and the rules let them in together."""
+    members = [pod for pod in job.waiting if _is_to_be_tried(cluster, pod, now)][: job.minimum - job.ready]
+    if len(members) < job.minimum - job.ready or refused_together(cluster, members) is not None:
+        return False
+    table = cluster.table
+    free = table.free.copy()
+    for pod in members:
+        kept = table.mask_of(cluster.nodes_reserved_from(pod) | cluster.nodes_held_from(pod))
+        mask = fit.fits(table, pod) & ~kept
+        if not mask.any():
+            return False  # it may request what no node has
+        columns = [(table.columns[resource], amount) for resource, amount in pod.request.items() if amount]
+        for column, amount in columns:
+            mask &= free[:, column] >= amount
+        rows = np.flatnonzero(mask)
+        if not len(rows):
+            return False
+        for column, amount in columns:
+            free[rows[0], column] -= amount
+    return True
+
+
+def _is_to_be_tried(cluster: Cluster, pod: Pod, now: float) -> bool:
+    """Whether the scheduler may still place a pod that waits, as far as can be said here."""
+    if pod.gated or pod.terminating or pod.uid in cluster.grants or fit.undecidable(cluster.table, pod):
+        return False
+    if pod.unschedulable is None:
+        return now - pod.created < UNTRIED
+    return cluster.has_chance(pod)
+
+
+def _rank(cluster: Cluster, job: Job) -> tuple[int, int]:
+    """Orders jobs by the priority of their queue, and then by their own; the higher comes first."""
+    return min((_rank_of(cluster, pod) for pod in job.waiting + job.granted), default=(0, 0))
+
+
+def _rank_of(cluster: Cluster, pod: Pod) -> tuple[int, int]:
+    return -cluster.priority_of_queue(pod), -pod.priority

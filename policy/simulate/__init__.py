@@ -1,0 +1,1 @@
+"""What would happen: a copy of a cluster in which time passes."""

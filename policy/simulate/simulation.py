@@ -1,0 +1,341 @@
+"""What would become of a cluster that is left to itself: placed, refused, evicted and reserved until nothing changes.
+
+It plays the scheduler and our controllers on a copy, at once and without delays. The rules are the real ones; only who
+is tried when, and which of the nodes that would do is taken, follows kube-scheduler roughly (see docs/whatif.md).
+Evicted pods are gone, nobody creates them anew.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policy.cluster.cluster import UNSCHEDULABLE, Cluster
+from policy.cluster.unschedulable import PATIENCE
+from policy.nodes import fit
+from policy.nodes.scores import scores
+from policy.objects.batch_job import BatchJob
+from policy.objects.group import Key
+from policy.objects.pod import Pod, Unschedulable, turn
+from policy.objects.reservation import HELD_TEXT, RECLAIM, RESERVED_TEXT
+from policy.preemption import reclaim, victims
+from policy.preemption.reclaim import Shape
+from policy.preemption.victims import NoPlan, Plan
+from policy.quota.exempt import is_critical
+from policy.reserve import node_reservation, scoring, starving
+from policy.reserve.node_reservation import Decision
+from policy.reserve.starving import Terms
+
+Rows = NDArray[np.intp]
+
+NO_ROOM = "no node has room for it, or is one that it may go to"
+BROKEN_GANG = "GangBroken"
+JOB_FAILED = "JobFailed"
+RESTS = 4
+"""How often waiting pods lose their claims, and others go ahead, until that is the end of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A pod that was evicted, for another or (empty) as its gang was broken or its Job failed.
+
+    ``at`` in seconds since the epoch.
+    """
+
+    pod: Pod
+    for_: Pod | None
+    reason: str
+    at: float
+
+
+class Simulation:
+    """A cluster that is nobody else's, and what has happened in it so far.
+
+    ``now`` is on the cluster's clock, ``epoch`` what to add to it to have seconds since the epoch. ``steps`` counts
+    what has been done.
+    """
+
+    def __init__(self, cluster: Cluster, terms: Terms, now: float, epoch: float = 0.0) -> None:
+        self.cluster = cluster
+        self.now = now
+        self.evictions: list[Eviction] = []
+        self.steps = 0
+        self._terms = terms
+        self._epoch = epoch
+        self._hurt: set[Key] = set()
+        self._freed = 0
+        self._near_others = False
+
+    @property
+    def time(self) -> float:
+        """Seconds since the epoch."""
+        return self.now + self._epoch
+
+    def settle(self) -> Iterator[None]:
+        """Goes on until nothing changes any more, as things are now. To be used up; in between it may pause."""
+        while True:
+            steps, before = self.steps, self._what_could_help()
+            yield from self.cluster.divide()
+            yield from self._place()
+            self._go_on_with_plans()
+            yield from self._make_room()
+            yield from self._reserve()
+            at_rest = self.steps == steps or self._what_could_help() == before
+            if at_rest and not self._clean_up():
+                return
+
+    def come_to_rest(self) -> Iterator[None]:
+        """The same, but pods on their way out leave first, and those that are tried in vain lose their claims."""
+        for pod in [pod for pod in self.cluster.pods.values() if pod.terminating]:
+            self.cluster.delete_pod(pod.uid)
+        yield from self.settle()
+        for _ in range(RESTS):
+            steps, before = self.steps, self._what_could_help()
+            self.advance(self.now + PATIENCE + 1)
+            if before == self._what_could_help() and not self.cluster.to_be_divided:
+                return
+            yield from self.settle()
+            if steps == self.steps:
+                return
+
+    def advance(self, now: float) -> None:
+        """Lets time pass: nothing but what time itself does has happened meanwhile."""
+        self.now = now
+        self.cluster.tick(now)
+
+    def _what_could_help(self) -> Hashable:
+        """Changes whenever a pod that was refused might be placed after all: not if others only took room."""
+        cluster = self.cluster
+        return cluster.eased, cluster.relevant, self._freed, self.steps if self._near_others else 0
+
+    # The scheduler
+
+    def _place(self) -> Iterator[None]:
+        """Tries all that wait, in their turn; of those that are alike no more once one has failed."""
+        waiting = (pod for pod in self.cluster.pods.values() if pod.pending and not (pod.terminating or pod.gated))
+        failed: dict[Hashable, str] = {}
+        for pod in sorted(waiting, key=turn):
+            current = self.cluster.pods.get(pod.uid)
+            if current is None or not current.pending:
+                continue
+            alike = self._kind(current)
+            if alike in failed:
+                self._fail(current, failed[alike])
+            else:
+                yield from fit.prepare(self.cluster.table, current)
+                if message := self._try(current):
+                    self._fail(current, message)
+                    failed[alike] = message
+            yield
+
+    def _kind(self, pod: Pod) -> Hashable:
+        """What pods have in common of which none is placed if one is not. Of a gang, or with a node, each is alone."""
+        if (
+            pod.group
+            or pod.nominated_node
+            or self.cluster.is_held_for(pod.uid)
+            or self.cluster.reserved.of_pod(pod.uid)
+        ):
+            return pod.uid
+        same = id(pod.request), id(pod.constraints), id(pod.labels)
+        return pod.namespace, pod.queue, pod.priority, pod.preemptible, pod.owner, same
+
+    def _try(self, pod: Pod) -> str:
+        """One attempt of the scheduler's: its own filters first, then ours. What is said of the pod if it fails."""
+        cluster, table = self.cluster, self.cluster.table
+        constraints = pod.constraints
+        self._near_others = self._near_others or bool(constraints.affinity or constraints.spread)
+        rows = np.flatnonzero(fit.fits(table, pod))
+        if not len(rows):
+            return NO_ROOM
+        offered = [table.names[row] for row in rows] if cluster.gangs.gated(pod) else None
+        eased = cluster.ledger.eased
+        refused = cluster.admit(pod, self.now, offered)
+        if refused is not None:
+            return refused.message
+        reserved = cluster.nodes_reserved_from(pod)
+        node = self._own_node(pod, rows) or self._best(pod, rows, reserved)
+        if node:
+            self._bind(pod, node)
+            return ""
+        cluster.withdraw(pod.uid)
+        cluster.ledger.eased = eased  # only tried
+        return RESERVED_TEXT if any(table.rows[name] in rows for name in reserved & table.rows.keys()) else HELD_TEXT
+
+    def _own_node(self, pod: Pod, rows: Rows) -> str:
+        """The node where room is kept for the pod, which the scheduler tries first."""
+        kept = (each.node for each in self.cluster.reservations.values() if each.pod.uid == pod.uid)
+        node = self.cluster.gangs.node_for(pod.uid) or next(kept, pod.nominated_node)
+        row = self.cluster.table.rows.get(node)
+        return node if row is not None and row in rows else ""
+
+    def _best(self, pod: Pod, rows: Rows, reserved: set[str]) -> str:
+        cluster, table = self.cluster, self.cluster.table
+        kept = reserved | cluster.nodes_held_from(pod) if cluster.reservations or cluster.gangs.holds else reserved
+        if kept:
+            rows = rows[~table.mask_of(kept)[rows]]
+        if not len(rows):
+            return ""
+        points = scores(table, pod, rows)
+        if len(cluster.reserved):
+            names = [table.names[row] for row in rows]
+            preferred = set(scoring.preferred(cluster, pod, names))
+            points += np.array([100 * (name in preferred) for name in names])
+        best: list[int] = rows[points == points.max()].tolist()
+        return min(table.names[row] for row in best)
+
+    def _bind(self, pod: Pod, node: str) -> None:
+        bound = replace(pod, node=node, nominated_node="", unschedulable=None, started=self.time)
+        self.cluster.upsert_pod(bound, self.now)
+        for reservation in [each for each in self.cluster.reservations.values() if each.pod.uid == pod.uid]:
+            self.cluster.delete_reservation(reservation.name)
+        self.steps += 1
+
+    def _fail(self, pod: Pod, message: str) -> None:
+        said = Unschedulable(UNSCHEDULABLE, message)
+        self.cluster.upsert_pod(replace(pod, unschedulable=said, nominated_node=""), self.now)
+
+    # Our controllers
+
+    def _make_room(self) -> Iterator[None]:
+        """Evicts for who may take back what was lent, and, as the scheduler does, for who is more important."""
+        cluster = self.cluster
+        waiting = reclaim.waiting(cluster, self.now, 0.0)
+        waiting += sorted(self._free_of_rules(), key=turn)
+        hopeless: set[Shape] = set()
+        seen: set[str] = set()
+        too_few: set[Key] = set()
+        for pod in waiting:
+            if pod.uid in seen or (pod.namespace, pod.group) in too_few:
+                continue
+            yield
+            members = reclaim.together_with(cluster, pod, waiting)
+            seen.update(member.uid for member in members)
+            if not members:
+                too_few.add((pod.namespace, pod.group))
+            shape = reclaim.shape_of(pod, cluster)
+            if not members or (len(members) == 1 and shape in hopeless):
+                continue
+            result: list[Plan] | Plan | NoPlan
+            if len(members) > 1:
+                result = yield from reclaim.plans_for_all(cluster, members)
+            else:
+                result = yield from victims.search(cluster, pod)
+            plans = [] if isinstance(result, NoPlan) else result if isinstance(result, list) else [result]
+            if plans and self._budgets_allow(plans):
+                self._carry_out(plans)
+            else:
+                hopeless.add(shape)
+            yield
+
+    def _budgets_allow(self, plans: list[Plan]) -> bool:
+        """Whether all victims may go: none goes while another of the same plans may not."""
+        going = [victim for plan in plans for victim in plan.victims]
+        return not self.cluster.budgets.violating(going)
+
+    def _free_of_rules(self) -> Iterator[Pod]:
+        """Waiting pods that no quota or queue says anything about: the scheduler evicts for them by priority alone."""
+        cluster = self.cluster
+        for uid in cluster.unschedulable_since:
+            pod = cluster.pods[uid]
+            kept = cluster.is_held_for(uid) or uid in cluster.grants or pod.terminating
+            if not (kept or cluster.is_governed(pod) or cluster.gangs.is_waiting(pod)):
+                yield pod
+
+    def _go_on_with_plans(self) -> None:
+        """Evicts whom earlier plans name; lets go of plans whose pod waits no more, or whose node is lost."""
+        cluster = self.cluster
+        for reservation in list(cluster.reservations.values()):
+            if not cluster.is_in_force(reservation) or reclaim.is_lost(cluster, reservation):
+                self._lift([reservation.name])
+                continue
+            pod = cluster.pods[reservation.pod.uid]
+            for victim in [cluster.pods[each.uid] for each in reservation.victims if each.uid in cluster.pods]:
+                self._evict(victim, pod, RECLAIM)
+
+    def _carry_out(self, plans: list[Plan]) -> None:
+        for plan in plans:
+            self.cluster.upsert_reservation(reclaim.reservation_of(plan, self.time))
+        for plan in plans:
+            for victim in plan.victims:
+                self._evict(victim, plan.pod, RECLAIM)
+        self.steps += 1
+        self._freed += 1
+
+    def _evict(self, victim: Pod, for_: Pod | None, reason: str) -> None:
+        """Evicts a pod, as far as disruption budgets let it go."""
+        cluster = self.cluster
+        if victim.uid not in cluster.pods or not cluster.draw_on_budgets(victim):
+            return
+        self._take_away(victim, for_, reason)
+        job = cluster.batch_jobs.of(victim)
+        if job is not None and not job.ended:
+            self._count_failure(job)
+
+    def _count_failure(self, job: BatchJob) -> None:
+        """A pod of a Job was evicted; where that is one too many, all of its pods go."""
+        jobs, after = self.cluster.batch_jobs, job.after_eviction()
+        jobs.upsert(after)
+        if after.ended:
+            for pod in [pod for pod in self.cluster.pods.values() if jobs.of(pod) is after and not pod.finished]:
+                self._take_away(pod, None, JOB_FAILED)
+
+    def _take_away(self, pod: Pod, for_: Pod | None, reason: str) -> None:
+        group = self.cluster.gangs.gang_of(pod)
+        if group is not None:
+            self._hurt.add(group.key)
+        self.cluster.delete_pod(pod.uid)
+        self._freed += 1
+        self.evictions.append(Eviction(pod, for_, reason, self.time))
+        self.steps += 1
+
+    def _clean_up(self) -> bool:
+        """Evicts what is left of gangs that fell below their minimum for good; whether anything is."""
+        steps = self.steps
+        for key in sorted(self._hurt):
+            group = self.cluster.membership.groups.get(key)
+            if group is not None and len(self.cluster.gangs.ready(group)) < group.minimum:
+                standing = [pod for pod in self.cluster.members(key) if pod.assigned and not pod.terminating]
+                left = [pod for pod in standing if not is_critical(pod)]
+                for pod in reclaim.without_failing_jobs(self.cluster, left):
+                    self._evict(pod, None, BROKEN_GANG)
+        self._hurt.clear()
+        return self.steps != steps
+
+    def _reserve(self) -> Iterator[None]:
+        """Reserves nodes for jobs that starve, and lets go of them."""
+        cluster = self.cluster
+        jobs = starving.in_turn(cluster, self._terms, self.time)
+        there = {(job.namespace, job.name) for job in jobs}
+        self._lift(each.name for each in list(cluster.reserved) if (each.pod.namespace, each.job) not in there)
+        for key in [(job.namespace, job.name) for job in jobs]:
+            job = cluster.job(*key)
+            if job is not None:
+                self._keep_to(node_reservation.decide(cluster, job, self._terms, self.time))
+            yield
+
+    def _keep_to(self, decision: Decision) -> None:
+        cluster, job = self.cluster, decision.job
+        wanted = {(place.pod.uid, place.node) for place in decision.places}
+        own = cluster.reserved.of_job(job.namespace, job.name)
+        there = {(each.pod.uid, each.node) for each in own}
+        surplus = [each for each in own if (each.pod.uid, each.node) not in wanted]
+        if decision.reason == node_reservation.EXPIRED:
+            for each in surplus:
+                cluster.upsert_reservation(replace(each, failed_at=self.time))
+                self.steps += 1
+                self._freed += 1
+        else:
+            self._lift(each.name for each in surplus)
+        for place in decision.places:
+            if (place.pod.uid, place.node) not in there:
+                cluster.upsert_reservation(node_reservation.reservation_of(job, place, self.time))
+                self.steps += 1
+                self._freed += 1
+
+    def _lift(self, names: Iterable[str]) -> None:
+        for name in list(names):
+            self.cluster.delete_reservation(name)
+            self.steps += 1
+            self._freed += 1

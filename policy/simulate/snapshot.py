@@ -1,0 +1,161 @@
+"""A cluster as it stands at one moment, and copies of it: what is tried on a copy never touches the cluster itself.
+
+The objects of a cluster never change, they are replaced; so a snapshot is a few lists of them. A copy is built by
+showing these objects to a new cluster, so that there is one way only in which its sums come about.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from policy.cluster.budgets import Budget
+from policy.cluster.cluster import Cluster
+from policy.cluster.gang_holds import HOLD_TIME, Hold
+from policy.cluster.quota_manager import Limit
+from policy.cluster.unschedulable import PATIENCE
+from policy.nodes.table import NodeTable
+from policy.objects.batch_job import BatchJob
+from policy.objects.group import Group
+from policy.objects.membership import Namespace
+from policy.objects.node import Node
+from policy.objects.pod import Pod
+from policy.objects.reservation import Reservation
+from policy.quota.admission import Rules
+from policy.quota.elastic_quota import ElasticQuota
+from policy.quota.queues import Queue
+
+SLICE = 20
+"""Nodes that are copied before it pauses: about a millisecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A pod that was let through and is not on a node yet, and what is held for it as a member of a gang."""
+
+    pod: Pod
+    hold: Hold | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that a cluster consists of, at ``now`` on its clock, and ``epoch`` seconds since the epoch.
+
+    ``hopeless``: UIDs of pods without a chance. ``counted``: UIDs of pods that count in another queue than the one that
+    they name, and which that is. ``overdue_after`` and ``stuck_after``: see policy.cluster.overdue.
+    """
+
+    rules: Rules
+    now: float
+    pods: tuple[Pod, ...]
+    hopeless: frozenset[str]
+    granted: tuple[Granted, ...]
+    nodes: tuple[Node, ...]
+    quotas: tuple[ElasticQuota, ...]
+    queues: tuple[Queue, ...]
+    namespaces: tuple[Namespace, ...]
+    groups: tuple[Group, ...]
+    weights: tuple[tuple[tuple[str, str], int], ...]
+    limits: tuple[tuple[str, Limit], ...]
+    budgets: tuple[Budget, ...]
+    batch_jobs: tuple[BatchJob, ...]
+    reservations: tuple[Reservation, ...]
+    counted: tuple[tuple[str, str], ...]
+    epoch: float
+    overdue_after: float
+    stuck_after: float
+
+
+def snapshot(cluster: Cluster, now: float) -> Snapshot:
+    """The cluster as it stands. Takes no more than some milliseconds, whatever its size."""
+    holds = cluster.gangs.holds
+    return Snapshot(
+        rules=cluster.rules,
+        now=now,
+        pods=tuple(cluster.pods.values()),
+        hopeless=frozenset(uid for uid in cluster.unschedulable_since if not cluster.has_chance(cluster.pods[uid])),
+        granted=tuple(Granted(pod, holds.get(pod.uid)) for pod in cluster.grants.pods()),
+        nodes=tuple(cluster.table.nodes()),
+        quotas=tuple(chain.from_iterable(quotas.values() for quotas in cluster.quotas.values())),
+        queues=tuple(cluster.queues.values()),
+        namespaces=tuple(cluster.membership.namespaces.values()),
+        groups=tuple(cluster.membership.groups.values()),
+        weights=tuple(cluster.membership.weights.items()),
+        limits=tuple(cluster.limits.items()),
+        budgets=tuple(cluster.budgets.values()),
+        batch_jobs=tuple(cluster.batch_jobs),
+        reservations=(*cluster.reservations.values(), *cluster.reserved, *cluster.given_up.values()),
+        counted=tuple(cluster.moving.counted.items()),
+        epoch=cluster.deletions.now,
+        overdue_after=cluster.deletions.after,
+        stuck_after=cluster.deletions.stuck_after,
+    )
+
+
+def copy(taken: Snapshot) -> Generator[None, None, Cluster]:
+    """A cluster of its own that stands as the snapshot does. It pauses after some pods, and returns the cluster.
+
+    Pods that an earlier process may have admitted count as waiting: in a copy nothing is on its way.
+    """
+    cluster = Cluster(taken.rules, settle_time=0, overdue_after=taken.overdue_after, stuck_after=taken.stuck_after)
+    cluster.note_overdue(taken.epoch)
+    _copy_bounds(cluster, taken)
+    yield
+    for number, node in enumerate(taken.nodes):
+        cluster.upsert_node(node)
+        if number % SLICE == 0:
+            yield
+    yield from _copy_pods(cluster, taken)
+    for reservation in taken.reservations:
+        cluster.upsert_reservation(reservation)
+    for granted in taken.granted:
+        _grant(cluster, granted, taken.now)
+    cluster.begin(dict(taken.counted))
+    yield from cluster.divide()
+    return cluster
+
+
+def _grant(cluster: Cluster, granted: Granted, now: float) -> None:
+    pod, hold = replace(granted.pod, gate=-1), granted.hold  # it was let out of its gate, if it stood at one
+    cluster.upsert_pod(pod, now)
+    cluster.keep_all([pod], now, now + HOLD_TIME)
+    if hold is not None:
+        cluster.gangs.holds.give(pod.uid, Hold(hold.key, hold.node, hold.asked), now + HOLD_TIME)
+        cluster.table.add(pod, hold.node)
+
+
+def _copy_bounds(cluster: Cluster, taken: Snapshot) -> None:
+    """Shows what pods are bound by."""
+    for namespace in taken.namespaces:
+        cluster.upsert_namespace(namespace)
+    for queue in taken.queues:
+        cluster.upsert_queue(queue)
+    for group in taken.groups:
+        cluster.upsert_group(group)
+    for (of_namespace, name), weight in taken.weights:
+        cluster.upsert_weight(of_namespace, name, weight)
+    for of_namespace, limit in taken.limits:
+        cluster.upsert_limit(of_namespace, limit)
+    for quota in taken.quotas:
+        cluster.upsert_quota(quota)
+    for budget in taken.budgets:
+        cluster.upsert_budget(budget)
+    for job in taken.batch_jobs:
+        cluster.batch_jobs.upsert(job)
+
+
+def _copy_pods(cluster: Cluster, taken: Snapshot) -> Generator[None, None, None]:
+    """Shows the pods; those without a chance long enough ago that they have lost it again by now."""
+    long_ago = taken.now - PATIENCE - 1
+    cluster.tick(long_ago)
+    yield from cluster.take_in((pod, long_ago if pod.uid in taken.hopeless else taken.now) for pod in taken.pods)
+    cluster.tick(taken.now)
+
+
+def discard(cluster: Cluster) -> Generator[None, None, None]:
+    """Takes a copy that is done with apart, so that nobody has to look for all that it consisted of at once."""
+    cluster.table.memo.clear()
+    for part in (cluster.pods, cluster.ledger.entries, cluster.unschedulable_since, cluster.refused):
+        part.clear()
+        yield
+    cluster.table = NodeTable()
+    yield
