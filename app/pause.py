@@ -2,8 +2,9 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Generator
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 T = TypeVar("T")
 
@@ -21,9 +22,12 @@ class TimeIsUp(Exception):
 
 
 class Pause:
-    """Measures the work of whoever made it, and lets others go first when it is time."""
+    """Measures the work of whoever made it, and lets others go first when it is time.
 
-    _somebody_rests = False
+    All who work at the same time do a slice each, in turn.
+    """
+
+    _in_turn: ClassVar[deque["Pause"]] = deque()
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
@@ -44,16 +48,15 @@ class Pause:
         self._stepped = now
         return now
 
-    @classmethod
-    async def _let_others_go_first(cls) -> None:
-        while cls._somebody_rests:  # else the next slice would be somebody else's
-            await asyncio.sleep(0)
-        cls._somebody_rests = True
+    async def _let_others_go_first(self) -> None:
+        self._in_turn.append(self)
         try:
+            while self._in_turn[0] is not self:  # else the next slice would be somebody else's
+                await asyncio.sleep(0)
             for _ in range(TURNS):
                 await asyncio.sleep(0)
         finally:
-            cls._somebody_rests = False
+            self._in_turn.remove(self)
 
 
 async def at_leisure(work: Generator[None, None, T], deadline: float = float("inf"), pause: Pause | None = None) -> T:

@@ -37,6 +37,23 @@ def test_between_two_slices_of_whomever_a_question_can_be_answered(monkeypatch, 
     assert all(after - before >= TURNS for before, after in pairwise(later))
 
 
+def test_those_who_work_at_the_same_time_do_a_slice_each_in_turn(monkeypatch):
+    monkeypatch.setattr(pause, "SLICE", 0.0)
+    slices = list[str]()
+
+    async def work(name):
+        breather = Pause()
+        for _ in range(10):
+            slices.append(name)
+            await breather.if_due()
+
+    async def scenario():
+        await asyncio.gather(*(work(name) for name in "abc"))
+
+    asyncio.run(scenario())
+    assert "".join(slices) == "abc" * 10
+
+
 def test_who_is_stopped_while_it_rests_keeps_nobody_else_from_going_on(monkeypatch):
     monkeypatch.setattr(pause, "SLICE", 0.0)
 
