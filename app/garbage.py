@@ -14,7 +14,8 @@ _under_way = 0
 def undisturbed() -> Iterator[None]:
     """While many objects come into being that stay for a moment, nobody looks for garbage among them.
 
-    For one thread alone, that of the loop; several may be in here at a time.
+    For one thread alone, that of the loop; several may be in here at a time. Of those that overlap there may be no end,
+    so whoever leaves the others looks once at what has come into being since.
     """
     global _under_way  # noqa: PLW0603 - there is one collector
     _under_way += 1
@@ -23,7 +24,9 @@ def undisturbed() -> Iterator[None]:
         yield
     finally:
         _under_way -= 1
-        if not _under_way:
+        if _under_way:
+            gc.collect(0)
+        else:
             gc.enable()
 
 

@@ -42,6 +42,7 @@ from app.garbage import spare_what_stays
 from app.inert import say
 from app.observability import metrics
 from app.problems import Problem
+from app.questions import Questions
 from app.serving.server import Server, listen
 from app.settings import InvalidSettings, Settings
 from app.sources.manifests import ManifestSource
@@ -104,6 +105,7 @@ def application(standing: Standing, extender: Extender, settings: Settings) -> A
     app.include_router(health.router)
     app.include_router(health.probes)
     web.install(app)
+    app.add_middleware(Questions, limit=settings.whatif.body_limit)
     _answer_with_problems(app)
     return app
 

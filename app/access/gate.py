@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.front import Application
 from app.problems import Problem
-from app.serving.reply import AtOnce
+from app.serving.reply import AtOnce, Reply
 
 OPEN = frozenset({"/healthz", "/readyz", "/admission/gate"})
 """Paths that tell nothing of the cluster. The API server shows nothing when it calls a webhook."""
@@ -20,6 +20,7 @@ PREFIX = "/quotaward"
 """Stands before our paths where rights are named: /api/... is everybody's to read in every cluster."""
 NAMESPACED = re.compile(r"/api/v1/(?:elasticquotas|pods)/([^/]+)(?:/[^/]+)?")
 LONGEST_TOKEN = 16 * 2**10
+SERVICE_ACCOUNT = re.compile(r"(system:serviceaccount:[^:]+):.*")
 
 
 class CannotReview(Exception):
@@ -37,6 +38,12 @@ class User:
     def name(self) -> str:
         """The user's name."""
         return str(self.said.get("username", ""))
+
+    @property
+    def asker(self) -> str:
+        """Whose share their questions take. A namespace's service accounts have one: who makes one may make many."""
+        account = SERVICE_ACCOUNT.fullmatch(self.name)
+        return account[1] if account else self.name
 
 
 class Reviewing(Protocol):
@@ -88,6 +95,7 @@ class Gate:
                 raise Problem(401, "the token is not valid")
             for attributes in _ways_in(scope):
                 if await self._reviews.may(user, attributes):
+                    scope.setdefault("state", {})["asker"] = user.asker
                     return
         except CannotReview as error:
             raise Problem(503, f"the token cannot be checked now: {error}", retry_after=1) from error
@@ -142,10 +150,7 @@ def _named(scope: Scope) -> str:
 
 
 async def _answer(problem: Problem, send: Send) -> None:
-    body = problem.body()
-    headers = problem.headers() | {"content-length": str(len(body))}
+    reply = Reply.of(problem)
     if problem.status == 401:  # noqa: PLR2004 - HTTP Unauthorized
-        headers["www-authenticate"] = "Bearer"
-    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": problem.status, "headers": raw})
-    await send({"type": "http.response.body", "body": body})
+        reply = reply._replace(headers=(*reply.headers, (b"www-authenticate", b"Bearer")))
+    await reply.send(send)

@@ -12,7 +12,7 @@ from app.api.models import (
 )
 from app.ending import JOB_ENDS
 from app.whatif.remedies import ALONE, UNTRIED, WITH_ALL, Remedy
-from app.whatif.service import COMPLETE, OCCUPIED, OUT_OF_TIME, Searched
+from app.whatif.service import COMPLETE, OUT_OF_TIME, Searched
 from policy.cluster.cluster import Cluster
 from policy.explain import holders as holding
 from policy.explain.holders import Holder
@@ -45,7 +45,6 @@ HELPS = {
 """How remedies are told of, by what they were tried with."""
 ENDED = {
     OUT_OF_TIME: "The time to try remedies was over before all of them were tried (whatif.remedyTime)",
-    OCCUPIED: "No remedy was tried: others ask what would be",
 }
 """What is said of a search for remedies that did not come to its end."""
 IF_ANY = {"ahead", "poolAhead"}

@@ -182,9 +182,9 @@ class ExplanationModel(Model):
     ``verdict`` is refused (in observe mode would-refuse, as nobody is), admissible, bound or unknown.
     ``outlook`` says what is being done for a pod that waits, or why nobody is evicted for it; ``next`` says it step by
     step; ``summary`` says all in one paragraph. ``gate``: where in line, if it waits at one.
-    ``searched`` is how the search for remedies ended: ``complete``, ``out-of-time``, ``busy`` with others' questions,
-    or empty (there was none). ``terminating`` says of pods of its namespace or queue that they should be gone: since
-    when, whether they count, and what ends them.
+    ``searched`` is how the search for remedies ended: ``complete``, ``out-of-time``, or empty (there was none).
+    ``terminating`` says of pods of its namespace or queue that they should be gone: since when, whether they count, and
+    what ends them.
     """
 
     namespace: str

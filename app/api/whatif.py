@@ -6,7 +6,6 @@ import msgspec
 from fastapi import APIRouter, Depends, Request
 from pydantic import ValidationError
 
-from app import bodies
 from app.api.routes import SyncedStore, problems
 from app.problems import Problem
 from app.whatif import changes
@@ -21,7 +20,7 @@ _BODY = {"content": {"application/json": {"schema": WhatIfRequest.model_json_sch
 
 async def changes_of(request: Request) -> list[Change]:
     """The changes that a request asks about. Raises Problem (400, 413, 422)."""
-    body = await bodies.read(request.receive, request.app.state.settings.whatif.body_limit)
+    body: bytes = request.state.body
     try:
         asked = WhatIfRequest.model_validate(msgspec.json.decode(body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

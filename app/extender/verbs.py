@@ -102,10 +102,10 @@ class _Count:
             error = Problem(500, "an error of Quotaward's own; its log has the details")
         elif error.status != 503:  # noqa: PLR2004 - while the picture is incomplete that is no news
             log.warning("bad request", verb=self._verb, status=error.status, field=error.field, problem=error.detail)
-        headers = [(name.encode(), value.encode()) for name, value in error.headers().items()]
+        reply = Reply.of(error)
         if error.status == 405:  # noqa: PLR2004
-            headers.append((b"allow", b"POST"))
-        return Reply(error.status, tuple(headers), error.body())
+            return reply._replace(headers=(*reply.headers, (b"allow", b"POST")))
+        return reply
 
 
 async def _body(scope: Scope, receive: Receive, limit: int) -> bytes:

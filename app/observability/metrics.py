@@ -76,6 +76,11 @@ STATUS_WRITES = Counter("quotaward_status_writes", "Writes of a quota's status, 
 LIMIT_WRITES = Counter(
     "quotaward_resource_quota_writes", "Resource quotas of queues' namespaces written, by outcome.", ["outcome"]
 )
+QUESTIONS_UNDER_WAY = Gauge("quotaward_questions_under_way", "Questions of people and scripts that have a seat.")
+QUESTIONS_WAITING = Gauge("quotaward_questions_waiting", "Questions of people and scripts that wait for a seat.")
+QUESTIONS_REFUSED = Counter(
+    "quotaward_questions_refused", "Questions that were refused, as too many of the same asker were not answered yet."
+)
 CERTIFICATES_USABLE = Gauge("quotaward_certificates_usable", "1 while the files of the certificates can be loaded.")
 REVIEWS = Counter(
     "quotaward_access_reviews",

@@ -5,9 +5,11 @@ messages.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 from starlette.types import Send
+
+from app.problems import Problem
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -18,6 +20,12 @@ class Reply(NamedTuple):
     status: int
     headers: Headers
     body: bytes
+
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        """The reply that is an error."""
+        headers = tuple((name.encode(), value.encode()) for name, value in problem.headers().items())
+        return cls(problem.status, headers, problem.body())
 
     async def send(self, send: Send) -> None:
         """Sends it by ASGI."""

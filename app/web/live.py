@@ -6,9 +6,10 @@ slowly is waited for, so that nothing piles up; one that was away is told what i
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -31,25 +32,32 @@ REOPEN = b"retry: 2000\n\n"
 """Milliseconds until a browser that has lost the connection tries again."""
 
 
+@dataclass(eq=False, slots=True)
+class Place:
+    """The place of somebody who looks on, as long as it is ``had``."""
+
+    asker: str
+    had: bool = True
+
+
 class Live:
-    """Sends changes to a bounded number of pages."""
+    """Sends changes to a bounded number of pages. When all places are taken, who has the most makes room for others."""
 
     def __init__(self, board: Board, bell: Bell, is_stopping: Callable[[], bool], watchers: int = WATCHERS) -> None:
         """Once it ``is_stopping``, all who look on are let go. The ``bell`` is the board's."""
         self._board = board
         self._bell = bell
         self._is_stopping = is_stopping
-        self._free = watchers
+        self._most = watchers
+        self._places: list[Place] = []
 
-    async def page(self, since: str) -> AsyncIterator[bytes]:
+    async def page(self, since: str, asker: str = "") -> AsyncIterator[bytes]:
         """What changes on the page, beginning with what a page of that version lacks."""
-        with self._place() as free:
-            if not free:
-                yield FULL
-                return
-            yield REOPEN
+        with self._place(asker) as place:
+            if place.had:
+                yield REOPEN
             said = time.monotonic()
-            while not self._is_stopping():
+            while place.had and not self._is_stopping():
                 await self._board.refresh()
                 changes = self._board.changes(since)
                 since = changes.version
@@ -60,16 +68,16 @@ class Live:
                     said = time.monotonic()
                     yield NOTHING
                 await self._board.wait()
-
-    async def pod(self, state: Callable[[], str], since: str) -> AsyncIterator[bytes]:
-        """That something is different, whenever ``state`` is from what it was ``since``, and now and then anyway."""
-        with self._place() as free:
-            if not free:
+            if not place.had:
                 yield FULL
-                return
-            yield REOPEN
+
+    async def pod(self, state: Callable[[], str], since: str, asker: str = "") -> AsyncIterator[bytes]:
+        """That something is different, whenever ``state`` is from what it was ``since``, and now and then anyway."""
+        with self._place(asker) as place:
+            if place.had:
+                yield REOPEN
             said = time.monotonic() - CALM
-            while not self._is_stopping():
+            while place.had and not self._is_stopping():
                 heard, started = self._bell.rung, time.monotonic()
                 now = state()
                 looked = time.monotonic()
@@ -78,18 +86,25 @@ class Live:
                     yield _event(Changes("", reload=True))
                 await asyncio.sleep(max(INTERVAL, RESTRAINT * (looked - started)))
                 await self._bell.wait(heard, HEARTBEAT)
+            if not place.had:
+                yield FULL
 
     @contextmanager
-    def _place(self) -> Iterator[bool]:
-        """One of the places, if one is free."""
-        if not self._free:
-            yield False
-            return
-        self._free -= 1
+    def _place(self, asker: str) -> Iterator[Place]:
+        """A place. Where there are too many, one of the asker's who has the most is had no longer: maybe this one."""
+        place = Place(asker)
+        self._places.append(place)
+        if len(self._places) > self._most:
+            number = Counter(each.asker for each in self._places)
+            most = max(number.values())
+            given_up = place if number[asker] == most else next(p for p in self._places if number[p.asker] == most)
+            given_up.had = False
+            self._places.remove(given_up)
         try:
-            yield True
+            yield place
         finally:
-            self._free += 1
+            if place.had:
+                self._places.remove(place)
 
 
 def _events(changes: Changes) -> Iterator[bytes]:

@@ -21,6 +21,7 @@ from app.api.explanations import ENDED, in_words
 from app.api.routes import explain_pod, store_of
 from app.pause import Pause
 from app.problems import Problem
+from app.questions import asker_of
 from app.settings import Settings
 from app.standing import Standing
 from app.web.bell import Bell
@@ -135,7 +136,9 @@ async def show_waiting(request: Request, q: str = "") -> Response:
 async def follow_page(request: Request, since: str = "") -> Response:
     """What changes on the page, as events."""
     web: Web = request.app.state.web
-    return StreamingResponse(web.live.page(request.headers.get("last-event-id", since)), headers=EVENTS)
+    return StreamingResponse(
+        web.live.page(request.headers.get("last-event-id", since), asker_of(request.scope)), headers=EVENTS
+    )
 
 
 @router.get("/pods")
@@ -175,7 +178,7 @@ async def follow_pod(namespace: str, name: str, request: Request, since: str = "
     """That the explanation of a pod has changed, as events."""
     web: Web = request.app.state.web
     state = partial(_state_of, request.app.state.store.cluster, namespace, name)
-    return StreamingResponse(web.live.pod(state, since), headers=EVENTS)
+    return StreamingResponse(web.live.pod(state, since, asker_of(request.scope)), headers=EVENTS)
 
 
 @router.get("/docs")

@@ -1,9 +1,8 @@
-"""Trials for who asks, in the process that answers the scheduler: one at a time, in slices, and for a limited time."""
+"""Trials for who asks, in the process that answers the scheduler: in slices, and for a limited time."""
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Generator, Hashable, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Generator, Hashable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -27,11 +26,9 @@ REMEMBERED = 5.0
 """Seconds for which the remedies of a pod are not looked for again while what is said of it is the same."""
 RESTRAINT = 4
 """For how many times as long as it took they are not in any case, up to those seconds."""
-BUSY = "another simulation is under way, and takes its time"
 
-
-COMPLETE, OUT_OF_TIME, OCCUPIED = "complete", "out-of-time", "busy"
-"""How a search for remedies has ended: all that it knew was tried, the time was over, or others took all of it."""
+COMPLETE, OUT_OF_TIME = "complete", "out-of-time"
+"""How a search for remedies has ended: all that it knew was tried, or the time was over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +50,18 @@ class Known:
 
 
 class Trials:
-    """Answers what would be, out of copies of the store's cluster."""
+    """Answers what would be, out of copies of the store's cluster. Who asks has a seat (see app.questions)."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        self._turn = asyncio.Lock()
         self._known: dict[str, Known] = {}
 
     async def what_if(self, changes: Iterable[Change]) -> WhatIfModel:
         """What would become of the cluster with these changes. Raises Problem (422, 503)."""
         changes, limit = list(changes), self._settings.whatif.time_limit
-        copies: list[Cluster] = []
-        async with self._in_turn(limit) as deadline:
+        copies, deadline = list[Cluster](), time.perf_counter() + limit
+        with undisturbed():
             scene = self.scene()
             try:
                 cluster = await at_leisure(copy(scene.taken), deadline)
@@ -91,13 +87,10 @@ class Trials:
         known = self._known.get(pod.uid)
         if known is not None and (known.said == said or now - known.at < RESTRAINT * known.took):
             return known.found
-        try:
-            async with self._in_turn(limit) as deadline:
-                search, started = Search(self.scene(), pod), self._store.clock()
-                with suppress(TimeIsUp):
-                    await at_leisure(search.run(), deadline)
-        except Problem:
-            return Searched([], OCCUPIED)
+        deadline = time.perf_counter() + limit
+        with undisturbed(), suppress(TimeIsUp):
+            search, started = Search(self.scene(), pod), self._store.clock()
+            await at_leisure(search.run(), deadline)
         found = Searched(search.found, COMPLETE if search.complete else OUT_OF_TIME)
         self._known[pod.uid] = Known(now, self._store.clock() - started, said, found)
         return found
@@ -106,20 +99,6 @@ class Trials:
         """The cluster as it stands."""
         now = self._store.clock()
         return Scene(snapshot(self._store.cluster, now), self._settings.reserve.terms, time.time() - now)
-
-    @asynccontextmanager
-    async def _in_turn(self, limit: float) -> AsyncIterator[float]:
-        """Waits for the turn; gives the deadline. Raises Problem (503) if others take too long."""
-        deadline = time.perf_counter() + limit
-        try:
-            await asyncio.wait_for(self._turn.acquire(), limit)
-        except TimeoutError:
-            raise Problem(503, BUSY, retry_after=10) from None
-        try:
-            with undisturbed():
-                yield deadline
-        finally:
-            self._turn.release()
 
     async def _or_none(self, work: Generator[None, None, Trial], deadline: float) -> Trial | None:
         try:

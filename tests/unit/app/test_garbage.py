@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import weakref
 
 import pytest
 
@@ -30,6 +31,18 @@ def test_it_stands_still_until_the_last_of_several_has_ended():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
+
+
+def test_of_several_that_overlap_for_ever_garbage_is_found_all_the_same():
+    class Circle:
+        def __init__(self):
+            self.itself = self
+
+    with undisturbed():
+        with undisturbed():
+            circle = weakref.ref(Circle())
+            assert circle() is not None
+        assert circle() is None
 
 
 def test_reading_a_folder_leaves_next_to_nothing_to_be_found(folder):

@@ -106,6 +106,22 @@ def test_one_more_than_may_look_on_is_told_so_until_a_place_is_free():
     asyncio.run(story())
 
 
+def test_when_all_places_are_taken_who_has_the_most_makes_room_for_others():
+    async def story():
+        web = Web.over(Standing(store_with()), Settings())
+        live = Live(web.board, Bell(), lambda: False, watchers=4)
+        of_a = [live.pod(lambda: "1", "1", "a") for _ in range(4)]
+        of_b = [live.pod(lambda: "1", "1", "b") for _ in range(3)]
+        begun = [await anext(stream) for stream in (*of_a, *of_b)]
+        assert begun == [live_module.REOPEN] * 6 + [FULL]
+        assert [await anext(stream) for stream in of_a[:2]] == [FULL, FULL]
+        for stream in (*of_a, *of_b):
+            await stream.aclose()
+        assert live._places == []
+
+    asyncio.run(story())
+
+
 def test_all_who_look_on_are_let_go_when_the_process_ends():
     async def story():
         standing = Standing(store_with())

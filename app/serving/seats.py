@@ -1,0 +1,95 @@
+"""Seats for questions that take much work, shared fairly: who asks for much waits himself.
+
+This is fair queueing (J. Nagle, RFC 970), as the API server does it by API priority and fairness: whoever asks has a
+queue of their own, and the queues take turns. Those that have a seat do their work in slices, in turn as well (see
+app.pause), so a question of seconds delays a short one by no more than as much work as the short one takes.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import NamedTuple
+
+from app.observability import metrics
+from app.problems import Problem
+
+SEATS = 4
+"""Questions under way at a time: each may keep some copies of the cluster."""
+EACH = SEATS - 1
+"""Of those, how many may be one asker's."""
+MOST = 16
+"""Questions of one asker that are under way or wait; each may keep a body."""
+
+TOO_MANY = "too many questions of yours wait for their answer; ask again when they have it"
+
+
+class Flow(NamedTuple):
+    """Questions of which one is answered at a time: who asks, and about what (a namespace, or a path)."""
+
+    asker: str
+    about: str
+
+
+Line = dict[str, deque[asyncio.Future[None]]]
+"""An asker's questions that wait for a seat, by what they are about; what comes first has its turn next."""
+
+
+class Seats:
+    """Gives a bounded number of seats to askers in turn, and to each asker's namespaces in turn."""
+
+    def __init__(self) -> None:
+        """All are free."""
+        self._questions: Counter[str] = Counter()
+        self._seated: list[Flow] = []
+        self._lines: dict[str, Line] = {}
+
+    @contextmanager
+    def question(self, asker: str) -> Iterator[None]:
+        """One more question, from its first byte to the end of its answer. Raises Problem (429)."""
+        if self._questions[asker] >= MOST:
+            metrics.QUESTIONS_REFUSED.inc()
+            raise Problem(429, TOO_MANY, retry_after=1)
+        self._questions[asker] += 1
+        try:
+            yield
+        finally:
+            self._questions[asker] -= 1
+            if not self._questions[asker]:
+                del self._questions[asker]
+
+    @asynccontextmanager
+    async def seat(self, flow: Flow) -> AsyncIterator[None]:
+        """Waits for a seat, and has it while in the context."""
+        turn = asyncio.get_running_loop().create_future()
+        self._lines.setdefault(flow.asker, {}).setdefault(flow.about, deque()).append(turn)
+        try:
+            with metrics.QUESTIONS_WAITING.track_inprogress():
+                self._fill()
+                await turn
+            with metrics.QUESTIONS_UNDER_WAY.track_inprogress():
+                yield
+        finally:
+            if not turn.cancelled():  # else it is passed over when its turn comes
+                self._seated.remove(flow)
+                self._fill()
+
+    def _fill(self) -> None:
+        """Gives free seats to those whose turn it is; their asker and what they are about are the last in turn then."""
+        while len(self._seated) < SEATS and (flow := self._next()) is not None:
+            line = self._lines.pop(flow.asker)
+            turns = line.pop(flow.about)
+            turn = turns.popleft()
+            if turns:
+                line[flow.about] = turns
+            if line:
+                self._lines[flow.asker] = line
+            if not turn.cancelled():
+                self._seated.append(flow)
+                turn.set_result(None)
+
+    def _next(self) -> Flow | None:
+        """The first in turn of those that may have a seat."""
+        taken = Counter(flow.asker for flow in self._seated)
+        flows = (Flow(asker, about) for asker, line in self._lines.items() if taken[asker] < EACH for about in line)
+        return next((flow for flow in flows if flow not in self._seated), None)
