@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from app.checks.amounts import uncountable
 from app.checks.documents import looks_like_manifests, of_all
 from app.checks.finding import Finding
 from app.checks.groups import group_findings
@@ -77,15 +78,18 @@ def resource_findings(where: str, obj: Any, there: Collection[str]) -> Iterator[
     if not isinstance(spec, dict):
         return
     if isinstance(obj, ElasticQuotaObject):
-        least, most = _names(spec.get("min")), _names(spec.get("max"))
-        yield from misspelled(f"{where}: spec.min", least, there)
-        yield from misspelled(f"{where}: spec.max", most, there)
-        yield from on_no_node(f"{where}: spec.max", most - least, there)
+        amounts = {"min": spec.get("min"), "max": spec.get("max")}
     elif isinstance(obj, QueueObject):
         guarantee = spec.get("guarantee")
-        yield from misspelled(f"{where}: spec.capability", _names(spec.get("capability")), there)
-        if isinstance(guarantee, dict):
-            yield from misspelled(f"{where}: spec.guarantee.resource", _names(guarantee.get("resource")), there)
+        guaranteed = guarantee.get("resource") if isinstance(guarantee, dict) else None
+        amounts = {"capability": spec.get("capability"), "guarantee.resource": guaranteed}
+    else:
+        return
+    for field, named in amounts.items():
+        yield from misspelled(f"{where}: spec.{field}", _names(named), there)
+        yield from uncountable(f"{where}: spec.{field}", named)
+    if isinstance(obj, ElasticQuotaObject):
+        yield from on_no_node(f"{where}: spec.max", _names(amounts["max"]) - _names(amounts["min"]), there)
 
 
 def _names(amounts: Any) -> set[str]:

@@ -60,6 +60,11 @@ def amount(resource: str, milli: int) -> int:
     return milli if resource == "cpu" else -(-milli // 1000)
 
 
+def is_capped(quantity: Quantity) -> bool:
+    """Whether Kubernetes counts less than the quantity says, as it counts no further. Raises InvalidQuantity."""
+    return abs(to_milli(quantity)) == LARGEST * 1000 and str(quantity).lstrip("+-") != str(LARGEST)
+
+
 def render(resource: str, value: int) -> str:
     """An amount as the shortest exact Kubernetes quantity: ``500m``, ``9Gi``, ``3``."""
     if resource == "cpu":

@@ -9,6 +9,7 @@ from app import checks
 from app.checks.near import distance, nearest
 from app.store.heeded import CONFUSED, KEYS, OTHERS
 from app.store.kinds import KINDS
+from policy.objects.quantity import LARGEST
 from tests.unit.app.given import node, pod, queue, quota
 from tests.unit.app.test_simulate import run
 
@@ -71,6 +72,25 @@ def test_a_resource_that_bounds_nothing_is_named_with_the_one_that_is_meant(fold
 def test_a_resource_that_pods_request_is_not_spoken_of(folder, name):
     assert found_of(folder, quota("a", max={name: 1})) == []
     assert found_of(folder, node(**{name: 4}), quota("a", max={name: 1})) == []
+
+
+@pytest.mark.parametrize("value", ["1e400", "-1e400", "8Ei", 10**30, "9" * 300])
+def test_an_amount_beyond_what_kubernetes_counts_is_an_error(folder, value):
+    specs = {
+        "max": quota("a", max={"cpu": value}),
+        "min": quota("a", min={"cpu": value}),
+        "capability": queue("q", capability={"cpu": value}),
+        "guarantee.resource": queue("q", guarantee={"resource": {"cpu": value}}),
+    }
+    for field, item in specs.items():
+        folder.write("all.yaml", item)
+        errors = [each.text for each in checks.manifests(folder.path).findings if each.severity == "error"]
+        said = f"spec.{field}.cpu: {str(value)[:40]} is more than Kubernetes counts, which is {LARGEST}"
+        assert [said in text for text in errors].count(True) == 1
+
+
+def test_the_largest_amount_that_kubernetes_counts_is_none(folder):
+    assert found_of(folder, quota("a", max={"cpu": str(LARGEST), "memory": LARGEST, "pods": "7Ei"})) == []
 
 
 def test_a_resource_that_no_node_lists_may_come_from_elsewhere(folder):

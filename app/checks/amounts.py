@@ -1,0 +1,22 @@
+"""Amounts in quotas and queues that Kubernetes takes for others than they say."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from app.checks.finding import Finding, error
+from policy.objects.quantity import LARGEST, InvalidQuantity, is_capped
+
+SHOWN = 40
+"""Characters of an amount that are shown."""
+
+
+def uncountable(where: str, amounts: Any) -> Iterator[Finding]:
+    """Amounts that are more than Kubernetes counts; those that are none are found when they are read."""
+    for name, amount in amounts.items() if isinstance(amounts, dict) else ():
+        try:
+            capped = is_capped(amount)
+        except InvalidQuantity:
+            continue
+        if capped:
+            text = f"{str(amount)[:SHOWN]} is more than Kubernetes counts, which is {LARGEST}"
+            yield error(f"{where}.{name}: {text}")
