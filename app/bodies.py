@@ -1,15 +1,27 @@
-"""Bodies of requests, which are limited."""
+"""Bodies of requests, which are limited in size, and in what is made of them."""
+
+from typing import Any
 
 from starlette.types import Receive
 
+from app.observability import metrics
 from app.problems import Problem
 
 DISCARDED_AT_MOST = 8
 """How many times the limit of a body is read away, so that the client sees the answer, before the line is cut."""
+BYTES_PER_ITEM = 10
+"""A body may have an item (of a list or a map) for each so many bytes of its limit. Manifests have one in some 20."""
+WIDEST = 20_000
+"""Items that one object may have. A pod has some hundred, a node with fifty images five hundred."""
+DEEPEST = 64
+"""How deep the lists and maps of one object may be nested. Those of a pod are ten deep."""
 
 
-async def read(receive: Receive, limit: int) -> bytes:
-    """The whole body. Raises Problem (413) for one beyond the limit (bytes); such a body is read away, not kept."""
+async def read(receive: Receive, limit: int, setting: str) -> bytes:
+    """The whole body. Raises Problem (413) for one beyond the limit (bytes), which is that of a setting.
+
+    Such a body is read away, not kept.
+    """
     chunks: list[bytes] = []
     size = 0
     while True:
@@ -25,5 +37,35 @@ async def read(receive: Receive, limit: int) -> bytes:
         if not message.get("more_body", False) or size > limit * DISCARDED_AT_MOST:
             break
     if size > limit:
-        raise Problem(413, f"the body is larger than {limit} bytes")
+        raise _refused("too-large", 413, f"the body is larger than {limit} bytes ({setting})")
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def ensure_narrow(body: bytes, most: int, field: str | None = None) -> None:
+    """Raises Problem (422) for JSON that may have more items than ``most``: it would take long to decode.
+
+    In strings, too, what stands before an item is counted.
+    """
+    if body.count(b",") + body.count(b"[") + body.count(b"{") > most:
+        raise _refused("too-wide", 422, f"has more than {most} items", field)
+
+
+def ensure_shallow(document: Any, field: str) -> None:
+    """Raises Problem (422) for an object whose lists and maps are nested too deeply."""
+    level: list[Any] = [[document]]
+    for _ in range(DEEPEST + 1):
+        parts = (part for each in level for part in (each.values() if isinstance(each, dict) else each))
+        level = [part for part in parts if isinstance(part, dict | list)]
+        if not level:
+            return
+    raise too_deep(field)
+
+
+def too_deep(field: str | None = None) -> Problem:
+    """What is said of lists and maps that are nested too deeply."""
+    return _refused("too-deep", 422, f"is nested more than {DEEPEST} deep", field)
+
+
+def _refused(reason: str, status: int, problem: str, field: str | None = None) -> Problem:
+    metrics.BODIES_REFUSED.labels(reason).inc()
+    return Problem(status, problem, field=field)

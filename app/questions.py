@@ -11,6 +11,7 @@ from app.serving.seats import Flow, Seats
 
 COSTLY = re.compile(r"/(?:api/v1/.+|waiting|pods(?:/.*)?)?")
 """Paths of REST and of the page. What a page is sent while it is open has places of its own (see app.web.live)."""
+LIMIT = "whatif.bodyLimit"
 NAMESPACED = re.compile(r"/(?:api/v1/(?:elasticquotas|pods)|pods)/([^/]+).*")
 
 
@@ -33,7 +34,7 @@ class Questions:
     """An application whose costly questions are answered in the turn of who asks them."""
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
-        """``limit``: of the body of a question, in bytes."""
+        """``limit``: of the body of a question, in bytes (the setting ``whatif.bodyLimit``)."""
         self._app = app
         self._limit = limit
         self._seats = Seats()
@@ -44,11 +45,14 @@ class Questions:
         if flow is None:
             await self._app(scope, receive, send)
             return
+        state = scope.setdefault("state", {})
         try:
             with self._seats.question(flow.asker):
                 if scope["method"] == "POST":
-                    scope.setdefault("state", {})["body"] = await bodies.read(receive, self._limit)
+                    state["body"] = await bodies.read(receive, self._limit, LIMIT)
                 async with self._seats.seat(flow):
                     await self._app(scope, receive, send)
         except Problem as problem:
             await Reply.of(problem).send(send)
+        finally:
+            state.pop("body", None)  # a connection keeps the scope until the next request

@@ -125,7 +125,9 @@ class DefinitionSettings(Section):
 class ExtenderSettings(Section):
     """The endpoints that kube-scheduler calls."""
 
-    body_limit: int = Field(default=32 * 2**20, gt=0, description="bytes of a request body from which on it is refused")
+    body_limit: int = Field(
+        default=128 * 2**20, gt=0, description="bytes of kube-scheduler's request, more of which are refused"
+    )
 
 
 class ReclaimSettings(Section):
@@ -230,6 +232,9 @@ class GateSettings(Section):
         description="seconds after which an opened pod that the scheduler finds no place for counts only as pending",
     )
     concurrency: int = Field(default=1, ge=1, le=100, description="how many gates are being opened at a time")
+    body_limit: int = Field(
+        default=4 * 2**20, gt=0, description="bytes of the API server's review of a new pod, more of which are refused"
+    )
 
 
 class QuotaManagerSettings(Section):
@@ -277,7 +282,7 @@ class WhatIfSettings(Section):
 
     time_limit: float = Field(default=10, gt=0, description="seconds that an answer to what would be may take")
     remedy_time: float = Field(default=2, ge=0, description="seconds that remedies of one pod are looked for")
-    body_limit: int = Field(default=2**20, gt=0, description="bytes of such a question from which on it is refused")
+    body_limit: int = Field(default=4 * 2**20, gt=0, description="bytes of such a question, more of which are refused")
 
 
 class PreemptionSettings(Section):

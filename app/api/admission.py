@@ -37,10 +37,14 @@ class AdmissionReview(Struct, gc=False):
 @router.post("/gate")
 async def gate(request: Request) -> Response:
     """The review of a new pod: it is let pass, and gets a gate if it is to wait. Raises Problem (413, 422)."""
-    body = await bodies.read(request.receive, request.app.state.settings.extender.body_limit)
+    limit: int = request.app.state.settings.gates.body_limit
+    body = await bodies.read(request.receive, limit, "gates.bodyLimit")
+    bodies.ensure_narrow(body, limit // bodies.BYTES_PER_ITEM)
     try:
         review = msgspec.json.decode(body, type=AdmissionReview)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except RecursionError as error:
+        raise bodies.too_deep() from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Problem(422, f"no review of a pod: {error}") from error
     response: dict[str, Any] = {"uid": review.request.uid, "allowed": True}
     if patch := patch_of(review.request.object):

@@ -1,12 +1,16 @@
 """What would be if something were changed; nothing is."""
 
-from typing import Annotated
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from fastapi import APIRouter, Depends, Request
-from pydantic import ValidationError
+from msgspec import Raw
 
+from app import bodies
 from app.api.routes import SyncedStore, problems
+from app.pause import at_leisure
 from app.problems import Problem
 from app.whatif import changes
 from app.whatif.changes import Change
@@ -18,17 +22,48 @@ router = APIRouter(prefix="/api/v1", responses=problems(400, 413, 422, 503))
 _BODY = {"content": {"application/json": {"schema": WhatIfRequest.model_json_schema()}}, "required": True}
 
 
+T = TypeVar("T")
+
+_parts = msgspec.json.Decoder(dict[str, Raw])
+_objects = msgspec.json.Decoder(list[Raw])
+_anything = msgspec.json.Decoder(Any)
+
+
 async def changes_of(request: Request) -> list[Change]:
-    """The changes that a request asks about. Raises Problem (400, 413, 422)."""
-    body: bytes = request.state.body
+    """The changes that a request asks about, as its body has them. Raises Problem (400, 422)."""
+    limit: int = request.app.state.settings.whatif.body_limit
+    return await at_leisure(_read(request.state.body, limit // bodies.BYTES_PER_ITEM))
+
+
+def _read(body: bytes, most: int) -> Generator[None, None, list[Change]]:
+    """The changes of a question, first what is removed. It pauses after each. Raises Problem (400, 422)."""
+    bodies.ensure_narrow(body, most)
+    parts, found = _decode(_parts, body, None), list[Change]()
+    for unknown in parts.keys() - {"apply", "remove"}:
+        raise Problem(422, "there is no such field", field=unknown)
+    for part in ("remove", "apply"):
+        objects = _decode(_objects, parts.get(part, b"[]"), part)
+        for number, raw in enumerate(objects):
+            field = f"{part}[{number}]"
+            bodies.ensure_narrow(bytes(raw), bodies.WIDEST, field)
+            document = _decode(_anything, raw, field)
+            bodies.ensure_shallow(document, field)
+            change = changes.change_of(document, field)
+            found.append(change if part == "apply" else replace(change, manifest=None))
+            yield
+    return found
+
+
+def _decode(decoder: msgspec.json.Decoder[T], body: bytes | Raw, field: str | None) -> T:
+    """A body, or a field of one. Raises Problem (400, 422)."""
     try:
-        asked = WhatIfRequest.model_validate(msgspec.json.decode(body))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Problem(400, f"the body is not JSON, or nested too deeply: {error}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise Problem(422, first["msg"], field=".".join(str(part) for part in first["loc"])) from error
-    return changes.read(asked.apply, asked.remove)
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise Problem(422, str(error), field=field) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Problem(400, f"the body is not JSON: {error}", field=field) from error
+    except RecursionError as error:
+        raise bodies.too_deep(field) from error
 
 
 @router.post("/whatif", openapi_extra={"requestBody": _BODY})

@@ -112,4 +112,4 @@ async def _body(scope: Scope, receive: Receive, limit: int) -> bytes:
     """The body of a request. Raises Problem."""
     if scope["method"] != "POST":
         raise Problem(405, "kube-scheduler's verbs are called by POST")
-    return await bodies.read(receive, limit)
+    return await bodies.read(receive, limit, "extender.bodyLimit")

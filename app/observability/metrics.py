@@ -81,6 +81,9 @@ QUESTIONS_WAITING = Gauge("quotaward_questions_waiting", "Questions of people an
 QUESTIONS_REFUSED = Counter(
     "quotaward_questions_refused", "Questions that were refused, as too many of the same asker were not answered yet."
 )
+BODIES_REFUSED = Counter(
+    "quotaward_bodies_refused", "Bodies of requests beyond any real one: too-large, too-wide or too-deep.", ["reason"]
+)
 CERTIFICATES_USABLE = Gauge("quotaward_certificates_usable", "1 while the files of the certificates can be loaded.")
 REVIEWS = Counter(
     "quotaward_access_reviews",

@@ -50,9 +50,23 @@ class Change:
 
 def read(apply: Iterable[Any], remove: Iterable[Any]) -> list[Change]:
     """The changes of a request: first what is removed. Raises Problem (422) that names the field at fault."""
-    removed = [_change(document, f"remove[{number}]") for number, document in enumerate(remove)]
-    applied = [_change(document, f"apply[{number}]") for number, document in enumerate(apply)]
-    return [replace(change, manifest=None) for change in removed] + applied
+    removed = [change_of(document, f"remove[{number}]") for number, document in enumerate(remove)]
+    applied = [change_of(document, f"apply[{number}]") for number, document in enumerate(apply)]
+    return [replace(each, manifest=None) for each in removed] + applied
+
+
+def change_of(document: Any, field: str) -> Change:
+    """The change that makes an object as a manifest says, which stands in this field. Raises Problem (422)."""
+    if not isinstance(document, dict):
+        raise Problem(422, "must be an object", field=field)
+    kind = _kind_of(document, field)
+    metadata = document.get("metadata", {key: document[key] for key in ("name", "namespace") if key in document})
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
+        raise Problem(422, "must be a name", field=f"{field}.metadata.name")
+    namespace = (metadata.get("namespace") or "default") if kind.namespaced else ""
+    if not isinstance(namespace, str):
+        raise Problem(422, "must be a name", field=f"{field}.metadata.namespace")
+    return Change(kind, namespace, metadata["name"], document, field)
 
 
 def apply(cluster: Cluster, changes: Iterable[Change], now: float, epoch: float) -> None:
@@ -88,19 +102,6 @@ def merged(present: Any, patch: Any) -> Any:
         else:
             result[field] = merged(result.get(field), value)
     return result
-
-
-def _change(document: Any, field: str) -> Change:
-    if not isinstance(document, dict):
-        raise Problem(422, "must be an object", field=field)
-    kind = _kind_of(document, field)
-    metadata = document.get("metadata", {key: document[key] for key in ("name", "namespace") if key in document})
-    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
-        raise Problem(422, "must be a name", field=f"{field}.metadata.name")
-    namespace = (metadata.get("namespace") or "default") if kind.namespaced else ""
-    if not isinstance(namespace, str):
-        raise Problem(422, "must be a name", field=f"{field}.metadata.namespace")
-    return Change(kind, namespace, metadata["name"], document, field)
 
 
 def _kind_of(document: Json, field: str) -> Kind:

@@ -373,7 +373,7 @@ def test_the_webhook_answers_a_review_and_refuses_what_is_none():
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        (b"{" + b" " * Settings().extender.body_limit, 413),
+        (b"{" + b" " * Settings().gates.body_limit, 413),
         (b'{"request": {"uid": "u", "object": {"spec": {"volumes": [' + b"[" * 100_000, 422),
         (b'{"request": {"uid": "\xff", "object": {}}}', 422),
     ],

@@ -58,6 +58,7 @@ VALUES = {
     "whatif.time_limit": (1.0, 2.0, 3.0),
     "whatif.remedy_time": (1.0, 2.0, 3.0),
     "whatif.body_limit": (1, 2, 3),
+    "gates.body_limit": (1, 2, 3),
     "leader.namespace": ("file", "environment", "flag"),
     "leader.name": ("file", "environment", "flag"),
     "leader.lease_duration": (3.0, 4.0, 5.0),

@@ -96,8 +96,9 @@ def test_queues_are_told_with_what_they_deserve():
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"apply": [1]}, "apply.0"),
+        ({"apply": [1]}, "apply[0]"),
         ({"aply": []}, "aply"),
+        ({"apply": {}}, "apply"),
         ({"apply": [{"kind": "Deployment", "metadata": {"name": "x"}}]}, "apply[0].kind"),
         ({"apply": [{"kind": "Reservation", "metadata": {"name": "x"}}]}, "apply[0].kind"),
         ({"apply": [{"kind": "Pod", "metadata": {}}]}, "apply[0].metadata.name"),
@@ -116,7 +117,7 @@ def test_what_cannot_be_changed_so_is_a_problem_that_names_the_field(client, bod
     assert answer.json()["field"] == field
 
 
-@pytest.mark.parametrize(("content", "status"), [(b"{", 400), (b"[" * 90_000, 400), (b"x" * 2**21, 413)])
+@pytest.mark.parametrize(("content", "status"), [(b"{", 400), (b"[" * 90_000, 422), (b"x" * (2**22 + 1), 413)])
 def test_what_is_no_question_is_a_problem(client, content, status):
     assert client.request("POST", "/api/v1/whatif", content=content).status_code == status
 
