@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Generator
+from contextlib import closing
 from typing import ClassVar, TypeVar
 
 T = TypeVar("T")
@@ -65,11 +66,12 @@ async def at_leisure(work: Generator[None, None, T], deadline: float = float("in
     ``pause``, if given, has measured the work afterwards.
     """
     pause = pause or Pause()
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        if await pause.if_due() > deadline:
-            raise TimeIsUp
+    with closing(work):
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if await pause.if_due() > deadline:
+                raise TimeIsUp

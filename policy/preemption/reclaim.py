@@ -4,7 +4,7 @@ Seed: capacity scheduling, PostFilter; for what the scheduler never asks an exte
 priority, quotas that are in the way on free nodes, victims on several nodes.
 """
 
-from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +22,9 @@ from policy.preemption import victims
 from policy.preemption.losses import failing_jobs, told
 from policy.preemption.victims import NoPlan, Plan
 from policy.stepwise import within
+
+Searching = Generator[None, None, Plan | NoPlan]
+"""The search for a plan for one pod."""
 
 AHEAD = 100
 """For how many pods that the scheduler has not tried yet room is made at a time: as many as it binds in good time."""
@@ -159,15 +162,44 @@ def plans_for_all(
 
     Room that is there already is kept by a plan without victims.
     """
-    assumed, plans, members = list(planned), list[Plan](), list(members)
+    assumed = list(planned)
+
+    def search(pod: Pod, beside: Sequence[Pod]) -> Searching:
+        return _search_after(cluster, pod, assumed, beside)
+
+    return (yield from _plans_one_by_one(members, search, assumed.append))
+
+
+def plans_for_all_of_a_copy(cluster: Cluster, members: Iterable[Pod]) -> Generator[None, None, list[Plan] | NoPlan]:
+    """The same, of a cluster that nobody else looks at: what was planned counts there until all is, also in pauses.
+
+    So each member costs as much as the first one. Whoever gives up before the end throws the cluster away.
+    """
+    assumed: list[AbstractContextManager[None]] = []
+
+    def assume(reservation: Reservation) -> None:
+        assumed.append(_assumed(cluster, [reservation]))
+        assumed[-1].__enter__()
+
+    answer = yield from _plans_one_by_one(members, partial(victims.search, cluster), assume)
+    while assumed:
+        assumed.pop().__exit__(None, None, None)
+        yield
+    return answer
+
+
+def _plans_one_by_one(
+    members: Iterable[Pod], search: Callable[[Pod, Sequence[Pod]], Searching], assume: Callable[[Reservation], None]
+) -> Generator[None, None, list[Plan] | NoPlan]:
+    """A plan for each member, of which each counts for the next; to ``search`` they are there once they are assumed."""
+    plans, members = list[Plan](), list(members)
     for pod in members:
         beside = [other for other in members if other.uid != pod.uid]
-        result = yield from _search_after(cluster, pod, assumed, beside)
-        takes = _takes(pod, result)
+        takes = _takes(pod, (yield from search(pod, beside)))
         if isinstance(takes, NoPlan):
             return NoPlan("gang", f"there is no room for all of its group: {pod.name}: {takes.text}")
         plans.append(takes)
-        assumed.append(_assumption(takes))
+        assume(_assumption(takes))
         yield
     if not plans:
         return NoPlan("gang", "not all that its group takes to start have been tried yet")

@@ -219,7 +219,7 @@ class Simulation:
                 continue
             result: list[Plan] | Plan | NoPlan
             if len(members) > 1:
-                result = yield from reclaim.plans_for_all(cluster, members)
+                result = yield from reclaim.plans_for_all_of_a_copy(cluster, members)
             else:
                 result = yield from victims.search(cluster, pod)
             plans = [] if isinstance(result, NoPlan) else result if isinstance(result, list) else [result]

@@ -13,6 +13,7 @@ from policy.objects.reservation import Reservation
 from policy.preemption import reclaim
 from policy.preemption.victims import NoPlan
 from policy.stepwise import at_once
+from tests.unit.app.lines import lines_once
 from tests.unit.given import amounts, pod, quota
 from tests.unit.given_nodes import node
 from tests.unit.given_queues import divided, queue
@@ -41,6 +42,9 @@ def plans(cluster: Cluster, gang: list[Pod], namespace: str = "b") -> set[str] |
     for each in gang:
         cluster.upsert_pod(each, now=0)
     answer = at_once(reclaim.plans_for_all(divided(cluster) if cluster.queues else cluster, gang))
+    stood = dict(cluster.ledger.entries), dict(cluster.reservations)
+    assert at_once(reclaim.plans_for_all_of_a_copy(cluster, gang)) == answer
+    assert (cluster.ledger.entries, cluster.reservations) == stood
     return answer.reason if isinstance(answer, NoPlan) else {victim.uid for one in answer for victim in one.victims}
 
 
@@ -80,6 +84,21 @@ def test_a_member_that_asks_for_less_than_the_others_is_not_entitled_without_the
 def test_members_that_may_not_be_evicted_count_together_before_anybody_goes():
     gang = members(3, priority=9, preemptible=False)
     assert plans(with_quotas(EIGHT, *HALVES, *running(2, namespace="b")), gang) == "gang"
+
+
+def test_in_a_copy_each_member_costs_as_much_as_the_first_one():
+    def story(count):
+        cluster = with_quotas(node(size={"cpu": count, "pods": 2 * count}), quota("b", least={"cpu": count}))
+        gang = members(count + 1, 1)
+        cluster.upsert_group(Group("b", GROUP, minimum=count + 1))
+        for each in gang:
+            cluster.upsert_pod(each, now=0)
+        return cluster, gang
+
+    def plan(cluster, gang):
+        assert at_once(reclaim.plans_for_all_of_a_copy(cluster, gang)).reason == "gang"
+
+    assert lines_once(plan, *story(160)) <= 5 * lines_once(plan, *story(40))
 
 
 # The plans for one gang go together
