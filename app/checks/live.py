@@ -14,7 +14,7 @@ import msgspec
 
 from app.checks.finding import Finding, error, info, warning
 from app.checks.folder import resource_findings
-from app.checks.rights import Right, rights
+from app.checks.rights import Right, rights, rights_to_delete
 from app.kube.client import KubeClient
 from app.settings import LeaderSettings, Settings
 from app.sources import others
@@ -90,15 +90,17 @@ async def _rights(client: KubeClient, settings: Settings, live: Live) -> None:
         async with hands:
             return not await _may(client, right)
 
-    wanted = list(rights(settings.leader))
+    wanted = [*rights(settings.leader), *rights_to_delete(settings.reclaim)]
     missing = [
         right for right, lacking in zip(wanted, await asyncio.gather(*map(lacks, wanted)), strict=True) if lacking
     ]
     for right in missing:
         if right.needed:
-            live.findings.append(error(f"whose credentials these are may not {right}: see manifests/rbac"))
+            live.findings.append(error(f"whose credentials these are may not {right}: see {right.given_by}"))
         else:
-            live.findings.append(info(f"whose credentials these are may not {right}; it is done without"))
+            live.findings.append(
+                info(f"whose credentials these are may not {right}; it is done without (see {right.given_by})")
+            )
 
 
 async def _may(client: KubeClient, right: Right) -> bool:

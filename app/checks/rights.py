@@ -1,15 +1,15 @@
-"""All that Quotaward has to be allowed on the API server, as manifests/rbac grants it (a test compares them)."""
+"""All that Quotaward has to be allowed on the API server, as the manifests grant it (a test compares them)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from app.settings import LeaderSettings
+from app.settings import LeaderSettings, ReclaimSettings
 from app.store.kinds import KINDS, QUEUES, QUOTA_KINDS, RESERVATIONS, SUCCESSORS
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A verb on a resource; ``needed``: without it something fails."""
+    """A verb on a resource. ``needed``: something fails without it. ``given_by``: the folder of manifests with it."""
 
     group: str
     resource: str
@@ -18,6 +18,7 @@ class Right:
     name: str = ""
     namespace: str = ""
     needed: bool = True
+    given_by: str = "manifests/rbac"
 
     def __str__(self) -> str:
         of = f".{self.group}" if self.group else ""
@@ -27,7 +28,7 @@ class Right:
 
 
 def rights(leader: LeaderSettings) -> Iterator[Right]:
-    """Every right, one by one."""
+    """Every right that manifests/rbac grants, one by one."""
     for kind in KINDS:
         for verb in ("list", "watch"):
             yield Right(kind.group, kind.plural, verb, needed=not (kind.advisory or kind.label in SUCCESSORS))
@@ -48,3 +49,8 @@ def rights(leader: LeaderSettings) -> Iterator[Right]:
     yield Right(*lease, "create", namespace=leader.namespace)
     for verb in ("get", "update"):
         yield Right(*lease, verb, name=leader.name, namespace=leader.namespace)
+
+
+def rights_to_delete(reclaim: ReclaimSettings) -> Iterator[Right]:
+    """Every right that manifests/patience grants. Nothing needs them without ``reclaim.budgetPatience``."""
+    yield Right("", "pods", "delete", needed=reclaim.budget_patience is not None, given_by="manifests/patience")

@@ -6,7 +6,8 @@ import pytest
 
 from tests.controlplane.launch import QUOTAWARD
 from tests.controlplane.objects import pod
-from tests.controlplane.quotaward import Quotaward, install_rights
+from tests.controlplane.processes import wait_until
+from tests.controlplane.quotaward import Quotaward, install_rights, right_to_delete
 
 LEASE = "Lease quotaward-system/quotaward"
 
@@ -52,6 +53,20 @@ def test_rights_that_are_missing_are_named_one_by_one(cluster, check):
     assert f"{missing} list pods: see manifests/rbac" in lines
     assert f"{missing} patch elasticquotas.scheduling.x-k8s.io/status: see manifests/rbac" in lines
     assert f"{missing} get leases.coordination.k8s.io in namespace quotaward-system: see manifests/rbac" in lines
+
+
+def test_the_right_to_delete_is_missed_where_budgets_are_heeded_for_a_while_only(cluster, check):
+    install_rights(cluster.api)
+    patient = {"QUOTAWARD_RECLAIM__BUDGET_PATIENCE": "60"}
+    missing = "whose credentials these are may not delete pods"
+    status, lines = check("quotaward")
+    assert f"info: {missing}; it is done without (see manifests/patience)" in lines
+    assert status == 0
+    status, lines = check("quotaward", **patient)
+    assert f"error: {missing}: see manifests/patience" in lines
+    assert status == 1
+    with right_to_delete(cluster.api):
+        wait_until(lambda: missing not in "".join(check("quotaward", **patient)[1]), "it may delete pods")
 
 
 def test_a_resource_that_no_node_lists_is_named(cluster, check):

@@ -6,19 +6,19 @@ import yaml
 from typer.testing import CliRunner
 
 from app.checks.extender import extender
-from app.checks.rights import rights
+from app.checks.rights import rights, rights_to_delete
 from app.cli import app
-from app.settings import LeaderSettings
+from app.settings import LeaderSettings, ReclaimSettings
 from tests.controlplane.processes import free_port
 from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import client_of, kubeconfig, store_with
 
-RBAC = Path(__file__).parents[3] / "manifests/rbac/quotaward.yaml"
+MANIFESTS = Path(__file__).parents[3] / "manifests"
 
 
-def granted():
-    """What the manifests grant: group, resource, part, verb and name."""
-    for document in yaml.safe_load_all(RBAC.read_text()):
+def granted(file):
+    """What a file of the manifests grants: group, resource, part, verb and name."""
+    for document in yaml.safe_load_all((MANIFESTS / file).read_text()):
         for rule in document.get("rules", ()):
             for group in rule["apiGroups"]:
                 for resource in rule["resources"]:
@@ -27,9 +27,24 @@ def granted():
                         yield from ((group, plural, part, verb, name) for name in rule.get("resourceNames", [""]))
 
 
+def asked(wanted):
+    return {(each.group, each.resource, each.subresource, each.verb, each.name) for each in wanted}
+
+
 def test_the_rights_that_are_asked_for_are_those_that_the_manifests_grant():
-    asked = {(each.group, each.resource, each.subresource, each.verb, each.name) for each in rights(LeaderSettings())}
-    assert asked == set(granted())
+    assert asked(rights(LeaderSettings())) == set(granted("rbac/quotaward.yaml"))
+    assert asked(rights_to_delete(ReclaimSettings())) == set(granted("patience/quotaward-patience.yaml"))
+
+
+def test_each_right_names_the_folder_that_has_it():
+    for right in (*rights(LeaderSettings()), *rights_to_delete(ReclaimSettings())):
+        [file] = (Path(__file__).parents[3] / right.given_by).glob("quotaward*.yaml")
+        assert asked([right]) <= set(granted(file))
+
+
+def test_the_right_to_delete_is_needed_only_where_budgets_are_not_heeded_for_ever():
+    [as_it_comes], [with_patience] = (rights_to_delete(ReclaimSettings(budget_patience=each)) for each in (None, 60))
+    assert (as_it_comes.needed, with_patience.needed) == (False, True)
 
 
 def test_a_quotaward_that_answers_and_was_never_asked_is_told_of():
