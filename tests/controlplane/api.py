@@ -25,9 +25,15 @@ _API = {
     "poddisruptionbudgets": "/apis/policy/v1",
     "priorityclasses": "/apis/scheduling.k8s.io/v1",
     "deployments": "/apis/apps/v1",
+    "daemonsets": "/apis/apps/v1",
+    "rolebindings": "/apis/rbac.authorization.k8s.io/v1",
+    "roles": "/apis/rbac.authorization.k8s.io/v1",
+    "validatingadmissionpolicies": "/apis/admissionregistration.k8s.io/v1",
+    "validatingadmissionpolicybindings": "/apis/admissionregistration.k8s.io/v1",
     "replicasets": "/apis/apps/v1",
     "reservations": "/apis/quotaward.dev/v1alpha1",
     "jobs": "/apis/batch/v1",
+    "resourceclaims": "/apis/resource.k8s.io/v1",
 }
 
 

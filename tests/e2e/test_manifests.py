@@ -68,7 +68,14 @@ def test_the_api_server_accepts(api, system, file):
         assert accepted["metadata"]["name"] == item["metadata"]["name"]
 
 
-@pytest.mark.parametrize("values", ["admission=true,bind=true,gates=true", "run=standalone", "run=none"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        "admission=true,resize=true,bind=true,gates=true",
+        "run=standalone,patience=true",
+        "run=none,patience=true,admission=true",
+    ],
+)
 def test_the_api_server_accepts_what_the_chart_renders(api, system, install_tools, values):
     flags = ("--namespace", system, "--include-crds", "--set", values)
     command = [str(install_tools["helm"]), "template", "quotaward", str(MANIFESTS / "chart"), *flags]
@@ -355,19 +362,29 @@ def test_the_second_scheduler_enforces_quotas_for_the_pods_that_name_it(cluster,
     assert not condition(cluster.api.get("pods", "elsewhere", namespace), "PodScheduled")
 
 
-# The admission policy
+# The admission policies. All of manifests/admission: test_who_can_do_what.py
 
 
 @pytest.fixture
 def policy(cluster):
-    """The policy in force, in the namespaces that have a quota."""
+    """The policy in force, in the namespaces that have a quota or a queue."""
     yield from _in_force(cluster, "admission/scheduler-name.yaml")
 
 
 @pytest.fixture
 def no_growth(cluster):
-    """The same of the one that forbids growth."""
+    """The same of the one that forbids growth to everybody."""
     yield from _in_force(cluster, "resize/no-growth.yaml")
+
+
+@pytest.fixture(params=["an ElasticQuota", "a queue"])
+def bounded(request, cluster):
+    """A namespace whose pods are bounded, and by what."""
+    if request.param == "a queue":
+        return cluster.namespace(queue="q"), request.param
+    namespace = cluster.namespace()
+    cluster.quota(namespace, max={"cpu": 9})
+    return namespace, request.param
 
 
 def _in_force(cluster, name):
@@ -382,9 +399,8 @@ def _in_force(cluster, name):
         cluster.api.request("DELETE", f"/apis/{item['apiVersion']}/{plural}/{item['metadata']['name']}")
 
 
-def test_a_namespace_with_a_quota_admits_only_pods_that_its_scheduler_places(cluster, policy):
-    namespace, free = cluster.namespace(), cluster.namespace()
-    cluster.quota(namespace, max={"cpu": 1})
+def test_a_namespace_with_bounds_admits_only_pods_that_its_scheduler_places(cluster, policy, bounded):
+    (namespace, has), free = bounded, cluster.namespace()
 
     def objection(item: dict[str, Any]) -> str:
         try:
@@ -394,17 +410,17 @@ def test_a_namespace_with_a_quota_admits_only_pods_that_its_scheduler_places(clu
         return ""
 
     by_default, by_ours = pod("p", namespace), pod("p", namespace, schedulerName=SCHEDULER)
-    wait_until(lambda: "set spec.schedulerName to quotaward-scheduler" in objection(by_default), "it is in force")
+    told = f"this namespace has {has}: set spec.schedulerName to quotaward-scheduler"
+    wait_until(lambda: told in objection(by_default), "it is in force")
     assert objection(by_ours) == ""
     assert objection(pod("p", free)) == ""
     by_ours["spec"]["nodeName"] = "node"
-    assert "leave spec.nodeName to the scheduler" in objection(by_ours)
+    assert f"this namespace has {has}: leave spec.nodeName to the scheduler" in objection(by_ours)
 
 
 @pytest.mark.parametrize("where", ["containers", "initContainers"])
-def test_a_pod_under_a_quota_may_shrink_in_place_and_not_grow(cluster, no_growth, where):
-    namespace, free = cluster.namespace(), cluster.namespace()
-    cluster.quota(namespace, max={"cpu": 9})
+def test_a_pod_with_bounds_may_shrink_in_place_and_not_grow(cluster, no_growth, bounded, where):
+    (namespace, has), free = bounded, cluster.namespace()
     sidecar = {"name": "sidecar", "image": "none", "restartPolicy": "Always"}
     sidecar["resources"] = {"requests": {"cpu": "2"}}
     for home in (namespace, free):
@@ -424,7 +440,7 @@ def test_a_pod_under_a_quota_may_shrink_in_place_and_not_grow(cluster, no_growth
             return str(error)
         return ""
 
-    refused = "its pods may not grow in place"
+    refused = f"this namespace has {has}: its pods may not grow in place"
     wait_until(lambda: refused in objection(namespace, cpu="2100m"), "it is in force")
     assert objection(namespace, cpu="1900m") == ""
     assert objection(free, cpu="3") == ""

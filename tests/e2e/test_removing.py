@@ -17,7 +17,7 @@ from tests.unit.app.given import quota
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/install.md").read_text()
 COMMAND = re.compile(r"^ {7}(\S.*)$", re.MULTILINE)
-INSTALLED = ("manifests/base", "manifests/admission", "manifests/resize", "manifests/gates")
+INSTALLED = ("manifests/base", "manifests/admission", "manifests/resize", "manifests/gates", "manifests/patience")
 OURS = "app.kubernetes.io/part-of=quotaward"
 
 
@@ -57,12 +57,12 @@ def test_all_goes_but_the_quotas_and_then_these(control_plane, shell):
     control_plane.api.create_all([quota("a")])
     section = PAGE[PAGE.index("## Removing it") :]
     lines = [line.replace("FILE", "$KUBECONFIG") for line in COMMAND.findall(section)]
-    assert len(lines) == 7
+    assert len(lines) == 8
     for line in lines:
         shell(line)
     left = shell(
         "kubectl get clusterroles,clusterrolebindings,roles,rolebindings,deployments,configmaps,serviceaccounts,"
-        "namespaces,validatingadmissionpolicies,mutatingadmissionpolicies,mutatingadmissionpolicybindings"
+        "namespaces,validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings"
         f" -A -o name -l {OURS}"
     )
     assert left == ""

@@ -83,9 +83,35 @@ def test_the_right_to_bind_is_built_for_the_account_and_for_the_certificates_use
         assert (given["kind"], given["name"]) == (subject, "quotaward")
 
 
-def test_the_admission_policy_is_kustomize(kustomize):
-    kinds = {o["kind"] for o in kustomize("admission")}
+def test_the_right_to_delete_is_built_for_the_account_and_for_the_certificates_user(kustomize):
+    for directory, subject in (("patience", "ServiceAccount"), ("overlays/default-scheduler/patience", "User")):
+        [binding] = [o for o in kustomize(directory) if o["kind"] == "ClusterRoleBinding"]
+        assert binding["roleRef"]["name"] == "quotaward-patience"
+        [given] = binding["subjects"]
+        assert (given["kind"], given["name"]) == (subject, "quotaward")
+
+
+@pytest.mark.parametrize("directory", ["admission", "resize"])
+def test_the_admission_policies_are_kustomize(kustomize, directory):
+    kinds = {o["kind"] for o in kustomize(directory)}
     assert kinds == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+
+
+def test_admission_asks_for_the_scheduler_that_asks_quotaward(kustomize):
+    overlay = "overlays/default-scheduler"
+    for directory, file in (
+        ("admission", "scheduler/config.yaml"),
+        (f"{overlay}/admission", f"{overlay}/kube-scheduler-config.yaml"),
+    ):
+        [policy] = [
+            each["spec"]
+            for each in kustomize(directory)
+            if (each["kind"], each["metadata"]["name"]) == ("ValidatingAdmissionPolicy", "quotaward-scheduler-name")
+        ]
+        [named] = [each["expression"] for each in policy["variables"] if each["name"] == "scheduler"]
+        configuration = yaml.safe_load((MANIFESTS / file).read_text())
+        [profile] = configuration.get("profiles", [{"schedulerName": "default-scheduler"}])
+        assert named == f"'{profile['schedulerName']}'"
 
 
 # Helm
@@ -109,14 +135,19 @@ def compared(objects: Objects) -> dict[tuple[str, str], dict[str, Any]]:
         (("--set", "run=none"), ["overlays/default-scheduler"]),
         (("--set", "run=standalone,bind=true"), ["overlays/standalone", "bind"]),
         (("--set", "run=none,bind=true"), ["overlays/default-scheduler", "overlays/default-scheduler/bind"]),
+        (("--set", "run=standalone,patience=true"), ["overlays/standalone", "patience"]),
+        (("--set", "run=none,patience=true"), ["overlays/default-scheduler", "overlays/default-scheduler/patience"]),
         (("--set", "admission=true"), ["base", "admission"]),
+        (("--set", "run=none,admission=true"), ["overlays/default-scheduler", "overlays/default-scheduler/admission"]),
+        (("--set", "resize=true"), ["base", "resize"]),
         (("--set", "gates=true"), ["base", "gates"]),
         (("--set", "run=standalone,gates=true"), ["overlays/standalone", "gates"]),
         (("--set", "run=none,gates=true"), ["overlays/default-scheduler", "overlays/default-scheduler/gates"]),
     ],
     ids=[
-        *("sidecar", "standalone", "rights", "standalone that binds", "rights to bind", "admission"),
-        *("gates", "standalone with gates", "rights to open gates"),
+        *("sidecar", "standalone", "rights", "standalone that binds", "rights to bind"),
+        *("standalone that deletes", "rights to delete", "admission", "admission for the cluster's own scheduler"),
+        *("resize", "gates", "standalone with gates", "rights to open gates"),
     ],
 )
 def test_the_chart_gives_the_objects_that_kustomize_gives(kustomize, helm, flags, directories):
@@ -178,7 +209,7 @@ def test_the_chart_refuses_values_that_mean_nothing(helm, flags):
         helm(*flags)
 
 
-@pytest.mark.parametrize("value", ["gates", "admission", "bind", "createNamespace"])
+@pytest.mark.parametrize("value", ["gates", "admission", "resize", "bind", "patience", "createNamespace"])
 def test_a_switch_of_the_chart_is_off_also_as_text(helm, value):
     assert helm("--set-string", f"{value}=false") == helm()
     assert helm("--set-string", f"{value}=true") == helm("--set", f"{value}=true") != helm()

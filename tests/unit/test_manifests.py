@@ -412,6 +412,21 @@ def test_binding_is_a_right_of_its_own():
     assert rule == {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]}
 
 
+def test_deleting_pods_is_a_right_of_its_own():
+    [rule] = the("ClusterRole", "patience/quotaward-patience.yaml")["rules"]
+    assert rule == {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}
+
+
+def test_growth_is_forbidden_to_everybody_by_the_words_by_which_it_is_forbidden_to_tenants():
+    tenants = the("ValidatingAdmissionPolicy", "admission/growth.yaml")["spec"]
+    everybody = the("ValidatingAdmissionPolicy", "resize/no-growth.yaml")["spec"]
+    for part in ("failurePolicy", "paramKind", "matchConstraints", "variables"):
+        assert tenants[part] == everybody[part]
+    [of_tenants], [of_everybody] = tenants["validations"], everybody["validations"]
+    assert of_tenants["messageExpression"] == of_everybody["messageExpression"]
+    assert of_tenants["expression"].startswith(f"{of_everybody['expression']} || ")
+
+
 def test_asking_who_bears_a_token_is_a_right_of_its_own():
     rules = the("ClusterRole", "access/quotaward-access.yaml")["rules"]
     reviews = {"authentication.k8s.io": "tokenreviews", "authorization.k8s.io": "subjectaccessreviews"}
@@ -425,11 +440,13 @@ def test_who_views_everything_gets_no_right_over_objects():
         assert rule.keys() == {"nonResourceURLs", "verbs"}
 
 
+@pytest.mark.parametrize("folder", ["bind", "patience", "admission", "resize"])
 @pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=name)
-def test_nothing_takes_in_the_right_to_bind_unasked(file):
-    resources = yaml.safe_load(file.read_text()).get("resources", [])
-    takes_it_in = any("bind" in resource for resource in resources)
-    assert takes_it_in == (file.parent.name == "bind")
+def test_nothing_takes_in_what_is_for_the_operator_to_choose(file, folder):
+    taken_in = yaml.safe_load(file.read_text()).get("resources", [])
+    of_the_folder = {entry.name for entry in (MANIFESTS / folder).iterdir()} | {folder}
+    takes_it_in = any(Path(each).name in of_the_folder - {"kustomization.yaml"} for each in taken_in)
+    assert takes_it_in == (file.parent.name == folder)
 
 
 @pytest.mark.parametrize("file", FILES, ids=name)

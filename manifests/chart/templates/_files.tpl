@@ -20,6 +20,18 @@
 {{- $text | replace "quotaward-system" .Release.Namespace -}}
 {{- end -}}
 
+{{/* The rules of admission, for the scheduler that asks Quotaward here. */}}
+{{- define "quotaward.admission" -}}
+{{- range $path, $_ := .Files.Glob "files/admission/*.yaml" -}}
+{{- if ne (base $path) "kustomization.yaml" }}
+---
+{{ $text := include "quotaward.file" (list $ (printf "admission/%s" (base $path))) -}}
+{{- if eq $.Values.run "none" }}{{ $text = $text | replace "\"'quotaward-scheduler'\"" "\"'default-scheduler'\"" }}{{ end -}}
+{{- $text -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* A Deployment with the values put in. Takes a list: the chart's context, the file. */}}
 {{- define "quotaward.deployment" -}}
 {{- $values := (index . 0).Values -}}
