@@ -14,12 +14,12 @@ import aiohttp
 import structlog
 
 from app.actuators import resource_quotas
+from app.actuators.events import Event, Series
 from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, Rejected, TimedOut
 from app.inert import inert
 from app.kube.client import KubeClient
 from app.kube.said import said
 from app.kube.scheduling_gates import removal
-from app.observability.events import Event, Series
 from app.store.heeded import COUNTS_IN
 from app.store.kinds import PODS, QUEUES, RESERVATIONS, RESOURCE_QUOTAS, Kind
 from policy.cluster.quota_manager import NAME, Hard, Limit

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from app.observability.events import Event
+from app.actuators.events import Event
 from app.store.kinds import Kind
 from policy.cluster.quota_manager import Hard, Limit
 from policy.objects.pod import Pod

@@ -6,8 +6,8 @@ from typing import Any
 
 import structlog
 
+from app.actuators.events import Event
 from app.actuators.protocol import ActionFailed, Blocked
-from app.observability.events import Event
 from app.store.kinds import Kind
 from app.store.store import Store
 from policy.cluster.quota_manager import Hard, Limit

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 
 import structlog
 
+from app.actuators.events import Event, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, Blocked
 from app.controllers.aside import Aside
 from app.controllers.hands import Hands
 from app.controllers.under_way import UnderWay
 from app.observability import metrics
-from app.observability.events import Event, about_pod
 from app.settings import ReclaimSettings
 from app.store.store import Store
 from policy.objects.group import Key

@@ -5,10 +5,10 @@ A Job's ``activeDeadlineSeconds`` counts from when the Job is started, not from 
 
 from collections.abc import AsyncIterator, Mapping
 
+from app.actuators.events import Event, about_job
 from app.actuators.protocol import Actuator
 from app.controllers.rounds import at_intervals
 from app.ending import ending
-from app.observability.events import Event, about_job
 from app.pause import Pause
 from app.store.store import Store
 from policy.objects.batch_job import BatchJob, Key

@@ -9,13 +9,13 @@ from collections import defaultdict
 
 import structlog
 
+from app.actuators.events import Event, about_pod
 from app.actuators.protocol import ActionFailed, Actuator
 from app.controllers.aside import Aside
 from app.controllers.hands import Hands
 from app.controllers.rounds import at_intervals_with_group
 from app.controllers.under_way import UnderWay
 from app.observability import metrics
-from app.observability.events import Event, about_pod
 from app.store.store import Store
 from policy.cluster.moved import MOVED
 from policy.objects.pod import Pod

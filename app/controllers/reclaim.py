@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
+from app.actuators.events import Event, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere, Blocked
 from app.controllers.broken_gangs import BrokenGangs
 from app.controllers.under_way import UnderWay
 from app.observability import metrics
-from app.observability.events import Event, about_pod
 from app.pause import at_leisure
 from app.settings import ReclaimSettings
 from app.store.store import Store

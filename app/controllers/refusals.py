@@ -10,9 +10,9 @@ from collections import defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from app.actuators.events import Event, Series, Subject, about_quota
 from app.actuators.protocol import Actuator
 from app.controllers.rounds import at_intervals
-from app.observability.events import Event, Series, Subject, about_quota
 from app.store.kinds import ELASTIC_QUOTAS
 from app.store.objects import ElasticQuotaObject
 from app.store.store import Store

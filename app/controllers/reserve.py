@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 
 import structlog
 
+from app.actuators.events import Event, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere
 from app.controllers.rounds import at_intervals
 from app.observability import metrics
-from app.observability.events import Event, about_pod
 from app.pause import Pause, at_leisure
 from app.store.store import Store
 from policy.objects.job import Job

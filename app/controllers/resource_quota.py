@@ -8,6 +8,7 @@ import asyncio
 
 import structlog
 
+from app.actuators.events import Event, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, Blocked
 from app.controllers.aside import Aside
 from app.controllers.divide import Divide
@@ -15,7 +16,6 @@ from app.controllers.hands import Hands
 from app.controllers.rounds import at_intervals_with_group
 from app.controllers.under_way import UnderWay
 from app.observability import metrics
-from app.observability.events import Event, about_pod
 from app.pause import Pause
 from app.store.store import Store
 from policy.cluster import quota_manager

@@ -2,9 +2,9 @@
 
 from heapq import nsmallest
 
+from app.actuators.events import Event, about_pod
 from app.actuators.protocol import Actuator
 from app.controllers.rounds import at_intervals
-from app.observability.events import Event, about_pod
 from app.store.store import Store
 from policy.explain.next_steps import unjudged_text
 from policy.nodes import fit

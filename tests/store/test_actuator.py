@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from app.actuators import kubernetes
+from app.actuators.events import Event, Series, about_pod
 from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.protocol import ActionFailed, Rejected, TimedOut
 from app.kube.client import KubeClient
-from app.observability.events import Event, Series, about_pod
 from app.store.kinds import PODS, RESERVATIONS
 from app.store.objects import pod_of, reservation_of
 from policy.objects.reservation import PodName, Reservation

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from app.actuators.events import Event, Series, Subject
 from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.protocol import ActionFailed
 from app.kube.client import KubeClient
-from app.observability.events import Event, Series, Subject
 from app.store.kinds import KINDS, QUOTA_KINDS
 from policy.cluster.quota_manager import Limit
 from policy.objects.pod import Pod

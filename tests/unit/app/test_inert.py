@@ -11,9 +11,9 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from app.actuators.events import Event, Subject
 from app.actuators.kubernetes import _object_of
 from app.inert import inert, inert_document, say
-from app.observability.events import Event, Subject
 from tests.cases.serving import serving
 from tests.controlplane.launch import QUOTAWARD
 from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, store_with

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from app.actuators import kubernetes
+from app.actuators.events import Event, Subject
 from app.actuators.kubernetes import KubernetesActuator
-from app.observability.events import Event, Subject
 from policy.objects.reservation import PodName
 
 EVENT = Event(Subject("v1", "Pod", "a", "p", "uid"), "Said", "something")
