@@ -177,7 +177,7 @@ async def serve(settings: Settings) -> None:
         if tls is not None and certificates is not None:
             background.append(certificates.follow())
             gate = Gate(app, reviews)
-            servers.append(Server(gate, tls, gate.at_once, certificates))
+            servers.append(Server(gate, tls, gate.at_once, certificates.context))
         if probed is not None:
             servers.append(Server(probe_application(standing), probed))
         await _run(servers, background, standing)

@@ -77,8 +77,3 @@ class Certificates:
 
     def _names(self) -> str:
         return ", ".join(map(str, self._paths))
-
-
-def valid_until(certificate: dict[str, object] | None) -> float:
-    """Until when the certificate of a client is valid, in seconds since the epoch; 0 where it showed none."""
-    return float(ssl.cert_time_to_seconds(str(certificate["notAfter"]))) if certificate else 0.0

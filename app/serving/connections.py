@@ -5,13 +5,13 @@ takes longer than an answer of ours: who replies at once (see app.serving.reply)
 """
 
 import asyncio
+import ssl
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from app.access.certificates import valid_until
 from app.problems import Problem
 from app.serving.reply import AtOnce, WhoRepliesAtOnce
 
@@ -239,3 +239,8 @@ class Connection(HttpToolsProtocol):
         if self._clock is not None:
             self._clock.cancel()
             self._clock = None
+
+
+def valid_until(certificate: dict[str, object] | None) -> float:
+    """Until when the certificate of a client is valid, in seconds since the epoch; 0 where it showed none."""
+    return float(ssl.cert_time_to_seconds(str(certificate["notAfter"]))) if certificate else 0.0

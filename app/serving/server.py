@@ -2,13 +2,13 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from app.access.certificates import Certificates
 from app.serving.connections import LINGER, Connection, Waiting
 from app.serving.reply import WhoRepliesAtOnce, nobody
 from app.settings import split_address
@@ -40,7 +40,7 @@ class Server(uvicorn.Server):
         app: ASGIApp,
         listener: socket.socket,
         at_once: WhoRepliesAtOnce = nobody,
-        certificates: Certificates | None = None,
+        context: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(
             uvicorn.Config(
@@ -57,7 +57,7 @@ class Server(uvicorn.Server):
         )
         self._listener = listener
         self._at_once = at_once
-        self._context = certificates.context if certificates else None
+        self._context = context
 
     async def run_until_stopped(self) -> None:
         """Serves until ``should_exit`` is set, then as long as it takes to answer what was asked."""
