@@ -2,22 +2,9 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
-from policy.cluster.cluster import Cluster
-from policy.cluster.shown_resources import shown
-from policy.objects.quantity import render
-from policy.objects.resources import Resources
-from policy.quota.elastic_quota import ElasticQuota
-
-Quantities = dict[str, str]
-
-
-class Model(BaseModel):
-    """Keys are camelCase."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+from app.shapes import Model, Quantities
 
 
 class ConditionModel(Model):
@@ -129,10 +116,10 @@ class HolderModel(Model):
     over: str
     pods: list[str]
     number: int
-    terminating: list[str] = []
+    terminating: list[str] = Field(default=[])
     ahead: str = "0"
-    first: list[str] = []
-    in_vain: list[str] = []
+    first: list[str] = Field(default=[])
+    in_vain: list[str] = Field(default=[])
 
 
 class ProspectModel(Model):
@@ -199,7 +186,7 @@ class ExplanationModel(Model):
     searched: str = ""
     holders: list[HolderModel]
     next: list[ProspectModel]
-    terminating: list[str] = []
+    terminating: list[str] = Field(default=[])
     summary: str
 
 
@@ -312,16 +299,3 @@ class HealthModel(Model):
 
     status: str
     warnings: list[str] | None = None
-
-
-def quantities(resources: Resources) -> Quantities:
-    """Amounts as text, by resource name."""
-    return {resource: render(resource, value) for resource, value in sorted(resources.items())}
-
-
-def used_of(cluster: Cluster, quota: ElasticQuota, used: Resources) -> Resources:
-    """What is shown as used under a quota: the resources that it names, and what else its pods use.
-
-    Of the latter only those that operators name are shown (policy.cluster.shown_resources).
-    """
-    return {**dict.fromkeys((*quota.max, *quota.min), 0), **shown(cluster, used)}

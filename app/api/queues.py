@@ -1,6 +1,7 @@
 """Queues as REST shows them."""
 
-from app.api.models import ConditionModel, QueueModel, TenantModel, quantities
+from app.api.models import ConditionModel, QueueModel, TenantModel
+from app.shapes import quantities
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import allocated, shown
 from policy.explain.terminating import conditions_of_queue

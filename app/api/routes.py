@@ -29,14 +29,13 @@ from app.api.models import (
     QueueModel,
     ReservationList,
     WaitingModel,
-    quantities,
-    used_of,
 )
 from app.ending import end_of_job
 from app.extender.decisions import MOST, Decision
 from app.pause import Pause, at_leisure
 from app.problems import MEDIA_TYPE, Problem
 from app.settings import Settings
+from app.shapes import quantities, used_of
 from app.store.store import Store
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import shown

@@ -11,12 +11,12 @@ from typing import Any
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator
-from app.api.models import quantities
 from app.controllers.aside import Aside
 from app.controllers.hands import Hands
 from app.controllers.rounds import at_intervals_with_group
 from app.controllers.under_way import UnderWay
 from app.observability import metrics
+from app.shapes import quantities
 from app.store.kinds import QUEUES
 from app.store.store import Store
 from policy.cluster import quota_manager

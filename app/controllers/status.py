@@ -14,12 +14,12 @@ import structlog
 
 from app.actuators.events import Event, about_quota
 from app.actuators.protocol import ActionFailed, Actuator
-from app.api.models import quantities, used_of
 from app.controllers.aside import Aside
 from app.controllers.hands import Hands
 from app.controllers.rounds import at_intervals_with_group
 from app.controllers.under_way import UnderWay
 from app.observability import metrics
+from app.shapes import quantities, used_of
 from app.store.kinds import ELASTIC_QUOTAS
 from app.store.store import Store
 from policy.explain.terminating import conditions_of_quota

@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from typing import TypeVar
 
-from app.api.models import quantities, used_of
+from app.shapes import quantities, used_of
 from app.whatif.models import (
     AdmittedModel,
     EvictedModel,

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from app.api.models import Model, Quantities
+from app.shapes import Model, Quantities
 
 EXAMPLES: list[dict[str, Any]] = [
     {
