@@ -11,6 +11,8 @@ from app.serving.seats import Flow, Seats
 
 COSTLY = re.compile(r"/(?:api/v1/.+|waiting|pods(?:/.*)?)?")
 """Paths of REST and of the page. What a page is sent while it is open has places of its own (see app.web.live)."""
+WHAT_IF = "/api/v1/whatif"
+"""The one question that has a body."""
 LIMIT = "whatif.bodyLimit"
 NAMESPACED = re.compile(r"/(?:api/v1/(?:elasticquotas|pods)|pods)/([^/]+).*")
 
@@ -47,8 +49,8 @@ class Questions:
             return
         state = scope.setdefault("state", {})
         try:
-            with self._seats.question(flow.asker):
-                if scope["method"] == "POST":
+            with self._seats.question(flow):
+                if flow.about == WHAT_IF and scope["method"] == "POST":
                     state["body"] = await bodies.read(receive, self._limit, LIMIT)
                 async with self._seats.seat(flow):
                     await self._app(scope, receive, send)

@@ -19,9 +19,9 @@ SEATS = 4
 EACH = SEATS - 1
 """Of those, how many may be one asker's."""
 MOST = 16
-"""Questions of one asker that are under way or wait; each may keep a body."""
+"""Questions of one asker about one namespace that are under way or wait; each of a what-if may keep a body."""
 
-TOO_MANY = "too many questions of yours wait for their answer; ask again when they have it"
+TOO_MANY = "too many questions like this one, of yours, wait for their answer; ask again when they have it"
 
 
 class Flow(NamedTuple):
@@ -40,23 +40,23 @@ class Seats:
 
     def __init__(self) -> None:
         """All are free."""
-        self._questions: Counter[str] = Counter()
+        self._questions: Counter[Flow] = Counter()
         self._seated: list[Flow] = []
         self._lines: dict[str, Line] = {}
 
     @contextmanager
-    def question(self, asker: str) -> Iterator[None]:
+    def question(self, flow: Flow) -> Iterator[None]:
         """One more question, from its first byte to the end of its answer. Raises Problem (429)."""
-        if self._questions[asker] >= MOST:
+        if self._questions[flow] >= MOST:
             metrics.QUESTIONS_REFUSED.inc()
             raise Problem(429, TOO_MANY, retry_after=1)
-        self._questions[asker] += 1
+        self._questions[flow] += 1
         try:
             yield
         finally:
-            self._questions[asker] -= 1
-            if not self._questions[asker]:
-                del self._questions[asker]
+            self._questions[flow] -= 1
+            if not self._questions[flow]:
+                del self._questions[flow]
 
     @asynccontextmanager
     async def seat(self, flow: Flow) -> AsyncIterator[None]:

@@ -117,7 +117,6 @@ def test_a_body_of_real_objects_is_taken_up_to_the_limit_in_pieces_as_small_as_a
         ),
         (WHATIF, b'{"apply":[' + b" " * LIMIT),
         (WHATIF, b'{"apply":' + items(MOST) + b"}"),
-        ("/api/v1/plan", b" " * LIMIT),
         (REVIEW, review_of(items(MOST))),
         (FILTER, b" " * LIMIT),
     ],

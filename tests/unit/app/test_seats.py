@@ -144,6 +144,26 @@ def test_an_explanation_is_answered_while_another_asker_floods_with_questions_th
     assert metrics.QUESTIONS_REFUSED._value.get() - before == MOST
 
 
+def test_where_all_have_one_address_questions_about_something_else_are_answered_too(monkeypatch):
+    monkeypatch.setattr(pause, "SLICE", 0.0)
+    app = client_of(store_with(*situations()["max"])).app
+
+    def run_on(*_):
+        while True:
+            yield
+
+    async def story():
+        flood = [asyncio.create_task(asked(app, FLOODER, WHATIF, b"{}")) for _ in range(2 * MOST)]
+        await turns(500)
+        answer = await asked(app, FLOODER, "/api/v1/pods/b/p")
+        for task in flood:
+            task.cancel()
+        return answer.json()["searched"]
+
+    monkeypatch.setattr("app.whatif.service.run_on", run_on)
+    assert asyncio.run(story()) == "complete"
+
+
 def test_large_gangs_of_somebody_else_delay_an_explanation_by_as_much_work_as_it_takes(monkeypatch):
     monkeypatch.setattr(pause, "SLICE", 0.0)
     gang = [group("b", 100), *(member(f"m{number}") for number in range(100))]
