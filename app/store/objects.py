@@ -27,7 +27,7 @@ from app.store.remembered import remembered
 from policy.cluster.budgets import Budget
 from policy.cluster.quota_manager import REQUESTS, Limit
 from policy.objects.batch_job import DEFAULT_BACKOFF_LIMIT, UNLIMITED, BatchJob, FailureRule, response
-from policy.objects.constraints import Constraints, HostPort, Taint
+from policy.objects.constraints import MOST_RESOURCES, TOO_MANY, Constraints, HostPort, Taint
 from policy.objects.group import LARGEST_MINIMUM, Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
@@ -540,6 +540,7 @@ def pod_of(obj: PodObject) -> Pod:
     if not meta.uid or not meta.name or not meta.namespace:
         missing = next(name for name in ("uid", "name", "namespace") if not getattr(meta, name))
         raise InvalidObject(f"metadata.{missing}", "missing")
+    undecidable = () if _judges_all_resources(spec) else (TOO_MANY["resources"],)
     return Pod(
         uid=meta.uid,
         namespace=meta.namespace,
@@ -556,7 +557,7 @@ def pod_of(obj: PodObject) -> Pod:
         created=seconds(meta.creation_timestamp),
         version=version_of(meta),
         labels=_labels(meta.labels),
-        constraints=_constraints(meta, spec),
+        constraints=_constraints(meta, spec, undecidable),
         owner=controller_of(meta) if meta.owner_references or annotations else "",
         group=(group := _group_of(meta, spec)),
         controller=_controller_uid(meta) if group else "",
@@ -789,7 +790,7 @@ def _labels(given: dict[str, str] | None) -> Mapping[str, str]:
     return _shared_labels(tuple(given.items())) if given else _shared_labels(())
 
 
-def _constraints(meta: Metadata, spec: PodSpec) -> Constraints:
+def _constraints(meta: Metadata, spec: PodSpec, undecidable: tuple[str, ...]) -> Constraints:
     """Raises InvalidObject for affinity, tolerations or spreading that are not shaped as in Kubernetes."""
     running = [
         *(spec.containers or ()),
@@ -801,7 +802,6 @@ def _constraints(meta: Metadata, spec: PodSpec) -> Constraints:
         for port in container.ports or ()
         if port.host_port
     ]
-    undecidable: tuple[str, ...] = ()
     if any(volume.bound for volume in spec.volumes or ()):
         undecidable += ("a volume that may be bound to nodes",)
     if spec.resource_claims:
@@ -819,6 +819,27 @@ def _constraints(meta: Metadata, spec: PodSpec) -> Constraints:
         )
     except msgspec.ValidationError as error:
         raise InvalidObject("spec", f"affinity, tolerations or topologySpreadConstraints: {error}") from error
+
+
+def _judges_all_resources(spec: PodSpec) -> bool:
+    """Leaves a spec no more resources than are judged: those of Kubernetes first, then by name. Whether that is all.
+
+    Overhead is not looked at, as no tenant writes it. What is asked for as "0", as the API server writes it, is no
+    resource where there are too many.
+    """
+    holders = (*(spec.containers or ()), *(spec.init_containers or ()), spec)
+    asked = [each.resources for each in holders if each.resources]
+    if sum([len(each.requests or ()) for each in asked]) <= MOST_RESOURCES:
+        return True
+    lists = [each.requests or {} for each in asked]
+    if len(set().union(*lists)) <= MOST_RESOURCES:
+        return True
+    names = {name for requests in lists for name, quantity in requests.items() if quantity != "0"}
+    usual = {name for name in names if "/" not in name}
+    kept = set([*sorted(usual), *sorted(names - usual)][:MOST_RESOURCES])
+    for each in asked:
+        each.requests = {name: quantity for name, quantity in (each.requests or {}).items() if name in kept}
+    return len(kept) == len(names)
 
 
 def _request(spec: PodSpec, status: PodStatus) -> Resources:

@@ -17,6 +17,8 @@ Real pods have a dozen. While a pod is judged everybody else waits, and the API 
 """
 MOST_STEPS_ON_NODES = 500
 """The same of what is demanded of nodes: programs list nodes by name there, and what is said of nodes is looked up."""
+MOST_RESOURCES = 500
+"""How many resources of a pod are judged. It runs only where a node lists all of them, and real nodes list some ten."""
 BY_LABEL = "pod affinity that selects namespaces by label"
 TOO_MANY = {
     "node_selector": "more node selectors than are judged",
@@ -26,6 +28,7 @@ TOO_MANY = {
     "affinity": "more affinity terms than are judged",
     "anti_affinity": "more anti-affinity terms than are judged",
     "spread": "more spreading constraints than are judged",
+    "resources": "more resources than are judged",
 }
 """What is said of a pod that has more of something than is judged."""
 TOO_MANY_OF_NAMESPACE = "the pods of its namespace demand more of other pods than is judged"

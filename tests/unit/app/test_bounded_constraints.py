@@ -14,7 +14,7 @@ from app.store.objects import pod_of
 from policy.nodes import gang_demands, pod_demands
 from policy.nodes.fit import fits
 from policy.nodes.tolerations import EVERYTHING
-from policy.objects.constraints import MOST_STEPS, MOST_STEPS_ON_NODES, TOO_MANY, TOO_MANY_OF_NAMESPACE
+from policy.objects.constraints import MOST_RESOURCES, MOST_STEPS, MOST_STEPS_ON_NODES, TOO_MANY, TOO_MANY_OF_NAMESPACE
 from policy.preemption.victims import NoPlan, plan
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
@@ -94,8 +94,16 @@ INSTEAD = {"node_terms": None, "tolerations": EVERYTHING}
 """What stands in place of what is not judged, where that is not nothing: such a pod is kept off nowhere."""
 
 
+def decoded(**spec):
+    return pod_of(PODS.decoder.decode(msgspec.json.encode(pod("p", **spec))))
+
+
 def constraints_of(**spec):
-    return pod_of(PODS.decoder.decode(msgspec.json.encode(pod("p", **spec)))).constraints
+    return decoded(**spec).constraints
+
+
+def pod_with(requests):
+    return decoded(containers=[{"name": "main", "resources": {"requests": requests}}])
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -112,6 +120,24 @@ def test_of_more_than_is_judged_nothing_is_kept_and_that_is_said(part):
     constraints = constraints_of(**given(most + 1))
     assert constraints.undecidable == (TOO_MANY[name],)
     assert getattr(constraints, name) == INSTEAD.get(name, ())
+
+
+def test_of_more_resources_than_are_judged_so_many_are_kept_and_that_is_said():
+    names = [f"x.io/r{number:05}" for number in range(MOST_RESOURCES)]
+    usual = {"cpu": "1", "memory": "1Gi"}
+    enough = pod_with(dict.fromkeys(names[2:], "1") | usual)
+    assert enough.request == dict.fromkeys(names[2:], 1) | {"cpu": 1000, "memory": 2**30, "pods": 1}
+    assert enough.constraints.undecidable == ()
+    too_many = pod_with(dict.fromkeys([*names, "y.io/more"], "1") | usual)
+    assert too_many.request == dict.fromkeys(names[:-2], 1) | {"cpu": 1000, "memory": 2**30, "pods": 1}
+    assert too_many.constraints.undecidable == (TOO_MANY["resources"],)
+
+
+def test_what_is_asked_for_as_nothing_hides_no_resource():
+    nothing = {f"a.io/r{number}": "0" for number in range(MOST_RESOURCES)}
+    hidden = pod_with({**nothing, "nvidia.com/gpu": "8"})
+    assert hidden.request["nvidia.com/gpu"] == 8
+    assert hidden.constraints.undecidable == ()
 
 
 def test_what_is_not_too_much_is_judged_beside_it():
