@@ -130,7 +130,7 @@ def leftovers(cluster: Cluster) -> list[str]:
 
 
 def preempting(cluster: Cluster, queue: str) -> dict[str, int]:
-    """What pods of a queue use beyond the limits of their namespaces: they are on their way out (seed: Preempting)."""
+    """What pods of a queue use beyond the limits of their namespaces: they leave (seed: Queue API, Preemption)."""
     found: dict[str, int] = {}
     account = cluster.ledger.queues.account(queue)
     for namespace, tenant in account.tenants.items():
