@@ -4,9 +4,11 @@ from contextlib import contextmanager
 
 import httpx
 
+from tests.controlplane.objects import pod
 from tests.controlplane.processes import free_port, wait_until
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+POLICY, BINDING = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
 CHANGES_OF_PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}
 
 
@@ -55,6 +57,23 @@ def in_force(cluster, namespace, *rules):
     finally:
         for plural, _ in rules:
             cluster.api.request("DELETE", f"{_ADMISSION}/{plural}/somebody-elses")
+
+
+@contextmanager
+def installed(cluster, items):
+    """These policies and their bindings are in force while this is open."""
+    for item in items:
+        cluster.api.apply(item)
+    try:
+        canary = cluster.namespace("canary")
+        cluster.api.create(pod("p", canary))
+        last = a_policy_that_forbids_it(canary)  # the API server takes them over in their order
+        with in_force(cluster, canary, *last):
+            yield
+    finally:
+        for item in reversed(items):
+            plural = POLICY if item["kind"] == "ValidatingAdmissionPolicy" else BINDING
+            cluster.api.delete(plural, item["metadata"]["name"])
 
 
 def may_not_be_changed(cluster, namespace):

@@ -1,6 +1,7 @@
 """Kubernetes' own controllers, as far as tests need them: replica sets that are kept full, budgets that are counted."""
 
 import itertools
+from collections.abc import Iterable
 from typing import Self
 
 from tests.controlplane.control_plane import ControlPlane
@@ -12,7 +13,7 @@ _numbers = itertools.count(1)
 class ControllerManager:
     """A kube-controller-manager with a few of its controllers, running while this is open."""
 
-    def __init__(self, control_plane: ControlPlane, *controllers: str):
+    def __init__(self, control_plane: ControlPlane, *controllers: str, flags: Iterable[str] = ()):
         self._port = free_port()
         self.process = control_plane.process(
             "kube-controller-manager",
@@ -24,6 +25,7 @@ class ControllerManager:
             f"--cert-dir={control_plane.directory / 'controller-manager'}",
             "--kube-api-qps=1000",
             "--kube-api-burst=1000",
+            *flags,
             name=f"kube-controller-manager-{next(_numbers)}",
         )
 

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.controlplane.admission import a_policy_that_forbids_it, in_force
+from tests.controlplane.admission import BINDING, POLICY, installed
 from tests.controlplane.api import read_manifests
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.controller_manager import ControllerManager
@@ -29,7 +28,6 @@ VALIDATIONS = [
     for each in POLICIES
     for number in range(len(each["spec"]["validations"]))
 ]
-POLICY, BINDING = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
 
 
 def table(heading: str) -> dict[str, list[str]]:
@@ -83,22 +81,6 @@ def world(tenants) -> Iterator[World]:
     before = tenants.answers()
     with installed(tenants.cluster, ADMISSION):
         yield World(tenants, before, tenants.answers())
-
-
-@contextmanager
-def installed(cluster: Cluster, items: list[Object]) -> Iterator[None]:
-    """These policies are in force while this is open."""
-    for item in items:
-        cluster.api.apply(item)
-    try:
-        canary = cluster.namespace("canary")
-        cluster.api.create(pod("p", canary))
-        last = a_policy_that_forbids_it(canary)  # the API server takes them over in their order
-        with in_force(cluster, canary, *last):
-            yield
-    finally:
-        for item in reversed(items):
-            cluster.api.delete(POLICY if item in POLICIES else BINDING, item["metadata"]["name"])
 
 
 def verdict(answers: list[Answer]) -> str:
@@ -238,6 +220,7 @@ def test_a_pod_of_many_containers_does_not_grow(world, containers):
 
     tenant = world.tenants.somebody(home, resized("3m"))
     assert "quotaward-growth" in world.tenants.ask(resized("3m"), tenant)
+    assert world.tenants.ask(resized("3m"), world.tenants.operator(resized("3m"))) == ""
     if containers == 30:
         assert world.tenants.ask(resized("1m"), tenant) == ""
 
