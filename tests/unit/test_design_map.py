@@ -112,9 +112,10 @@ def test_a_file_that_a_page_names_exists(page):
 
 
 def test_a_file_that_contributing_names_exists():
-    named = re.findall(r"\b(?:app|policy|tests|docs|manifests)/[\w/-]+\.(?:py|md|yaml|yml)\b", CONTRIBUTING)
-    assert named
-    assert [path for path in named if not (ROOT / path).exists()] == []
+    named = [word.partition("::")[0] for span in quoted(CONTRIBUTING) for word in span.split()]
+    paths = [word for word in named if re.match(r"(app|policy|tests|docs|manifests|examples)/", word)]
+    assert paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def test_the_layers_of_the_app_are_those_that_are_held():
