@@ -1,8 +1,9 @@
 """Bodies of requests, which are limited in size, and in what is made of them."""
 
+from collections import Counter
 from typing import Any
 
-from starlette.types import Receive
+from starlette.types import Message, Receive
 
 from app.observability import metrics
 from app.problems import Problem
@@ -15,6 +16,40 @@ WIDEST = 20_000
 """Items that one object may have. A pod has some hundred, a node with fifty images five hundred."""
 DEEPEST = 64
 """How deep the lists and maps of one object may be nested. Those of a pod are ten deep."""
+
+
+CLIENTS = 4
+"""Clients that may send as much at a time as one may."""
+
+
+class Room:
+    """Memory for bodies of clients that nobody asks who they are: bounded for each of them, and for all together."""
+
+    def __init__(self, limit: int) -> None:
+        """``limit``: of one body, in bytes."""
+        self._each = limit * DISCARDED_AT_MOST
+        self._most = self._each * CLIENTS
+        self._taken: Counter[str] = Counter()
+
+    async def read(self, client: str, receive: Receive, limit: int, setting: str) -> bytes:
+        """As the function does. Raises Problem (503) where there is no room for more of the body."""
+        taken = 0
+
+        async def received() -> Message:
+            nonlocal taken
+            message = await receive()
+            size = len(message.get("body", b""))
+            taken += size
+            self._taken[client] += size
+            if self._taken[client] > self._each or self._taken.total() > self._most:
+                raise Problem(503, "too many bodies are being read", retry_after=1)
+            return message
+
+        try:
+            return await read(received, limit, setting)
+        finally:
+            self._taken[client] -= taken
+            self._taken += Counter()  # forgets whoever has none
 
 
 async def read(receive: Receive, limit: int, setting: str) -> bytes:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from app import bodies
 from app.problems import Problem
+from app.questions import asker_of
 from app.store.heeded import GATE
 from app.store.objects import PodObject, PodSpec, controller_of
 from policy.quota.entitlement import SYSTEM_OWNERS
@@ -36,9 +37,10 @@ class AdmissionReview(Struct, gc=False):
 
 @router.post("/gate")
 async def gate(request: Request) -> Response:
-    """The review of a new pod: it is let pass, and gets a gate if it is to wait. Raises Problem (413, 422)."""
+    """The review of a new pod: it is let pass, and gets a gate if it is to wait. Raises Problem (413, 422, 503)."""
     limit: int = request.app.state.settings.gates.body_limit
-    body = await bodies.read(request.receive, limit, "gates.bodyLimit")
+    room: bodies.Room = request.app.state.room
+    body = await room.read(asker_of(request.scope), request.receive, limit, "gates.bodyLimit")
     bodies.ensure_narrow(body, limit // bodies.BYTES_PER_ITEM)
     try:
         review = msgspec.json.decode(body, type=AdmissionReview)

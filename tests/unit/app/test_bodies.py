@@ -153,3 +153,32 @@ def test_nothing_of_a_large_body_is_kept_when_it_was_answered(path, body):
     kept, state = asyncio.run(story())
     assert kept < LIMIT // 20
     assert state == {}
+
+
+def test_who_sends_reviews_without_an_end_is_refused_and_others_are_answered():
+    app = client_of(store_with()).app
+    review = json.dumps({"request": {"uid": "u", "object": pod("p")}}).encode()
+
+    async def ask(address, content):
+        transport = httpx.ASGITransport(app, client=(address, 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://quotaward") as http:
+            return (await http.post(REVIEW, content=content)).status_code
+
+    async def slowly():
+        yield b" " * (LIMIT - 1)
+        await asyncio.Event().wait()
+
+    async def story(clients):
+        slow = [asyncio.create_task(ask(f"10.0.1.{number % clients}", slowly())) for number in range(40)]
+        while not any(task.done() for task in slow):
+            await asyncio.sleep(0)
+        answers = [await ask("10.0.0.1", review), await ask("10.0.1.0", review)]
+        refused = [task.result() for task in slow if task.done()]
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+        return answers, set(refused), await ask("10.0.1.0", review)
+
+    assert asyncio.run(story(1)) == ([200, 503], {503}, 200)
+    assert asyncio.run(story(40)) == ([503, 503], {503}, 200)
+    assert app.state.room._taken == {}
