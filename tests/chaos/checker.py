@@ -5,7 +5,7 @@ lawful if it would have been at some moment shortly before it: ``Leeway`` says h
 what is not found may be wrong by so little that nobody can tell.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
@@ -17,14 +17,15 @@ from tests.chaos.history import (
     Position,
     eviction_of,
     group_of,
+    is_opted_out,
+    labels_of,
     owner_of,
     priority_of,
     total,
 )
-from tests.controlplane.objects import number
+from tests.controlplane.objects import Object, number
 
 CRITICAL = 2_000_000_000
-PREEMPTIBLE = "quotaward.dev/preemptible"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,10 @@ def _of_binding(history: History, life: Life, leeway: Leeway) -> Iterator[str]:
 def _over_max(history: History, life: Life, leeway: Leeway) -> Iterator[str]:
     """A binding must not lead above max; above one that is new, if what was in force a moment before allowed it."""
     in_force = _bounds_then(history, life, leeway)
-    used = history.used[life.namespace].at(life.bound)
-    for resource in life.request:
+    used = history.surely_used[life.namespace].at(life.bound)
+    for resource in life.least:
         limit = max(bounds.max.get(resource, inf) if bounds else inf for bounds in in_force)
-        if used[resource] > limit:
+        if used.get(resource, 0) > limit:
             yield (
                 f"{life.name} was bound to {life.node}, and its ElasticQuota used {used[resource]} of {resource} "
                 f"then, above its max of {limit}"
@@ -92,12 +93,12 @@ def _beyond_the_pool(history: History, life: Life, leeway: Leeway) -> Iterator[s
     in_force = _bounds_then(history, life, leeway)
     if None in in_force:
         return
-    used, start = history.used[life.namespace].at(life.bound), history.window(life.bound, leeway.granted)
+    used, start = history.surely_used[life.namespace].at(life.bound), history.window(life.bound, leeway.granted)
     before = list(history.pool.during(start, life.bound - 1))
     pooled, _ = history.pool.at(life.bound)
-    for resource, asked in life.request.items():
+    for resource, asked in life.least.items():
         lent = all(resource in least for _, least in before)
-        within_min = used[resource] <= max(bounds.min.get(resource, 0) for bounds in in_force)
+        within_min = used.get(resource, 0) <= max(bounds.min.get(resource, 0) for bounds in in_force)
         if not lent or within_min:
             continue
         if all(taken.get(resource, 0) + asked > least[resource] for taken, least in before):
@@ -116,7 +117,7 @@ def _bounds_then(history: History, life: Life, leeway: Leeway) -> list[Bounds | 
 
 def _on_a_reserved_node(history: History, life: Life, leeway: Leeway) -> Iterator[str]:
     """Who is not of the job, and requests something, must not get to a node once it is reserved."""
-    if owner_of(life.pod) == "DaemonSet" or life.request.keys() == {"pods"}:
+    if "DaemonSet" in (owner_of(life.first), owner_of(life.pod)) or not life.least.keys() - {"pods"}:
         return
     if _may_be_exempt(history, life, history.window(life.bound, leeway.granted), life.bound):
         return
@@ -133,7 +134,7 @@ def _on_a_reserved_node(history: History, life: Life, leeway: Leeway) -> Iterato
 
 
 def _is_of_job(life: Life, spec: dict) -> bool:
-    of_group = group_of(life.pod) == spec.get("job", "").rpartition("/")[2]
+    of_group = spec.get("job", "").rpartition("/")[2] in life.groups
     return spec["pod"]["namespace"] == life.namespace and (
         of_group or spec["pod"]["uid"] == life.pod["metadata"]["uid"]
     )
@@ -148,11 +149,12 @@ def _of_eviction(history: History, life: Life, leeway: Leeway) -> Iterator[str]:
     cleaned_up = eviction_of(life.pod) == "EvictionByEvictionAPI" and not for_whom
     if cleaned_up and not _is_of_broken_gang(history, life):
         yield f"{life.name} was evicted, and no reservation says for whom"
-    if owner_of(life.pod) in ("DaemonSet", "Node"):
-        yield f"{life.name} was evicted, which is a pod of a {owner_of(life.pod)}"
+    if (owner := owner_of(life.first)) in ("DaemonSet", "Node") and owner_of(life.pod) == owner:
+        yield f"{life.name} was evicted, which is a pod of a {owner}"
     if priority_of(life.pod) >= CRITICAL:
         yield f"{life.name} was evicted, which is critical to the system"
-    if is_opted_out(life) and not cleaned_up and _opted_out_within_min(history, life, start):
+    opted_out = is_opted_out(life.first) and is_opted_out(life.pod)
+    if opted_out and not cleaned_up and _opted_out_within_min(history, life, start):
         yield f"{life.name} was evicted, which has opted out of it"
     of_peer = any(
         other.namespace == life.namespace and priority_of(other.pod) > priority_of(life.pod) for other in for_whom
@@ -188,25 +190,24 @@ def _preemptors(history: History, life: Life, start: Position) -> list[Life]:
 
 
 def _is_of_broken_gang(history: History, life: Life) -> bool:
-    """Whether the pod's group has fewer pods on nodes than it needs."""
-    minimum = history.groups.get((life.namespace, group_of(life.pod)), 0)
-    mates = (other for other in history.pods_of(life.namespace) if group_of(other.pod) == group_of(life.pod))
-    return sum(mate.is_on_node(life.evicted) and mate.evicted >= life.evicted for mate in mates) < minimum
-
-
-def is_opted_out(life: Life) -> bool:
-    return life.pod["metadata"].get("annotations", {}).get(PREEMPTIBLE) == "false"
+    """Whether a group of the pod may have fewer pods on nodes than it needs; of some kinds of groups nobody knows."""
+    for name in life.groups:
+        minimum = history.groups.get((life.namespace, name), 0 if name == group_of(life.first) else inf)
+        mates = (other for other in history.pods_of(life.namespace) if name in other.groups)
+        if sum(mate.is_on_node(life.evicted) and mate.evicted >= life.evicted for mate in mates) < minimum:
+            return True
+    return False
 
 
 def _opted_out_within_min(history: History, life: Life, start: Position) -> bool:
     """Whether the pods of the namespace that have opted out stayed within its min, which is the condition for it."""
-    out = [other for other in history.pods_of(life.namespace) if is_opted_out(other)]
+    out = [other for other in history.pods_of(life.namespace) if other.ever_opted_out]
     _, lent = history.pool.at(life.evicted)
     for moment in _moments(out, start, life.evicted):
-        used = total(other.request for other in out if other.is_on_node(moment))
+        used = total(other.most for other in out if other.is_on_node(moment))
         for bounds in _bounds_during(history, life.namespace, start, life.evicted):
             least = bounds.min if bounds else {}
-            if any(used.get(resource, 0) > least.get(resource, 0) for resource in life.request if resource in lent):
+            if any(used.get(resource, 0) > least.get(resource, 0) for resource in life.least if resource in lent):
                 return False
     return True
 
@@ -227,14 +228,14 @@ def _is_protected(history: History, life: Life, start: Position, leeway: Leeway)
     there = [other for other in history.pods_of(life.namespace) if other.bound <= end]
     mates = _mates(history, life, leeway)
     for bounds in _bounds_during(history, life.namespace, start, end):
-        named = [resource for resource in life.request if bounds and resource in bounds.min]
+        named = [resource for resource in life.least if bounds and resource in bounds.min]
         if not named:
             return False
         for resource in named:
             left = [other for other in there if not _went_before(life, other, mates, resource)]
             for moment in _moments(left, start, end):
-                here = (other.request for other in left if other.is_on_node(moment))
-                if _sum(resource, here) + _sum(resource, (other.request for other in coming)) > bounds.min[resource]:
+                here = (other.most for other in left if other.is_on_node(moment))
+                if _sum(resource, here) + _sum(resource, (other.most for other in coming)) > bounds.min[resource]:
                     return False
     return True
 
@@ -242,9 +243,9 @@ def _is_protected(history: History, life: Life, start: Position, leeway: Leeway)
 def _went_before(life: Life, other: Life, mates: set[str], resource: str) -> bool:
     if other.pod["metadata"]["uid"] not in mates:
         return other.evicted < life.evicted
-    if group_of(life.pod) and group_of(other.pod) == group_of(life.pod):
+    if life.groups & other.groups:
         return False
-    size, own = other.request.get(resource, 0), life.request[resource]
+    size, own = other.most.get(resource, 0), life.least[resource]
     return size < own or (size == own and other.evicted < life.evicted)
 
 
@@ -270,24 +271,45 @@ def _beyond_a_budget(history: History, life: Life, start: Position) -> Iterator[
     """The Eviction API heeds budgets; who goes by other ways of ours must not go beyond one either."""
     if eviction_of(life.pod) != "EvictionByEvictionAPI":
         return
-    labels = life.pod["metadata"].get("labels", {})
+    if life.namespace in history.relabelled:
+        return
     for (namespace, name), line in history.budgets.items():
-        budgets = list(line.during(start, life.evicted))
-        if namespace != life.namespace or None in budgets:
+        budgets = list(line.during(start, life.evicted)) if namespace == life.namespace else [None]
+        if None in budgets or not all(isinstance(each["spec"].get("minAvailable"), int) for each in budgets):
             continue
-        wanted = budgets[-1]["spec"]["selector"]["matchLabels"].items()
-        if not wanted <= labels.items():
+        selector = budgets[-1]["spec"].get("selector")
+        if not _selects(selector, life.pod):
             continue
         selected = [
             other
             for other in history.pods_of(namespace)
-            if wanted <= other.pod["metadata"].get("labels", {}).items() and other.evicted >= life.evicted
+            if _selects(selector, other.pod) and other.evicted >= life.evicted
         ]
         least = min(budget["spec"]["minAvailable"] for budget in budgets)
         moments = _moments(selected, start, life.evicted)
         most = max(sum(other.is_on_node(moment) for other in selected) for moment in moments)
         if most - 1 < least:
             yield f"{life.name} was evicted, and PodDisruptionBudget {name} wants {least} of {most} to stay"
+
+
+def _selects(selector: Object | None, pod: Object) -> bool:
+    if selector is None:
+        return False
+    labels = labels_of(pod)
+    wanted = (selector.get("matchLabels") or {}).items()
+    return wanted <= labels.items() and all(_holds(each, labels) for each in selector.get("matchExpressions") or ())
+
+
+def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
+    value = labels.get(expression["key"])
+    match expression["operator"]:
+        case "In":
+            return value in expression["values"]
+        case "NotIn":
+            return value not in expression["values"]
+        case "Exists":
+            return value is not None
+    return value is None
 
 
 def _bounds_during(history: History, namespace: str, start: Position, end: Position) -> list[Bounds | None]:

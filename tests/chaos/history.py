@@ -7,19 +7,23 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from itertools import accumulate
 from math import inf
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from tests.controlplane.objects import Object, condition, is_bound, number, requested
+from tests.controlplane.objects import GROUP, Object, condition, is_bound, number
 
 Amounts = dict[str, Decimal]
 Position = int
 """Where something stands in the order of all that happened."""
 
 _Value = TypeVar("_Value")
+_THOUSANDTH = Decimal("0.001")
+_GROUPS = (GROUP, "pod-group.scheduling.sigs.k8s.io")
+GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
+PREEMPTIBLE = "quotaward.dev/preemptible"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +68,19 @@ class Timeline(Generic[_Value]):
 
 @dataclass(slots=True)
 class Life:
-    """A pod: as it was last seen, and where in the order it was created, bound, evicted, and off its node again."""
+    """A pod: as it was seen first and last, and where in the order it was created, bound, evicted, and off its node.
 
+    Of what changed meanwhile nobody knows which version was decided on. So ``least`` and ``most`` are what it has
+    requested at least and at most, and ``groups`` all groups that it has named.
+    """
+
+    first: Object
     pod: Object
     created: Position
+    least: Amounts
+    most: Amounts
+    groups: frozenset[str]
+    ever_opted_out: bool
     bound: float = inf
     by_scheduler: bool = False
     evicted: float = inf
@@ -108,12 +121,21 @@ class History:
         """By namespace: the elastic quota in force."""
         self.used: dict[str, Timeline[Amounts]] = {}
         """By namespace: what its pods on nodes request together."""
+        self.surely_used: dict[str, Timeline[Amounts]] = {}
+        """The same, of pods that were resized the least that they have requested."""
         self.pool: Timeline[tuple[Amounts, Amounts]] = Timeline(({}, {}))
-        """What pods under quotas use together, and what their quotas guarantee together."""
+        """What pods under quotas surely use together, and what their quotas guarantee together."""
         self.budgets: dict[tuple[str, str], Timeline[Object | None]] = {}
         self.groups: dict[tuple[str, str], int] = {}
         """By namespace and name: the minimum of a pod group."""
-        self._on_nodes: dict[str, dict[str, Amounts]] = {}
+        self.relabelled: set[str] = set()
+        """Namespaces in which labels of pods were changed."""
+        self._versions: dict[str, list[Object]] = {}
+        self._of_namespace: dict[str, list[Life]] = {}
+        self._on_nodes: dict[str, dict[str, tuple[Amounts, Amounts]]] = {}
+        for record in self.records:
+            if record.kind == "pods":
+                self._versions.setdefault(record.object["metadata"]["uid"], []).append(record.object)
         for position, record in enumerate(self.records):
             self._take(position, record)
 
@@ -125,8 +147,8 @@ class History:
         """The objects of a kind that there are at the end."""
         return list(self.now.get(kind, {}).values())
 
-    def pods_of(self, namespace: str) -> Iterator[Life]:
-        return (life for life in self.lives.values() if life.namespace == namespace)
+    def pods_of(self, namespace: str) -> list[Life]:
+        return self._of_namespace.get(namespace, [])
 
     def _take(self, position: Position, record: Record) -> None:
         uid, there = record.object["metadata"]["uid"], self.now.setdefault(record.kind, {})
@@ -149,12 +171,12 @@ class History:
             key = namespace, record.object["metadata"]["name"]
             self.budgets.setdefault(key, Timeline(None)).set(position, None if gone else record.object)
         elif record.kind == "podgroups":
-            self.groups[namespace, record.object["metadata"]["name"]] = record.object["spec"]["minMember"]
+            self.groups[namespace, record.object["metadata"]["name"]] = record.object["spec"].get("minMember") or 0
 
     def _take_pod(self, position: Position, pod: Object, *, gone: bool) -> None:
         life = self.lives.get(pod["metadata"]["uid"])
         if life is None:
-            life = self.lives[pod["metadata"]["uid"]] = Life(pod, position)
+            life = self.lives[pod["metadata"]["uid"]] = self._begin(position, pod)
         life.request = request_of(pod)
         if is_bound(pod) and life.bound == inf:
             life.bound, life.by_scheduler = position, life.created < position
@@ -165,18 +187,39 @@ class History:
         life.pod = pod
         self._count(position, life)
 
+    def _begin(self, position: Position, pod: Object) -> Life:
+        versions, namespace = self._versions.pop(pod["metadata"]["uid"]), pod["metadata"]["namespace"]
+        requests = [request_of(each) for each in versions]
+        names = {name for request in requests for name in request}
+        nothing = Decimal(0)
+        if any(labels_of(each) != labels_of(pod) for each in versions):
+            self.relabelled.add(namespace)
+        life = Life(
+            pod,
+            pod,
+            position,
+            {name: min(request.get(name, nothing) for request in requests) for name in names},
+            {name: max(request.get(name, nothing) for request in requests) for name in names},
+            frozenset(name for each in versions for name in groups_of(each)),
+            any(map(is_opted_out, versions)),
+        )
+        self._of_namespace.setdefault(namespace, []).append(life)
+        return life
+
     def _count(self, position: Position, life: Life) -> None:
         uid, on_nodes = life.pod["metadata"]["uid"], self._on_nodes.setdefault(life.namespace, {})
         before = on_nodes.pop(uid, None)
         if life.is_on_node(position):
-            on_nodes[uid] = life.request
+            on_nodes[uid] = life.request, life.least
         if on_nodes.get(uid) != before:
-            self.used.setdefault(life.namespace, Timeline({})).set(position, total(on_nodes.values()))
+            for number, line in enumerate((self.used, self.surely_used)):
+                used = total(amounts[number] for amounts in on_nodes.values())
+                line.setdefault(life.namespace, Timeline({})).set(position, used)
             self._sum_up(position)
 
     def _sum_up(self, position: Position) -> None:
         governed = {name: bounds for name, line in self.bounds.items() if (bounds := line.at(position))}
-        used = total(self.used[name].at(position) for name in governed if name in self.used)
+        used = total(self.surely_used[name].at(position) for name in governed if name in self.surely_used)
         self.pool.set(position, (used, total(bounds.min for bounds in governed.values())))
 
     def _take_reservation(self, position: Position, reservation: Object, *, gone: bool) -> None:
@@ -207,10 +250,33 @@ def bounds_of(quota: Object) -> Bounds:
 
 
 def request_of(pod: Object) -> Amounts:
-    """What a pod requests, itself included."""
-    containers = pod["spec"]["containers"]
-    names = {name for each in containers for name in each.get("resources", {}).get("requests", {})}
-    return {name: requested(pod, name) for name in sorted(names)} | {"pods": Decimal(1)}
+    """What a pod requests, itself included: containers and sidecars, or an earlier stage of it that takes more."""
+    running = total(map(_asked, pod["spec"]["containers"]))
+    sidecars: Amounts = {}
+    stages = []
+    for each in pod["spec"].get("initContainers", ()):
+        if each.get("restartPolicy") == "Always":
+            sidecars = total((sidecars, _asked(each)))
+        else:
+            stages.append(total((sidecars, _asked(each))))
+    request = total((running, sidecars))
+    for stage in stages:
+        request |= {name: max(value, request.get(name, value)) for name, value in stage.items()}
+    request |= _asked(pod["spec"])
+    whole = {
+        name: value if name == "cpu" else value.to_integral_value(ROUND_CEILING) for name, value in request.items()
+    }
+    return {name: value for name, value in sorted(whole.items()) if value} | {"pods": Decimal(1)}
+
+
+def _asked(container: Object) -> Amounts:
+    """What a container, or a pod as a whole, requests: Kubernetes rounds it up to thousandths."""
+    requests = container.get("resources", {}).get("requests", {})
+    return {name: _to_thousandths(number(str(value))) for name, value in requests.items()}
+
+
+def _to_thousandths(value: Decimal) -> Decimal:
+    return value.quantize(_THOUSANDTH, ROUND_CEILING) if value % _THOUSANDTH else value
 
 
 def total(many: Iterable[Amounts]) -> Amounts:
@@ -240,10 +306,27 @@ def priority_of(pod: Object) -> int:
 
 
 def group_of(pod: Object) -> str:
-    return pod["metadata"].get("labels", {}).get("scheduling.x-k8s.io/pod-group", "")
+    return labels_of(pod).get(GROUP, "")
+
+
+def groups_of(pod: Object) -> Iterator[str]:
+    """The groups that a pod names, in whichever way."""
+    yield from (labels_of(pod)[label] for label in _GROUPS if label in labels_of(pod))
+    if name := pod["metadata"].get("annotations", {}).get(GROUP_ANNOTATION):
+        yield name
+    if group := pod["spec"].get("schedulingGroup"):
+        yield group.get("podGroupName", "")
+
+
+def labels_of(pod: Object) -> dict[str, str]:
+    return pod["metadata"].get("labels", {})
+
+
+def is_opted_out(pod: Object) -> bool:
+    return pod["metadata"].get("annotations", {}).get(PREEMPTIBLE) == "false"
 
 
 def owner_of(pod: Object) -> str:
-    """The kind of who controls the pod."""
-    owners = pod["metadata"].get("ownerReferences", ())
-    return next((owner["kind"] for owner in owners if owner.get("controller")), "")
+    """The kind of who controls the pod, if it is one of Kubernetes' own."""
+    owners = (owner for owner in pod["metadata"].get("ownerReferences", ()) if owner.get("controller"))
+    return next((owner["kind"] for owner in owners if "." not in owner.get("apiVersion", "")), "")

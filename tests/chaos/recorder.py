@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Self
 
 import httpx
@@ -25,10 +25,14 @@ _PAUSE = 0.05
 
 
 class Recorder:
-    """Records while it is open. Where a watch cannot be resumed, objects are listed again, and ``gaps`` counts it."""
+    """Records while it is open. Where a watch cannot be resumed, objects are listed again, and ``gaps`` counts it.
 
-    def __init__(self, api: Api, kinds: tuple[str, ...] = KINDS):
+    ``keep`` makes of an object what is recorded of it.
+    """
+
+    def __init__(self, api: Api, kinds: tuple[str, ...] = KINDS, keep: Callable[[Object], Object] = lambda item: item):
         self.api = api
+        self._keep = keep
         self.records: list[Record] = []
         self.gaps = 0
         self._objects: dict[str, dict[str, Object]] = {kind: {} for kind in kinds}
@@ -97,6 +101,7 @@ class Recorder:
         return answer["metadata"]["resourceVersion"]
 
     def _note(self, event: str, kind: str, item: Object, revision: int) -> None:
+        item = self._keep(item)
         there, uid = self._objects[kind], item["metadata"]["uid"]
         if event == "DELETED":
             there.pop(uid, None)

@@ -7,8 +7,7 @@ more than what is guaranteed to them.
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from tests.chaos.checker import PREEMPTIBLE
-from tests.chaos.history import Amounts, bounds_of, group_of, is_finished, request_of, total
+from tests.chaos.history import PREEMPTIBLE, Amounts, bounds_of, group_of, is_finished, request_of, total
 from tests.controlplane.cluster import QUEUE
 from tests.controlplane.objects import Object, condition, is_bound, number
 

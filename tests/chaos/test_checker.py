@@ -1,13 +1,14 @@
 """Small histories: each fault is found, and what is like it and lawful is not."""
 
 import copy
+from decimal import Decimal
 
 import pytest
 
 from tests.chaos.checker import Leeway, violations
-from tests.chaos.history import History, Record
+from tests.chaos.history import History, Record, request_of
 from tests.chaos.stuck import stuck
-from tests.controlplane.objects import disruption_budget, elastic_quota, labelled, node, pod, queue
+from tests.controlplane.objects import disruption_budget, elastic_quota, labelled, node, number, pod, queue
 from tests.controlplane.pod_groups import members, pod_group
 
 LEEWAY = Leeway(granted=10, seen=2)
@@ -365,6 +366,108 @@ def test_an_eviction_beyond_a_budget_is_found(story):
     assert story.violations == []
     story.evict(pods[1], API)
     assert story.violations == ["60.0 s: lent/p1 was evicted, and PodDisruptionBudget budget wants 2 of 2 to stay"]
+
+
+def test_a_budget_with_expressions_counts_and_one_that_counts_otherwise_is_not_judged(story):
+    pods = [labelled(pod(f"p{number}", "lent"), app="web") for number in range(2)]
+    wants = borrowing(story, *pods)
+    budget = disruption_budget("budget", "lent", 2)
+    chosen = [{"key": "app", "operator": "NotIn", "values": ["db"]}, {"key": "job", "operator": "DoesNotExist"}]
+    budget["spec"]["selector"] = {"matchExpressions": chosen}
+    percent = disruption_budget("percent", "lent", "100%")
+    percent["spec"]["selector"] = {}
+    story.create(budget, percent)
+    story.later(30).reserve("r", wants, *pods)
+    story.evict(pods[0], API)
+    assert story.violations == ["60.0 s: lent/p0 was evicted, and PodDisruptionBudget budget wants 2 of 2 to stay"]
+
+
+# What tenants change
+
+
+def resized(item, cpu):
+    item = bound(item)
+    item["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+    return item
+
+
+def test_of_a_pod_that_was_resized_it_is_not_known_what_was_decided_on(story):
+    story.create(elastic_quota("a", max={"cpu": 3}))
+    story.later(60).bind(pod("grows", "a"), pod("p", "a"))
+    story.see(resized(pod("grows", "a"), "9"))
+    story.bind(pod("q", "a"))
+    assert story.violations == []
+    story.bind(pod("r", "a"))
+    assert ["a/r was bound" in each for each in story.violations] == [True]
+
+
+def test_nobody_is_protected_by_a_size_that_a_pod_had_only_later_or_before(story):
+    shrinks = pod("shrinks", "lent", cpu=4)
+    wants = borrowing(story, shrinks)
+    story.see(resized(shrinks, "1"))
+    story.later(60).reserve("r", wants, shrinks)
+    story.evict(resized(shrinks, "1"), API)
+    assert story.violations == []
+
+
+@pytest.mark.parametrize("change", [opted_out, lambda item: owned(item, "DaemonSet")])
+def test_what_a_pod_got_after_it_was_created_may_not_have_been_seen(story, change):
+    victim = pod("victim", "lent", cpu=2)
+    wants = borrowing(story, victim, least=2)
+    story.bind(pod("other", "lent"))
+    story.reserve("r", wants, victim)
+    story.evict(change(victim), API)
+    assert story.violations == []
+
+
+def test_where_labels_change_no_budget_is_judged(story):
+    pods = [labelled(pod(f"p{number}", "lent"), app="web") for number in range(2)]
+    wants = borrowing(story, *pods)
+    story.create(disruption_budget("budget", "lent", 2, app="web"))
+    story.see(bound(labelled(copy.deepcopy(pods[1]), app="db")))
+    story.later(30).reserve("r", wants, *pods)
+    story.evict(pods[0], API)
+    assert story.violations == []
+
+
+def test_an_owner_of_a_kind_that_kubernetes_does_not_have_protects_nobody(story):
+    victim = owned(pod("victim", "lent", cpu=4), "DaemonSet")
+    victim["metadata"]["ownerReferences"][0]["apiVersion"] = "made-up.example.com/v1"
+    wants = borrowing(story, victim)
+    story.reserve("r", wants, victim)
+    story.evict(victim, API)
+    assert story.violations == []
+
+
+def test_of_a_group_of_another_kind_it_is_not_known_whether_it_is_broken(story):
+    victim = pod("victim", "lent")
+    victim["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+    borrowing(story, victim)
+    story.evict(victim, API)
+    assert story.violations == []
+
+
+def test_a_pod_requests_what_its_containers_and_its_largest_stage_do():
+    item = pod("p", "a", cpu="1n", memory="1e3")
+
+    def asks(cpu, **rest):
+        return {"resources": {"requests": {"cpu": cpu}}} | rest
+
+    item["spec"]["initContainers"] = [asks("2"), asks("1", restartPolicy="Always"), asks("1500m")]
+    assert request_of(item) == {"cpu": Decimal("2.5"), "memory": 1000, "pods": 1}
+    item["spec"]["resources"] = {"requests": {"memory": "1.5"}}
+    assert request_of(item) == {"cpu": Decimal("2.5"), "memory": 2, "pods": 1}
+
+
+@pytest.mark.parametrize(
+    ("quantity", "value"),
+    [
+        *(("0", 0), ("+1.50", "1.5"), (".5", "0.5"), ("1.", 1), ("1e3", 1000), ("1E", 10**18), ("3Ki", 3072)),
+        *(("500m", "0.5"), ("1n", "1e-9"), ("1e999999999", 2**63 - 1), ("1e-999999999", "1e-9"), ("9" * 60, 2**63 - 1)),
+    ],
+)
+def test_every_quantity_has_its_value(quantity, value):
+    assert number(quantity) == Decimal(value)
 
 
 # At the end

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 Object = dict[str, Any]
@@ -9,6 +10,14 @@ Object = dict[str, Any]
 
 GPU = "nvidia.com/gpu"
 LINGERS = "tests.quotaward.dev/lingers"
+_LARGEST, _SMALLEST = Decimal(2**63 - 1), Decimal("1e-9")
+_BEYOND = 30  # powers of ten
+_UNITS = {
+    name: Decimal(10) ** power for name, power in zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True)
+}
+_UNITS |= {f"{name}i": Decimal(2) ** power for name, power in zip("KMGTPE", range(10, 70, 10), strict=True)} | {
+    "": Decimal(1)
+}
 GROUP = "scheduling.x-k8s.io/pod-group"
 
 
@@ -145,13 +154,16 @@ def condition(item: Object, kind: str) -> Object:
 
 
 def requested(item: Object, resource: str) -> Decimal:
-    """What the containers of a pod request together (of the few notations that tests use)."""
+    """What the containers of a pod request together."""
     sizes = (c.get("resources", {}).get("requests", {}).get(resource, "0") for c in item["spec"]["containers"])
     return sum(map(number, sizes), Decimal(0))
 
 
+@lru_cache(4096)
 def number(quantity: str) -> Decimal:
-    """The value of a quantity, in one of the few notations that tests use."""
-    units = {"m": Decimal("0.001"), "Ki": Decimal(2**10), "Mi": Decimal(2**20), "Gi": Decimal(2**30)}
-    digits = quantity.rstrip("mKiMG")
-    return Decimal(digits) * units.get(quantity[len(digits) :], Decimal(1))
+    """The value of a Kubernetes quantity, which is at most what 63 bits hold."""
+    digits = quantity.rstrip("numkKMGTPEi")
+    value = Decimal(digits)
+    if abs(value.adjusted()) > _BEYOND:
+        return value and (_LARGEST if value.adjusted() > 0 else _SMALLEST)
+    return min(value * _UNITS[quantity[len(digits) :]], _LARGEST)
