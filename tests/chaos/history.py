@@ -19,11 +19,22 @@ Amounts = dict[str, Decimal]
 Position = int
 """Where something stands in the order of all that happened."""
 
+KINDS = (
+    "pods",
+    "nodes",
+    "namespaces",
+    "elasticquotas",
+    "queues",
+    "podgroups",
+    "reservations",
+    "poddisruptionbudgets",
+)
 _Value = TypeVar("_Value")
 _THOUSANDTH = Decimal("0.001")
 _GROUPS = (GROUP, "pod-group.scheduling.sigs.k8s.io")
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 PREEMPTIBLE = "quotaward.dev/preemptible"
+MIRROR = "kubernetes.io/config.mirror"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +158,10 @@ class History:
         """The objects of a kind that there are at the end."""
         return list(self.now.get(kind, {}).values())
 
+    def all_objects(self) -> dict[str, list[Object]]:
+        """By kind, the objects that there are at the end."""
+        return {kind: self.objects(kind) for kind in KINDS}
+
     def pods_of(self, namespace: str) -> list[Life]:
         return self._of_namespace.get(namespace, [])
 
@@ -191,6 +206,7 @@ class History:
         versions, namespace = self._versions.pop(pod["metadata"]["uid"]), pod["metadata"]["namespace"]
         requests = [request_of(each) for each in versions]
         names = {name for request in requests for name in request}
+        always = [name for name in names if all(name in request for request in requests)]
         nothing = Decimal(0)
         if any(labels_of(each) != labels_of(pod) for each in versions):
             self.relabelled.add(namespace)
@@ -198,7 +214,7 @@ class History:
             pod,
             pod,
             position,
-            {name: min(request.get(name, nothing) for request in requests) for name in names},
+            {name: min(request[name] for request in requests) for name in always},
             {name: max(request.get(name, nothing) for request in requests) for name in names},
             frozenset(name for each in versions for name in groups_of(each)),
             any(map(is_opted_out, versions)),
@@ -211,11 +227,15 @@ class History:
         before = on_nodes.pop(uid, None)
         if life.is_on_node(position):
             on_nodes[uid] = life.request, life.least
-        if on_nodes.get(uid) != before:
-            for number, line in enumerate((self.used, self.surely_used)):
-                used = total(amounts[number] for amounts in on_nodes.values())
-                line.setdefault(life.namespace, Timeline({})).set(position, used)
-            self._sum_up(position)
+        after = on_nodes.get(uid)
+        if after == before:
+            return
+        for which, lines in enumerate((self.used, self.surely_used)):
+            line = lines.setdefault(life.namespace, Timeline({}))
+            line.set(position, _moved(line.at(position), before and before[which], after and after[which]))
+        if life.namespace in self.bounds and self.bounds[life.namespace].at(position):
+            used, least = self.pool.at(position)
+            self.pool.set(position, (_moved(used, before and before[1], after and after[1]), least))
 
     def _sum_up(self, position: Position) -> None:
         governed = {name: bounds for name, line in self.bounds.items() if (bounds := line.at(position))}
@@ -279,6 +299,17 @@ def _to_thousandths(value: Decimal) -> Decimal:
     return value.quantize(_THOUSANDTH, ROUND_CEILING) if value % _THOUSANDTH else value
 
 
+def _moved(amounts: Amounts, less: Amounts | None, more: Amounts | None) -> Amounts:
+    """Amounts of which something was taken, and to which something was added."""
+    names = {**amounts, **(less or {}), **(more or {})}
+    nothing = Decimal(0)
+    moved = {
+        name: amounts.get(name, nothing) - (less or {}).get(name, nothing) + (more or {}).get(name, nothing)
+        for name in names
+    }
+    return {name: value for name, value in moved.items() if value}
+
+
 def total(many: Iterable[Amounts]) -> Amounts:
     result: Amounts = {}
     for amounts in many:
@@ -327,6 +358,9 @@ def is_opted_out(pod: Object) -> bool:
 
 
 def owner_of(pod: Object) -> str:
-    """The kind of who controls the pod, if it is one of Kubernetes' own."""
+    """The kind of who controls the pod, if it is one of Kubernetes' own; Node for those alone that a kubelet made."""
+    if MIRROR in pod["metadata"].get("annotations", {}):
+        return "Node"
     owners = (owner for owner in pod["metadata"].get("ownerReferences", ()) if owner.get("controller"))
-    return next((owner["kind"] for owner in owners if "." not in owner.get("apiVersion", "")), "")
+    kind = next((owner["kind"] for owner in owners if "." not in owner.get("apiVersion", "")), "")
+    return "" if kind == "Node" else kind

@@ -7,20 +7,10 @@ from typing import Self
 
 import httpx
 
-from tests.chaos.history import Record
+from tests.chaos.history import KINDS, Record
 from tests.controlplane.api import Api, path
 from tests.controlplane.objects import Object
 
-KINDS = (
-    "pods",
-    "nodes",
-    "namespaces",
-    "elasticquotas",
-    "queues",
-    "podgroups",
-    "reservations",
-    "poddisruptionbudgets",
-)
 _PAUSE = 0.05
 
 

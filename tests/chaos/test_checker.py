@@ -94,6 +94,12 @@ def opted_out(item):
     return item
 
 
+def mirror(item):
+    """As a kubelet makes it of a static pod."""
+    item["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "hash"}
+    return item
+
+
 def owned(item, kind):
     item["metadata"]["ownerReferences"] = [{"kind": kind, "controller": True}]
     return item
@@ -300,7 +306,7 @@ def test_within_min_one_goes_for_a_more_important_pod_of_its_own_namespace_alone
     [
         (priority(pod("v", "lent", cpu=4), 2_000_000_000), "lent/v was evicted, which is critical to the system"),
         (owned(pod("v", "lent", cpu=4), "DaemonSet"), "lent/v was evicted, which is a pod of a DaemonSet"),
-        (owned(pod("v", "lent", cpu=4), "Node"), "lent/v was evicted, which is a pod of a Node"),
+        (mirror(pod("v", "lent", cpu=4)), "lent/v was evicted, which is a pod of a Node"),
     ],
 )
 def test_whom_nobody_may_evict_is_found(story, victim, text):
@@ -401,6 +407,15 @@ def test_of_a_pod_that_was_resized_it_is_not_known_what_was_decided_on(story):
     assert ["a/r was bound" in each for each in story.violations] == [True]
 
 
+def test_a_pod_that_shrinks_to_nothing_borrows_nothing(story):
+    story.create(elastic_quota("a", min={"cpu": 0}), elastic_quota("b", min={"cpu": 1}))
+    story.later(60).bind(pod("own", "b"))
+    shrunk = pod("shrunk", "a")
+    story.create(shrunk)
+    story.see(resized(shrunk, "0"))
+    assert story.violations == []
+
+
 def test_nobody_is_protected_by_a_size_that_a_pod_had_only_later_or_before(story):
     shrinks = pod("shrinks", "lent", cpu=4)
     wants = borrowing(story, shrinks)
@@ -430,9 +445,10 @@ def test_where_labels_change_no_budget_is_judged(story):
     assert story.violations == []
 
 
-def test_an_owner_of_a_kind_that_kubernetes_does_not_have_protects_nobody(story):
-    victim = owned(pod("victim", "lent", cpu=4), "DaemonSet")
-    victim["metadata"]["ownerReferences"][0]["apiVersion"] = "made-up.example.com/v1"
+@pytest.mark.parametrize(("version", "kind"), [("made-up.example.com/v1", "DaemonSet"), ("v1", "Node")])
+def test_an_owner_that_a_pod_has_made_up_protects_nobody(story, version, kind):
+    victim = owned(pod("victim", "lent", cpu=4), kind)
+    victim["metadata"]["ownerReferences"][0]["apiVersion"] = version
     wants = borrowing(story, victim)
     story.reserve("r", wants, victim)
     story.evict(victim, API)
