@@ -14,7 +14,7 @@ from tests.controlplane.quotaward import install_definitions
 from tests.missing import missing
 
 _built = pytest.StashKey[CannotBuild | None]()
-_ORDER = ("chaos", "e2e", "browser", "cases", "access", "store", "wire")
+_ORDER = ("chaos", "hostile", "e2e", "browser", "cases", "access", "store", "wire")
 """The kinds of tests of which a file may take long, the longest first."""
 _END_OF_LOG = 3000  # bytes of each log that a failure shows
 
@@ -50,13 +50,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @contextmanager
 def own_control_plane(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, *flags: str
 ) -> Iterator[ControlPlane]:
-    """A running control plane. Without one the tests are skipped, or fail."""
+    """A running control plane, its API server with these further flags. Without one the tests are skipped, or fail."""
     try:
         if reason := request.config.stash[_built]:
             raise reason
-        with ControlPlane(tmp_path_factory.mktemp("control-plane")) as running:
+        with ControlPlane(tmp_path_factory.mktemp("control-plane"), *flags) as running:
             yield running
     except CannotBuild as reason:
         missing(f"there is no control plane: {reason}")

@@ -10,7 +10,7 @@ from tests.bench.figures import Figure, middle
 from tests.bench.filling import Etcd, filled
 from tests.bench.sizes import NODES, PODS, QUEUES, QUOTAS, SCALE
 from tests.controlplane.control_plane import ControlPlane
-from tests.controlplane.processes import processor_seconds, wait_until
+from tests.controlplane.processes import processor_seconds, resident_memory, wait_until
 from tests.controlplane.quotaward import Quotaward
 
 STARTS = 3 if SCALE == 1 else 1
@@ -43,7 +43,7 @@ def _start(control_plane: ControlPlane) -> tuple[float, float]:
     before = time.monotonic()
     with quotaward:
         took = time.monotonic() - before
-        return took, _resident(quotaward)
+        return took, resident_memory(quotaward.process.pid)
 
 
 def _events(control_plane: ControlPlane, etcd: Etcd) -> tuple[float, str]:
@@ -69,8 +69,3 @@ def changed(count: int, start: int = 0) -> Iterator[world.Object]:
 
 def _seen(quotaward: Quotaward) -> int:
     return int(quotaward.metric("quotaward_watch_events_total", kind="pods"))
-
-
-def _resident(quotaward: Quotaward) -> float:
-    status = Path(f"/proc/{quotaward.process.pid}/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1024

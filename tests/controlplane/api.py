@@ -114,11 +114,11 @@ class Api:
         """Delete every object of a namespace (of the cluster, where there are none) at once."""
         self.request("DELETE", path(resource, namespace), json={"gracePeriodSeconds": 0})
 
-    def watch(self, resource: str, namespace: str | None, since: str) -> Iterator[Object]:
+    def watch(self, resource: str, namespace: str | None, since: str, **query: str) -> Iterator[Object]:
         """Watch events from this resource version on, until the API server ends the stream or nothing has come
         for a second (httpx.ReadTimeout): so that the reader can look up, and go on from the last event.
         """
-        query = {"watch": "true", "resourceVersion": since, "allowWatchBookmarks": "true"}
+        query |= {"watch": "true", "resourceVersion": since, "allowWatchBookmarks": "true"}
         with self._client.stream("GET", path(resource, namespace), params=query, timeout=_WATCH_IDLE) as response:
             response.raise_for_status()
             yield from map(json.loads, response.iter_lines())

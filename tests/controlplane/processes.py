@@ -100,6 +100,12 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def resident_memory(pid: int) -> float:
+    """The memory that a process has, in MB."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
 def answers(url: str) -> bool:
     """Whether a program of this machine says that it is well, whoever has signed its certificate."""
     try:

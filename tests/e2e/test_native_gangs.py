@@ -2,31 +2,23 @@
 
 import pytest
 
+from tests.conftest import own_control_plane
 from tests.controlplane import schedulers
-from tests.controlplane.build import CannotBuild
-from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import Object, pods
+from tests.controlplane.pod_groups import NATIVE, NATIVE_GATE, NATIVE_SERVED
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import install_definitions
 from tests.controlplane.scheduler import Scheduler, extender
 from tests.e2e.waiting import OVER_MAX, ensure_for, is_refused
-from tests.missing import missing
-
-GATE = "--feature-gates=GenericWorkload=true"
-GROUP = "scheduling.k8s.io/v1beta1"
 
 
 @pytest.fixture(scope="module")
-def control_plane(tmp_path_factory):
+def control_plane(request, tmp_path_factory):
     """A control plane of its own, with the feature on."""
     if version := schedulers.chosen():
         pytest.skip(f"kube-scheduler {version} knows other versions of these groups, or none")
-    try:
-        directory = tmp_path_factory.mktemp("control-plane")
-        with ControlPlane(directory, GATE, f"--runtime-config={GROUP}=true") as running:
-            yield running
-    except CannotBuild as reason:
-        missing(f"there is no control plane: {reason}")
+    with own_control_plane(request, tmp_path_factory, NATIVE_GATE, NATIVE_SERVED) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +28,13 @@ def definitions(control_plane):
 
 @pytest.fixture
 def scheduler(cluster, quotaward):
-    with Scheduler(cluster.control_plane, extender(quotaward.url), flags=[GATE]) as running:
+    with Scheduler(cluster.control_plane, extender(quotaward.url), flags=[NATIVE_GATE]) as running:
         yield running
 
 
 def native_group(name: str, namespace: str, minimum: int) -> Object:
     return {
-        "apiVersion": GROUP,
+        "apiVersion": NATIVE,
         "kind": "PodGroup",
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}},
