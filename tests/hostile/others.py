@@ -1,0 +1,57 @@
+"""Whatever hostile tenants write besides pods: budgets, pod groups of every API group, Jobs."""
+
+from tests.controlplane.objects import Object, job
+from tests.controlplane.pod_groups import NATIVE, OLDER_SCHEDULER_PLUGINS, SCHEDULER_PLUGINS, VOLCANO
+from tests.hostile.chance import Chance
+from tests.hostile.pods import Place
+
+ABSURD = (0, -1, 1, 2, 5, 1000, 10**6, 2**31 - 1)
+GROUP_VERSIONS = (SCHEDULER_PLUGINS, VOLCANO, NATIVE, OLDER_SCHEDULER_PLUGINS)
+MOST_RULES = 20
+
+
+def hostile_budget(chance: Chance, place: Place, name: str) -> Object:
+    """A disruption budget with a long selector, or one that never lets anybody go."""
+    selector = chance.selector(chance.many()) if chance.often(0.7) else {"matchLabels": {"app": "web"}}
+    bound = chance.of(
+        {"minAvailable": chance.of(0, 1, 2**31 - 1, "0%", "100%")}, {"maxUnavailable": chance.of(0, 1, "0%")}
+    )
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": place.namespace},
+        "spec": {"selector": selector, **bound, **chance.of({}, {"unhealthyPodEvictionPolicy": "AlwaysAllow"})},
+    }
+
+
+def hostile_group(chance: Chance, place: Place, name: str, version: str) -> Object:
+    """A pod group of this API group and version with a minimum beyond measure, in a queue of others."""
+    least = chance.of(*ABSURD)
+    spec: Object = {"minMember": least, "queue": chance.of(*place.queues, "nobody-s", "x" * 10_000)}
+    if version == NATIVE:
+        spec = {"schedulingPolicy": chance.of({"gang": {"minCount": max(1, least)}}, {"basic": {}})}
+    metadata = {"name": name, "namespace": place.namespace}
+    return {"apiVersion": version, "kind": "PodGroup", "metadata": metadata, "spec": spec}
+
+
+def hostile_job(chance: Chance, place: Place, name: str) -> Object:
+    """A Job with as many rules for failures as there may be; nobody here runs it."""
+    rules = [_rule(chance) for _ in range(chance.randint(0, MOST_RULES))]
+    limits = {
+        "backoffLimit": chance.of(0, 1, 2**31 - 1),
+        "activeDeadlineSeconds": chance.of(1, 2**31 - 1),
+        "suspend": True,
+        "podFailurePolicy": {"rules": rules},
+    }
+    if chance.often(0.3):
+        limits |= {"completionMode": "Indexed", "backoffLimitPerIndex": chance.of(0, 2**31 - 1)}
+    return job(name, place.namespace, pods=chance.of(1, 100), **limits)
+
+
+def _rule(chance: Chance) -> Object:
+    if chance.often(0.5):
+        codes = sorted(set(chance.choices(range(1, 256), k=255)))
+        values = {"operator": chance.of("In", "NotIn"), "values": codes}
+        return {"action": chance.of("FailJob", "Ignore", "Count"), "onExitCodes": values}
+    conditions = [{"type": chance.of("DisruptionTarget", chance.word()), "status": "True"} for _ in range(MOST_RULES)]
+    return {"action": chance.of("FailJob", "Ignore", "Count"), "onPodConditions": conditions}
