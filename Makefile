@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Bytecode is kept, also where Python is told not to: else each of some hundred processes compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup run test lint e2e bench chaos fuzz lock audit sbom docs
+.PHONY: setup run test lint e2e bench chaos hostile churn fuzz lock audit sbom docs
 .DEFAULT_GOAL := test
 
 setup: .venv/installed
@@ -63,10 +63,16 @@ sbom: .venv-audit/installed
 chaos: setup
 	$(BIN)/python -m tests.chaos --minutes 15
 
+# The same of the seed. make hostile MINUTES=3
+hostile: setup
+	$(BIN)/python -m tests.hostile --minutes $(or $(MINUTES),10)
+
+churn: setup
+	$(BIN)/python -m tests.churn --minutes $(or $(MINUTES),60)
+
 # What was found to lead further is kept outside the checkout; what must not happen, too. make fuzz MINUTES=60
-MINUTES ?= 10
 fuzz: .venv/fuzzing
-	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10)
 
 .venv/fuzzing: requirements-fuzz.lock .venv/installed
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-fuzz.lock
