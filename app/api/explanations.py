@@ -21,7 +21,7 @@ from policy.objects.pod import Pod
 from policy.objects.quantity import render
 from policy.objects.verdict import Refusal, Verdict
 from policy.objects.verdict import Remedy as Hint
-from policy.quota import elastic_quota, fair_share, queues
+from policy.quota.rules import BY_NAME
 
 NAMED = 20
 """Pods of a holder that are named."""
@@ -29,14 +29,6 @@ MINDED = {JOB_ENDS, NOT_JUDGED}
 """Steps that are told of in any case."""
 TOLD = 3
 """Holders, and pods of each, that are told of in the paragraph."""
-FIGURES = {
-    elastic_quota.MAX: ("request", "used", "ahead", "max"),
-    elastic_quota.BORROWING: ("request", "used", "ahead", "min", "poolUsed", "poolAhead", "poolMin"),
-    queues.CAPABILITY: ("request", "allocated", "realCapability"),
-    queues.DESERVED: ("request", "allocated", "deserved", "total", "allocatedInAllQueues", "claimedByOtherQueues"),
-    fair_share.FAIR_SHARE: ("request", "allocatedInNamespace", "entitled", "deserved", "claimedByOtherNamespaces"),
-}
-"""The numbers that each rule compares, for the paragraph."""
 HELPS = {
     WITH_ALL: "What helps",
     ALONE: "What helps if no other pod that waits comes before it (tried for this one alone)",
@@ -51,14 +43,8 @@ IF_ANY = {"ahead", "poolAhead"}
 """Those that are told only where they are not zero."""
 WOULD_REFUSE = "would-refuse"
 """The verdict on who is not refused only because nobody is, as in the list of decisions."""
-BOUNDS = {
-    "min": "min",
-    "max": "max",
-    "deserved": "deserved part",
-    "realCapability": "real capability",
-    "entitled": "share",
-}
-"""What holders are told to be over, or within, by the figure that the rule compares."""
+IN_WORDS = {"deserved": "deserved part", "realCapability": "real capability", "entitled": "share"}
+"""The bounds that holders are told to be over, or within, where they are called otherwise than as figures."""
 
 
 def explanation(
@@ -150,7 +136,7 @@ def _what_helps(remedies: Sequence[RemedyModel], ended: str) -> Iterator[str]:
 def _compared(verdict: Verdict, resource: str) -> str:
     """The figures of a resource that the rule compares."""
     row = verdict.numbers.get(resource, {})
-    names = FIGURES.get(verdict.rule, tuple(row))
+    names = BY_NAME[verdict.rule].figures or tuple(row)
     told = [name for name in names if name in row and (row[name] or name not in IF_ANY)]
     return f"{resource}: {', '.join(f'{name} {render(resource, row[name])}' for name in told)}"
 
@@ -160,7 +146,7 @@ def _told(holder: Holder) -> str:
     used, bound = render(holder.resource, holder.used), render(holder.resource, holder.bound)
     names = ", ".join(_titles(holder.pods[:TOLD])) + (", …" if len(holder.pods) > TOLD else "")
     pods = f": {names}" if names else ""
-    what = f"its {BOUNDS[holder.bound_name]} of {bound}"
+    what = f"its {IN_WORDS.get(holder.bound_name, holder.bound_name)} of {bound}"
     beyond = f"{render(holder.resource, holder.over)} over {what}" if holder.over else f"within {what}"
     who, first = f"{holder.kind} {holder.name}", _told_of_those_ahead(holder)
     if holder.in_vain:

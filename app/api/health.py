@@ -16,11 +16,12 @@ from app.store.store import Store
 from policy.cluster.cluster import Cluster
 from policy.explain.reasons import NO_ROOM, OTHER, UNTRIED, reason_in
 from policy.objects.pod import Pod
-from policy.objects.reservation import RECLAIM, STARVING, TEXTS
-from policy.quota import admission
+from policy.objects.reservation import RECLAIM, STARVING
+from policy.quota import rules
 
 SLICE = 500
-RULES = (*admission.TEXTS, *TEXTS, NO_ROOM, OTHER, UNTRIED)
+RULES = (*(rule.name for rule in rules.RULES), NO_ROOM, OTHER, UNTRIED)
+"""What pending pods wait for, as labels."""
 
 router = APIRouter()
 probes = APIRouter()

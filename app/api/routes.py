@@ -225,7 +225,7 @@ async def _add_reserved(plan: PlanModel, cluster: Cluster, terms: Terms) -> None
 
 def _with_near_names(cluster: Cluster, pod: Pod | None, verdict: Verdict) -> Verdict:
     """The same, with the queues that may have been meant where there is none of a pod's queue's name."""
-    if pod is None or verdict.rule != queues_rules.CLOSED or (name := cluster.queue_of(pod)) in cluster.queues:
+    if pod is None or verdict.rule != queues_rules.CLOSED.name or (name := cluster.queue_of(pod)) in cluster.queues:
         return verdict
     found = near(name, sorted(cluster.queues))
     return replace(verdict, message=f"{verdict.message}; there is {listed(found)}") if found else verdict

@@ -19,7 +19,7 @@ from app.kube.client import KubeClient
 from app.settings import LeaderSettings, Settings
 from app.sources import others
 from app.store.kinds import ELASTIC_QUOTAS, KINDS, NODES, PODS, QUEUES, RESERVATIONS, SUCCESSORS, Kind
-from policy.quota import admission
+from policy.quota.rules import named_in
 
 TIMEOUT = 10.0
 PAGE = 500
@@ -174,7 +174,7 @@ async def _events(client: KubeClient, _: Settings, live: Live) -> None:
         return
     events = [event for event in document.get("items") or () if isinstance(event, dict)]
     by = sorted({str(event.get("reportingComponent") or "unknown") for event in events})
-    ours = sum(bool(admission.refused_by(str(event.get("message")))) for event in events)
+    ours = sum(bool(named_in(str(event.get("message")))) for event in events)
     if events:
         told = f"{len(events)} events of pods that were not scheduled, by {', '.join(by)}"
         live.findings.append(info(f"{told}: {ours} name a rule of Quotaward's"))

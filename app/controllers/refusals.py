@@ -9,6 +9,7 @@ import secrets
 from collections import defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from app.actuators.events import Event, Series, Subject, about_quota
 from app.actuators.protocol import Actuator
@@ -17,7 +18,8 @@ from app.store.kinds import ELASTIC_QUOTAS
 from app.store.objects import ElasticQuotaObject
 from app.store.store import Store
 from policy.objects.pod import Pod, turn
-from policy.quota import admission, elastic_quota
+from policy.quota.rule import Rule
+from policy.quota.rules import named_in
 
 INTERVAL = 5.0
 """Seconds between looks."""
@@ -28,13 +30,8 @@ REPEAT = 300.0
 EXPIRES = 3600.0
 """Seconds that an API server keeps an event by default: what is told again after that is told anew."""
 SLICE = 500
-REASONS = {
-    elastic_quota.MAX: "MaxExceeded",
-    elastic_quota.BORROWING: "BorrowingExhausted",
-    elastic_quota.INVALID: "QuotaInvalid",
-}
 
-Story = tuple[str, str, str]
+Story = tuple[str, str, Rule[Any]]
 """Namespace and name of a quota, and the rule of it that pods wait for."""
 
 
@@ -63,7 +60,7 @@ class Refusals:
             if obj is not None:
                 series = self._series(story)
                 self._told[story] = now, series
-                reason, message = REASONS[story[2]], self._message(story[2], waiting[story])
+                reason, message = story[2].event, self._message(story[2], waiting[story])
                 self._actuator.report(Event(self._about(obj), reason, message, series=series))
 
     def _about(self, obj: ElasticQuotaObject) -> Subject:
@@ -74,8 +71,9 @@ class Refusals:
         cluster, waiting = self._store.cluster, defaultdict[Story, list[Pod]](list)
         for index, pod in enumerate(list(cluster.refused.values()), start=1):
             governing = cluster.ledger.account(pod.namespace).quota
-            rule = admission.refused_by(pod.unschedulable.message) if pod.unschedulable else None
-            if governing is not None and rule in REASONS and not pod.terminating and pod.uid not in cluster.grants:
+            rule = named_in(pod.unschedulable.message) if pod.unschedulable else None
+            waits = not pod.terminating and pod.uid not in cluster.grants
+            if governing is not None and rule is not None and rule.event and waits:
                 waiting[pod.namespace, governing.name, rule].append(pod)
             if index % SLICE == 0:
                 await asyncio.sleep(0)
@@ -91,8 +89,8 @@ class Refusals:
             return replace(series, count=series.count + 1)
         return Series(f"{story[1][:200]}.{secrets.token_hex(8)}", datetime.now(UTC), 1)
 
-    def _message(self, rule: str, pods: list[Pod]) -> str:
+    def _message(self, rule: Rule[Any], pods: list[Pod]) -> str:
         first = min(pods, key=turn)
         refused = self._store.cluster.check(first)
-        text = refused.message if refused is not None and refused.rule == rule else elastic_quota.TEXTS[rule]
+        text = refused.message if refused is not None and refused.rule == rule.name else rule.text
         return f"{text}; pods that wait: {len(pods)}, next of them {first.name}"

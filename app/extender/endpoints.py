@@ -16,12 +16,11 @@ from app.problems import Problem
 from app.store.objects import PodObject, version_of
 from app.store.store import Store
 from policy.cluster.cluster import Cluster, Unsettled
-from policy.objects import reservation
 from policy.objects.pod import Pod
-from policy.objects.reservation import HELD, RESERVED
 from policy.objects.verdict import Refusal
 from policy.preemption import victims
-from policy.quota import exempt
+from policy.quota import exempt, kept_nodes
+from policy.quota.rule import Rule
 from policy.reserve import scoring
 
 log = structlog.get_logger(__name__)
@@ -155,19 +154,19 @@ class Extender:
             return wire.all_pass(args), None
         if (node := cluster.gangs.node_for(pod.uid)) and not cluster.is_exempt(pod):
             others = (name for name in wire.candidates(args) if name != node)
-            return wire.some_pass(args, dict.fromkeys(others, reservation.HELD_TEXT)), None
+            return wire.some_pass(args, dict.fromkeys(others, kept_nodes.HELD.text)), None
         kept = _kept_from(cluster, pod)
         if not kept:
             return wire.all_pass(args), None
-        failed = {name: reservation.TEXTS[rule] for name, rule in kept.items()}
+        failed = {name: rule.text for name, rule in kept.items()}
         names = wire.candidates(args)
         if not kept.keys() >= set(names):
             return wire.some_pass(args, failed), None
         self.store.cluster.withdraw(pod.uid)  # it goes nowhere now, so it must not count
         rules = {kept[name] for name in names}
         for rule in rules:
-            metrics.REFUSALS.labels(rule).inc()
-        return wire.some_pass(args, failed), reservation.refusal_by(rules)
+            metrics.REFUSALS.labels(rule.name).inc()
+        return wire.some_pass(args, failed), kept_nodes.refusal_by(rules)
 
     def _admit_again(self, pod: Pod, node: str) -> str:
         cluster = self.store.cluster
@@ -194,7 +193,7 @@ class Extender:
             raise Problem(503, reason, retry_after=NOT_SYNCED_RETRY)
 
 
-def _kept_from(cluster: Cluster, pod: Pod) -> dict[str, str]:
+def _kept_from(cluster: Cluster, pod: Pod) -> dict[str, Rule[None]]:
     """The nodes that are kept from a pod, with the rule."""
     held = cluster.nodes_held_from(pod) if cluster.reservations or cluster.gangs.holds else ()
-    return dict.fromkeys(held, HELD) | dict.fromkeys(cluster.nodes_reserved_from(pod), RESERVED)
+    return dict.fromkeys(held, kept_nodes.HELD) | dict.fromkeys(cluster.nodes_reserved_from(pod), kept_nodes.RESERVED)

@@ -8,16 +8,15 @@ from functools import lru_cache
 
 from policy.cluster.cluster import Cluster
 from policy.explain.reasons import GATED, NO_ROOM, OTHER, UNTRIED, reason_in
-from policy.objects import reservation
 from policy.objects.pod import Pod, turn
 from policy.queueing import positions
-from policy.quota import gang_minimum
 from policy.quota.closed_queues import shortened
+from policy.quota.rules import RULES
 
 SHOWN = 100
 """How many waiting pods are shown one by one."""
 SLICE = 100
-NOT_BY_NUMBERS = {gang_minimum.MINIMUM: gang_minimum.TEXT, **reservation.TEXTS}
+NOT_BY_NUMBERS = {rule.name: rule.text for rule in RULES if rule.refuses is None}
 """Rules that also look at nodes: whether they still hold is not asked here, as it may take a while."""
 LONGEST = 300
 """Characters of what a scheduler says that are shown."""

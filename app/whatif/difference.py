@@ -18,8 +18,8 @@ from app.whatif.trial import Trial
 from policy.cluster.cluster import LONGEST_SAID, Cluster
 from policy.cluster.shown_resources import shown
 from policy.objects.pod import Pod
-from policy.objects.reservation import kept_from
-from policy.quota import admission, elastic_quota
+from policy.quota import elastic_quota
+from policy.quota.rules import named_in
 
 MOST_NAMED = 1000
 """Waiting pods that are named, at most."""
@@ -75,8 +75,8 @@ def difference(before: Numbers, trial: Trial, otherwise: Trial | None) -> Genera
 
 def rule_of(pod: Pod) -> str:
     """The rule that last refused a waiting pod; empty if none did."""
-    message = pod.unschedulable.message if pod.unschedulable else ""
-    return admission.refused_by(message) or kept_from(message) or ""
+    rule = named_in(pod.unschedulable.message) if pod.unschedulable else None
+    return rule.name if rule else ""
 
 
 def title(pod: Pod) -> str:

@@ -33,7 +33,7 @@ from policy.objects.job import ALONE, Job, job_name
 from policy.objects.membership import DEFAULT, Membership, Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod, turn
-from policy.objects.reservation import HELD, RESERVED, STARVING, TEXTS, Reservation, Reserved, kept_from
+from policy.objects.reservation import STARVING, Reservation, Reserved
 from policy.objects.resources import NOTHING, Resources, add, total
 from policy.objects.verdict import MOST_TOLD, Refusal, Verdict
 from policy.quota import admission, elastic_quota, exempt, fair_share, gang_minimum, queues
@@ -42,8 +42,11 @@ from policy.quota.changes import Touched
 from policy.quota.closed_queues import why_closed
 from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.entitlement import SYSTEM_OWNERS
+from policy.quota.kept_nodes import HELD, RESERVED, kept_from
 from policy.quota.ledger import Ledger
 from policy.quota.queues import Queue
+from policy.quota.rule import Rule
+from policy.quota.rules import named_in
 from policy.quota.trial import Lifted
 
 GRANT_LIFETIME = 30.0
@@ -868,10 +871,11 @@ class Cluster:
                 return Verdict("refused", refused.rule, message, numbers, remedies, told)
         numbers |= self.gangs.numbers(pod)
         if not self.gangs.could_start(pod):
-            return Verdict("refused", gang_minimum.MINIMUM, gang_minimum.TEXT, numbers, self.gangs.remedies(pod))
+            rule = gang_minimum.RULE
+            return Verdict("refused", rule.name, rule.text, numbers, self.gangs.remedies(pod))
         kept = self._kept_everywhere(pod)
-        if kept:
-            return Verdict("refused", kept, TEXTS[kept], numbers)
+        if kept is not None:
+            return Verdict("refused", kept.name, kept.text, numbers)
         return Verdict("admissible", message=self._what_it_waits_for(pod), numbers=numbers)
 
     def _what_it_waits_for(self, pod: Pod) -> str:
@@ -896,14 +900,14 @@ class Cluster:
         """Why the pod's queue admits nobody, for people; empty if it does, or the pod is in none."""
         return why_closed(self.queues, self.membership, pod)
 
-    def _kept_everywhere(self, pod: Pod) -> str:
-        """The rule by which all nodes that have room for a waiting pod are kept from it; empty if some are not."""
+    def _kept_everywhere(self, pod: Pod) -> Rule[None] | None:
+        """The rule by which all nodes that have room for a waiting pod are kept from it; None if some are not."""
         if pod.uid in self.grants or not (len(self.reserved) or self.reservations or self.gangs.holds):
-            return ""
+            return None
         fitting = {self.table.names[row] for row in fit.fits(self.table, pod).nonzero()[0]}
         reserved = self.nodes_reserved_from(pod)
         if not fitting or not fitting <= reserved | self.nodes_held_from(pod):
-            return ""
+            return None
         return RESERVED if fitting & reserved else HELD
 
     # How it is kept consistent
@@ -1425,21 +1429,18 @@ def _is_closed(queue: Queue | None) -> bool:
 
 def _is_kept_by_reservations(pod: Pod) -> bool:
     """Whether the scheduler last said of a pod that nodes were reserved for others."""
-    return pod.unschedulable is not None and kept_from(pod.unschedulable.message) == RESERVED
+    return pod.unschedulable is not None and kept_from(pod.unschedulable.message) is RESERVED
 
 
 def _refused_by_rules(pod: Pod) -> bool:
     """Whether the scheduler last said of a pod that its quota or its queue refuses it: not that there is no place."""
-    rule = admission.refused_by(pod.unschedulable.message) if pod.unschedulable is not None else None
-    return rule is not None and rule != gang_minimum.MINIMUM
+    rule = named_in(pod.unschedulable.message) if pod.unschedulable is not None else None
+    return rule is not None and rule.refuses is not None
 
 
 def _refused_by_us(pod: Pod) -> bool:
     """Whether the scheduler last said of a pod that one of our rules refuses it."""
-    if pod.unschedulable is None:
-        return False
-    message = pod.unschedulable.message
-    return admission.refused_by(message) is not None or kept_from(message) is not None
+    return pod.unschedulable is not None and named_in(pod.unschedulable.message) is not None
 
 
 def _differs(pod: Pod, before: Pod) -> bool:

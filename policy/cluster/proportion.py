@@ -124,9 +124,9 @@ def _beyond(ledger: QueueLedger, account: QueueAccount, namespace: str, request:
     taken, deserved = account.taken, account.division.deserved
     beyond = [r for r, asked in request.items() if taken.get(r, 0) + asked > deserved.get(r, 0)]
     if beyond:
-        return Refusal(queues.DESERVED, queues.TEXTS[queues.DESERVED], tuple(sorted(beyond)))
+        return queues.DESERVED.refusal(beyond)
     if len(account.tenants) > 1 and not fair_share.is_entitled(account.tenants.get(namespace), request):
-        return Refusal(fair_share.FAIR_SHARE, fair_share.TEXT, tuple(sorted(request)))
+        return fair_share.RULE.refusal([*request])
     return None
 
 

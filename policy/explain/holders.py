@@ -10,7 +10,9 @@ from policy.cluster.cluster import Cluster
 from policy.objects.pod import Pod
 from policy.objects.verdict import Refusal, told
 from policy.preemption.victims import importance
-from policy.quota import elastic_quota, fair_share, queues
+from policy.quota import elastic_quota
+from policy.quota.rule import Use
+from policy.quota.rules import BY_NAME
 
 MOST = 10
 """Holders of one resource that are named: those that have most beyond what is theirs."""
@@ -42,71 +44,20 @@ class Holder:
     in_vain: tuple[Pod, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
-    """What is used, and by the pods of which namespaces, of which queue (empty: of any)."""
-
-    kind: str
-    name: str
-    used: int
-    bound: int
-    bound_name: str
-    namespaces: tuple[str, ...]
-    queue: str = ""
-    ahead: int = 0
-
-    @property
-    def over(self) -> int:
-        return max(0, self.used - self.bound)
-
-
 def holders(cluster: Cluster, pod: Pod, refused: Refusal) -> list[Holder]:
     """Who holds it, those first that have most beyond what is theirs. Nobody for rules that compare no amounts."""
     found = []
     if not refused.rule:
         return _in_vain(cluster, pod)
+    rule = BY_NAME[refused.rule]
     for resource in refused.resources:
-        uses = [use for use in _uses(cluster, pod, refused.rule, resource) if use.used or use.ahead]
+        uses = [use for use in rule.users(cluster.ledger, pod, resource) if use.used or use.ahead]
         uses.sort(key=lambda use: (-use.over, -use.used, use.name))
-        found += [_holder(cluster, use, pod, resource) for use in uses[:MOST]]
+        found += [_holder(cluster, use, pod, resource, rule.bound) for use in uses[:MOST]]
     return found
 
 
-def _uses(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator[_Use]:
-    if rule in elastic_quota.TEXTS:
-        yield from _under_quotas(cluster, pod, rule, resource)
-    elif rule in queues.TEXTS:
-        yield from _in_queues(cluster, pod, rule, resource)
-    elif rule == fair_share.FAIR_SHARE:
-        queue = cluster.queue_of(pod)
-        for namespace, tenant in cluster.ledger.queues.accounts[queue].tenants.items():
-            used, entitled = tenant.taken.get(resource, 0), tenant.entitled.get(resource, 0)
-            yield _Use("Namespace", namespace, used, entitled, "entitled", (namespace,), queue)
-
-
-def _under_quotas(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator[_Use]:
-    """The quota itself where its max is reached, else all that use something."""
-    bound_name = "min" if rule == elastic_quota.BORROWING else "max"
-    own, _ = cluster.ledger.ahead_of(pod, cluster.ledger.account(pod.namespace))
-    for namespace, quota, account in cluster.ledger.quotas():
-        ahead = (own if namespace == pod.namespace else account.nominated_in_pool).get(resource, 0)
-        if rule == elastic_quota.BORROWING or namespace == pod.namespace:
-            bound = (quota.min if bound_name == "min" else quota.max).get(resource, 0)
-            name, used = f"{namespace}/{quota.name}", account.used.get(resource, 0)
-            yield _Use("ElasticQuota", name, used, bound, bound_name, (namespace,), ahead=ahead)
-
-
-def _in_queues(cluster: Cluster, pod: Pod, rule: str, resource: str) -> Iterator[_Use]:
-    """The queue itself where its capability is reached, else all that have taken something."""
-    bound_name = "deserved" if rule == queues.DESERVED else "realCapability"
-    for name, account in cluster.ledger.queues.accounts.items():
-        if account.queue is not None and (rule == queues.DESERVED or name == cluster.queue_of(pod)):
-            part = account.division.deserved if bound_name == "deserved" else account.division.real_capability
-            used, tenants = account.taken.get(resource, 0), tuple(account.tenants)
-            yield _Use("Queue", name, used, part.get(resource, 0), bound_name, tenants, name)
-
-
-def _holder(cluster: Cluster, use: _Use, pod: Pod, resource: str) -> Holder:
+def _holder(cluster: Cluster, use: Use, pod: Pod, resource: str, bound: str) -> Holder:
     there = (placed.pod for placed in cluster.table.in_namespaces(use.namespaces) if placed.pod.assigned)
     counted = (pod for pod in there if pod.uid not in cluster.overdue)
     pods = [pod for pod in counted if pod.request.get(resource) and use.queue in ("", cluster.queue_of(pod))]
@@ -124,7 +75,7 @@ def _holder(cluster: Cluster, use: _Use, pod: Pod, resource: str) -> Holder:
         bound=use.bound,
         over=use.over,
         pods=tuple(chosen),
-        bound_name=use.bound_name,
+        bound_name=bound,
         ahead=use.ahead,
         first=tuple(_going_first(cluster, use, pod, resource)) if use.ahead else (),
         late=tuple(each for each in pods if cluster.is_late(each)),
@@ -139,12 +90,13 @@ def _in_vain(cluster: Cluster, pod: Pod) -> list[Holder]:
     for resource in told(pod.request, ()):
         asking = tuple(other for other in in_vain if other.request.get(resource))
         if asking:
-            uses = _under_quotas(cluster, pod, elastic_quota.MAX, resource)
-            found += [replace(_holder(cluster, use, pod, resource), in_vain=asking) for use in uses if use.bound]
+            rule = elastic_quota.MAX
+            uses = (use for use in rule.users(cluster.ledger, pod, resource) if use.bound)
+            found += [replace(_holder(cluster, use, pod, resource, rule.bound), in_vain=asking) for use in uses]
     return found
 
 
-def _going_first(cluster: Cluster, use: _Use, pod: Pod, resource: str) -> Iterator[Pod]:
+def _going_first(cluster: Cluster, use: Use, pod: Pod, resource: str) -> Iterator[Pod]:
     """The pods that wait for a node that they are expected on; of the pod's own quota those not less important."""
     for namespace in use.namespaces:
         for other in cluster.pending_in(namespace):

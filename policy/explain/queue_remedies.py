@@ -8,11 +8,9 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 
 from policy.cluster.cluster import Cluster
-from policy.explain.remedy import Approach, Change, Steps, corrected, end, listed, raised, standing
+from policy.explain.remedy import Approach, Change, Need, Steps, corrected, end, listed, raised, standing
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
-from policy.objects.resources import Resources
-from policy.objects.verdict import Refusal
 from policy.quota import fair_share, queues
 
 HEAVIEST = 2**12
@@ -22,11 +20,12 @@ OPENED = "open"
 """The sort of what makes a queue admit; the queue may have to be created."""
 
 
-def for_capability(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) -> Iterator[Approach]:
+def for_capability(need: Need) -> Iterator[Approach]:
     """A higher capability, or the end of pods of the queue."""
-    name = cluster.queue_of(pod)
+    cluster, asked = need.cluster, need.asked
+    name = cluster.queue_of(need.pod)
     account, queue = cluster.ledger.queues.accounts[name], cluster.queues[name]
-    needed = {r: account.taken.get(r, 0) + asked[r] for r in refused.resources}
+    needed = {r: account.taken.get(r, 0) + asked[r] for r in need.resources}
     low = {r: amount for r, amount in needed.items() if queue.capability.get(r, amount) < amount}
     if low:
         said = [
@@ -39,8 +38,9 @@ def for_capability(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusa
     yield from end(pods, {r: amount - most.get(r, 0) for r, amount in needed.items()}, f"of Queue {name}")
 
 
-def for_deserved(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) -> Steps:
+def for_deserved(need: Need) -> Steps:
     """A higher weight, a guarantee, or the end of pods of other queues, those that are over first."""
+    cluster, pod, asked = need.cluster, need.pod, need.asked
     ledger, name = cluster.ledger.queues, cluster.queue_of(pod)
     queue, account = cluster.queues[name], ledger.accounts[name]
 
@@ -54,12 +54,12 @@ def for_deserved(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal)
     if weight:
         text = f"raise the weight of Queue {name} from {queue.weight} to at least {weight}"
         yield _changed("weight", name, text, ((("spec", "weight"), weight),))
-    needed = {r: account.taken.get(r, 0) + asked[r] for r in refused.resources}
+    needed = {r: account.taken.get(r, 0) + asked[r] for r in need.resources}
     text = f"guarantee Queue {name} {listed([f'{render(r, amount)} of {r}' for r, amount in needed.items()])}"
     yield _changed("guarantee", name, text, raised(("spec", "guarantee", "resource"), needed))
     lacking = {
         r: ledger.taken.get(r, 0) + asked[r] + queues.claims_of_others(ledger, account, r) - ledger.available.get(r, 0)
-        for r in refused.resources
+        for r in need.resources
     }
     over = {other for other, each in ledger.accounts.items() if any(queues.is_over(each, r) for r in lacking)}
     pods = standing(cluster, lambda each: cluster.queue_of(each) not in ("", name))
@@ -67,8 +67,9 @@ def for_deserved(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal)
     yield from end(pods, lacking, "of other queues")
 
 
-def for_share(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) -> Steps:
+def for_share(need: Need) -> Steps:
     """A higher weight of the namespace, or the end of pods of the queue: first of other namespaces."""
+    cluster, pod, asked = need.cluster, need.pod, need.asked
     weights, namespace = cluster.membership.weights, pod.namespace
     own = {name: weight for (where, name), weight in weights.items() if where == namespace}
     before, quota = max(own.values(), default=1), max(sorted(own), key=lambda name: own[name], default="weight")
@@ -88,17 +89,17 @@ def for_share(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) ->
     account = ledger.accounts[name]
     lacking = {
         r: account.taken.get(r, 0) + asked[r] + account.tenant_claims.get(r, 0) - fair_share.room(ledger, account, r)
-        for r in refused.resources
+        for r in need.resources
     }
     pods = standing(cluster, lambda each: cluster.queue_of(each) == name)
     pods.sort(key=lambda each: each.namespace == namespace)
     yield from end(pods, lacking, f"of Queue {name}")
 
 
-def opened(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
+def opened(need: Need) -> Iterator[Approach]:
     """A queue that is there, can be read, and admits."""
-    name = cluster.queue_of(pod)
-    queue = cluster.queues.get(name)
+    name = need.cluster.queue_of(need.pod)
+    queue = need.cluster.queues.get(name)
     if queue is None:
         yield _changed(OPENED, name, f"create Queue {name}", ((("spec", "weight"), 1),))
     elif queue.readable:

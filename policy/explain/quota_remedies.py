@@ -2,40 +2,39 @@
 
 from collections.abc import Iterator
 
-from policy.cluster.cluster import Cluster
-from policy.explain.remedy import Approach, Change, corrected, end, listed, raised, standing
-from policy.objects.pod import Pod
+from policy.explain.remedy import Approach, Change, Need, corrected, end, listed, raised, standing
 from policy.objects.quantity import render
-from policy.objects.resources import Resources, largest
-from policy.objects.verdict import Refusal
+from policy.objects.resources import largest
 from policy.quota.elastic_quota import ElasticQuota
 
 PREEMPTIBLE = "quotaward.dev/preemptible"
 
 
-def for_max(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) -> Iterator[Approach]:
+def for_max(need: Need) -> Iterator[Approach]:
     """A higher max, or the end of pods of the namespace."""
+    cluster, pod, asked = need.cluster, need.pod, need.asked
     account = cluster.ledger.accounts[pod.namespace]
     quota, (own, _) = account.quota, cluster.ledger.ahead_of(pod, account)
     if quota is None:
         return
-    needed = {r: account.used.get(r, 0) + own.get(r, 0) + asked[r] for r in refused.resources}
+    needed = {r: account.used.get(r, 0) + own.get(r, 0) + asked[r] for r in need.resources}
     said = [_from_to(quota, r, quota.max[r], amount) for r, amount in needed.items()]
     yield _changed("max", quota, f"raise max {listed(said)}", raised(("spec", "max"), needed))
     pods = standing(cluster, lambda each: each.namespace == pod.namespace)
     yield from end(pods, {r: amount - quota.max[r] for r, amount in needed.items()}, f"in namespace {pod.namespace}")
 
 
-def for_borrowing(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal) -> Iterator[Approach]:
+def for_borrowing(need: Need) -> Iterator[Approach]:
     """A higher min, the end of pods that borrow, or to be evictable."""
+    cluster, pod, asked = need.cluster, need.pod, need.asked
     ledger, pool = cluster.ledger, cluster.ledger.pool
     account = ledger.accounts[pod.namespace]
     quota, (own, pooled) = account.quota, ledger.ahead_of(pod, account)
     if quota is None:
         return
     used = account.used if pod.preemptible else largest(account.used, account.pinned)
-    lacking = {r: pool.used.get(r, 0) + pooled.get(r, 0) + asked[r] - pool.min[r] for r in refused.resources}
-    needed = {r: used.get(r, 0) + own.get(r, 0) + asked[r] for r in refused.resources}
+    lacking = {r: pool.used.get(r, 0) + pooled.get(r, 0) + asked[r] - pool.min[r] for r in need.resources}
+    needed = {r: used.get(r, 0) + own.get(r, 0) + asked[r] for r in need.resources}
     if cluster.rules.strict_borrowing:
         needed = {r: max(amount, quota.min.get(r, 0) + lacking[r]) for r, amount in needed.items()}
     said = [_from_to(quota, r, quota.min.get(r, 0), amount) for r, amount in needed.items()]
@@ -44,7 +43,7 @@ def for_borrowing(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal
         said.append(f"max of {', '.join(too_low)} to the same")
     fields = raised(("spec", "min"), needed) + raised(("spec", "max"), too_low)
     yield _changed("min", quota, f"raise min {listed(said)}", fields)
-    if not any(asked[r] > pool.min[r] for r in refused.resources):
+    if not any(asked[r] > pool.min[r] for r in need.resources):
         borrowing = {name for name, _, each in ledger.quotas() if each.over_min}
         pods = standing(cluster, lambda each: each.namespace in cluster.quotas)
         pods.sort(key=lambda each: (each.namespace == pod.namespace, each.namespace not in borrowing))
@@ -55,9 +54,9 @@ def for_borrowing(cluster: Cluster, pod: Pod, asked: Resources, refused: Refusal
         yield Approach("unpin", text, (Change("Pod", pod.namespace, pod.name, fields),))
 
 
-def corrected_quota(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
+def corrected_quota(need: Need) -> Iterator[Approach]:
     """A quota that can be read."""
-    quota = cluster.ledger.accounts[pod.namespace].quota
+    quota = need.cluster.ledger.accounts[need.pod.namespace].quota
     if quota is not None:
         text = f"correct {_title(quota)}: {'; '.join(quota.errors)}"
         yield Approach("correct", text, (Change("ElasticQuota", quota.namespace, quota.name, corrected(quota.errors)),))

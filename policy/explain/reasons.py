@@ -1,7 +1,6 @@
 """Why a pod waits, in one word: the rule that a scheduler's words name, or what else they say."""
 
-from policy.objects.reservation import kept_from
-from policy.quota import admission
+from policy.quota.rules import named_in
 
 GATED = "gated"
 """It waits at its gate, so that no scheduler looks at it."""
@@ -17,8 +16,6 @@ _LACKS_ROOM = ("Insufficient ", "Too many pods")
 
 def reason_in(message: str) -> str:
     """The rule that a pod's condition names; else whether it is room that nodes lack, or something else."""
-    return (
-        admission.refused_by(message)
-        or kept_from(message)
-        or (NO_ROOM if any(words in message for words in _LACKS_ROOM) else OTHER)
-    )
+    if (rule := named_in(message)) is not None:
+        return rule.name
+    return NO_ROOM if any(words in message for words in _LACKS_ROOM) else OTHER

@@ -4,19 +4,31 @@ Each is computed from the numbers as they are. Whether one really lets the pod r
 whoever asks tries it on a copy, and asks anew for what is still missing there (app.whatif.remedies).
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 
 from policy.cluster.cluster import Cluster
-from policy.explain import quota_remedies
 from policy.explain.queue_remedies import for_capability, for_deserved, for_share, opened
-from policy.explain.remedy import MOST_ADDED, Approach, Change, Steps
+from policy.explain.quota_remedies import corrected_quota, for_borrowing, for_max
+from policy.explain.remedy import MOST_ADDED, Approach, Change, Need, Steps
 from policy.explain.room_remedies import add_nodes, for_room
 from policy.objects.pod import Pod, turn
-from policy.objects.resources import total
 from policy.objects.verdict import MOST_TOLD, Refusal
 from policy.quota import elastic_quota, fair_share, queues
+from policy.quota.rule import QUOTA
+from policy.quota.rules import BY_NAME
 from policy.reserve import starving
+
+WAYS: dict[str, tuple[Callable[[Need], Steps], ...]] = {
+    elastic_quota.INVALID.name: (corrected_quota,),
+    elastic_quota.MAX.name: (for_max,),
+    elastic_quota.BORROWING.name: (for_borrowing,),
+    queues.CLOSED.name: (opened,),
+    queues.CAPABILITY.name: (for_capability, add_nodes),
+    queues.DESERVED.name: (for_deserved, add_nodes),
+    fair_share.RULE.name: (for_share, add_nodes),
+}
+"""By rule, what could help a pod that it refuses. They need the whole cluster, so they are no part of the rule."""
 
 
 def approaches(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> Generator[None, None, list[Approach]]:
@@ -32,7 +44,7 @@ def approaches(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> Generat
     if refused is None and len(members) > 1:
         concerned, refused = _refused_together(cluster, members)
     if refused is None:
-        found = yield from _gathered(for_room(cluster, pod, members, first))
+        found = yield from _gathered(for_room(Need(cluster, members, first)))
     else:
         found = yield from _gathered(_for_rule(cluster, concerned, refused, first))
     of_gang = list(_for_gang(cluster, pod)) if cluster.gangs.is_waiting(pod) else []
@@ -48,7 +60,7 @@ def ahead(cluster: Cluster, pod: Pod) -> list[Pod]:
 def _refused_together(cluster: Cluster, members: list[Pod]) -> tuple[list[Pod], Refusal | None]:
     """What refuses the members of a gang, and whom of them that concerns: they may be in several queues, or in none."""
     refused = starving.refused_together(cluster, members)
-    if refused is None or refused.rule in elastic_quota.TEXTS:
+    if refused is None or BY_NAME[refused.rule].of == QUOTA:
         return members, refused
     for name in dict.fromkeys(map(cluster.queue_of, members)):
         of_queue = [member for member in members if cluster.queue_of(member) == name]
@@ -68,34 +80,14 @@ def _gathered(found: Steps) -> Generator[None, None, list[Approach]]:
 
 
 def _for_rule(cluster: Cluster, members: Sequence[Pod], refused: Refusal, first: Sequence[Pod]) -> Steps:
-    """``members``: the pod, and those of its gang that are to start with it, as far as they are refused.
+    """Nothing for one that is refused for more resources than are told of.
 
-    Nothing for one that is refused for more resources than are told of.
+    ``members``: the pod, and those of its gang that are to start with it, as far as they are refused.
     """
-    if len(refused.resources) > MOST_TOLD:
-        return
-    pod = members[0]
-    uids = {member.uid for member in members}
-    others = [each for each in first if each.namespace == pod.namespace and each.uid not in uids]
-    asked = total(each.request for each in (*members, *others))
-    match refused.rule:
-        case elastic_quota.MAX:
-            yield from quota_remedies.for_max(cluster, pod, asked, refused)
-        case elastic_quota.BORROWING:
-            yield from quota_remedies.for_borrowing(cluster, pod, asked, refused)
-        case elastic_quota.INVALID:
-            yield from quota_remedies.corrected_quota(cluster, pod)
-        case queues.CAPABILITY:
-            yield from for_capability(cluster, pod, asked, refused)
-            yield from add_nodes(cluster, members, first)
-        case queues.DESERVED:
-            yield from for_deserved(cluster, pod, asked, refused)
-            yield from add_nodes(cluster, members, first)
-        case queues.CLOSED:
-            yield from opened(cluster, pod)
-        case fair_share.FAIR_SHARE:
-            yield from for_share(cluster, pod, asked, refused)
-            yield from add_nodes(cluster, members, first)
+    if len(refused.resources) <= MOST_TOLD:
+        need = Need(cluster, members, first, refused.resources)
+        for way in WAYS.get(refused.rule, ()):
+            yield from way(need)
 
 
 def _give_hope(cluster: Cluster) -> Iterator[None]:

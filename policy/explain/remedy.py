@@ -8,7 +8,7 @@ from policy.cluster.cluster import Cluster
 from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
-from policy.objects.resources import Resources, add, subtract
+from policy.objects.resources import Resources, add, subtract, total
 from policy.preemption.victims import importance
 from policy.quota.entitlement import SYSTEM_OWNERS
 
@@ -47,6 +47,36 @@ class Approach:
 
 Steps = Iterator[Approach | None]
 """Ways, and None wherever others may work in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Who is to be let in: a pod that waits, and ``members`` of its gang that start with it; the pod comes first.
+
+    ``first`` are others who take what there is before them. ``resources`` are those that a rule refuses them for.
+    """
+
+    cluster: Cluster
+    members: Sequence[Pod]
+    first: Sequence[Pod]
+    resources: Sequence[str] = ()
+
+    @property
+    def pod(self) -> Pod:
+        """The pod that somebody asks about."""
+        return self.members[0]
+
+    @property
+    def asked(self) -> dict[str, int]:
+        """What all of them request, with others of the pod's namespace who come first."""
+        others = (each for each in self.others if each.namespace == self.pod.namespace)
+        return total(each.request for each in (*self.members, *others))
+
+    @property
+    def others(self) -> list[Pod]:
+        """Those who come first, without the members."""
+        uids = {member.uid for member in self.members}
+        return [each for each in self.first if each.uid not in uids]
 
 
 def end(pods: Iterable[Pod], lacking: Resources, where: str) -> Iterator[Approach]:

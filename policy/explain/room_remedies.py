@@ -1,12 +1,12 @@
 """What could be changed so that a node has room for a pod that no rule refuses, or is not kept from it any more."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from policy.cluster.cluster import Cluster
-from policy.explain.remedy import MOST_ADDED, Approach, Change, Steps, listed, may_end, names_of, removed
+from policy.explain.remedy import MOST_ADDED, Approach, Change, Need, Steps, listed, may_end, names_of, removed
 from policy.nodes import fit, scores
 from policy.objects.node import Node
 from policy.objects.pod import Pod
@@ -23,26 +23,27 @@ MOST_NODES = 200
 """Nodes that are looked at for pods to be ended: those that are least short of room."""
 
 
-def for_room(cluster: Cluster, pod: Pod, members: Sequence[Pod], first: Sequence[Pod]) -> Steps:
+def for_room(need: Need) -> Steps:
     """The end of those that nodes are kept for or that stand there, budgets that let them go, more nodes."""
+    cluster, pod = need.cluster, need.pod
     table = cluster.table
     fitting = {table.names[row] for row in np.flatnonzero(fit.fits(table, pod))}
     reserved = cluster.nodes_reserved_from(pod)
     if fitting and fitting <= reserved | cluster.nodes_held_from(pod):
         yield from _unreserve(cluster, fitting & reserved)
     yield from _let_go(cluster, pod)
-    yield from add_nodes(cluster, members, first)
-    if len(members) == 1:
+    yield from add_nodes(need)
+    if len(need.members) == 1:
         yield from _end_on_a_node(cluster, pod, reserved)
 
 
-def add_nodes(cluster: Cluster, members: Sequence[Pod], first: Sequence[Pod]) -> Iterator[Approach]:
+def add_nodes(need: Need) -> Iterator[Approach]:
     """As many nodes as these pods need, like the largest one that they may go to; larger, if it is too small.
 
-    ``first`` are others who go there before them. None, if it takes too many, or something that no node lists.
+    None, if it takes too many, or something that no node lists.
     """
-    pod, table = members[0], cluster.table
-    if any(fit.unlisted(table, member) for member in members):
+    pod, table = need.pod, need.cluster.table
+    if any(fit.unlisted(table, member) for member in need.members):
         return  # nobody knows which nodes would serve it
     suiting = fit.suitable(table, replace(pod, request={}))
     nodes = (table.node(table.names[row]) for row in np.flatnonzero(suiting))
@@ -51,8 +52,7 @@ def add_nodes(cluster: Cluster, members: Sequence[Pod], first: Sequence[Pod]) ->
     size = dict(model.allocatable)
     for resource, amount in pod.request.items():
         size[resource] = max(size.get(resource, 0), amount)
-    uids = {member.uid for member in members}
-    asked = total(each.request for each in (*members, *(each for each in first if each.uid not in uids)))
+    asked = total(each.request for each in (*need.members, *need.others))
     number = max(-(-amount // size[resource]) for resource, amount in asked.items() if size.get(resource))
     if number > MOST_ADDED:
         return

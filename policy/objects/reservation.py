@@ -8,19 +8,11 @@ Starving: nobody goes, and nothing is counted. A node that is reserved takes nob
 (seed: reserve action, Reserved).
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-
-from policy.objects.verdict import Refusal
 
 RECLAIM = "Reclaim"
 STARVING = "Starving"
-HELD = "node-held"
-HELD_TEXT = "node(s) held for a pod that is being given room"
-RESERVED = "node-reserved"
-RESERVED_TEXT = "node(s) resource was(were) reserved"
-TEXTS = {HELD: HELD_TEXT, RESERVED: RESERVED_TEXT}
-"""By rule, what kube-scheduler gets to write of a node that is kept from a pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +82,3 @@ class Reserved:
         if reservation is not None and self._by_uid.get(reservation.pod.uid) is reservation:
             del self._by_uid[reservation.pod.uid]
         return reservation
-
-
-def refusal_by(rules: Collection[str]) -> Refusal:
-    """What is said where every node that has room is kept from a pod by one of these rules."""
-    rule = RESERVED if RESERVED in rules else HELD
-    return Refusal(rule, TEXTS[rule])
-
-
-def kept_from(message: str) -> str | None:
-    """The rule by which a node was kept from a pod, if its condition names one."""
-    return next((rule for rule, text in TEXTS.items() if text in message), None)

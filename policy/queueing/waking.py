@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable
 from policy.cluster.cluster import Cluster
 from policy.objects.group import Key
 from policy.objects.pod import Pod, turn
-from policy.objects.reservation import kept_from
 from policy.quota import admission
+from policy.quota.kept_nodes import kept_from
 from policy.quota.trial import Trial
 
 MOST_IN_VAIN = 100

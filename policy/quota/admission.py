@@ -6,16 +6,14 @@ from dataclasses import dataclass, replace
 from policy.objects.pod import Pod
 from policy.objects.resources import Resources
 from policy.objects.verdict import MOST_TOLD, Refusal, Remedy, told
-from policy.quota import elastic_quota, exempt, fair_share, gang_minimum, queues
+from policy.quota import elastic_quota, exempt, queues
 from policy.quota.ledger import Ledger
+from policy.quota.rule import QUEUE, QUOTA, Rows
+from policy.quota.rules import BY_NAME, RULES
 
-TEXTS = {
-    **elastic_quota.TEXTS,
-    **queues.TEXTS,
-    fair_share.FAIR_SHARE: fair_share.TEXT,
-    gang_minimum.MINIMUM: gang_minimum.TEXT,
-}
-"""By rule, what kube-scheduler gets to write of it."""
+OF_QUOTAS = tuple((rule, rule.refuses) for rule in RULES if rule.of == QUOTA and rule.refuses is not None)
+OF_QUEUES = tuple((rule, rule.refuses) for rule in RULES if rule.of == QUEUE and rule.refuses is not None)
+_NUMBERS = tuple(dict.fromkeys(rule.numbers for rule in RULES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +41,26 @@ def refusal(ledger: Ledger, pod: Pod, rules: Rules, *, with_in_flight: bool = Fa
     """The first rule that refuses the pod, or None if it may run. The pod itself must not be part of used."""
     if pod.priority >= exempt.CRITICAL and exempt.grounds(ledger, pod, rules.exempt_namespaces):
         return None
-    refused = elastic_quota.refusal(ledger, pod, strict_borrowing=rules.strict_borrowing, with_in_flight=with_in_flight)
-    queue = ledger.queue_of(pod)
-    if refused is not None or not queue:
-        return refused
-    return queues.refusal(ledger.queues, queue, pod.request, with_in_flight=with_in_flight) or fair_share.refusal(
-        ledger.queues, queue, pod.namespace, pod.request, with_in_flight=with_in_flight
-    )
+    account = ledger.accounts.get(pod.namespace)
+    if account is not None and (quota := account.quota) is not None:
+        ahead, in_pool = ledger.ahead_of(pod, account)
+        of_quota = elastic_quota.Asking(
+            pod, quota, account, ledger.pool, ahead, in_pool, account.pinned, rules.strict_borrowing
+        )
+        if with_in_flight:
+            of_quota.count_in_flight()
+        for rule, refuses in OF_QUOTAS:
+            if (exceeded := refuses(of_quota)) is not None:
+                return rule.refusal(exceeded)
+    if queue := ledger.queue_of(pod):
+        whole, in_queue = ledger.queues, ledger.queues.known(queue)
+        of_queue = queues.Asking(pod.namespace, pod.request, in_queue, whole, in_queue.taken, whole.taken)
+        if with_in_flight:
+            of_queue.count_in_flight()
+        for rule, refuses in OF_QUEUES:
+            if (exceeded := refuses(of_queue)) is not None:
+                return rule.refusal(exceeded)
+    return None
 
 
 def refusal_of_all(
@@ -84,23 +95,12 @@ def _by_kind(ledger: Ledger, pods: Iterable[Pod], rules: Rules) -> Iterable[list
     return kinds.values()
 
 
-def refused_by(message: str) -> str | None:
-    """The rule that a pod's condition names, if it names one of ours."""
-    return next((rule for rule, text in TEXTS.items() if text in message), None)
-
-
-def numbers(ledger: Ledger, pod: Pod, refused: Refusal | None) -> dict[str, dict[str, int]]:
+def numbers(ledger: Ledger, pod: Pod, refused: Refusal | None) -> Rows:
     """By resource of the request, what the rules compare; of many resources those first that it is refused for."""
-    request = told(pod.request, refused.resources if refused else ())
-    figures = elastic_quota.numbers(ledger, replace(pod, request=request))
-    queue = ledger.queue_of(pod)
-    if queue:
-        for more in (
-            queues.numbers(ledger.queues, queue, request),
-            fair_share.numbers(ledger.queues, queue, pod.namespace, request),
-        ):
-            for resource, row in more.items():
-                figures.setdefault(resource, {}).update(row)
+    pod, figures = replace(pod, request=told(pod.request, refused.resources if refused else ())), Rows()
+    for rows in _NUMBERS:
+        for resource, row in rows(ledger, pod).items():
+            figures.setdefault(resource, {}).update(row)
     return figures
 
 
@@ -112,9 +112,4 @@ def remedies(ledger: Ledger, pod: Pod, refused: Refusal, asked: Resources) -> tu
     """
     if len(refused.resources) > MOST_TOLD:
         return ()
-    if refused.rule in elastic_quota.TEXTS:
-        return elastic_quota.remedies(ledger, pod, refused, asked)
-    queue = ledger.queue_of(pod)
-    if refused.rule == fair_share.FAIR_SHARE:
-        return fair_share.remedies(ledger.queues, queue, pod, refused)
-    return queues.remedies(ledger.queues, queue, asked, refused)
+    return BY_NAME[refused.rule].hints(ledger, pod, refused.resources, asked)

@@ -6,29 +6,21 @@ min is zero, and a pod that stays within its quota's min is not refused because 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from policy.objects.conditions import Condition
 from policy.objects.quantity import render
 from policy.objects.resources import NOTHING, Resources, total
-from policy.objects.verdict import Refusal, Remedy, all_of
+from policy.objects.verdict import Remedy, all_of
+from policy.quota.rule import QUOTA, Rows, Rule, Use
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from policy.objects.pod import Pod
     from policy.quota.ledger import Account, Ledger, Pool
-
-MAX = "elastic-quota-max"
-BORROWING = "elastic-quota-borrowing"
-INVALID = "elastic-quota-invalid"
-
-TEXTS = {
-    MAX: "ElasticQuota max exceeded",
-    BORROWING: "ElasticQuota borrowing exhausted",
-    INVALID: "ElasticQuota is invalid",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,64 +76,87 @@ def conditions(quota: ElasticQuota, governing: ElasticQuota) -> list[Condition]:
     return found
 
 
-def refusal(ledger: Ledger, pod: Pod, *, strict_borrowing: bool, with_in_flight: bool = False) -> Refusal | None:
-    """Why the pod's elastic quota refuses it, or None. The pod itself must not be part of used.
+@dataclass(slots=True)
+class Asking:
+    """A pod that asks to be let in, which is not in the ledger, and what its quota's rules look at.
 
-    ``strict_borrowing`` is the seed to the letter: the sum of min bounds even a pod within its own min.
-    ``with_in_flight`` also counts what may have been admitted before this process started.
+    ``ahead`` counts besides used in its own quota, ``ahead_in_pool`` in the pool; ``pinned`` is used by pods of the
+    quota that may not be evicted. ``strict``: the sum of min bounds even a pod within its own min, as the seed has it.
     """
-    account = ledger.accounts.get(pod.namespace)
-    if account is None or account.quota is None:
-        return None
-    if not account.quota.readable:
-        return Refusal(INVALID, TEXTS[INVALID])
-    own, pooled = ledger.ahead_of(pod, account)
-    pinned: Resources = account.pinned
-    if with_in_flight:
-        own, pooled = total((own, account.in_flight)), total((pooled, ledger.pool.in_flight))
-        pinned = total((pinned, account.pinned_in_flight))
-    exceeded = over_max(account, own, pod.request)
-    if exceeded:
-        return _refusal(MAX, exceeded)
-    exceeded = beyond_borrowing(account, ledger.pool, own, pooled, pod, strict=strict_borrowing)
-    exceeded += beyond_pinned_min(account, ledger.pool, pinned, pod)
-    return _refusal(BORROWING, exceeded) if exceeded else None
+
+    pod: Pod
+    quota: ElasticQuota
+    account: Account
+    pool: Pool
+    ahead: Resources
+    ahead_in_pool: Resources
+    pinned: Resources
+    strict: bool
+
+    def count_in_flight(self) -> None:
+        """Counts also what may have been admitted before this process started."""
+        self.ahead = total((self.ahead, self.account.in_flight))
+        self.ahead_in_pool = total((self.ahead_in_pool, self.pool.in_flight))
+        self.pinned = total((self.pinned, self.account.pinned_in_flight))
 
 
-def over_max(account: Account, ahead: Resources, request: Resources) -> list[str]:
+def unreadable(asking: Asking) -> list[str] | None:
+    """Nobody knows what a quota allows that cannot be read."""
+    return None if asking.quota.readable else []
+
+
+def over_max(asking: Asking) -> list[str] | None:
     """Rule 1: the resources of the request with which used would exceed the quota's max."""
-    used, most = account.used, account.quota.max if account.quota else NOTHING
-    return [
-        resource
-        for resource, asked in request.items()
-        if resource in most and used.get(resource, 0) + ahead.get(resource, 0) + asked > most[resource]
-    ]
+    used, ahead, most = asking.account.used, asking.ahead, asking.quota.max
+    exceeded = []
+    for resource, asked in asking.pod.request.items():
+        if resource in most and used.get(resource, 0) + ahead.get(resource, 0) + asked > most[resource]:
+            exceeded.append(resource)
+    return exceeded or None
 
 
-def beyond_borrowing(
-    account: Account, pool: Pool, ahead: Resources, ahead_in_pool: Resources, pod: Pod, *, strict: bool
-) -> list[str]:
-    """Rule 2: the resources that the pod would have to borrow and cannot.
+def over_borrowing(asking: Asking) -> list[str] | None:
+    """Rule 2: the resources that the pod would have to borrow, and cannot or may not."""
+    exceeded = beyond_borrowing(asking)
+    if not asking.pod.preemptible:
+        exceeded += beyond_pinned_min(asking)
+    return exceeded or None
+
+
+def beyond_borrowing(asking: Asking) -> list[str]:
+    """The resources that the pod would have to borrow and cannot.
 
     A resource that no min names is not lent, so not checked. Within its own quota's min a pod borrows nothing, and what
     is guaranteed to it is not refused for the sake of something that only the min of others names. What others wait for
     within theirs is theirs, so it has to fit beside: into the sum of min, and into what nodes have.
     """
-    used, least = account.used, account.quota.min if account.quota else NOTHING
+    account, pool, ahead, ahead_in_pool = asking.account, asking.pool, asking.ahead, asking.ahead_in_pool
+    used, least, strict, request = account.used, asking.quota.min, asking.strict, asking.pod.request
     exceeded = []
-    for resource, asked in pod.request.items():
+    for resource, asked in request.items():
         if resource not in pool.min:
             continue
-        within_min = used.get(resource, 0) + ahead.get(resource, 0) + asked <= least.get(resource, 0)
-        together = pool.used.get(resource, 0) + ahead_in_pool.get(resource, 0) + asked
-        if within_min:
-            refused = strict and together > pool.min[resource]
+        if used.get(resource, 0) + ahead.get(resource, 0) + asked > least.get(resource, 0):
+            most = _lent(pool, account, resource) - pool.claimed_by_others(account, resource)
+        elif strict:
+            most = pool.min[resource]
         else:
-            refused = together + pool.claimed_by_others(account, resource) > _lent(pool, account, resource)
-        if refused:
+            continue
+        if pool.used.get(resource, 0) + ahead_in_pool.get(resource, 0) + asked > most:
             exceeded.append(resource)
-    only_others_name = bool(exceeded) and least.keys().isdisjoint(exceeded)
-    return [] if only_others_name and not strict and guaranteed(account, ahead, pod.request) else exceeded
+    if exceeded and not strict and least.keys().isdisjoint(exceeded) and guaranteed(account, ahead, request):
+        return []  # only the min of others names it
+    return exceeded
+
+
+def beyond_pinned_min(asking: Asking) -> list[str]:
+    """Those of one that may not be evicted: it may not borrow, since what it borrowed could not be taken back."""
+    pool, pinned, least = asking.pool, asking.pinned, asking.quota.min
+    return [
+        resource
+        for resource, asked in asking.pod.request.items()
+        if resource in pool.min and pinned.get(resource, 0) + asked > least.get(resource, 0)
+    ]
 
 
 def _lent(pool: Pool, account: Account, resource: str) -> int:
@@ -167,19 +182,7 @@ def guaranteed(account: Account, ahead: Resources, request: Resources) -> frozen
     return frozenset(resource for resource in named if request[resource])
 
 
-def beyond_pinned_min(account: Account, pool: Pool, pinned: Resources, pod: Pod) -> list[str]:
-    """Rule 2 for a pod that may not be evicted: it may not borrow, since what it borrowed could not be taken back."""
-    if pod.preemptible:
-        return []
-    least = account.quota.min if account.quota else NOTHING
-    return [
-        resource
-        for resource, asked in pod.request.items()
-        if resource in pool.min and pinned.get(resource, 0) + asked > least.get(resource, 0)
-    ]
-
-
-def numbers(ledger: Ledger, pod: Pod) -> dict[str, dict[str, int]]:
+def numbers(ledger: Ledger, pod: Pod) -> Rows:
     """By resource of the request, what the rules compare; a figure that does not bound the resource is left out.
 
     ``ahead`` and ``poolAhead`` are the requests of pods with a nominated node that go first. ``claimedByOthers`` is
@@ -207,34 +210,68 @@ def numbers(ledger: Ledger, pod: Pod) -> dict[str, dict[str, int]]:
     return figures
 
 
-def remedies(ledger: Ledger, pod: Pod, refused: Refusal, asked: Resources | None = None) -> tuple[Remedy, ...]:
-    """What would let a refused pod in, computed from the numbers now; nobody has tried it.
+def user_of_own(ledger: Ledger, pod: Pod, resource: str) -> Iterator[Use]:
+    """The pod's quota itself, by its max."""
+    account = ledger.account(pod.namespace)
+    if account.quota is not None:
+        own, _ = ledger.ahead_of(pod, account)
+        yield _use(pod.namespace, account, account.quota, account.quota.max, own, resource)
 
-    ``asked`` is what all request that it can start only together with; None: it starts alone.
-    """
-    account = ledger.accounts[pod.namespace]
-    quota = account.quota
+
+def users_of_pool(ledger: Ledger, pod: Pod, resource: str) -> Iterator[Use]:
+    """All quotas, by their min."""
+    own, _ = ledger.ahead_of(pod, ledger.account(pod.namespace))
+    for namespace, quota, account in ledger.quotas():
+        ahead = own if namespace == pod.namespace else account.nominated_in_pool
+        yield _use(namespace, account, quota, quota.min, ahead, resource)
+
+
+def _use(
+    namespace: str, account: Account, quota: ElasticQuota, bound: Resources, ahead: Resources, resource: str
+) -> Use:
+    used, most = account.used.get(resource, 0), bound.get(resource, 0)
+    return Use(QUOTA, f"{namespace}/{quota.name}", used, most, (namespace,), ahead=ahead.get(resource, 0))
+
+
+def _to_correct(ledger: Ledger, pod: Pod, _refused: Sequence[str], _asked: Resources) -> tuple[Remedy, ...]:
+    quota = ledger.account(pod.namespace).quota
     if quota is None:
         return ()
-    target = f"ElasticQuota {quota.namespace}/{quota.name}"
-    if refused.rule == INVALID:
-        return (Remedy(f"correct {target}: {'; '.join(quota.errors)}", target),)
-    together = pod.request if asked is None else asked
-    figures = {r: row | {"request": together.get(r, row["request"])} for r, row in numbers(ledger, pod).items()}
-    remedy = _raise_max if refused.rule == MAX else _raise_min
-    result = [*all_of([remedy(target, resource, figures[resource]) for resource in refused.resources])]
-    waiting = _wait_in_namespace if refused.rule == MAX else _wait_for_borrowers
-    hints = [waiting(ledger, pod, resource, figures[resource]) for resource in refused.resources]
-    if all(hints):  # else waiting would not help in all that it is refused for
-        result += all_of([hint for hint in hints if hint])
-    if not pod.preemptible and refused.rule == BORROWING:
-        text = 'drop the annotation quotaward.dev/preemptible: "false": a pod that may not be evicted may not borrow'
-        result.append(Remedy(text, f"Pod {pod.namespace}/{pod.name}"))
-    return tuple(result)
+    return (Remedy(f"correct {_title(quota)}: {'; '.join(quota.errors)}", _title(quota)),)
 
 
-def _refusal(rule: str, exceeded: list[str]) -> Refusal:
-    return Refusal(rule, TEXTS[rule], tuple(sorted(set(exceeded))))
+def _to_raise_max(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources) -> tuple[Remedy, ...]:
+    return _raised(ledger, pod, refused, asked, (_raise_max, _wait_in_namespace))
+
+
+def _to_raise_min(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources) -> tuple[Remedy, ...]:
+    found = _raised(ledger, pod, refused, asked, (_raise_min, _wait_for_borrowers))
+    if pod.preemptible or not found:
+        return found
+    text = 'drop the annotation quotaward.dev/preemptible: "false": a pod that may not be evicted may not borrow'
+    return (*found, Remedy(text, f"Pod {pod.namespace}/{pod.name}"))
+
+
+_Raise = Callable[[str, str, dict[str, int]], Remedy]
+_Wait = Callable[["Ledger", "Pod", str, dict[str, int]], Remedy | None]
+
+
+def _raised(
+    ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources, ways: tuple[_Raise, _Wait]
+) -> tuple[Remedy, ...]:
+    """A bound of the quota raised; or to wait, if that helps in all that the pod is refused for."""
+    quota = ledger.account(pod.namespace).quota
+    if quota is None:
+        return ()
+    raising, waiting = ways
+    figures = {r: row | {"request": asked.get(r, row["request"])} for r, row in numbers(ledger, pod).items()}
+    found = all_of([raising(_title(quota), resource, figures[resource]) for resource in refused])
+    hints = [waiting(ledger, pod, resource, figures[resource]) for resource in refused]
+    return found + all_of([hint for hint in hints if hint]) if all(hints) else found
+
+
+def _title(quota: ElasticQuota) -> str:
+    return f"{QUOTA} {quota.namespace}/{quota.name}"
 
 
 def _raise_max(target: str, resource: str, row: dict[str, int]) -> Remedy:
@@ -280,3 +317,39 @@ def _wait_for_borrowers(ledger: Ledger, pod: Pod, resource: str, row: dict[str, 
     who = f" ({'; '.join(notes)})" if notes else ""
     text = f"wait until {render(resource, lacking)} of {resource} is released under any elastic quota{who}"
     return Remedy(text, "")
+
+
+INVALID: Rule[Asking] = Rule(
+    "elastic-quota-invalid",
+    "ElasticQuota is invalid",
+    QUOTA,
+    refuses=unreadable,
+    numbers=numbers,
+    hints=_to_correct,
+    event="QuotaInvalid",
+)
+MAX: Rule[Asking] = Rule(
+    "elastic-quota-max",
+    "ElasticQuota max exceeded",
+    QUOTA,
+    refuses=over_max,
+    numbers=numbers,
+    figures=("request", "used", "ahead", "max"),
+    bound="max",
+    users=user_of_own,
+    hints=_to_raise_max,
+    event="MaxExceeded",
+)
+BORROWING: Rule[Asking] = Rule(
+    "elastic-quota-borrowing",
+    "ElasticQuota borrowing exhausted",
+    QUOTA,
+    refuses=over_borrowing,
+    numbers=numbers,
+    figures=("request", "used", "ahead", "min", "poolUsed", "poolAhead", "poolMin"),
+    bound="min",
+    users=users_of_pool,
+    hints=_to_raise_min,
+    event="BorrowingExhausted",
+)
+RULES = (INVALID, MAX, BORROWING)

@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 
 from policy.objects.resources import Resources
 from policy.objects.verdict import Refusal, Remedy, all_of
+from policy.quota.queues import Asking
+from policy.quota.rule import QUEUE, Rows, Rule, Use
 
 if TYPE_CHECKING:
-    from policy.objects.pod import Pod
-    from policy.quota.queue_ledger import QueueAccount, QueueLedger, Tenant
+    from collections.abc import Iterator, Sequence
 
-FAIR_SHARE = "namespace-fair-share"
-TEXT = "Namespace fair share exceeded"
+    from policy.objects.pod import Pod
+    from policy.quota.ledger import Ledger
+    from policy.quota.queue_ledger import QueueAccount, QueueLedger, Tenant
 
 Amounts = NDArray[np.int64]
 Reals = NDArray[np.longdouble]
@@ -102,29 +104,25 @@ def room(ledger: QueueLedger, account: QueueAccount, resource: str) -> int:
     return max(account.division.deserved.get(resource, 0), unclaimed)
 
 
-def refusal(
-    ledger: QueueLedger, queue: str, namespace: str, request: Resources, *, with_in_flight: bool = False
-) -> Refusal | None:
-    """Why a pod's share of its queue refuses it, or None. The pod itself must not stand in the ledger.
+def over_share(asking: Asking) -> list[str] | None:
+    """The resources in which a namespace would go past its share of a queue, though others have a claim to them.
 
-    A namespace may go past what it is entitled to as far as what the others are entitled to still fits.
+    It may go past what it is entitled to as far as what the others are entitled to still fits.
     """
-    account = ledger.accounts.get(queue)
-    if account is None or (len(account.tenants) == 1 and namespace in account.tenants):
+    account, namespace = asking.account, asking.namespace
+    if len(account.tenants) == 1 and namespace in account.tenants:
         return None
-    tenant = account.tenants.get(namespace)
+    ledger, taken, tenant = asking.ledger, asking.taken, account.tenants.get(namespace)
     exceeded = []
-    for resource, asked in request.items():
+    for resource, asked in asking.request.items():
         mine = tenant.taken.get(resource, 0) + asked if tenant else asked
         if tenant and mine <= tenant.entitled.get(resource, 0):
             continue
         others = account.tenant_claims.get(resource, 0) - (tenant.claim.get(resource, 0) if tenant else 0)
-        together = account.taken.get(resource, 0) + asked + others
-        if with_in_flight:
-            together += account.in_flight.get(resource, 0)
+        together = taken.get(resource, 0) + asked + others
         if together > room(ledger, account, resource) and ledger.lists(resource):
             exceeded.append(resource)
-    return Refusal(FAIR_SHARE, TEXT, tuple(sorted(exceeded))) if exceeded else None
+    return exceeded or None
 
 
 def refusal_to_move(ledger: QueueLedger, account: QueueAccount, namespace: str, request: Resources) -> Refusal | None:
@@ -140,7 +138,7 @@ def refusal_to_move(ledger: QueueLedger, account: QueueAccount, namespace: str, 
         together = account.taken.get(resource, 0) + asked + others
         if others and together > bound and ledger.lists(resource) and not is_entitled(tenant, {resource: asked}):
             exceeded.append(resource)
-    return Refusal(FAIR_SHARE, TEXT, tuple(sorted(exceeded))) if exceeded else None
+    return RULE.refusal(exceeded) if exceeded else None
 
 
 def is_entitled(tenant: Tenant | None, request: Resources) -> bool:
@@ -150,31 +148,51 @@ def is_entitled(tenant: Tenant | None, request: Resources) -> bool:
     )
 
 
-def numbers(ledger: QueueLedger, queue: str, namespace: str, request: Resources) -> dict[str, dict[str, int]]:
+def numbers(ledger: Ledger, pod: Pod) -> Rows:
     """By resource of the request, what the rule compares; empty for a namespace that is alone in its queue."""
-    account = ledger.accounts.get(queue)
-    if account is None or set(account.tenants) <= {namespace}:
+    account = ledger.queues.known(ledger.queue_of(pod))
+    if set(account.tenants) <= {pod.namespace}:
         return {}
-    tenant = account.tenants.get(namespace)
+    tenant = account.tenants.get(pod.namespace)
     return {
         r: {
             "allocatedInNamespace": tenant.taken.get(r, 0) if tenant else 0,
             "entitled": tenant.entitled.get(r, 0) if tenant else 0,
             "claimedByOtherNamespaces": account.tenant_claims.get(r, 0) - (tenant.claim.get(r, 0) if tenant else 0),
         }
-        for r in sorted(request)
+        for r in sorted(pod.request)
     }
 
 
-def remedies(ledger: QueueLedger, queue: str, pod: Pod, refused: Refusal) -> tuple[Remedy, ...]:
-    """What would let a refused pod in, as far as its namespace's share is concerned."""
-    account = ledger.accounts[queue]
-    found = []
-    for resource in refused.resources:
+def users(ledger: Ledger, pod: Pod, resource: str) -> Iterator[Use]:
+    """The namespaces of the pod's queue, by what they are entitled to."""
+    queue = ledger.queue_of(pod)
+    for namespace, tenant in ledger.queues.known(queue).tenants.items():
+        used, entitled = tenant.taken.get(resource, 0), tenant.entitled.get(resource, 0)
+        yield Use("Namespace", namespace, used, entitled, (namespace,), queue)
+
+
+def _to_wait_for_others(ledger: Ledger, pod: Pod, refused: Sequence[str], _asked: Resources) -> tuple[Remedy, ...]:
+    queue = ledger.queue_of(pod)
+    tenants, found = ledger.queues.known(queue).tenants, []
+    for resource in refused:
         waiting = sorted(
-            name for name, tenant in account.tenants.items() if name != pod.namespace and tenant.claim.get(resource)
+            name for name, tenant in tenants.items() if name != pod.namespace and tenant.claim.get(resource)
         )
         whose = f" (entitled and waiting: {', '.join(waiting)})" if waiting else ""
         text = f"wait until pods of queue {queue} release {resource}{whose}, or raise the weight of the namespace"
         found.append(Remedy(text, f"Namespace {pod.namespace}", "volcano.sh/namespace.weight"))
     return all_of(found)
+
+
+RULE: Rule[Asking] = Rule(
+    "namespace-fair-share",
+    "Namespace fair share exceeded",
+    QUEUE,
+    refuses=over_share,
+    numbers=numbers,
+    figures=("request", "allocatedInNamespace", "entitled", "deserved", "claimedByOtherNamespaces"),
+    bound="entitled",
+    users=users,
+    hints=_to_wait_for_others,
+)

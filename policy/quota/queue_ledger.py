@@ -165,6 +165,10 @@ class QueueLedger:
             account = self.accounts[name] = QueueAccount()
         return account
 
+    def known(self, name: str) -> QueueAccount:
+        """The queue's account; where nothing stands in it, an empty one that is not kept."""
+        return self.accounts.get(name) or QueueAccount()
+
     def set_queue(self, name: str, queue: Queue | None) -> None:
         """A queue exists, has changed, or is gone: its pods are then in no queue, and stay."""
         account = self.account(name)

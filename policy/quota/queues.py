@@ -7,7 +7,7 @@ where nobody else has a claim to it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,20 +15,14 @@ from policy.objects.conditions import Condition
 from policy.objects.quantity import render
 from policy.objects.resources import NOTHING, Resources, total
 from policy.objects.verdict import Refusal, Remedy, all_of
+from policy.quota.rule import QUEUE, Rows, Rule, Use
 from policy.quota.water_filling import Bid, divide
 
 if TYPE_CHECKING:
+    from policy.objects.pod import Pod
+    from policy.quota.ledger import Ledger
     from policy.quota.queue_ledger import QueueAccount, QueueLedger
 
-CAPABILITY = "queue-capability"
-DESERVED = "queue-deserved"
-CLOSED = "queue-closed"
-
-TEXTS = {
-    CAPABILITY: "Queue capability exceeded",
-    DESERVED: "Queue deserved exceeded",
-    CLOSED: "Queue is closed",
-}
 LARGEST_WEIGHT = 2**31 - 1
 AT_ONCE = 100
 """Queues whose parts are written down before it pauses."""
@@ -200,32 +194,55 @@ def conditions(queue: Queue, division: Division | None) -> list[Condition]:
     return found
 
 
-def refusal(ledger: QueueLedger, queue: str, request: Resources, *, with_in_flight: bool = False) -> Refusal | None:
-    """Why the queue refuses a pod with this request, or None. The pod itself must not stand in the ledger.
+@dataclass(slots=True)
+class Asking:
+    """A pod that asks to be let in, which is not in the ledger, and what its queue's rules look at.
 
-    A queue that does not exist admits nobody: else its tenants would be free of every rule.
-    ``with_in_flight`` also counts what may have been admitted before this process started.
+    ``taken`` is taken in its queue, ``everywhere`` in all queues. The account of a queue that does not exist is empty.
     """
-    account = ledger.accounts.get(queue)
-    if account is None or account.queue is None or not account.queue.open:
-        return Refusal(CLOSED, TEXTS[CLOSED])
-    taken: Resources = account.taken
-    everywhere: Resources = ledger.taken
-    if with_in_flight:
-        taken, everywhere = total((taken, account.in_flight)), total((everywhere, ledger.in_flight))
-    most = account.division.real_capability
-    exceeded = [r for r, asked in request.items() if taken.get(r, 0) + asked > most.get(r, 0)]
-    if exceeded and (exceeded := _beyond_bounds(ledger, account.queue, exceeded, total((taken, request)))):
-        return _refusal(CAPABILITY, exceeded)
+
+    namespace: str
+    request: Resources
+    account: QueueAccount
+    ledger: QueueLedger
+    taken: Resources
+    everywhere: Resources
+
+    def count_in_flight(self) -> None:
+        """Counts also what may have been admitted before this process started."""
+        self.taken = total((self.taken, self.account.in_flight))
+        self.everywhere = total((self.everywhere, self.ledger.in_flight))
+
+
+def closed(asking: Asking) -> list[str] | None:
+    """A queue that does not exist admits nobody: else its tenants would be free of every rule."""
+    queue = asking.account.queue
+    return None if queue is not None and queue.open else []
+
+
+def over_capability(asking: Asking) -> list[str] | None:
+    """The resources in which the queue would take more than its capability, or than others' guarantees leave it."""
+    taken, most = asking.taken, asking.account.division.real_capability
+    exceeded = []
+    for resource, asked in asking.request.items():
+        if taken.get(resource, 0) + asked > most.get(resource, 0):
+            exceeded.append(resource)
+    if not exceeded:
+        return None
+    return _beyond_bounds(asking.ledger, asking.account, exceeded, total((taken, asking.request))) or None
+
+
+def over_deserved(asking: Asking) -> list[str] | None:
+    """The resources in which the queue would take more than it deserves, though others have a claim to them."""
+    ledger, account, taken = asking.ledger, asking.account, asking.taken
     deserved = account.division.deserved
-    exceeded = [
-        r
-        for r, asked in request.items()
-        if taken.get(r, 0) + asked > deserved.get(r, 0)
-        and everywhere.get(r, 0) + asked + claims_of_others(ledger, account, r) > ledger.available.get(r, 0)
-        and ledger.lists(r)
-    ]
-    return _refusal(DESERVED, exceeded) if exceeded else None
+    exceeded = []
+    for resource, asked in asking.request.items():
+        if taken.get(resource, 0) + asked > deserved.get(resource, 0) and ledger.lists(resource):
+            together = asking.everywhere.get(resource, 0) + asked + claims_of_others(ledger, account, resource)
+            if together > ledger.available.get(resource, 0):
+                exceeded.append(resource)
+    return exceeded or None
 
 
 def refusal_to_move(ledger: QueueLedger, account: QueueAccount, request: Resources) -> Refusal | None:
@@ -234,17 +251,17 @@ def refusal_to_move(ledger: QueueLedger, account: QueueAccount, request: Resourc
     Others claim nothing that it does not have already. What the capability is may be known later than the queue says.
     """
     if account.queue is None or not account.queue.open:
-        return Refusal(CLOSED, TEXTS[CLOSED])
+        return CLOSED.refusal()
     with_it, named = total((account.taken, request)), account.queue.capability
     most = {r: min(amount, named.get(r, amount)) for r, amount in account.division.real_capability.items()}
     exceeded = [r for r in request if with_it[r] > most.get(r, 0)]
-    exceeded = _beyond_bounds(ledger, account.queue, exceeded, with_it)
-    return _refusal(CAPABILITY, exceeded) if exceeded else None
+    exceeded = _beyond_bounds(ledger, account, exceeded, with_it)
+    return CAPABILITY.refusal(exceeded) if exceeded else None
 
 
-def _beyond_bounds(ledger: QueueLedger, queue: Queue, resources: list[str], with_it: Resources) -> list[str]:
+def _beyond_bounds(ledger: QueueLedger, account: QueueAccount, resources: list[str], with_it: Resources) -> list[str]:
     """Of these resources those that are bounded: of what no node lists that is what the queue's capability names."""
-    named = queue.capability
+    named: Resources = account.queue.capability if account.queue else NOTHING
     return [r for r in resources if ledger.lists(r) or with_it[r] > named.get(r, with_it[r])]
 
 
@@ -286,12 +303,12 @@ def may_lose(account: QueueAccount, request: Resources) -> bool:
     return all(account.taken.get(r, 0) - asked >= kept.get(r, 0) for r, asked in request.items() if kept.get(r, 0))
 
 
-def numbers(ledger: QueueLedger, queue: str, request: Resources) -> dict[str, dict[str, int]]:
+def numbers(ledger: Ledger, pod: Pod) -> Rows:
     """By resource of the request, what the rules compare."""
-    account = ledger.accounts.get(queue)
-    if account is None or account.queue is None:
+    account = ledger.queues.known(ledger.queue_of(pod))
+    if account.queue is None:
         return {}
-    return {resource: _numbers(ledger, account, resource, asked) for resource, asked in sorted(request.items())}
+    return {r: _numbers(ledger.queues, account, r, asked) for r, asked in sorted(pod.request.items())}
 
 
 def _numbers(ledger: QueueLedger, account: QueueAccount, resource: str, asked: int) -> dict[str, int]:
@@ -309,29 +326,48 @@ def _numbers(ledger: QueueLedger, account: QueueAccount, resource: str, asked: i
     }
 
 
-def remedies(ledger: QueueLedger, queue: str, request: Resources, refused: Refusal) -> tuple[Remedy, ...]:
-    """What would let in who requests this and is refused, as far as the queue is concerned; nobody has tried it."""
-    target = f"Queue {queue}"
-    account = ledger.accounts.get(queue)
-    if account is None or account.queue is None:
+def user_of_own(ledger: Ledger, pod: Pod, resource: str) -> Iterator[Use]:
+    """The pod's queue itself, by its capability."""
+    name = ledger.queue_of(pod)
+    account = ledger.queues.known(name)
+    if account.queue is not None:
+        yield _use(name, account, account.division.real_capability, resource)
+
+
+def users_of_all(ledger: Ledger, _pod: Pod, resource: str) -> Iterator[Use]:
+    """All queues, by what they deserve."""
+    for name, account in ledger.queues.accounts.items():
+        if account.queue is not None:
+            yield _use(name, account, account.division.deserved, resource)
+
+
+def _use(name: str, account: QueueAccount, bound: Resources, resource: str) -> Use:
+    used, most = account.taken.get(resource, 0), bound.get(resource, 0)
+    return Use(QUEUE, name, used, most, tuple(account.tenants), name)
+
+
+def _to_open(ledger: Ledger, pod: Pod, _refused: Sequence[str], _asked: Resources) -> tuple[Remedy, ...]:
+    name = ledger.queue_of(pod)
+    target, queue = f"{QUEUE} {name}", ledger.queues.known(name).queue
+    if queue is None:
         return (Remedy(f"create {target}, or choose a queue that exists", target),)
-    if refused.rule == CLOSED:
-        text = "; ".join(account.queue.errors) or f"it is {account.queue.state}"
-        return (Remedy(f"open {target}: {text}", target),)
-    figures = numbers(ledger, queue, request)
+    text = "; ".join(queue.errors) or f"it is {queue.state}"
+    return (Remedy(f"open {target}: {text}", target),)
+
+
+def _to_raise_capability(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources) -> tuple[Remedy, ...]:
+    """A higher capability; more nodes where that is not what bounds the queue."""
+    name = ledger.queue_of(pod)
+    target, account = f"{QUEUE} {name}", ledger.queues.known(name)
+    named: Resources = account.queue.capability if account.queue else NOTHING
     found = []
-    for resource in refused.resources:
-        row = figures[resource]
+    for resource in refused:
+        row = _numbers(ledger.queues, account, resource, asked[resource])
         needed = row["allocated"] + row["request"]
-        if refused.rule == CAPABILITY and account.queue.capability.get(resource, needed) < needed:
-            field = f"spec.capability.{resource}"
+        if named.get(resource, needed) < needed:
+            path = f"spec.capability.{resource}"
             text = f"raise capability of {resource} in {target} to at least {render(resource, needed)}"
-            found.append(Remedy(text, target, field, render(resource, needed)))
-        elif refused.rule == DESERVED:
-            lacking = row["allocatedInAllQueues"] + row["request"] + row["claimedByOtherQueues"] - row["total"]
-            amount = render(resource, lacking)
-            text = f"wait until other queues leave {amount} of {resource}, or raise the weight of {target}"
-            found.append(Remedy(text, target))
+            found.append(Remedy(text, target, path, render(resource, needed)))
         else:
             amount = render(resource, needed - row["realCapability"])
             text = f"add nodes with {amount} of {resource}: the rest is used outside of queues, or guaranteed to others"
@@ -339,5 +375,40 @@ def remedies(ledger: QueueLedger, queue: str, request: Resources, refused: Refus
     return all_of(found)
 
 
-def _refusal(rule: str, exceeded: list[str]) -> Refusal:
-    return Refusal(rule, TEXTS[rule], tuple(sorted(exceeded)))
+def _to_wait_for_others(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources) -> tuple[Remedy, ...]:
+    name = ledger.queue_of(pod)
+    target, account = f"{QUEUE} {name}", ledger.queues.known(name)
+    found = []
+    for resource in refused:
+        row = _numbers(ledger.queues, account, resource, asked[resource])
+        lacking = row["allocatedInAllQueues"] + row["request"] + row["claimedByOtherQueues"] - row["total"]
+        amount = render(resource, lacking)
+        text = f"wait until other queues leave {amount} of {resource}, or raise the weight of {target}"
+        found.append(Remedy(text, target))
+    return all_of(found)
+
+
+CLOSED: Rule[Asking] = Rule("queue-closed", "Queue is closed", QUEUE, refuses=closed, numbers=numbers, hints=_to_open)
+CAPABILITY: Rule[Asking] = Rule(
+    "queue-capability",
+    "Queue capability exceeded",
+    QUEUE,
+    refuses=over_capability,
+    numbers=numbers,
+    figures=("request", "allocated", "realCapability"),
+    bound="realCapability",
+    users=user_of_own,
+    hints=_to_raise_capability,
+)
+DESERVED: Rule[Asking] = Rule(
+    "queue-deserved",
+    "Queue deserved exceeded",
+    QUEUE,
+    refuses=over_deserved,
+    numbers=numbers,
+    figures=("request", "allocated", "deserved", "total", "allocatedInAllQueues", "claimedByOtherQueues"),
+    bound="deserved",
+    users=users_of_all,
+    hints=_to_wait_for_others,
+)
+RULES = (CLOSED, CAPABILITY, DESERVED)

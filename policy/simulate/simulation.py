@@ -18,11 +18,12 @@ from policy.nodes.scores import scores
 from policy.objects.batch_job import BatchJob
 from policy.objects.group import Key
 from policy.objects.pod import Pod, Unschedulable, turn
-from policy.objects.reservation import HELD_TEXT, RECLAIM, RESERVED_TEXT
+from policy.objects.reservation import RECLAIM
 from policy.preemption import reclaim, victims
 from policy.preemption.reclaim import Shape
 from policy.preemption.victims import NoPlan, Plan
 from policy.quota.exempt import is_critical
+from policy.quota.kept_nodes import HELD, RESERVED
 from policy.reserve import node_reservation, scoring, starving
 from policy.reserve.node_reservation import Decision
 from policy.reserve.starving import Terms
@@ -161,7 +162,7 @@ class Simulation:
             return ""
         cluster.withdraw(pod.uid)
         cluster.ledger.eased = eased  # only tried
-        return RESERVED_TEXT if any(table.rows[name] in rows for name in reserved & table.rows.keys()) else HELD_TEXT
+        return RESERVED.text if any(table.rows[name] in rows for name in reserved & table.rows.keys()) else HELD.text
 
     def _own_node(self, pod: Pod, rows: Rows) -> str:
         """The node where room is kept for the pod, which the scheduler tries first."""

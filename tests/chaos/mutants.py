@@ -6,6 +6,7 @@
 import asyncio
 import sys
 from collections.abc import Callable
+from typing import Any
 from unittest.mock import patch
 
 from app.actuators.kubernetes import KubernetesActuator
@@ -14,8 +15,9 @@ from app.controllers import status
 from app.controllers.wake import Wake
 from policy.cluster.cluster import Cluster
 from policy.objects.reservation import STARVING, Reservation
-from policy.quota import elastic_quota, entitlement, exempt
+from policy.quota import admission, elastic_quota, entitlement, exempt
 from policy.quota.ledger import Ledger
+from policy.quota.rule import Rule
 
 _reserve = KubernetesActuator.reserve
 
@@ -29,13 +31,14 @@ async def _record_only_starving(self: KubernetesActuator, reservation: Reservati
         await _reserve(self, reservation)
 
 
-def _none(*_: object, **__: object) -> list[str]:
-    return []
+def _without(rule: Rule[Any]) -> object:
+    """That pods are not asked about a rule of elastic quotas."""
+    return patch.object(admission, "OF_QUOTAS", [each for each in admission.OF_QUOTAS if each[0] is not rule])
 
 
 MUTANTS: dict[str, tuple[Callable[[], object], str]] = {
-    "max-is-not-enforced": (lambda: patch.object(elastic_quota, "over_max", _none), "above its max"),
-    "borrowing-is-not-bounded": (lambda: patch.object(elastic_quota, "beyond_borrowing", _none), "nobody has left"),
+    "max-is-not-enforced": (lambda: _without(elastic_quota.MAX), "above its max"),
+    "borrowing-is-not-bounded": (lambda: _without(elastic_quota.BORROWING), "nobody has left"),
     "grants-do-not-count": (lambda: patch.object(Ledger, "enter_lifted", lambda *_, **__: None), "above its max"),
     "min-protects-nobody": (lambda: patch.object(entitlement, "over_min", lambda *_: True), "was within its min"),
     "opting-out-is-ignored": (lambda: patch.object(entitlement, "_may_opt_out", lambda *_: False), "has opted out"),

@@ -10,9 +10,10 @@ from policy.cluster.cluster import UNANSWERED
 from policy.cluster.grants import SAME_ATTEMPT, SHORTEST
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
-from policy.objects.reservation import HELD_TEXT, Reservation
-from policy.quota.admission import refused_by
+from policy.objects.reservation import Reservation
 from policy.quota.elastic_quota import BORROWING, INVALID, MAX, ElasticQuota
+from policy.quota.kept_nodes import RESERVED
+from policy.quota.rules import RULES
 
 Amounts = dict[str, int]
 
@@ -257,7 +258,7 @@ class Recount:
         if quota is None:
             return None
         if not quota.readable:
-            return INVALID, []
+            return INVALID.name, []
         flying = self.flying(but) if with_in_flight else []
         first = [p for p in self.waiting(but) if p.namespace == pod.namespace and p.priority >= pod.priority]
         own = amounts(self.used(but) + first + flying, pod.namespace)
@@ -266,7 +267,7 @@ class Recount:
         pinned = amounts([p for p in self.used(but) + held + flying if not p.preemptible], pod.namespace)
         over = [r for r, asked in pod.request.items() if r in quota.max and own.get(r, 0) + asked > quota.max[r]]
         if over:
-            return MAX, sorted(over)
+            return MAX.name, sorted(over)
         named = {r: asked for r, asked in pod.request.items() if asked and r in quota.min}
         guaranteed = bool(named) and all(own.get(r, 0) + asked <= quota.min[r] for r, asked in named.items())
         for resource, asked in pod.request.items():
@@ -279,13 +280,13 @@ class Recount:
             may_stay = pod.preemptible or pinned.get(resource, 0) + asked <= least
             if resource in lent and not (may_stay and (owned or left)):
                 over.append(resource)
-        return (BORROWING, sorted(over)) if over else None
+        return (BORROWING.name, sorted(over)) if over else None
 
 
 def ours(pod: Pod) -> bool:
     """Whether the scheduler last said of a pod that one of our rules refused it."""
     message = pod.unschedulable.message if pod.unschedulable else ""
-    return refused_by(message) is not None or HELD_TEXT in message
+    return any(rule.text in message for rule in RULES if rule is not RESERVED)
 
 
 def shows_nothing(pod: Pod) -> bool:

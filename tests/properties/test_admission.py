@@ -67,7 +67,7 @@ def test_within_its_own_min_nobody_is_refused_for_borrowing(cluster, pod):
             for resource, asked in pod.request.items()
             if account.used.get(resource, 0) + ahead.get(resource, 0) + asked <= account.quota.min.get(resource, 0)
         ]
-        assert refused.rule != BORROWING or not set(within) & set(refused.resources)
+        assert refused.rule != BORROWING.name or not set(within) & set(refused.resources)
 
 
 @given(clusters(), arriving)
@@ -81,7 +81,7 @@ def test_what_is_guaranteed_is_never_refused_for_borrowing(cluster, pod):
         least = account.quota.min
         if named and all(account.used.get(r, 0) + ahead.get(r, 0) + asked <= least[r] for r, asked in named.items()):
             refused = cluster.check(replace(pod, preemptible=True))
-            assert refused is None or refused.rule != BORROWING
+            assert refused is None or refused.rule != BORROWING.name
 
 
 @given(clusters(), arriving)
@@ -120,9 +120,9 @@ def test_only_what_is_asked_for_and_limited_is_refused(cluster, pod):
     if refused is None:
         return
     assert quota is not None
-    assert refused.rule in (MAX, BORROWING, INVALID)
+    assert refused.rule in (MAX.name, BORROWING.name, INVALID.name)
     assert set(refused.resources) <= set(pod.request)
-    limited = quota.max if refused.rule == MAX else cluster.ledger.pool.min
+    limited = quota.max if refused.rule == MAX.name else cluster.ledger.pool.min
     assert set(refused.resources) <= set(limited)
     assert list(refused.resources) == sorted(set(refused.resources))
 
@@ -134,7 +134,7 @@ def test_a_quota_without_bounds_refuses_only_for_what_others_guarantee(cluster, 
     assert cluster.check(pod) is None
     cluster.upsert_quota(ElasticQuota(pod.namespace, "unbounded"))
     refused = cluster.check(pod)
-    assert refused is None or refused.rule == BORROWING
+    assert refused is None or refused.rule == BORROWING.name
 
 
 @given(clusters(), arriving)
@@ -181,7 +181,7 @@ def test_the_remedies_help(cluster, pod):
         for resource in verdict.resources if not raising.path else ():  # it names several, with what they are raised to
             row = verdict.numbers[resource]
             assert f" of {resource} in " in raising.text
-            bounds["max" if verdict.rule == MAX else "min"][resource] = row["used"] + row["ahead"] + row["request"]
+            bounds["max" if verdict.rule == MAX.name else "min"][resource] = row["used"] + row["ahead"] + row["request"]
         changed = elastic_quota(quota.namespace, quota.name, quota.created, bounds["min"], bounds["max"])
         cluster.upsert_quota(changed)
     assert cluster.verdict(pod.namespace, pod.name).outcome == "admissible"

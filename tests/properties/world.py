@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from policy.cluster.cluster import UNANSWERED, Cluster
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
-from policy.objects.reservation import HELD_TEXT
+from policy.quota import kept_nodes
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import BORROWING, MAX, ElasticQuota, elastic_quota
 from tests.properties.walk import Pick, by_dice
@@ -40,7 +40,7 @@ CONDITIONS = (
     Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu."),
     Unschedulable("SchedulerError", "binding rejected"),
     Unschedulable("SchedulerError", f'{UNANSWERED} "http://127.0.0.1:8080/extender": code 503'),
-    Unschedulable("Unschedulable", f"0/3 nodes are available: 1 {HELD_TEXT}, 2 Insufficient cpu."),
+    Unschedulable("Unschedulable", f"0/3 nodes are available: 1 {kept_nodes.HELD.text}, 2 Insufficient cpu."),
     refused_for(MAX),
     refused_for(BORROWING),
 )

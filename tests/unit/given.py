@@ -3,8 +3,8 @@
 from policy.cluster.cluster import Cluster
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
-from policy.objects.verdict import Refusal
-from policy.quota.elastic_quota import TEXTS, ElasticQuota, elastic_quota
+from policy.quota.elastic_quota import ElasticQuota, elastic_quota
+from policy.quota.rule import Rule
 
 
 def amounts(**resources: float) -> dict[str, int]:
@@ -35,11 +35,9 @@ def unreadable(namespace: str = "a", name: str = "quota", created: float = 0) ->
     return ElasticQuota(namespace, name, created, errors=("spec.max.cpu: is not a quantity",), readable=False)
 
 
-def refused_for(rule: str, resources: str = "cpu") -> Unschedulable:
+def refused_for(rule: Rule, resources: str = "cpu") -> Unschedulable:
     """The condition that kube-scheduler writes after a rule refused a pod on every node."""
-    return Unschedulable(
-        "Unschedulable", f"0/3 nodes are available: 3 {Refusal(rule, TEXTS[rule], (resources,)).message}."
-    )
+    return Unschedulable("Unschedulable", f"0/3 nodes are available: 3 {rule.refusal((resources,)).message}.")
 
 
 LARGE = Node("n", amounts(cpu=100, gpu=100, memory=100, pods=100))

@@ -6,7 +6,7 @@ from typing import Any
 from app.store.heeded import ALLOWED_QUEUES, GATE, GATED, GROUP, PREEMPTIBLE, QUEUE, VOLCANO_GROUP, WEIGHT
 from app.store.kinds import KINDS
 from app.store.objects import NATIVE_GROUPS
-from policy.objects.reservation import HELD_TEXT, RESERVED_TEXT
+from policy.quota import kept_nodes
 from tests.properties.walk import Pick
 
 Json = dict[str, Any]
@@ -44,8 +44,8 @@ SAID = (
     "0/4 nodes are available: 4 Queue is closed.",
     "0/4 nodes are available: 4 Namespace fair share exceeded: cpu.",
     "0/4 nodes are available: 4 Gang minimum cannot be placed yet.",
-    f"0/4 nodes are available: 1 {RESERVED_TEXT}, 3 Insufficient cpu.",
-    f"0/4 nodes are available: 1 {HELD_TEXT}, 3 Insufficient cpu.",
+    f"0/4 nodes are available: 1 {kept_nodes.RESERVED.text}, 3 Insufficient cpu.",
+    f"0/4 nodes are available: 1 {kept_nodes.HELD.text}, 3 Insufficient cpu.",
     "",
 )
 

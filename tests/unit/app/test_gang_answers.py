@@ -2,8 +2,8 @@
 
 import pytest
 
-from policy.objects.reservation import HELD_TEXT
-from policy.quota.gang_minimum import TEXT
+from policy.quota import kept_nodes
+from policy.quota.gang_minimum import RULE
 from tests.unit.app.given import client_of, node, pod, see, store_with
 from tests.unit.app.test_extender import binding, counted, filtering, preempting
 
@@ -35,7 +35,7 @@ def client(store):
 def test_members_pass_one_after_the_other_each_on_its_node(store, client):
     assert client.ask("filter", filtering(member("m0"), "n2", "n1"))["NodeNames"] == ["n1"]
     answer = client.ask("filter", filtering(member("m1")))
-    assert answer == {"NodeNames": ["n2"], "FailedAndUnresolvableNodes": {"n1": HELD_TEXT}}
+    assert answer == {"NodeNames": ["n2"], "FailedAndUnresolvableNodes": {"n1": kept_nodes.HELD.text}}
 
 
 def test_with_whole_nodes_too(client):
@@ -49,7 +49,7 @@ def test_a_member_whose_gang_cannot_start_is_refused_everywhere_and_counted(stor
     see(store, pod("o", "b", requests={"cpu": 2}, nodeName="n1"))
     before = counted("quotaward_refusals_total", rule="gang-minimum")
     answer = client.ask("filter", filtering(member("m0")))
-    assert answer == {"NodeNames": [], "FailedAndUnresolvableNodes": {"n1": TEXT, "n2": TEXT}}
+    assert answer == {"NodeNames": [], "FailedAndUnresolvableNodes": {"n1": RULE.text, "n2": RULE.text}}
     assert counted("quotaward_refusals_total", rule="gang-minimum") == before + 1
     assert len(store.cluster.grants) == 0
     assert client.ask("preempt", preempting(member("m0", priority=5), {"n1": ["b/o"]})) == {}
@@ -59,7 +59,10 @@ def test_others_pass_where_they_leave_what_is_held(client):
     client.ask("filter", filtering(member("m0"), "n1"))
     large, small = pod("large", "b", requests={"cpu": 2}), pod("small", "b")
     answer = client.ask("filter", filtering(large))
-    assert answer == {"NodeNames": [], "FailedAndUnresolvableNodes": {"n1": HELD_TEXT, "n2": HELD_TEXT}}
+    assert answer == {
+        "NodeNames": [],
+        "FailedAndUnresolvableNodes": {"n1": kept_nodes.HELD.text, "n2": kept_nodes.HELD.text},
+    }
     assert client.ask("filter", filtering(small))["NodeNames"] == ["n1", "n2"]
 
 

@@ -2,14 +2,15 @@
 
 import pytest
 
-from policy.objects.reservation import RESERVED_TEXT, STARVING, PodName, Reservation
+from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.queueing.waking import to_wake
+from policy.quota import kept_nodes
 from tests.unit.app.given import client_of, node, pod, quota, refused, see, store_with
 from tests.unit.app.test_quota_metrics import samples_of, value
 
 GROUP = {"labels": {"scheduling.x-k8s.io/pod-group": "gang"}}
 NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
-KEPT = f"0/1 nodes are available: 1 {RESERVED_TEXT}."
+KEPT = f"0/1 nodes are available: 1 {kept_nodes.RESERVED.text}."
 
 
 def pod_group(name="gang", namespace="a", minimum=2):
@@ -37,12 +38,12 @@ def store():
 
 def passing(store, item, *nodes, **options):
     answer = client_of(store, **options).ask("filter", {"Pod": item, "NodeNames": list(nodes or ("n1", "n2"))})
-    assert set(answer.get("FailedAndUnresolvableNodes", {}).values()) <= {RESERVED_TEXT}
+    assert set(answer.get("FailedAndUnresolvableNodes", {}).values()) <= {kept_nodes.RESERVED.text}
     return answer["NodeNames"]
 
 
 def test_the_text_is_the_seeds():
-    assert RESERVED_TEXT == "node(s) resource was(were) reserved"
+    assert kept_nodes.RESERVED.text == "node(s) resource was(were) reserved"
 
 
 def test_another_pod_passes_on_the_other_nodes_only(store):
@@ -65,7 +66,10 @@ def refusals(store):
 def test_whole_nodes_are_refused_likewise(store):
     nodes = {"items": [{"metadata": {"name": name}} for name in ("n1", "n2")]}
     answer = client_of(store).ask("filter", {"Pod": pod("other"), "Nodes": nodes})
-    assert answer == {"Nodes": {"items": nodes["items"][1:]}, "FailedAndUnresolvableNodes": {"n1": RESERVED_TEXT}}
+    assert answer == {
+        "Nodes": {"items": nodes["items"][1:]},
+        "FailedAndUnresolvableNodes": {"n1": kept_nodes.RESERVED.text},
+    }
 
 
 DAEMON = {"ownerReferences": [{"kind": "DaemonSet", "uid": "d", "controller": True}]}
@@ -201,7 +205,7 @@ def test_who_was_refused_counts_as_pending_by_that_rule():
 @pytest.mark.parametrize(
     ("reserved", "rule", "message"),
     [
-        (True, "node-reserved", RESERVED_TEXT),
+        (True, "node-reserved", kept_nodes.RESERVED.text),
         (False, "node-held", "node(s) held for a pod that is being given room"),
     ],
     ids=["reserved", "held"],

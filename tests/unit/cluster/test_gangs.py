@@ -12,7 +12,7 @@ from policy.objects.pod import Unschedulable
 from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.queueing.waking import to_wake
 from policy.quota.admission import Rules
-from policy.quota.gang_minimum import MINIMUM, TEXT
+from policy.quota.gang_minimum import RULE
 from tests.unit.given import pod, quota
 from tests.unit.given_gangs import asked, bound, group, members, refused, see, seeing
 from tests.unit.given_nodes import HOSTNAME, node, term
@@ -68,7 +68,7 @@ def test_a_group_of_three_starts(case):
     if expected:
         assert first is None
     else:
-        assert (first.rule, first.message) == (MINIMUM, TEXT) or first.rule.startswith(("elastic", "queue"))
+        assert (first.rule, first.message) == (RULE.name, RULE.text) or first.rule.startswith(("elastic", "queue"))
     ready = sum(each.succeeded or each.assigned for each in cluster.members(("a", "g")) if not each.terminating)
     assert len(cluster.grants) == (3 - ready if expected else 0)
 
@@ -239,7 +239,7 @@ def test_a_member_never_goes_where_others_are_held():
     where = held(cluster)
     lonely = next(each for each in gang if where[each.uid] == "n2")
     refused = cluster.admit(lonely, now=1, offered=("n1",))
-    assert refused.rule == MINIMUM
+    assert refused.rule == RULE.name
     assert held(cluster) == where  # it has its time to ask again
     assert asked(cluster, lonely, now=2, offered=("n1", "n2")) == [lonely.uid]
 
@@ -487,7 +487,7 @@ def test_the_explanation_names_numbers_and_what_would_help():
     gang = members()
     cluster = seeing(node(size=OVER_TWO), group("kind/g", minimum=4), [replace(each, group="kind/g") for each in gang])
     verdict = cluster.verdict("a", "g0")
-    assert (verdict.outcome, verdict.rule, verdict.message) == ("refused", MINIMUM, TEXT)
+    assert (verdict.outcome, verdict.rule, verdict.message) == ("refused", RULE.name, RULE.text)
     assert verdict.numbers["members"] == {"minimum": 4, "ready": 0, "pending": 3}
     assert [remedy.text for remedy in verdict.remedies] == [
         "create 1 more members of PodGroup a/g, or lower its minMember"

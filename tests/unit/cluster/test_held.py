@@ -126,7 +126,7 @@ def test_nothing_is_held_for_one_that_is_gone():
 # In the quota and in the pool
 
 
-@pytest.mark.parametrize(("priority", "rule"), [(0, MAX), (1, MAX), (2, None)])
+@pytest.mark.parametrize(("priority", "rule"), [(0, MAX.name), (1, MAX.name), (2, None)])
 def test_in_its_quota_it_is_ahead_of_the_same_and_lower_priority(priority, rule):
     cluster = world(node(), *QUOTAS, me(2, priority=1))
     kept(cluster)
@@ -138,7 +138,7 @@ def test_what_is_held_is_not_lent_meanwhile():
     asking = pod("x", "b", request={"cpu": 3})
     assert cluster.check(asking) is None
     kept(cluster)
-    assert refused(cluster, asking) == BORROWING
+    assert refused(cluster, asking) == BORROWING.name
 
 
 def test_what_is_held_is_not_lent_even_if_its_quota_is_over_min():
@@ -149,7 +149,7 @@ def test_what_is_held_is_not_lent_even_if_its_quota_is_over_min():
     assert cluster.check(third) is None
     kept(cluster)
     assert cluster.check(asking) is None  # within its own min
-    assert cluster.check(third).rule == BORROWING
+    assert cluster.check(third).rule == BORROWING.name
 
 
 def test_what_is_held_counts_as_it_did_when_it_is_asked_for():

@@ -27,9 +27,9 @@ def test_what_a_pod_leaves_is_divided_before_a_borrower_gets_it(many):
     cluster = three()
     cluster.delete_pod("c-0")
     assert cluster.to_be_divided
-    assert cluster.admit(cluster.pods["b-5"], now=0).rule == DESERVED
+    assert cluster.admit(cluster.pods["b-5"], now=0).rule == DESERVED.name
     assert cluster.to_be_divided == many
-    assert divided(cluster).admit(cluster.pods["b-5"], now=0).rule == DESERVED
+    assert divided(cluster).admit(cluster.pods["b-5"], now=0).rule == DESERVED.name
     assert cluster.admit(cluster.pods["a-9"], now=0) is None
 
 
@@ -60,8 +60,8 @@ def test_while_it_is_computed_it_is_not_known(many):
     steps = cluster.divide()
     next(steps)
     assert not cluster.to_be_divided
-    assert cluster.admit(cluster.pods["b-5"], now=0).rule == DESERVED
+    assert cluster.admit(cluster.pods["b-5"], now=0).rule == DESERVED.name
     for _ in steps:
         pass
-    assert cluster.admit(cluster.pods["b-5"], now=0).rule == DESERVED
+    assert cluster.admit(cluster.pods["b-5"], now=0).rule == DESERVED.name
     assert cluster.admit(cluster.pods["a-9"], now=0) is None

@@ -7,8 +7,9 @@ from policy.cluster.unschedulable import KINDS_AT_ONCE, NAMESPACES_AT_ONCE, PODS
 from policy.objects.constraints import Constraints, Taint
 from policy.objects.group import Group
 from policy.objects.pod import Unschedulable
-from policy.objects.reservation import HELD_TEXT, Reservation
+from policy.objects.reservation import Reservation
 from policy.preemption.reclaim import name_of
+from policy.quota import kept_nodes
 from policy.quota.queues import DESERVED
 from tests.unit.given import cluster_of, pod, quota
 from tests.unit.given_nodes import node
@@ -102,7 +103,7 @@ def test_who_gets_a_place_is_doubted_no_more():
 
 
 GANG = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Gang minimum cannot be placed yet.")
-HELD = Unschedulable("Unschedulable", f"0/1 nodes are available: 1 {HELD_TEXT}.")
+HELD = Unschedulable("Unschedulable", f"0/1 nodes are available: 1 {kept_nodes.HELD.text}.")
 FULL = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
 
 
@@ -118,7 +119,7 @@ def test_what_becomes_free_is_divided_before_it_is_given():
     cluster.tick(31)
     assert not cluster.has_chance(cluster.pods["a4"])
     cluster.delete_pod("a-1")
-    assert cluster.admit(cluster.pods["b2"], now=31).rule == DESERVED
+    assert cluster.admit(cluster.pods["b2"], now=31).rule == DESERVED.name
     assert cluster.admit(cluster.pods["a4"], now=31) is None
 
 

@@ -35,7 +35,7 @@ def test_a_pod_on_a_node_is_bound(state, message):
 
 def test_a_refused_pod_comes_with_rule_numbers_and_remedies():
     verdict = cluster_of(quota(most={"cpu": 2}), pod("p", request={"cpu": 3})).verdict("a", "p")
-    assert (verdict.outcome, verdict.rule) == ("refused", MAX)
+    assert (verdict.outcome, verdict.rule) == ("refused", MAX.name)
     assert verdict.message == "ElasticQuota max exceeded: cpu"
     assert verdict.numbers["cpu"]["max"] == 2000
     assert [remedy.path for remedy in verdict.remedies] == ["spec.max.cpu"]

@@ -4,10 +4,11 @@ from policy.objects.group import Group
 from policy.queueing.waking import to_wake
 from policy.quota.elastic_quota import BORROWING, MAX
 from policy.quota.queues import Queue
+from policy.quota.rule import Rule
 from tests.unit.given import LARGE, cluster_of, pod, quota, refused_for
 
 
-def waiting(uid: str, rule: str = MAX, **rest):
+def waiting(uid: str, rule: Rule = MAX, **rest):
     """A pod that one of our rules refused."""
     return pod(uid, unschedulable=refused_for(rule), **rest)
 

@@ -80,7 +80,7 @@ def test_the_operator_says_in_which_namespaces():
     rules = Rules(exempt_namespaces=frozenset({"infra"}))
     cluster = seeing(quota("infra", most={"cpu": 0}), quota("kube-system", most={"cpu": 0}), rules=rules)
     assert cluster.admit(critical("infra"), now=0) is None
-    assert cluster.admit(critical("kube-system"), now=0).rule == MAX
+    assert cluster.admit(critical("kube-system"), now=0).rule == MAX.name
 
 
 def test_a_namespace_that_names_a_queue_which_is_not_there_has_one_of_its_own():
@@ -93,7 +93,7 @@ def test_it_counts_as_used_and_others_are_refused_for_it():
     assert cluster.admit(critical(), now=0) is None
     assert cluster.admit(critical(uid="second"), now=0) is None
     assert cluster.ledger.account("kube-system").used == {"cpu": 2000, "pods": 2}
-    assert cluster.admit(pod("ordinary", "kube-system"), now=0).rule == MAX
+    assert cluster.admit(pod("ordinary", "kube-system"), now=0).rule == MAX.name
 
 
 # Who says no
@@ -186,7 +186,7 @@ def test_who_may_use_a_node_that_is_kept_for_others(kept, asking, enters):
 def test_a_pod_of_a_daemon_set_is_bound_by_its_quota_all_the_same():
     cluster = planned()
     see(cluster, quota("x", most={"cpu": 0}))
-    assert cluster.admit(pod("p", "x", **PINNED), now=0).rule == MAX
+    assert cluster.admit(pod("p", "x", **PINNED), now=0).rule == MAX.name
 
 
 def test_a_pod_that_was_kept_off_is_woken_once_it_no_longer_is():

@@ -10,7 +10,7 @@ import pytest
 from policy.cluster import proportion
 from policy.objects.membership import Namespace
 from policy.queueing.ungating import share_of_queue
-from policy.quota import queues, shares
+from policy.quota import admission, queues, shares
 from policy.quota.queues import conditions
 from tests.unit.given import pod
 from tests.unit.given_nodes import node
@@ -319,10 +319,10 @@ def test_for_what_no_node_lists_only_the_number_in_a_capability_holds(case, most
     ledger = cluster.ledger.queues
     assert not ledger.over_deserved
     assert share_of_queue(cluster, "q") <= 1
-    numbers = queues.numbers(ledger, "q", asking.request)[GPU]
+    numbers = queues.numbers(cluster.ledger, asking)[GPU]
     assert numbers == {"request": 1, "allocated": 2} | ({"realCapability": most[GPU]} if most else {})
     if refused:
-        (remedy,) = queues.remedies(ledger, "q", asking.request, refused)
+        (remedy,) = admission.remedies(cluster.ledger, asking, refused, asking.request)
         assert remedy.path == f"spec.capability.{GPU}"
     cluster.upsert_node(node("n2", size={GPU: 2}))
     divided(cluster)
@@ -334,7 +334,7 @@ def test_who_waits_for_what_no_node_lists_claims_the_rest_of_what_it_asks_for():
     cluster = world(queue("q"), queue("r"), "a:q", "b:r", *waiting, *pods("b", 6, node="n1"), cpu=8)
     ledger = cluster.ledger.queues
     assert ledger.accounts["q"].claim == {"cpu": 4000, "pods": 8}
-    assert cluster.check(pod("more", "b")).rule == queues.DESERVED
+    assert cluster.check(pod("more", "b")).rule == queues.DESERVED.name
     cluster.upsert_node(node("n2", size={"cpu": 0, GPU: 1}, unschedulable=True))
     divided(cluster)
     assert ledger.accounts["q"].claim == {}, "a cordoned node lists it: there is none for a new pod"

@@ -1,0 +1,94 @@
+"""A rule as one record: under which name and in which words it refuses, whom, and what people are told of it.
+
+Whatever tells of rules (verdicts, holders, remedies, events, metrics, pages, the documentation) reads it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from policy.objects.verdict import Refusal, Remedy
+
+if TYPE_CHECKING:
+    from policy.objects.pod import Pod
+    from policy.objects.resources import Resources
+    from policy.quota.ledger import Ledger
+
+QUOTA = "ElasticQuota"
+QUEUE = "Queue"
+GROUP = "PodGroup"
+NODE = "Node"
+
+Asking = TypeVar("Asking")
+"""What a rule looks at: elastic_quota.Asking for one of elastic quotas, queues.Asking for one of queues."""
+
+Rows = dict[str, dict[str, int]]
+"""Figures by resource and name, as amounts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Who uses a resource that a pod lacks: ``kind`` and ``name`` of the ElasticQuota, Queue or Namespace.
+
+    ``bound`` is the rule's bound for it. The pods that use it are those of these namespaces, and of this queue (empty:
+    of any). ``ahead`` is kept, beyond what is used, for pods that go first.
+    """
+
+    kind: str
+    name: str
+    used: int
+    bound: int
+    namespaces: tuple[str, ...]
+    queue: str = ""
+    ahead: int = 0
+
+    @property
+    def over(self) -> int:
+        """By how much it is past its bound."""
+        return max(0, self.used - self.bound)
+
+
+def _no_rows(_ledger: Ledger, _pod: Pod) -> Rows:
+    return {}
+
+
+def _nobody(_ledger: Ledger, _pod: Pod, _resource: str) -> Iterator[Use]:
+    return iter(())
+
+
+def _no_hint(_ledger: Ledger, _pod: Pod, _refused: Sequence[str], _asked: Resources) -> tuple[Remedy, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule(Generic[Asking]):
+    """A rule. Its ``name`` is what REST, metrics and decisions call it, its ``text`` what kube-scheduler writes.
+
+    ``of``: the kind of object whose rule it is; a pod without such an object is not asked about.
+    ``refuses``: the resources for which it refuses a pod, in any order; empty: whatever the pod requests; None: it lets
+    the pod in. It is None itself for a rule that is not about numbers alone, and is asked elsewhere.
+    ``numbers``: what it compares, by resource of the pod's request; rules may share one function. ``figures``: those of
+    them that a sentence tells, in this order; empty: all.
+    ``users``: who uses a resource, and ``bound`` the name of the figure that they are measured by.
+    ``hints``: what would let in a pod that is refused for these resources, computed from the numbers; nobody has tried
+    it. The last argument is what all request that it can start only together with. What is tried on a copy of the
+    cluster is in policy.explain.remedies.
+    ``event``: the reason of the event on the elastic quota for which pods wait; empty: none is written.
+    """
+
+    name: str
+    text: str
+    of: str
+    refuses: Callable[[Asking], Sequence[str] | None] | None = None
+    numbers: Callable[[Ledger, Pod], Rows] = _no_rows
+    figures: tuple[str, ...] = ()
+    bound: str = ""
+    users: Callable[[Ledger, Pod, str], Iterator[Use]] = _nobody
+    hints: Callable[[Ledger, Pod, Sequence[str], Resources], tuple[Remedy, ...]] = _no_hint
+    event: str = ""
+
+    def refusal(self, resources: Sequence[str] = ()) -> Refusal:
+        """That it refuses a pod for these resources."""
+        return Refusal(self.name, self.text, tuple(sorted(set(resources))))

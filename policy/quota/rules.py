@@ -1,0 +1,20 @@
+"""All rules, in the order in which they are asked."""
+
+from typing import Any
+
+from policy.quota import elastic_quota, fair_share, gang_minimum, kept_nodes, queues
+from policy.quota.rule import Rule
+
+RULES: tuple[Rule[Any], ...] = (
+    *elastic_quota.RULES,
+    *queues.RULES,
+    fair_share.RULE,
+    gang_minimum.RULE,
+    *kept_nodes.RULES,
+)
+BY_NAME = {rule.name: rule for rule in RULES}
+
+
+def named_in(message: str) -> Rule[Any] | None:
+    """The rule that a pod's condition names, if it names one of ours."""
+    return next((rule for rule in RULES if rule.text in message), None)
