@@ -1,4 +1,4 @@
-"""docs/reference.md names every setting, command, endpoint and metric that there is."""
+"""docs/reference.md names every setting, command, endpoint, metric and rule that there is."""
 
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 from app.cli import app as cli
 from app.observability import metrics, queue_metrics, quota_metrics
 from app.settings import Settings
+from policy.quota.rules import RULES
 
 REFERENCE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text()
 
@@ -45,3 +46,18 @@ def test_every_metric_is_described(metric):
 @pytest.mark.parametrize("command", [command.name or command.callback.__name__ for command in cli.registered_commands])
 def test_every_command_is_described(command):
     assert f"`quotaward {command}" in REFERENCE
+
+
+def test_the_table_of_what_the_scheduler_is_told_is_that_of_the_rules():
+    rows = [
+        f"| `{rule.text}{': RESOURCES' if rule.figures else ''}` | `{rule.name}` |"
+        f"{''.join(f' `{figure}`,' for figure in rule.figures).rstrip(',')} |"
+        for rule in RULES
+    ]
+    table = REFERENCE.partition("## What the scheduler is told\n")[2].partition("| HTTP 503 |")[0]
+    assert table.splitlines()[3:] == rows
+
+
+def test_the_events_of_elastic_quotas_are_those_of_the_rules():
+    events = ", ".join(f"`{rule.event}`" for rule in RULES if rule.event)
+    assert f"| ElasticQuota | {events} | pods wait for that rule" in REFERENCE
