@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.controlplane.api import Api
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.controller_manager import ControllerManager
 from tests.controlplane.gates import RIGHTS
-from tests.controlplane.objects import condition, is_bound, priority_class
+from tests.controlplane.objects import Object, condition, is_bound, priority_class
 from tests.controlplane.observing import Look, Observer
 from tests.controlplane.pod_groups import (
     NATIVE,
@@ -60,7 +60,25 @@ class Outcome:
     evictions: int
 
 
-def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, quiet: float, seconds: float) -> Outcome:
+def asking(quotaward: Quotaward) -> list[Object]:
+    """The extenders of a scheduler that asks Quotaward."""
+    return [extender(quotaward.url, httpTimeout="2s")]
+
+
+def asking_nobody(_: Quotaward) -> list[Object]:
+    """The extenders of one that does not: to know what it makes of hostile tenants by itself."""
+    return []
+
+
+def run(
+    control_plane: ControlPlane,
+    directory: Path,
+    size: Size,
+    seed: int,
+    quiet: float,
+    seconds: float,
+    extenders: Callable[[Quotaward], list[Object]] = asking,
+) -> Outcome:
     """So many seconds of honest tenants alone, and then so many with hostile ones, in a cluster that is empty."""
     api, native = control_plane.api, control_plane.api.serves(f"/apis/{NATIVE}/podgroups")
     group_versions = _prepare(control_plane, size, native=native)
@@ -72,8 +90,8 @@ def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, qui
     with contextlib.ExitStack() as stack:
         quotaward = stack.enter_context(Quotaward(control_plane, "--groups.legacy", "on", ready_within=300))
         stack.enter_context(ControllerManager(control_plane, *CONTROLLERS))
-        entry = extender(quotaward.url, httpTimeout="2s")
-        scheduler = stack.enter_context(Scheduler(control_plane, entry, flags=[NATIVE_GATE] if native else []))
+        flags = [NATIVE_GATE] if native else []
+        scheduler = stack.enter_context(Scheduler(control_plane, *extenders(quotaward), flags=flags))
         programs = {
             "kube-scheduler": scheduler.process.pid,
             "kube-apiserver": control_plane.api_server.pid,
