@@ -16,6 +16,9 @@ FIRST, LONGEST = 10.0, 600.0
 FORGIVEN = 2
 """Failures of pods of a namespace, whatever they request, until all of them wait: one user's errors are not all's."""
 
+ASKED_AGAIN = 2.0
+"""Seconds after an answer in which kube-scheduler may not have seen yet what came of it."""
+
 Kind = tuple[str, Hashable]
 """A namespace, and what its pods request."""
 
@@ -36,6 +39,7 @@ class _Promise:
     pod: Pod
     since: float
     victims: dict[str, frozenset[str]]
+    asked: float
     node: str = ""
 
     def gone(self, pods: Mapping[str, Pod]) -> set[str]:
@@ -87,11 +91,14 @@ class InVain:
     def promise(self, pod: Pod, victims: Mapping[str, Iterable[Pod]], now: float) -> None:
         """kube-scheduler is told whom it may evict for a pod, by node. It does so on one of them, and tells nobody.
 
-        It may ask again before it has seen that those of the first answer are on their way out: they count, too.
+        It may ask again before it has seen that those of the answer before are on their way out: they count, too.
         """
-        known = self._promises.setdefault(pod.uid, _Promise(pod, now, {})).victims
+        known = self._promises.setdefault(pod.uid, _Promise(pod, now, {}, now))
+        if now - known.asked > ASKED_AGAIN:
+            known.victims.clear()
+        known.asked = now
         for node, some in victims.items():
-            known[node] = known.get(node, frozenset()) | {each.uid for each in some}
+            known.victims[node] = known.victims.get(node, frozenset()) | {each.uid for each in some}
 
     def settle(self, pods: Mapping[str, Pod], now: float) -> Iterator[tuple[str, int]]:
         """Looks what has become of pods for which kube-scheduler may have evicted others. Drops what is long past.

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from policy.cluster.in_vain import InVain, kind_of
+from policy.cluster.in_vain import ASKED_AGAIN, InVain, kind_of
 from tests.unit.given import pod
 
 ONE, TWO = pod("one"), pod("two", request={"cpu": 2})
@@ -123,8 +123,14 @@ def test_whom_the_scheduler_evicted_for_a_pod_that_is_gone_went_in_vain():
 
 def test_whom_the_scheduler_was_told_of_at_first_is_remembered_when_it_asks_again():
     in_vain = promised("n1")
-    in_vain.promise(ONE, {"n1": [VICTIMS[1]]}, 2)
+    in_vain.promise(ONE, {"n1": [VICTIMS[1]]}, ASKED_AGAIN)
     assert list(in_vain.settle(seen(VICTIMS[1]), 3)) == [("a", 1)]
+
+
+def test_an_old_answer_blames_nobody_once_there_is_another():
+    in_vain = promised("n1")
+    in_vain.promise(ONE, {"n1": [VICTIMS[1]]}, ASKED_AGAIN + 1)
+    assert list(in_vain.settle(seen(VICTIMS[1]), 4)) == []
 
 
 def test_where_the_scheduler_evicted_nobody_nobody_went_in_vain():
