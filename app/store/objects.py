@@ -540,7 +540,7 @@ def pod_of(obj: PodObject) -> Pod:
     if not meta.uid or not meta.name or not meta.namespace:
         missing = next(name for name in ("uid", "name", "namespace") if not getattr(meta, name))
         raise InvalidObject(f"metadata.{missing}", "missing")
-    undecidable = () if _judges_all_resources(spec) else (TOO_MANY["resources"],)
+    undecidable = (TOO_MANY["resources"],) if _drop_excess_resources(spec) else ()
     return Pod(
         uid=meta.uid,
         namespace=meta.namespace,
@@ -821,8 +821,8 @@ def _constraints(meta: Metadata, spec: PodSpec, undecidable: tuple[str, ...]) ->
         raise InvalidObject("spec", f"affinity, tolerations or topologySpreadConstraints: {error}") from error
 
 
-def _judges_all_resources(spec: PodSpec) -> bool:
-    """Leaves a spec no more resources than are judged: those of Kubernetes first, then by name. Whether that is all.
+def _drop_excess_resources(spec: PodSpec) -> bool:
+    """Leaves a spec no more resources than are judged: the usual ones, and the first by name. Whether there were more.
 
     Overhead is not looked at, as no tenant writes it. What is asked for as "0", as the API server writes it, is no
     resource where there are too many.
@@ -830,16 +830,16 @@ def _judges_all_resources(spec: PodSpec) -> bool:
     holders = (*(spec.containers or ()), *(spec.init_containers or ()), spec)
     asked = [each.resources for each in holders if each.resources]
     if sum([len(each.requests or ()) for each in asked]) <= MOST_RESOURCES:
-        return True
+        return False
     lists = [each.requests or {} for each in asked]
     if len(set().union(*lists)) <= MOST_RESOURCES:
-        return True
+        return False
     names = {name for requests in lists for name, quantity in requests.items() if quantity != "0"}
-    usual = {name for name in names if "/" not in name}
-    kept = set([*sorted(usual), *sorted(names - usual)][:MOST_RESOURCES])
+    usual = names & {"cpu", "memory", "ephemeral-storage"}
+    kept = usual | set(sorted(names - usual)[: MOST_RESOURCES - len(usual)])
     for each in asked:
         each.requests = {name: quantity for name, quantity in (each.requests or {}).items() if name in kept}
-    return len(kept) == len(names)
+    return len(kept) < len(names)
 
 
 def _request(spec: PodSpec, status: PodStatus) -> Resources:
