@@ -1,8 +1,9 @@
 """Questions of people and scripts that take much work: each waits for a seat, and is answered in the asker's turn."""
 
 import re
+from contextlib import AsyncExitStack
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import bodies
 from app.problems import Problem
@@ -42,7 +43,10 @@ class Questions:
         self._seats = Seats()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request. A body is read before there is a seat, and is in the state of the scope then."""
+        """Answers one request. A body is read before there is a seat, and is in the state of the scope then.
+
+        The seat is given up when the answer begins: a client may take long to read it.
+        """
         flow = flow_of(scope) if scope["type"] == "http" else None
         if flow is None:
             await self._app(scope, receive, send)
@@ -52,8 +56,14 @@ class Questions:
             with self._seats.question(flow):
                 if flow.about == WHAT_IF and scope["method"] == "POST":
                     state["body"] = await bodies.read(receive, self._limit, LIMIT)
-                async with self._seats.seat(flow):
-                    await self._app(scope, receive, send)
+                async with AsyncExitStack() as seat:
+                    await seat.enter_async_context(self._seats.seat(flow))
+
+                    async def leave_and_send(message: Message) -> None:
+                        await seat.aclose()
+                        await send(message)
+
+                    await self._app(scope, receive, leave_and_send)
         except Problem as problem:
             await Reply.of(problem).send(send)
         finally:

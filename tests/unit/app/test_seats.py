@@ -226,6 +226,26 @@ def test_a_body_that_is_slow_to_come_has_no_seat():
     assert asyncio.run(story()) == 200
 
 
+def test_an_answer_that_is_slow_to_be_read_has_no_seat():
+    app = client_of(store_with(node("n1"))).app
+
+    async def story():
+        reading = asyncio.Event()
+
+        async def read_slowly(_):
+            reading.set()
+            await asyncio.Event().wait()
+
+        scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": [], "client": (OTHER, 1)}
+        slow = asyncio.create_task(app(scope, asyncio.Event().wait, read_slowly))
+        await reading.wait()
+        answer = await asked(app, OTHER, "/")
+        slow.cancel()
+        return answer.status_code
+
+    assert asyncio.run(asyncio.wait_for(story(), 60)) == 200
+
+
 @pytest.mark.parametrize(
     ("user", "asker"),
     [
