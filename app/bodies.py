@@ -16,8 +16,6 @@ WIDEST = 20_000
 """Items that one object may have. A pod has some hundred, a node with fifty images five hundred."""
 DEEPEST = 64
 """How deep the lists and maps of one object may be nested. Those of a pod are ten deep."""
-
-
 CLIENTS = 4
 """Clients that may send as much at a time as one may."""
 
@@ -32,7 +30,7 @@ class Room:
         self._taken: Counter[str] = Counter()
 
     async def read(self, client: str, receive: Receive, limit: int, setting: str) -> bytes:
-        """As the function does. Raises Problem (503) where there is no room for more of the body."""
+        """The whole body, as the function ``read`` gives it. Raises Problem (400, 413; 503 without room for it)."""
         taken = 0
 
         async def received() -> Message:

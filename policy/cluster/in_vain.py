@@ -103,7 +103,7 @@ class InVain:
     def settle(self, pods: Mapping[str, Pod], now: float) -> Iterator[tuple[str, int]]:
         """Looks what has become of pods for which kube-scheduler may have evicted others. Drops what is long past.
 
-        To be used up: namespaces, and how many pods went in vain for one of theirs.
+        Yields namespaces, and how many pods went in vain for one of theirs. The caller iterates to the end.
         """
         for uid, promise in list(self._promises.items()):
             pod = pods.get(uid)

@@ -171,9 +171,10 @@ def plans_for_all(
 
 
 def plans_for_all_of_a_copy(cluster: Cluster, members: Iterable[Pod]) -> Generator[None, None, list[Plan] | NoPlan]:
-    """The same, of a cluster that nobody else looks at: what was planned counts there until all is, also in pauses.
+    """Plans for a whole gang as ``plans_for_all`` makes them, but in a copy of the cluster that nobody else reads.
 
-    So each member costs as much as the first one. Whoever gives up before the end throws the cluster away.
+    Each plan stays assumed until the last one is made, also in pauses, so each member costs as much as the first.
+    A caller that gives up before the end throws the copy away.
     """
     assumed: list[AbstractContextManager[None]] = []
 
