@@ -8,6 +8,9 @@ from tests.cases.folder import Folder
 from tests.cases.serving import serving
 from tests.wire.cluster import NODES, pending
 
+BODY_LIMIT = 32 * 2**20
+"""Smaller than the default, so that more than that is sent quickly."""
+
 
 @pytest.fixture(scope="module")
 def serve(tmp_path_factory):
@@ -18,7 +21,9 @@ def serve(tmp_path_factory):
             directory = tmp_path_factory.mktemp("wire")
             folder = Folder(directory / "manifests")
             folder.create(given)
-            flags = ("--manifests", str(folder.path), "--controllers", "none")
+            settings = directory / "quotaward.yaml"
+            settings.write_text(f"extender:\n  bodyLimit: {BODY_LIMIT}\n")
+            flags = ("--manifests", str(folder.path), "--controllers", "none", "--config", str(settings))
             return stack.enter_context(serving(*flags, log=directory / "serve.log"))
 
         yield start
