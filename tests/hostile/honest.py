@@ -4,7 +4,6 @@ They are a process of their own, so that what is measured is not how busy the te
 """
 
 import itertools
-import multiprocessing
 import statistics
 import threading
 import time
@@ -17,6 +16,7 @@ import httpx
 
 from tests.controlplane.api import Api, path
 from tests.controlplane.objects import Object, is_bound, pod
+from tests.hostile.apart import Apart
 
 RUN = 5.0
 """Seconds after which a pod that runs is deleted."""
@@ -58,22 +58,15 @@ class Honest:
     """Pods of a team come and go while this is open. ``times``: at the end, when each was created and bound."""
 
     def __init__(self, plan: Plan) -> None:
-        spawn = multiprocessing.get_context("spawn")
         self.times: list[tuple[float, float]] = []
-        self._over, self._told = spawn.Event(), spawn.Queue()
-        self._process = spawn.Process(target=_be_honest, args=(plan, self._over, self._told), daemon=True)
+        self._team = Apart(_be_honest, plan)
 
     def __enter__(self) -> Self:
-        self._process.start()
+        self._team.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
-        try:
-            self.times = self._told.get(timeout=_PATIENCE)
-        finally:
-            self._process.kill()
-            self._process.join()
+        self.times = self._team.end(_PATIENCE)
 
     def during(self, start: float, end: float) -> Bindings:
         """Those that were bound from one moment to another."""

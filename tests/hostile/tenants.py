@@ -5,7 +5,6 @@ pods, as some clusters let them. What the API server refuses is counted and left
 """
 
 import json
-import multiprocessing
 import os
 import ssl
 import threading
@@ -21,6 +20,7 @@ import httpx
 from app.store.heeded import PREEMPTIBLE, QUEUE
 from tests.controlplane.api import Api
 from tests.controlplane.objects import Object
+from tests.hostile.apart import Apart
 from tests.hostile.chance import Chance
 from tests.hostile.others import hostile_budget, hostile_group, hostile_job
 from tests.hostile.pods import QUANTITIES, Place, hostile_pod
@@ -168,22 +168,15 @@ class Tenants:
     """All tenants, while this is open. ``counts``: at the end, how often each deed was done or refused."""
 
     def __init__(self, orders: Orders) -> None:
-        spawn = multiprocessing.get_context("spawn")
         self.counts: Counter[str] = Counter()
-        self._over, self._counted = spawn.Event(), spawn.Queue()
-        self._process = spawn.Process(target=_be_tenants, args=(orders, self._over, self._counted), daemon=True)
+        self._all = Apart(_be_tenants, orders)
 
     def __enter__(self) -> Self:
-        self._process.start()
+        self._all.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
-        try:
-            self.counts.update(self._counted.get(timeout=2 * _PATIENCE))
-        finally:
-            self._process.kill()
-            self._process.join()
+        self.counts.update(self._all.end(2 * _PATIENCE))
         if failed := [deed for deed in self.counts if deed.startswith(_FAILED)]:
             raise AssertionError(f"the tenants have failed: {failed}")
 
