@@ -848,7 +848,7 @@ def _request(spec: PodSpec, status: PodStatus) -> Resources:
     Pods of one template have these in common, so what was computed once is shared.
     """
     started = status.container_statuses or status.init_container_statuses or status.allocated_resources
-    if started or status.resources or spec.overhead or spec.resources or _is_resize_infeasible(status):
+    if started or status.resources or spec.overhead or spec.resources or _is_resize_infeasible(spec, status):
         return _shared(tuple(effective_request(_requests_of(spec, status)).items()))
     return _request_of_containers(_asked_for(spec.containers), _asked_for(spec.init_containers))
 
@@ -887,13 +887,13 @@ def _requests_of(spec: PodSpec, status: PodStatus) -> PodRequests:
         pod_level=_milli(spec.resources.requests if spec.resources else None, "spec.resources.requests"),
         pod_level_allocated=_milli_or_none(status.allocated_resources, "status.allocatedResources"),
         pod_level_actuated=_milli_or_none(resized, "status.resources.requests"),
-        resize_infeasible=_is_resize_infeasible(status),
+        resize_infeasible=_is_resize_infeasible(spec, status),
     )
 
 
-def _is_resize_infeasible(status: PodStatus) -> bool:
-    """Whether a resize was asked for that can never be done."""
-    return status.conditions is not None and any(
+def _is_resize_infeasible(spec: PodSpec, status: PodStatus) -> bool:
+    """Whether a resize was asked for that can never be done. A kubelet says so, and a pod without a node has none."""
+    return bool(spec.node_name and status.conditions) and any(
         condition.type == "PodResizePending" and condition.reason == "Infeasible" for condition in status.conditions
     )
 

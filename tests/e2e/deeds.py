@@ -133,6 +133,7 @@ def _of_pods(home: str) -> dict[str, list[Deed]]:
             changed({"status": {"conditions": None}}, "told", "pods/status"),
         ],
         "write the phase of a pod": [changed({"status": {"phase": "Succeeded"}}, resource="pods/status")],
+        "write the condition `PodResizePending` of a pod": [said(home, "PodResizePending")],
         "write anything else of `pods/status`": [
             said(home, "example.com/Ready"),
             changed({"status": {"nominatedNodeName": NODE}}, WAITING, "pods/status"),

@@ -162,6 +162,7 @@ def test_a_kubelet_is_not_hindered(world):
         *rows["create a pod that passes for a static one (`kubernetes.io/config.mirror`, `spec.nodeName`)"],
         *rows["write the phase of a pod"],
         *rows["write the conditions `quotaward.dev/...` of a pod"],
+        *rows["write the condition `PodResizePending` of a pod"],
     ]
     kubelet = world.tenants.somebody(home, *wanted)
     assert all(" denied request: " in world.tenants.ask(each, kubelet) for each in wanted)

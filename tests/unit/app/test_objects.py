@@ -226,6 +226,17 @@ def test_a_sidecar_and_a_running_resize_are_told_from_the_rest():
     assert with_status(containerStatuses=statuses).request["cpu"] == 5000
 
 
+def test_only_a_kubelet_says_that_a_resize_can_never_be_done():
+    infeasible = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+    statuses = [{"name": "main", "allocatedResources": {"cpu": "500m"}}]
+
+    def counted(node: str) -> int:
+        item = pod("p", nodeName=node) | {"status": {"conditions": [infeasible], "containerStatuses": statuses}}
+        return as_pod(item).request["cpu"]
+
+    assert (counted(""), counted("n")) == (1000, 500)
+
+
 def test_pod_level_requests_and_overhead_are_read():
     found = as_pod(pod("p", resources={"requests": {"cpu": "3"}}, overhead={"memory": "64Mi"}))
     assert found.request == {"cpu": 3000, "memory": 64 * 2**20, "pods": 1}

@@ -88,6 +88,7 @@ def _pod(dice: Dice) -> dict:
     if dice.happens(0.2):
         reason = dice.one_of(("Infeasible", "Infeasible", "Deferred"))
         status["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": reason}]
+        spec["nodeName"] = "node-1"  # whose kubelet says so
     return {"spec": spec, "status": status}
 
 
