@@ -543,11 +543,11 @@ def pod_of(obj: PodObject) -> Pod:
     undecidable = (TOO_MANY["resources"],) if _drop_excess_resources(spec) else ()
     return Pod(
         uid=meta.uid,
-        namespace=meta.namespace,
+        namespace=_shared_text(meta.namespace),
         name=meta.name,
         request=_request(spec, status),
         priority=spec.priority or 0,
-        node=spec.node_name or "",
+        node=_shared_text(spec.node_name) if spec.node_name else "",
         finished=status.phase in ("Succeeded", "Failed"),
         terminating=meta.deletion_timestamp is not None,
         deletion_time=seconds(meta.deletion_timestamp) if meta.deletion_timestamp else 0.0,
@@ -558,13 +558,13 @@ def pod_of(obj: PodObject) -> Pod:
         version=version_of(meta),
         labels=_labels(meta.labels),
         constraints=_constraints(meta, spec, undecidable),
-        owner=controller_of(meta) if meta.owner_references or annotations else "",
+        owner=_shared_text(controller_of(meta)) if meta.owner_references or annotations else "",
         group=(group := _group_of(meta, spec)),
         controller=_controller_uid(meta) if group else "",
         started=seconds(status.start_time) if status.start_time else 0.0,
         may_preempt=spec.preemption_policy != "Never",
         queue=_name(annotations.queue) if annotations else "",
-        scheduler=spec.scheduler_name or "",
+        scheduler=_shared_text(spec.scheduler_name) if spec.scheduler_name else "",
         gated=spec.scheduling_gates is not None and any(gate.name != GATE for gate in spec.scheduling_gates),
         succeeded=status.phase == "Succeeded",
         finished_at=_finished_at(status) if status.phase == "Succeeded" else 0.0,
@@ -784,6 +784,12 @@ def _shared(items: tuple[tuple[str, int], ...]) -> Resources:
 def _shared_labels(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
     """One map for all the pods that are labelled the same."""
     return dict(items)
+
+
+@remembered(16_384)
+def _shared_text(text: str) -> str:
+    """One text for all the pods that name the same: it takes less memory, and is found and compared faster."""
+    return text
 
 
 def _labels(given: dict[str, str] | None) -> Mapping[str, str]:

@@ -531,8 +531,10 @@ class Cluster:
 
         Of one that has been admitted that is where it was, until the queue that it names admits it, too.
         """
+        if not self.queues:
+            return ""
         moving = self.moving.counted
-        return (moving[pod.uid] if pod.uid in moving else self.membership.queue_of(pod)) if self.queues else ""
+        return moving[pod.uid] if moving and pod.uid in moving else self.membership.queue_of(pod)
 
     def own_queue_of(self, pod: Pod) -> str:
         """The same, but empty for a pod that merely falls into the queue ``default``."""

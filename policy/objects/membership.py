@@ -38,10 +38,13 @@ class Membership:
     def queue_of(self, pod: Pod) -> str:
         """The name of the pod's queue, be there such a queue or not; empty where no rules of queues apply."""
         namespace = self.namespaces.get(pod.namespace)
-        group = self.groups.get((pod.namespace, pod.group)) if pod.group else None
-        for choice in (pod.queue, group.queue if group else ""):
-            if choice and (namespace is None or not namespace.queue or choice in {namespace.queue, *namespace.allowed}):
-                return choice
+        if pod.queue or pod.group:
+            group = self.groups.get((pod.namespace, pod.group)) if pod.group else None
+            for choice in (pod.queue, group.queue if group else ""):
+                if choice and (
+                    namespace is None or not namespace.queue or choice in (namespace.queue, *namespace.allowed)
+                ):
+                    return choice
         if namespace is not None and namespace.queue:
             return namespace.queue
         return DEFAULT if self.has_default else ""

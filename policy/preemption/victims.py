@@ -429,12 +429,14 @@ class _Trial:
         """
         known = self._unprotected.get(node)
         if known is None:
-            own, over_min = self._pod.namespace, self._ledger.over_min
+            own, over_min, entries = self._pod.namespace, self._ledger.over_min, self._ledger.entries
             known = self._unprotected[node] = []
             for pod in self._pods_on(node) if self._entitled else ():
-                if pod.namespace == own or (pod.namespace not in over_min and self._protected[pod.namespace]):
+                namespace = pod.namespace
+                if namespace == own or (namespace not in over_min and self._protected[namespace]):
                     continue
-                queue = self._queue_of(pod)
+                entry = entries.get(pod.uid)  # as _queue_of does; many thousands are asked for one answer
+                queue = self._ledger.queue_of(pod) if entry is None else entry.queue
                 if not self._protected_queues[queue]:
                     known.append((pod, queue))
         return known
@@ -530,10 +532,11 @@ class _Trial:
 
     def _are_alike(self, node: str) -> bool:
         """Whether the pods of a node differ in nothing that would order them by size."""
-        # Equal requests are one object (app.store.objects), so there are few.
-        sizes = {id(pod.request): pod.request for pod in self._table.pods_on(node).values()}
-        first = next(iter(sizes.values()), NOTHING)
-        return bool(sizes) and all(size.get(r, 0) == first.get(r, 0) for size in sizes.values() for r in self._entitled)
+        requests = [pod.request for pod in self._table.pods_on(node).values()]
+        first = requests[0] if requests else NOTHING
+        # Equal requests are one object (app.store.objects), so most need no look.
+        others = {id(request): request for request in requests if request is not first}.values()
+        return bool(requests) and all(other.get(r, 0) == first.get(r, 0) for other in others for r in self._entitled)
 
     def _take_one_that_suffices(self, node: str) -> bool:
         """Takes the one borrower on a node of pods of one size whose going is enough, if one is: mostly that is found.
