@@ -899,8 +899,8 @@ def _requests_of(spec: PodSpec, status: PodStatus) -> PodRequests:
 
 def _is_resize_infeasible(spec: PodSpec, status: PodStatus) -> bool:
     """Whether a resize was asked for that can never be done. A kubelet says so, and a pod without a node has none."""
-    return bool(spec.node_name and status.conditions) and any(
-        condition.type == "PodResizePending" and condition.reason == "Infeasible" for condition in status.conditions
+    return bool(spec.node_name) and any(
+        each.type == "PodResizePending" and each.reason == "Infeasible" for each in status.conditions or ()
     )
 
 
