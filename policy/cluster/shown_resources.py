@@ -5,6 +5,8 @@ pods are shown of what nodes list, be it zero, and of what quotas and queues nam
 is shown is bounded by what operators write.
 """
 
+from collections.abc import Collection
+
 from policy.cluster.cluster import Cluster
 from policy.objects.resources import Resources, subtract
 from policy.quota.queue_ledger import QueueAccount
@@ -15,15 +17,24 @@ USUAL = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 
 def named(cluster: Cluster) -> frozenset[str]:
     """The resources that are shown."""
-    return USUAL.union(cluster.table.names_of_resources, cluster.ledger.named, cluster.ledger.queues.named)
+    return USUAL.union(*_naming(cluster))
 
 
 def shown(cluster: Cluster, amounts: Resources) -> dict[str, int]:
     """These amounts, as far as they are shown. Takes no time that grows with the names that pods have made up."""
-    names = named(cluster)
-    if len(names) < len(amounts):
-        return {resource: amounts[resource] for resource in names if resource in amounts}
-    return {resource: amount for resource, amount in amounts.items() if resource in names}
+    of_nodes, of_quotas, of_queues = naming = _naming(cluster)
+    if len(amounts) > len(USUAL) + sum(map(len, naming)):
+        return {resource: amounts[resource] for resource in named(cluster) if resource in amounts}
+    return {
+        resource: amount
+        for resource, amount in amounts.items()
+        if resource in USUAL or resource in of_nodes or resource in of_quotas or resource in of_queues
+    }
+
+
+def _naming(cluster: Cluster) -> tuple[Collection[str], Collection[str], Collection[str]]:
+    """What nodes, quotas and queues name."""
+    return cluster.table.names_of_resources, cluster.ledger.named, cluster.ledger.queues.named
 
 
 def allocated(cluster: Cluster, account: QueueAccount) -> dict[str, int]:
