@@ -7,7 +7,10 @@ import socket
 import pytest
 import uvloop
 from starlette.responses import Response
+from uvicorn.config import Config
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from app.serving import connections, server
 from app.serving.reply import Reply, nobody
@@ -53,6 +56,44 @@ async def unread(client, there):
     [connection] = there
     await until(lambda: connection.flow.write_paused)
     return connection
+
+
+OF_UVICORN = [
+    "_unset_keepalive_if_required",
+    "app_state",
+    "connections",
+    "cycle",
+    "expect_100_continue",
+    "flow",
+    "headers",
+    "loop",
+    "on_body",
+    "on_header",
+    "on_headers_complete",
+    "on_message_begin",
+    "on_message_complete",
+    "on_response_complete",
+    "parser",
+    "pipeline",
+    "send_400_response",
+    "server_state",
+    "timeout_keep_alive",
+    "timeout_keep_alive_handler",
+    "timeout_keep_alive_task",
+    "transport",
+    "url",
+]
+"""What a connection uses of uvicorn's own, which promises none of it: why its version has an upper bound."""
+
+
+def test_what_a_connection_uses_of_uvicorn_is_there():
+    async def scenario():
+        config = Config(Response(), ws="none")
+        protocol = HttpToolsProtocol(config, ServerState(), {}, asyncio.get_running_loop())
+        protocol.on_message_begin()
+        assert [name for name in OF_UVICORN if not hasattr(protocol, name)] == []
+
+    uvloop.run(scenario())
 
 
 def test_who_asks_on_and_does_not_read_has_no_more_time_for_that():
