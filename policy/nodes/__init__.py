@@ -1,1 +1,1 @@
-"""Which nodes could take a pod: the table of nodes, node filters, topology, packing of gangs, scores."""
+"""Placing pods on nodes: the table of nodes, node filters, topology, packing of gangs, scores."""

@@ -1,4 +1,4 @@
-"""Values of labels as codes, of many nodes or kinds of pods at once: a code for each value, -1 where there is none."""
+"""Labels of many nodes or kinds of pods as codes: a code for each value, -1 for none."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,14 +13,14 @@ Mask = NDArray[np.bool_]
 
 
 def among(codes: Codes, index: Mapping[Any, int], values: Iterable[str]) -> Mask:
-    """Where there is one of these values. ``index`` has the code of each value that there is."""
+    """Returns where one of these values stands. ``index`` has the code of each value that occurs."""
     verdicts = np.zeros(len(index) + 1, np.bool_)
     verdicts[[index[value] for value in values if value in index]] = True
     return verdicts[codes]
 
 
 def meeting(codes: Codes, index: Mapping[Any, int], requirement: Requirement) -> Mask:
-    """Where a requirement on the label is met. An absent label meets NotIn, and nothing meets Gt or Lt."""
+    """Returns where a requirement on the label is met. An absent label meets NotIn; nothing meets Gt or Lt."""
     match requirement.operator:
         case "In":
             return among(codes, index, requirement.values)

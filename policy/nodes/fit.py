@@ -1,12 +1,12 @@
-"""Which nodes a pod fits, as kube-scheduler 1.37 would decide it.
+"""Decides which nodes a pod fits, as kube-scheduler 1.37 would.
 
-Three questions: ``suitable``, what no eviction can change; ``fits``, where the pod would be placed now; ``fits_on``,
-whether it would be placed on one node if some pods were gone. The last is asked over and over by a search for
-victims, so what it needs is worked out once per pod and kept until the table changes.
+There are three questions. ``suitable``: which nodes could take the pod once evictions have emptied them? ``fits``:
+where would the pod be placed now? ``fits_on``: would it be placed on one node if some pods were gone? A search for
+victims asks the last one over and over. So its data is worked out once per pod and kept until the table changes.
 
-The scheduler heeds pods that are expected on a node only if they are not less important than the pod, and so does this.
-Volumes, resource claims and resources that no node lists are not judged here, as if the pod did not ask for them:
-``undecidable`` names them, and what it names must be asked first.
+The scheduler counts pods that are expected on a node only if their priority is not lower than the pod's, and so does
+this module. Volumes, resource claims and resources that no node lists are not judged here, as if the pod did not ask
+for them. ``undecidable`` names them; ask it first.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -30,28 +30,28 @@ _MOST_KEPT = 256
 
 
 def undecidable(table: NodeTable, pod: Pod) -> str:
-    """A sentence that names what keeps us from deciding where the pod fits; empty if nothing does."""
+    """Returns a sentence that names why it cannot be decided here where the pod fits; empty if it can."""
     named = pod.constraints.undecidable
     reasons = ", ".join(named if table.demanding.is_judged(pod) else (*named, TOO_MANY_OF_NAMESPACE))
     return f"Where the pod fits cannot be decided here: {reasons}" if reasons else unlisted(table, pod)
 
 
 def unjudged(table: NodeTable, pod: Pod) -> str:
-    """What the pod has, or the pods of its namespace demand, more of than is judged; empty if nothing."""
+    """Returns what the pod, or its namespace's pods together, demand beyond what is judged; empty if nothing."""
     judged = table.demanding.is_judged(pod)
     return ", ".join(excess(pod.constraints) + (() if judged else (TOO_MANY_OF_NAMESPACE,)))
 
 
 def unlisted(table: NodeTable, pod: Pod) -> str:
-    """A sentence that names what the pod requests and no node lists; empty if there is nothing of that kind."""
+    """Returns a sentence that names the requested resources that no node lists; empty if there are none."""
     names = [resource for resource, amount in pod.request.items() if amount and not table.lists(resource)]
     return f"no node lists {names_in(names)}; who serves it cannot be judged from here" if names else ""
 
 
 def suitable(table: NodeTable, pod: Pod) -> Mask:
-    """Nodes that could take the pod if they were empty and it were alone: its constraints on nodes, and their size.
+    """Returns the nodes that could take the pod if they were empty and it were alone, by its constraints and size.
 
-    Where the pod stands already does not matter.
+    It does not matter where the pod stands already.
     """
     return accepting(table, pod.constraints) & _at_least(table, table.allocatable, pod)
 
@@ -63,14 +63,14 @@ def suitable_on(table: NodeTable, pod: Pod, node_name: str) -> bool:
 
 
 def suits(table: NodeTable, node: Node, pod: Pod) -> bool:
-    """Whether a node, be it in the table or not, could take the pod if it were empty and the pod were alone."""
+    """Whether a node, in the table or not, could take the pod if it were empty and the pod were alone."""
     if not accepts(node, pod.constraints):
         return False
     return all(min(node.allocatable.get(resource, 0), LARGEST) >= amount for resource, amount in _need(table, pod))
 
 
 def fits(table: NodeTable, pod: Pod) -> Mask:
-    """Nodes where the pod would be placed now. If it is in the table itself, as if it were not."""
+    """Returns the nodes where the pod would be placed now. If the pod is in the table, it is left out."""
     question = _question(table, pod)
     room = _at_least(table, table.free, pod)
     for uid in question.overlooked:
@@ -84,9 +84,9 @@ def fits(table: NodeTable, pod: Pod) -> Mask:
 
 
 def open_to(table: NodeTable, pod: Pod, overlooked: Collection[str]) -> Mask:
-    """Nodes that accept the pod, and whose host ports that it takes are free: of all but room, and other pods' wishes.
+    """Returns a new mask of the nodes that accept the pod and have its host ports free.
 
-    Pods that are overlooked take no ports. A new mask.
+    Room and the demands of other pods are not judged. Pods that are overlooked take no ports.
     """
     mask = accepting(table, pod.constraints).copy()
     for port in pod.constraints.host_ports:
@@ -102,7 +102,7 @@ def share_a_port(pod: Pod, other: Pod) -> bool:
 
 
 def fits_on(table: NodeTable, pod: Pod, node_name: str, without: Collection[str]) -> bool:
-    """Whether the pod would be placed on this node if these pods, on whatever nodes, were gone."""
+    """Whether the pod would be placed on this node if these pods were gone, whatever node they are on."""
     site = table.site(node_name)
     if site is None or site.node is None:
         return False
@@ -116,7 +116,7 @@ def fits_on(table: NodeTable, pod: Pod, node_name: str, without: Collection[str]
 
 
 def would_be_met_on(table: NodeTable, pod: Pod, node_name: str, staying: Collection[str] = ()) -> bool:
-    """Whether a node meets what the pod demands of other pods: as they are, or once those on the node have ended.
+    """Whether a node meets the pod's demands on other pods, either now or once the pods on it have ended.
 
     ``staying`` are pods that will not end.
     """
@@ -131,7 +131,7 @@ def would_be_met_on(table: NodeTable, pod: Pod, node_name: str, staying: Collect
 def lacking_on(
     table: NodeTable, pod: Pod, node_name: str, without: Collection[str], taken: Resources = NOTHING
 ) -> dict[str, int]:
-    """What a node would be short of for the pod, and by how much, if these pods were gone, and so much more taken."""
+    """Returns a node's shortage for the pod by resource, if ``without`` were gone and ``taken`` were used as well."""
     site = table.site(node_name)
     if site is None or site.node is None:
         return dict(pod.request)
@@ -146,7 +146,7 @@ def lacking_on(
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is known about a pod once it was asked about, while the table stays as it is."""
+    """The data of a pod that answers need, valid while the table stays as it is."""
 
     pod: Pod
     need: tuple[tuple[str, int], ...]
@@ -155,9 +155,9 @@ class _Question:
 
 
 def prepare(table: NodeTable, pod: Pod) -> Iterator[None]:
-    """Works out what is to be known of a pod before it is asked about. To be used up; in between it may pause.
+    """Works out in steps what answers about a pod need. Iterate to the end; the caller may pause in between.
 
-    Where the table changes meanwhile, it is left to whoever asks.
+    If the table changes meanwhile, it stops, and the next question works it out.
     """
     if _known(table, pod) is not None:
         return
@@ -194,19 +194,19 @@ def _keep(table: NodeTable, question: _Question) -> _Question:
 
 
 def overlooked(table: NodeTable, pod: Pod) -> Iterable[str]:
-    """The pods in the table that do not count for this one: itself, and less important ones that only are expected."""
+    """Yields the pods that do not count for this one: itself, and expected ones of lower priority."""
     if table.placed(pod.uid):
         yield pod.uid
     yield from (uid for uid, each in table.expected.items() if each.pod.priority < pod.priority)
 
 
 def _need(table: NodeTable, pod: Pod) -> tuple[tuple[str, int], ...]:
-    """What of the request can be judged: what a pod requests nothing of is not looked at, however short it is."""
+    """Returns the part of the request that can be judged. A resource of which nothing is requested is never short."""
     return tuple((resource, amount) for resource, amount in pod.request.items() if amount > 0 and table.lists(resource))
 
 
 def _at_least(table: NodeTable, there: NDArray[np.int64], pod: Pod) -> Mask:
-    """The rows that have what the pod requests."""
+    """Returns a mask of the rows that have what the pod requests."""
     mask = np.ones(len(table.names), np.bool_)
     for resource, amount in _need(table, pod):
         column = table.columns.get(resource)
@@ -215,12 +215,12 @@ def _at_least(table: NodeTable, there: NDArray[np.int64], pod: Pod) -> Mask:
 
 
 def _has_room(site: Site, question: _Question, gone: Collection[str]) -> bool:
-    """The same for one node, without the pods that are gone."""
+    """Whether one node has what the pod requests, without the pods that are gone."""
     return all(left >= amount for _, left, amount in _room(site, question, gone))
 
 
 def _room(site: Site, question: _Question, gone: Collection[str]) -> Iterator[tuple[str, int, int]]:
-    """Each resource that the pod requests: what is left of it without the pods that are gone, and the request."""
+    """Yields each resource that the pod requests, its amount left without the pods that are gone, and the request."""
     freed = [site.pods[uid].request for uid in site.pods.keys() & gone] if gone else ()
     allocatable = site.node.allocatable if site.node else NOTHING
     for resource, amount in question.need:
@@ -236,7 +236,7 @@ def _has_ports(site: Site, pod: Pod, gone: Collection[str]) -> bool:
 
 
 def _takes(pod: Pod, port: HostPort) -> bool:
-    """Whether a pod takes a port of its node: at the same address, or one of both at every address."""
+    """Whether a pod takes a port of its node: at the same address, or if one of the two takes it at every address."""
     return any(
         (taken.protocol, taken.port) == (port.protocol, port.port)
         and (taken.address == port.address or not {taken.address, port.address}.isdisjoint(_EVERY_ADDRESS))

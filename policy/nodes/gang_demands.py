@@ -1,7 +1,7 @@
-"""What the members of a gang demand of other pods and of each other, while they are placed one after the other.
+"""The demands of a gang's members on other pods and on each other, while they are placed one after the other.
 
-Members with equal demands, that are selected by the same, are one *kind*: what it demands is counted once, and then by
-difference with each member that is placed. So the table stays as it is.
+Members with equal demands, selected by the same terms, are one *kind*. The demands of a kind are counted once, and then
+updated by a difference with each member that is placed. So the table stays as it is.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
@@ -14,15 +14,15 @@ from policy.objects.constraints import PodTerm, steps
 from policy.objects.pod import Pod
 
 MOST_ONE_BY_ONE = 100
-"""How many members with demands on other pods are placed: what is done while the scheduler waits is bounded."""
+"""The most members with demands on other pods that are placed. It bounds the work while the scheduler waits."""
 MOST_KINDS = 20
-"""How many kinds such members may be of: each is compared with each."""
+"""The most kinds that such members may be of: each is compared with each."""
 MOST_STEPS_TOGETHER = 2000
-"""What all such members may demand together, in steps (see policy.objects.constraints)."""
+"""The most steps that the demands of all such members may take together (see policy.objects.constraints)."""
 
 
 def demands_something(pod: Pod) -> bool:
-    """Whether where the pod may go depends, by its own demands, on where other pods are."""
+    """Whether the pod's own demands tie its place to other pods."""
     constraints = pod.constraints
     return bool(constraints.host_ports or constraints.affinity or constraints.anti_affinity or constraints.spread)
 
@@ -42,7 +42,7 @@ def is_bounded(table: NodeTable, members: Sequence[Pod]) -> bool:
 
 
 class Kinds:
-    """Tells members apart by what matters to where they may go: of their labels only those that somebody asks for."""
+    """Tells members apart by what decides where they may go; of their labels only those that some selector names."""
 
     def __init__(self, table: NodeTable, members: Sequence[Pod]) -> None:
         asked = table.demanding.keys_about(members[0].namespace)
@@ -54,7 +54,7 @@ class Kinds:
         self._labels: dict[int, Hashable] = {}
 
     def of(self, member: Pod) -> Hashable:
-        """What is the same for members of one kind.
+        """Returns a key that is equal for members of one kind.
 
         Equal requests and constraints are one object (app.store.objects), which is quicker to compare.
         """
@@ -67,10 +67,10 @@ class Kinds:
 
 @dataclass(slots=True)
 class _OfKind:
-    """What one kind demands: where it may go, and what of the others changes that when it is placed.
+    """The demands of one kind: the nodes it may go to, and which other kinds change that when they are placed.
 
-    ``apart`` are, by the number of another kind, topology keys of whose domains both must share none. ``mates`` are
-    the kinds that its affinity asks for, ``counted`` the constraints of spreading that count a kind. ``ports`` are the
+    ``apart`` has, by the number of another kind, topology keys whose domains both must not share. ``mates`` are the
+    kinds that its affinity asks for, ``counted`` the constraints of spreading that count a kind. ``ports`` are the
     kinds that take a host port of its own.
     """
 
@@ -83,16 +83,16 @@ class _OfKind:
 
 
 class Together:
-    """Kinds of members, by number, as if those that are placed stood where they were put, and no others of the gang."""
+    """Kinds of members, by number, as if the placed ones stood where they were put. No other member counts."""
 
     def __init__(self, table: NodeTable, kinds: Sequence[Pod], members: Iterable[Pod]) -> None:
-        """``kinds`` has one of each."""
+        """``kinds`` has one pod of each kind."""
         self._table = table
         uids = {member.uid for member in members if table.placed(member.uid)}
         self._of = [self._seen_by(pod, kinds, uids | set(fit.overlooked(table, pod))) for pod in kinds]
 
     def open_to(self, kind: int) -> Mask:
-        """The nodes that one more of a kind may go to, be there room or not."""
+        """Returns the nodes that one more of a kind may go to, apart from room."""
         of_kind = self._of[kind]
         if of_kind.demands is None:
             return of_kind.open
@@ -101,7 +101,7 @@ class Together:
         return mask
 
     def place(self, kind: int, row: int) -> None:
-        """One of a kind was put on a node."""
+        """Notes that one of a kind was put on a node."""
         for each in self._of:
             for key in each.apart[kind]:
                 domains = self._table.labels(key).codes

@@ -1,4 +1,4 @@
-"""Which nodes a pod may stand on whoever else is there: node selector and affinity, taints, unschedulable nodes.
+"""Decides which nodes accept a pod regardless of other pods: node selector and affinity, taints, unschedulable nodes.
 
 No eviction changes any of it. Sources: the plugins NodeAffinity, TaintToleration and NodeUnschedulable of
 kube-scheduler 1.37. Over all nodes a rule is judged once for each value that occurs, not once for each node.
@@ -19,7 +19,7 @@ _MOST_KEPT = 512  # masks, of a byte per node
 
 
 def accepts(node: Node, constraints: Constraints) -> bool:
-    """Whether a node is one that the pod may stand on."""
+    """Whether the pod may stand on a node."""
     return (
         attracts(node, constraints)
         and tolerates(constraints.tolerations, node.taints)
@@ -28,14 +28,14 @@ def accepts(node: Node, constraints: Constraints) -> bool:
 
 
 def attracts(node: Node, constraints: Constraints) -> bool:
-    """Whether a node is one that the pod's node selector and required node affinity ask for."""
+    """Whether the pod's node selector and required node affinity ask for a node."""
     if any(node.labels.get(key) != value for key, value in constraints.node_selector):
         return False
     return constraints.node_terms is None or any(_meets(node, term) for term in constraints.node_terms)
 
 
 def accepting(table: NodeTable, constraints: Constraints) -> Mask:
-    """Every node that ``accepts`` the pod. The mask is shared: not to be changed."""
+    """Returns every node that ``accepts`` the pod. The mask is shared: do not change it."""
     key = ("accepting", constraints.node_selector, constraints.node_terms, constraints.tolerations)
     known: Mask | None = table.memo_of_nodes.get(key)
     if known is None:
@@ -49,7 +49,7 @@ def accepting(table: NodeTable, constraints: Constraints) -> Mask:
 
 
 def attracting(table: NodeTable, constraints: Constraints) -> Mask:
-    """Every node that ``attracts`` the pod."""
+    """Returns every node that ``attracts`` the pod."""
     mask = np.ones(len(table.names), np.bool_)
     for key, value in constraints.node_selector:
         mask &= _meeting(table, Requirement(key, "In", (value,)))
@@ -62,7 +62,7 @@ def attracting(table: NodeTable, constraints: Constraints) -> Mask:
 
 
 def tolerated(table: NodeTable, tolerations: tuple[Toleration, ...]) -> Mask:
-    """Every node whose taints the pod tolerates."""
+    """Returns every node whose taints the pod tolerates."""
     taints = table.taints()
     return taints.where((tolerates(tolerations, each) for each in taints.index), absent=True)
 
@@ -94,7 +94,7 @@ def _meeting(table: NodeTable, requirement: Requirement) -> Mask:
 
 
 def _beyond(table: NodeTable, requirement: Requirement) -> Mask:
-    """Where a label is a number beyond the one that Gt or Lt names."""
+    """Returns where a label is a number above (Gt) or below (Lt) the named one."""
     named = integer(*requirement.values[:1])
     values, (numbers, are_numbers) = table.labels(requirement.key), table.numbers(requirement.key)
     if named is None:

@@ -1,8 +1,8 @@
-"""Where the members of a gang would go, all together, on nodes with free room now.
+"""Finds nodes with free room now for all members of a gang together.
 
-Largest first, each on the node that it leaves the least room on. Room that is expected by anybody else is left alone,
-be they ever so unimportant. Members with demands on other pods are placed one by one, so that each sees those before it
-(policy.nodes.gang_demands).
+Best fit decreasing: the largest member first, each on the node that it leaves the least room on. It leaves alone room
+that is expected by anybody else, however low their priority. Members with demands on other pods are placed one by one,
+so that each sees those before it (policy.nodes.gang_demands).
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
@@ -33,9 +33,9 @@ def decidable(table: NodeTable, members: Sequence[Pod]) -> bool:
 class Places:
     """Room for members, taken by one after the other; the table stays as it is.
 
-    ``offered`` are the nodes that the first member may go to, as the scheduler sees it; None: any that fits. ``coming``
-    are pods that may land anywhere but on nodes that are reserved from them: room that one may take is not used.
-    ``reserved_from`` says which nodes are reserved from a pod. What the members themselves are expected to take, by an
+    ``offered`` are the nodes that the scheduler offers to the first member; None: any that fits. ``coming`` are pods
+    that may land on any node that is not reserved from them; room that one of them may take is not used.
+    ``reserved_from`` says which nodes are reserved from a pod. Room where the members themselves are expected, by an
     earlier plan, is theirs.
     """
 
@@ -66,13 +66,13 @@ class Places:
             _take_everywhere(table, self._free, other, number, may_land)
 
     def find(self) -> Pod | None:
-        """Places all members; the first that has no place, or None."""
+        """Places all members; returns the first that has no place, or None."""
         if self._one_by_one:
             return self._place_one_by_one(self._in_order())
         return next(filter(None, map(self._place_together, self._in_order())), None)
 
     def _in_order(self) -> list[list[Pod]]:
-        """Members that are alike: the largest first, of the same size those with the fewest nodes to choose from."""
+        """Groups members that are alike: largest first, of equal size those with the fewest nodes to choose from."""
         there = np.maximum(self._table.allocatable.sum(axis=0, dtype=np.float64), 1.0)
         columns = self._table.columns
         kinds: dict[Hashable, list[Pod]] = {}
@@ -86,7 +86,7 @@ class Places:
         return sorted(kinds.values(), key=lambda alike: (-size(alike[0]), int(self._allowed(alike[0]).sum())))
 
     def _place_together(self, alike: list[Pod]) -> Pod | None:
-        """Fills one node after the other, in the order of how little each has left; who has no place, or None."""
+        """Fills one node after the other, least room first; returns the first member without a place, or None."""
         request = alike[0].request
         rows = np.flatnonzero(self._allowed(alike[0]) & _at_least(self._table, self._free, request))
         if not len(rows):
@@ -103,7 +103,7 @@ class Places:
         return None
 
     def _place_one_by_one(self, kinds: list[list[Pod]]) -> Pod | None:
-        """The same where each has to see those before it."""
+        """Places members one by one, each after those before it; returns the first without a place."""
         together = Together(self._table, [alike[0] for alike in kinds], self._members)
         for number, alike in enumerate(kinds):
             allowed, request = self._allowed(alike[0]), alike[0].request
@@ -119,7 +119,7 @@ class Places:
         return None
 
     def _left(self, rows: NDArray[np.intp], request: Resources) -> NDArray[np.float64]:
-        """How much each of these nodes has left, in shares of what it has at all."""
+        """Returns the free resources of each of these nodes, as shares of its allocatable, summed over the request."""
         left = np.zeros(len(rows))
         for resource, amount in request.items():
             if amount > 0 and self._table.lists(resource):
@@ -128,7 +128,7 @@ class Places:
         return left
 
     def _times(self, rows: NDArray[np.intp], request: Resources) -> NDArray[np.int64]:
-        """How many members with this request each of these nodes has room for."""
+        """Returns how many members with this request fit on each of these nodes."""
         times = np.full(len(rows), len(self._members))
         for resource, amount in request.items():
             if amount > 0 and self._table.lists(resource):
@@ -136,12 +136,12 @@ class Places:
         return times
 
     def _kind(self, member: Pod) -> Hashable:
-        """What is the same for members that may go to the same nodes, and need the same there."""
+        """Returns a key that is equal for members that may go to the same nodes and need the same there."""
         chosen_for = member is self._members[0] and self._offered is not None
         return self._kinds.of(member), chosen_for
 
     def _allowed(self, member: Pod) -> Mask:
-        """Where the member may go, be there room or not; the same for all that are alike."""
+        """Returns the nodes that the member may go to, apart from room. Members that are alike share the mask."""
         known = self._open.get(self._kind(member))
         if known is None:
             known = accepting(self._table, member.constraints) & self._not_reserved
@@ -162,13 +162,13 @@ class Places:
 
 
 def best_of(table: NodeTable, pod: Pod, offered: Collection[str]) -> str:
-    """Of the nodes offered for a pod, one where it takes no room that others expect; empty if there is none."""
+    """Returns an offered node where the pod takes no room that others expect; empty if there is none."""
     found = Places(table, [pod], offered)
     return found.nodes[pod.uid] if found.find() is None else ""
 
 
 def full(table: NodeTable, pod: Pod, nodes: Sequence[str], coming: Iterable[Alike]) -> list[str]:
-    """The nodes, of some, where the pod would take room that others expect, or that coming pods may have taken."""
+    """Returns the nodes where the pod would take room that others expect or that coming pods may have taken."""
     rows = np.array([table.rows[node] for node in nodes], np.intp)
     free = table.free[rows]
     placed = table.placed(pod.uid)
@@ -182,7 +182,7 @@ def full(table: NodeTable, pod: Pod, nodes: Sequence[str], coming: Iterable[Alik
 
 
 def depends_on_others(table: NodeTable, members: Sequence[Pod]) -> bool:
-    """Whether where one member may go depends on where other pods are."""
+    """Whether the place of some member depends on where other pods are."""
     if any(map(demands_something, members)):
         return True
     if not any(map(table.demanding.may_keep_away, {member.namespace for member in members})):

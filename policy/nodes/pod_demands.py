@@ -1,9 +1,9 @@
-"""Which pods demand something of other pods: how much of that is judged, and whom running ones keep away.
+"""The pods that demand something of other pods: how much of that is judged, and which terms keep a pod away.
 
-Pods of a namespace with the same demands are one *kind*. All kinds of a namespace together may take so many steps; of
-those that are beyond it, the newest ones, nothing is judged (their pods are undecidable), so that nobody else pays for
-them. Terms of anti-affinity are found by the namespace and the labels that they speak of, so that a pod is only asked
-about those that may select it.
+Pods of a namespace with the same demands are one *kind*. All kinds of a namespace share a budget of steps. The newest
+kinds beyond it are not judged (their pods are undecidable), so that no other namespace pays for them. Terms of
+anti-affinity are found by the namespace and the labels that they name. So a pod is compared only with terms that may
+select it.
 """
 
 from bisect import bisect_left
@@ -16,9 +16,9 @@ from policy.objects.pod import Pod
 from policy.objects.resources import add, subtract
 
 MOST_IN_NAMESPACE = 10_000
-"""Steps (policy.objects.constraints) that all kinds of pods of a namespace may take: a thousand applications."""
+"""The most steps (policy.objects.constraints) for all kinds of a namespace: about a thousand applications."""
 REACHING = 10
-"""How many times a term of anti-affinity counts that speaks of other namespaces, as their pods have to be asked."""
+"""The factor for a term of anti-affinity that names other namespaces, as their pods have to be asked."""
 
 _Demands = tuple[str, tuple[PodTerm, ...], tuple[PodTerm, ...], tuple[Spread, ...]]
 _Label = tuple[str, str | None]
@@ -54,7 +54,7 @@ class _Namespace:
     cost: int = 0
 
     def place_of(self, kind: Kind) -> int:
-        """Where a kind stands, or would stand, by its age."""
+        """Returns the index where a kind stands, or would stand, by its age."""
         at = bisect_left(self.kinds, kind.since, key=lambda each: each.since)
         while at < len(self.kinds) and self.kinds[at].since == kind.since and self.kinds[at] is not kind:
             at += 1
@@ -63,9 +63,9 @@ class _Namespace:
 
 @dataclass(slots=True)
 class _Terms:
-    """Terms that speak of one namespace (or of all), each with the kinds that have it, by a label that they ask for.
+    """Terms about one namespace (or all), each with the kinds that have it, by a label that they ask for.
 
-    A value of None: they ask for the key. ``others`` ask for no label. ``keys`` counts all that they ask for.
+    A value of None: they ask only for the key. ``others`` ask for no label. ``keys`` counts all keys that they ask for.
     """
 
     by_label: dict[_Label, dict[PodTerm, dict[Kind, None]]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class _Terms:
     keys: dict[str, int] = field(default_factory=dict)
 
     def about(self, pod: Pod) -> Iterator[tuple[PodTerm, Iterable[Kind]]]:
-        """Those that may select a pod."""
+        """Yields the terms that may select a pod."""
         yield from self.others.items()
         if self.by_label:
             for key, value in pod.labels.items():
@@ -85,7 +85,7 @@ class Demanding:
     """The pods that demand something of other pods, in all namespaces."""
 
     def __init__(self) -> None:
-        """Nobody does."""
+        """Begins without pods."""
         self._kinds: dict[_Demands, Kind] = {}
         self._waiting: dict[str, Kind] = {}
         self._placed: dict[str, Kind] = {}
@@ -95,7 +95,7 @@ class Demanding:
         self._terms: dict[str | None, _Terms] = {}
 
     def wait(self, pod: Pod) -> bool:
-        """A pod waits; whether something else is judged now of anybody."""
+        """Notes that a pod waits; returns whether the set of judged kinds has changed."""
         self._note_excess(pod)
         kind = self._waiting.get(pod.uid)
         demands = _demands(pod)
@@ -110,7 +110,7 @@ class Demanding:
         return changes or changed
 
     def wait_no_more(self, uid: str) -> bool:
-        """A pod does not wait any more; for one that did not it is no error. Whether something else is judged now."""
+        """Notes that a pod no longer waits, if it did; returns whether the set of judged kinds has changed."""
         self._forget_excess(uid)
         return self._leave_kind(uid)
 
@@ -136,7 +136,7 @@ class Demanding:
         return self._drop_if_empty(kind)
 
     def place(self, pod: Pod) -> None:
-        """A pod that was nowhere stands somewhere now, or is expected there."""
+        """Notes that a pod that was nowhere now stands somewhere or is expected there."""
         demands = _demands(pod)
         if demands is None:
             return
@@ -147,7 +147,7 @@ class Demanding:
             self._index(kind)
 
     def remove(self, uid: str) -> None:
-        """A pod stands nowhere any more, and is expected nowhere. One that was not is no error."""
+        """Removes a pod that stood or was expected somewhere. Does nothing for any other."""
         kind = self._placed.pop(uid, None)
         if kind is None:
             return
@@ -157,7 +157,7 @@ class Demanding:
         self._drop_if_empty(kind)
 
     def is_judged(self, pod: Pod) -> bool:
-        """Whether what the pod demands of others is judged. Of one that is not there yet it is, if there is room."""
+        """Whether what the pod demands of others is judged. An unknown pod's demands are, if the budget has room."""
         demands = _demands(pod)
         if demands is None:
             return True
@@ -171,7 +171,7 @@ class Demanding:
         return cost <= MOST_IN_NAMESPACE if known is None else known.cost + cost <= MOST_IN_NAMESPACE
 
     def keeping_away(self, pod: Pod) -> Iterator[tuple[PodTerm, Iterable[Kind]]]:
-        """The terms of anti-affinity that select a pod, each with those kinds of pods that have it and are judged."""
+        """Yields the terms of anti-affinity that select a pod, each with the judged kinds of pods that have it."""
         for namespace in (None, pod.namespace):
             terms = self._terms.get(namespace)
             if terms is not None:
@@ -180,19 +180,16 @@ class Demanding:
                         yield term, kinds
 
     def may_keep_away(self, namespace: str) -> bool:
-        """Whether anybody somewhere has a term of anti-affinity that speaks of pods of this namespace."""
+        """Whether any pod has a term of anti-affinity about pods of this namespace."""
         return None in self._terms or namespace in self._terms
 
     def keys_about(self, namespace: str) -> set[str]:
-        """The keys of labels that terms of anti-affinity ask for, as far as they may select pods of this namespace."""
+        """Returns the label keys named by terms of anti-affinity that may select pods of this namespace."""
         known = (self._terms[reach].keys for reach in (None, namespace) if reach in self._terms)
         return set(chain.from_iterable(known))
 
     def unjudged(self) -> dict[str, set[str]]:
-        """The pods that wait and have, or with the others of their namespace demand, more than is judged.
-
-        UIDs by namespace.
-        """
+        """Returns UIDs by namespace of waiting pods with more demands, alone or with others there, than is judged."""
         found = {namespace: set(uids) for namespace, uids in self._excessive.items()}
         for name, namespace in self._namespaces.items():
             for kind in namespace.kinds[namespace.judged :]:
@@ -201,7 +198,7 @@ class Demanding:
         return found
 
     def _kind(self, demands: _Demands, pod: Pod) -> tuple[Kind, bool]:
-        """The kind of a pod that comes, and whether something else is judged now."""
+        """Returns the kind of a new pod, and whether the set of judged kinds has changed."""
         since = pod.created, pod.uid
         kind = self._kinds.get(demands)
         if kind is None:
@@ -220,7 +217,7 @@ class Demanding:
         return self._leave(kind)
 
     def _enter(self, kind: Kind) -> bool:
-        """Puts a kind into its place by age; whether others, that are newer, have to go beyond the budget for it."""
+        """Inserts a kind by age; returns whether newer ones fell out of the budget for it."""
         namespace = self._namespaces.setdefault(kind.demands[0], _Namespace())
         at = namespace.place_of(kind)
         namespace.kinds.insert(at, kind)
@@ -231,7 +228,7 @@ class Demanding:
         return self._balance(namespace)
 
     def _leave(self, kind: Kind) -> bool:
-        """Takes a kind out; whether newer ones are judged now in its place."""
+        """Takes a kind out; returns whether newer ones are judged now in its place."""
         name = kind.demands[0]
         namespace = self._namespaces[name]
         at = namespace.place_of(kind)
@@ -245,7 +242,7 @@ class Demanding:
         return self._balance(namespace)
 
     def _balance(self, namespace: _Namespace) -> bool:
-        """Judges as many of the oldest kinds as there is room for; whether these are others than before."""
+        """Judges as many of the oldest kinds as the budget allows; returns whether their number has changed."""
         before = namespace.judged
         while namespace.cost > MOST_IN_NAMESPACE:
             namespace.judged -= 1
@@ -288,7 +285,7 @@ class Demanding:
 
 
 def _demands(pod: Pod) -> _Demands | None:
-    """What the pod demands of other pods, in its namespace; None for nothing."""
+    """Returns what the pod demands of other pods, in its namespace; None for nothing."""
     constraints = pod.constraints
     if not (constraints.affinity or constraints.anti_affinity or constraints.spread):
         return None
@@ -307,7 +304,7 @@ def _keys(term: PodTerm) -> dict[str, int]:
 
 
 def _places_of(kind: Kind) -> Iterator[tuple[str | None, _Label | None, PodTerm]]:
-    """Under which namespaces and labels the terms of a kind are found; each place once."""
+    """Yields the namespaces and labels under which the terms of a kind are found, each once."""
     for term in dict.fromkeys(kind.apart):
         if term.selector is None:
             continue
@@ -319,7 +316,7 @@ def _places_of(kind: Kind) -> Iterator[tuple[str | None, _Label | None, PodTerm]
 
 
 def _labels_of(term: PodTerm) -> Iterator[_Label | None]:
-    """Labels of which a pod must have one that a term selects; None alone where it need not have any."""
+    """Yields labels of which a pod must have one to be selected by a term; a single None if it needs none."""
     requirements = term.selector.requirements if term.selector is not None else ()
     named = min(
         (each for each in requirements if each.operator == "In"), key=lambda each: len(each.values), default=None

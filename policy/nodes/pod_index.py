@@ -1,8 +1,8 @@
-"""The pods that stand somewhere or are expected there, as rows of numbers: whom a selector selects, of all at once.
+"""All pods that stand or are expected somewhere, as rows of numbers: finds those that a selector selects.
 
-Pods of one template have their labels in common, so a selector is judged once for each *kind*: a namespace with a map
-of labels. What is known of kinds stands in columns, one for each key that was asked about, with a code for each value.
-Everything is kept by difference, and what a selector costs hardly grows with pods, whoever wrote either.
+Pods of one template share their labels, so a selector is judged once for each *kind*: a namespace with a map of labels.
+The labels of kinds stand in columns, one for each key that was asked about, with a code for each value. Everything is
+kept by differences. The cost of a selector hardly grows with pods, whoever wrote either.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from policy.objects.constraints import Selector
 from policy.objects.pod import Pod
 
 MOST_COLUMNS = 512
-"""How many keys are remembered: pods name what they like in their selectors."""
+"""The most keys that are remembered: pods may name any key in their selectors."""
 _FIRST = 64
 _SPARE_VALUES = 1000
 
@@ -32,7 +32,7 @@ class _Kind:
 
 
 _GONE = _Kind(("", 0), {}, -1)
-"""In the place of a kind of which there is no pod any more."""
+"""Stands in the place of a kind that has no pods any more."""
 
 
 @dataclass(slots=True)
@@ -47,10 +47,10 @@ class _Column:
 
 
 class PodIndex:
-    """Pods by the *slot* that each has while it is there. ``rows`` has that of its node, -1 where that is not known."""
+    """Pods by the *slot* that each has while it is there. ``rows`` has the row of its node, -1 if that is not known."""
 
     def __init__(self) -> None:
-        """No pods."""
+        """Begins without pods."""
         self.slots: dict[str, int] = {}
         self.rows = np.full(_FIRST, -1, np.int32)
         self.stands = np.zeros(_FIRST, np.bool_)
@@ -67,11 +67,11 @@ class PodIndex:
 
     @property
     def size(self) -> int:
-        """How many slots there are: what stands beyond them in the arrays means nothing."""
+        """The number of slots. Entries of the arrays beyond them mean nothing."""
         return self._used_slots
 
     def add(self, pod: Pod, row: int, *, stands: bool) -> None:
-        """A pod is there that was not, on the node that has this row."""
+        """Adds a new pod on the node with this row."""
         if self._free_slots:
             slot = self._free_slots.pop()
         else:
@@ -83,25 +83,25 @@ class PodIndex:
         self._kind_of[slot] = self._enter(pod)
 
     def change(self, pod: Pod) -> None:
-        """Something is said of a pod that was not said before; it is where it was."""
+        """Updates the labels and the state of a pod that stays where it was."""
         slot = self.slots[pod.uid]
         self.terminating[slot] = pod.terminating
         left, self._kind_of[slot] = int(self._kind_of[slot]), self._enter(pod)
         self._leave(left)
 
     def remove(self, uid: str) -> None:
-        """A pod is there no more."""
+        """Removes a pod."""
         slot = self.slots.pop(uid)
         self.rows[slot] = -1
         self._leave(int(self._kind_of[slot]))
         self._free_slots.append(slot)
 
     def put_on(self, uids: Iterable[str], row: int) -> None:
-        """These pods are on a node that has this row from now on; -1: it is not known any more."""
+        """Sets the row of the node for these pods; -1: the node is not known any more."""
         self.rows[[self.slots[uid] for uid in uids]] = row
 
     def selected(self, selector: Selector | None, namespaces: Iterable[str] | None) -> Mask:
-        """By slot, the pods of these namespaces (None: all) with such labels, on nodes that are known; a new mask."""
+        """Returns by slot, as a new mask, the selected pods of these namespaces (None: all) on known nodes."""
         if selector is None:
             return np.zeros(self._used_slots, np.bool_)
         number = len(self._by_code)
@@ -131,7 +131,7 @@ class PodIndex:
         return column
 
     def _enter(self, pod: Pod) -> int:
-        """The code of a kind of which there is one pod more. Equal labels are mostly one object (app.store.objects)."""
+        """Counts one more pod of a kind; returns its code. Equal labels are mostly one object (app.store.objects)."""
         key = pod.namespace, id(pod.labels)
         kind = self._kinds.get(key)
         if kind is None:
@@ -150,7 +150,7 @@ class PodIndex:
         return kind.code
 
     def _tell_columns(self, kind: _Kind) -> None:
-        """Fills in what columns say of a new kind; one with far more values than there are kinds is begun anew."""
+        """Enters a new kind in the columns. Rebuilds a column that has far more values than there are kinds."""
         most = 2 * len(self._kinds) + _SPARE_VALUES
         for name in kind.labels:
             self._with.setdefault(name, set()).add(kind.code)

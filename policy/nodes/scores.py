@@ -1,8 +1,8 @@
-"""How free nodes are for a pod: as our rules count it, and as kube-scheduler's default profile ranks them.
+"""Scores of nodes for a pod by how free they are: as our rules count it, and as kube-scheduler's default profile does.
 
 Seed: reserve action (Node calculating score logic). Sources of ``scores``: the plugins NodeResourcesFit
-(LeastAllocated) and NodeResourcesBalancedAllocation of kube-scheduler 1.37. What else it scores (preferred affinity,
-spreading, images, taints that are only disliked) is not looked at.
+(LeastAllocated) and NodeResourcesBalancedAllocation of kube-scheduler 1.37. The scheduler's other scores are left out:
+preferred affinity, spreading, images, and taints of the effect PreferNoSchedule.
 """
 
 import numpy as np
@@ -12,14 +12,14 @@ from policy.nodes.table import NodeTable
 from policy.objects.pod import Pod
 
 LEAST = {"cpu": 100, "memory": 200 * 2**20}
-"""What a pod that requests nothing of these counts with, in the first of the two."""
+"""The request that LeastAllocated assumes for a pod that requests nothing of these."""
 _HIGHEST = 100
 _EVEN = 9  # digits: nodes that are as free as each other tie, whatever their size
 _NO_SCALARS = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 
 
 def scores(table: NodeTable, pod: Pod, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """The points of the nodes of these rows for the pod: 0 to 200, the more the better."""
+    """Returns the points of these rows' nodes for the pod: 0 to 200, more is better."""
     free, balance = np.zeros(len(rows)), np.zeros((len(rows), 2))
     for column, (resource, least) in enumerate(LEAST.items()):
         asked = pod.request.get(resource, 0)
@@ -34,7 +34,7 @@ def scores(table: NodeTable, pod: Pod, rows: NDArray[np.intp]) -> NDArray[np.flo
 
 
 def freeness(table: NodeTable, pod: Pod) -> NDArray[np.float64]:
-    """How free each node is, for this pod: ((cpu + memory) / 2 + 2 * scalars) / 3, between 0 and 1.
+    """Returns how free each node is for this pod: ((cpu + memory) / 2 + 2 * scalars) / 3, between 0 and 1.
 
     Scalars are the mean over those that the pod requests: all but cpu, memory, ephemeral storage and pods.
     """
@@ -46,7 +46,7 @@ def freeness(table: NodeTable, pod: Pod) -> NDArray[np.float64]:
 
 
 def shortage(table: NodeTable, pod: Pod) -> NDArray[np.float64]:
-    """How much each node is short of for the pod now, in shares of its request."""
+    """Returns how much each node is short of for the pod now, in shares of its request."""
     free, lacking = table.free, np.zeros(len(table.names))
     for resource, amount in pod.request.items():
         column = table.columns.get(resource)
@@ -56,7 +56,7 @@ def shortage(table: NodeTable, pod: Pod) -> NDArray[np.float64]:
 
 
 def _of(table: NodeTable, resource: str, rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What these nodes have of a resource, and what of it is used."""
+    """Returns what these nodes have of a resource, and how much of it is used."""
     column = table.columns.get(resource)
     if column is None:
         return np.zeros(len(rows)), np.zeros(len(rows))
@@ -64,7 +64,7 @@ def _of(table: NodeTable, resource: str, rows: NDArray[np.intp]) -> tuple[NDArra
 
 
 def _free_share(table: NodeTable, resource: str) -> NDArray[np.float64]:
-    """The part of a resource that is free on each node: 0 where it has none, or more is used than there is."""
+    """Returns the free part of a resource on each node: 0 where it has none, or more is used than there is."""
     column = table.columns.get(resource)
     if column is None:
         return np.zeros(len(table.names))

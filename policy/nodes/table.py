@@ -1,9 +1,9 @@
-"""Nodes as rows of numbers, and the pods on them: what the questions of ``fit`` are asked of.
+"""Nodes as rows of numbers, and the pods on them. The questions of ``fit`` read this table.
 
-A search asks thousands of nodes at once, so what nodes have and what pods use stand in arrays (a row per node, a
-column per resource), and the values of a label as a code per row. Beside them stands what pods demand of each other,
-by the little that a question needs of it: pods by their labels (policy.nodes.pod_index), takers of a port, and who
-keeps others away (policy.nodes.pod_demands).
+A search asks thousands of nodes at once. So the resources of nodes and the requests of pods stand in arrays, with a row
+per node and a column per resource. The values of a label stand as a code per row. Beside them the table keeps what
+questions need of the demands between pods: pods by their labels (policy.nodes.pod_index), pods by host port, and the
+pods that keep others away (policy.nodes.pod_demands).
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
@@ -33,9 +33,9 @@ _FIRST_ROWS, _FIRST_COLUMNS = 64, 8
 
 @dataclass(slots=True)
 class Alike:
-    """Nodes that the same taints keep pods off, or, for None, that take no new pods: their names, and what they have.
+    """Nodes with the same taints that keep pods off, or, for None, nodes that take no new pods: names and resources.
 
-    ``standing`` is what the pods request that stand there; it is not kept where there are no taints.
+    ``standing`` is the sum of the requests of the pods that stand there. It is not kept for nodes without taints.
     """
 
     taints: tuple[Taint, ...] | None
@@ -73,31 +73,31 @@ class Values:
     index: Mapping[Any, int]
 
     def where(self, verdicts: Iterable[bool], *, absent: bool) -> Mask:
-        """The verdict of each row's value; verdicts stand in the order of ``index``."""
+        """Returns the verdict of each row's value; ``verdicts`` stand in the order of ``index``."""
         return np.array([*verdicts, absent], dtype=np.bool_)[self.codes]
 
 
 class NodeTable:
-    """All nodes, and the pods that stand on them or are expected there. It changes at once, by small steps."""
+    """All nodes, and the pods that stand on them or are expected there. Each change is applied as a difference."""
 
     def __init__(self) -> None:
-        """An empty table."""
+        """Creates an empty table."""
         self.names: list[str] = []
         self.rows: dict[str, int] = {}
         self.columns: dict[str, int] = {}
         self.expected: dict[str, Placed] = {}
         self.overdue: Collection[str] = ()
-        """UIDs of pods that stand in the way where they are, but count for nobody (see policy.cluster.overdue)."""
+        """UIDs of pods that take room where they are, but count for nobody (see policy.cluster.overdue)."""
         self.memo: dict[Hashable, Any] = {}
-        """What has been worked out of the table as it stands: emptied by every change that could matter to it."""
+        """Results computed from the table as it stands. Every change that could matter to one of them empties it."""
         self.memo_of_nodes: dict[Hashable, Any] = {}
-        """The same of names, labels, taints and readiness of nodes alone: emptied when one of these changes."""
+        """Results that depend only on names, labels, taints and readiness of nodes. A change of these empties it."""
         self._allocatable = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
         self._used = np.zeros((_FIRST_ROWS, _FIRST_COLUMNS), np.int64, order="F")
         self.moved = False
-        """Whether a pod has come or gone where what stands on a node may be all that it counts with; to be reset."""
+        """Whether a pod came to, or left, a node that may count only with its pods' requests. The reader resets it."""
         self.names_of_resources: dict[str, int] = {}
-        """By how many nodes each resource is named, be it that they have none of it."""
+        """The number of nodes that name each resource, even with an amount of zero."""
         self._listing: dict[str, int] = {}
         self._alike: dict[tuple[Taint, ...] | None, Alike] = {}
         self._sites: dict[str, Site] = {}
@@ -107,13 +107,13 @@ class NodeTable:
         self._by_namespace: dict[str, dict[str, Placed]] = {}
         self._by_port: dict[tuple[str, int], dict[str, Placed]] = {}
         self.index = PodIndex()
-        """The pods by their labels, to be read only."""
+        """The pods by their labels, read only."""
         self.demanding = Demanding()
-        """Who demands something of other pods, to be read only."""
+        """The pods that demand something of other pods, read only."""
         self._label_keys: dict[str, int] = {}
 
     def upsert_node(self, node: Node) -> None:
-        """A node is there, or has changed. Pods that were put on it before it was known count from now on."""
+        """Adds or replaces a node. Pods that were put on it before it was known count from now on."""
         site = self._site(node.name)
         old = site.node
         self._count(site, node)
@@ -130,7 +130,7 @@ class NodeTable:
             self._forget()
 
     def delete_node(self, name: str) -> None:
-        """A node is gone. The pods that are still put on it are kept, and count when it comes back."""
+        """Removes a node. Keeps the pods that are still put on it; they count again when it comes back."""
         site = self._sites.get(name)
         if site is None or site.node is None:
             return
@@ -150,9 +150,9 @@ class NodeTable:
         self._drop_if_empty(site)
 
     def add(self, pod: Pod, node_name: str | None = None) -> None:
-        """A pod stands on its node; or, where it has none yet, it is expected on this one.
+        """Puts a pod on its node as standing, or, if it has no node yet, on ``node_name`` as expected.
 
-        What was known of the pod before is replaced. One that has finished, or has no node at all, is removed.
+        Replaces what was known of the pod before. Removes a pod that has finished or has no node at all.
         """
         name, stands = pod.node or node_name or "", bool(pod.node)
         known = self._placed.get(pod.uid)
@@ -182,7 +182,7 @@ class NodeTable:
         self._forget()
 
     def remove(self, uid: str) -> None:
-        """A pod stands nowhere any more, and is expected nowhere. One that is not known is no error."""
+        """Removes a pod that stands or is expected somewhere. Does nothing for an unknown pod."""
         placed = self._placed.pop(uid, None)
         if placed is None:
             return
@@ -204,50 +204,50 @@ class NodeTable:
         self._drop_if_empty(site)
 
     def wait(self, pod: Pod) -> None:
-        """A pod waits for a node: what it demands of others counts among what is judged of its namespace."""
+        """Notes that a pod waits for a node: its demands on other pods count against its namespace's budget."""
         if self.demanding.wait(pod):
             self._forget()
 
     def wait_no_more(self, uid: str) -> None:
-        """A pod does not wait for a node any more; for one that did not it is no error."""
+        """Notes that a pod no longer waits for a node. Does nothing if it did not wait."""
         if self.demanding.wait_no_more(uid):
             self._forget()
 
     def place(self, uid: str) -> tuple[Pod, str] | None:
-        """A pod as it stands, and the name of its node; None if it stands nowhere. To be restored later."""
+        """Returns a pod and the name of its node, to ``restore`` later; None if it stands nowhere."""
         placed = self._placed.get(uid)
         return (placed.pod, placed.site.name) if placed else None
 
     def restore(self, uid: str, before: tuple[Pod, str] | None) -> None:
-        """A pod stands where it did before."""
+        """Puts a pod back where it stood before."""
         if before is None:
             self.remove(uid)
         else:
             self.add(*before)
 
     def node(self, name: str) -> Node | None:
-        """The node of this name, if it is known."""
+        """Returns the node of this name, if it is known."""
         site = self._sites.get(name)
         return site.node if site else None
 
     def site(self, name: str) -> Site | None:
-        """A node and its pods; None where neither is known."""
+        """Returns a node and its pods; None where neither is known."""
         return self._sites.get(name)
 
     def placed(self, uid: str) -> Placed | None:
-        """Where a pod stands or is expected."""
+        """Returns where a pod stands or is expected."""
         return self._placed.get(uid)
 
     def pods_on(self, name: str) -> Mapping[str, Pod]:
-        """The pods that stand on a node or are expected there, by UID. A view: not to be changed, nor kept."""
+        """Returns the pods that stand on a node or are expected there, by UID. A view: do not change or keep it."""
         site = self._sites.get(name)
         return site.pods if site else _NOBODY
 
     def hosts_of(self, namespaces: AbstractSet[str]) -> AbstractSet[str]:
-        """The nodes that have a pod of one of these namespaces, or expect one. A view: not to be kept.
+        """Returns the nodes where a pod of one of these namespaces stands or is expected. A view: do not keep it.
 
-        How many each node has is kept from one question to the next, so that only namespaces that were not asked about,
-        or are no more, have to be gone through.
+        The count per node is kept from one question to the next. Only namespaces that were added or dropped since then
+        are gone through.
         """
         for namespace in namespaces ^ self._watched if namespaces != self._watched else ():
             change = subtract if namespace in self._watched else add
@@ -258,21 +258,21 @@ class NodeTable:
 
     @property
     def allocatable(self) -> NDArray[np.int64]:
-        """What each node can give, a row per node and a column per resource. A view, like ``used``."""
+        """The allocatable resources, a row per node and a column per resource. A view, like ``used``."""
         return self._allocatable[: len(self.names), : len(self.columns)]
 
     @property
     def used(self) -> NDArray[np.int64]:
-        """What the pods of each node request together, those that are expected included."""
+        """The sum of the requests of each node's pods, including expected ones."""
         return self._used[: len(self.names), : len(self.columns)]
 
     @property
     def free(self) -> NDArray[np.int64]:
-        """What each node has left; below zero where more is used than there is."""
+        """The resources that each node has left; negative where the pods request more than there is."""
         return self.allocatable - self.used
 
     def room(self, whose: Tolerating) -> dict[str, int]:
-        """What all nodes that take new pods have left together, of those whose taints are tolerated."""
+        """Returns the free resources of all nodes that take new pods and whose taints are tolerated, in sum."""
         closed = [each for each in self._alike.values() if each.taints is None or not whose.tolerates(each.taints)]
         key = "room", frozenset(map(id, closed))
         known: dict[str, int] | None = self.memo.get(key)
@@ -285,15 +285,15 @@ class NodeTable:
 
     @property
     def listed(self) -> frozenset[str]:
-        """The resources of which some node has something, be it one that takes no new pods."""
+        """The resources of which some node has something, even a node that takes no new pods."""
         return frozenset(self._listing)
 
     def lists(self, resource: str) -> bool:
-        """Whether it can be told from the nodes which of them serve a resource.
+        """Whether the nodes tell which of them serve a resource.
 
-        Not of an extended one that no node lists. Kubernetes' Dynamic Resource Allocation may serve it, or another
-        extender keeps account of it. kube-scheduler asks ``filter`` only about nodes that pass its own filters, so that
-        somebody does serve it there.
+        An extended resource that no node lists is not judged here. Kubernetes' Dynamic Resource Allocation may serve
+        it, or another extender accounts for it. kube-scheduler asks ``filter`` only about nodes that pass its own
+        filters, so something does serve it there.
         """
         return resource in self._listing or not is_extended(resource)
 
@@ -303,16 +303,16 @@ class NodeTable:
         return column is not None and bool((self.free[:, column] <= 0).any())
 
     def mask_of(self, names: Iterable[str]) -> Mask:
-        """The rows of these nodes; those that are not known are none."""
+        """Returns a mask of the rows of these nodes; unknown names are left out."""
         mask = np.zeros(len(self.names), np.bool_)
         mask[[self.rows[name] for name in names if name in self.rows]] = True
         return mask
 
     def capacity(self, whose: Tolerating) -> Resources:
-        """What all nodes together have for pods that tolerate so much.
+        """Returns the capacity of all nodes together for pods with these tolerations.
 
-        A node that takes no new pods, or whose taints are not tolerated, counts with what the pods there use. Of these
-        pods the overdue ones do not count.
+        A node that takes no new pods, or whose taints are not tolerated, counts only with what the pods there use.
+        Overdue pods do not count there.
         """
         key = "capacity", id(whose), whose.version
         known: Resources | None = self.memo.get(key)
@@ -332,25 +332,25 @@ class NodeTable:
         return left
 
     def totals(self) -> dict[str, tuple[int, int]]:
-        """By resource, what all nodes can give and what the pods on them request; of large sums only nearly exact."""
+        """Returns allocatable and requested by resource, over all nodes; of large sums only nearly exact."""
         allocatable = self.allocatable.sum(axis=0, dtype=np.float64)
         used = self.used.sum(axis=0, dtype=np.float64)
         return {resource: (int(allocatable[column]), int(used[column])) for resource, column in self.columns.items()}
 
     def in_namespaces(self, namespaces: Iterable[str] | None) -> Iterable[Placed]:
-        """The pods of these namespaces; of all, for None."""
+        """Returns the pods of these namespaces; of all, for None."""
         if namespaces is None:
             return self._placed.values()
         return chain.from_iterable(self._by_namespace.get(namespace, {}).values() for namespace in namespaces)
 
     def takers_of(self, protocol: str, port: int) -> Iterable[Placed]:
-        """The pods that take this port of their node, at whatever address."""
+        """Returns the pods that take this port of their node, at whatever address."""
         return self._by_port.get((protocol, port), {}).values()
 
     def labels(self, key: str) -> Values:
-        """The values of a label over all nodes."""
+        """Returns the values of a label over all nodes."""
         known: Values | None = self.memo_of_nodes.get(("label", key))
-        if known is None and key not in self._label_keys:  # pods name what keys they like
+        if known is None and key not in self._label_keys:  # pods may name any key
             known = self.memo_of_nodes.get("unlabelled")
             if known is None:
                 known = self.memo_of_nodes["unlabelled"] = self._coded([None] * len(self.names))
@@ -363,7 +363,7 @@ class NodeTable:
         return key in self._label_keys
 
     def numbers(self, key: str) -> tuple[NDArray[np.int64], Mask]:
-        """The values of a label as whole numbers, in the order of its ``index``, and which of them are such. Shared."""
+        """Returns a label's values as integers, in the order of ``index``, and a mask of the valid ones. Shared."""
         known: tuple[NDArray[np.int64], Mask] | None = self.memo_of_nodes.get(("number", key))
         if known is None:
             numbers = [integer(value) for value in self.labels(key).index]
@@ -374,14 +374,14 @@ class NodeTable:
         return known
 
     def taints(self) -> Values:
-        """The sets of taints over all nodes; most have none."""
+        """Returns the sets of taints over all nodes; most have none."""
         known: Values | None = self.memo_of_nodes.get("taints")
         if known is None:
             known = self.memo_of_nodes["taints"] = self._coded([node.taints or None for node in self.nodes()])
         return known
 
     def ready(self) -> Mask:
-        """The nodes that are ready. The mask is shared: not to be changed."""
+        """Returns a mask of the nodes that are ready. It is shared: do not change it."""
         known: Mask | None = self.memo_of_nodes.get("ready")
         if known is None:
             ready = (node.ready for node in self.nodes())
@@ -389,7 +389,7 @@ class NodeTable:
         return known
 
     def ranks(self) -> NDArray[np.intp]:
-        """Where each node would stand if nodes were sorted by name. Shared, as above."""
+        """Returns the position of each row's node in the order of names. Shared, as above."""
         known: NDArray[np.intp] | None = self.memo_of_nodes.get("ranks")
         if known is None:
             known = np.empty(len(self.names), np.intp)
@@ -398,14 +398,14 @@ class NodeTable:
         return known
 
     def names_by_row(self) -> tuple[str, ...]:
-        """The names as they are now, for whoever goes on with these rows when others may have changed. Shared."""
+        """Returns the names by row as they are now, for callers that keep rows across a pause. Shared."""
         known: tuple[str, ...] | None = self.memo_of_nodes.get("names")
         if known is None:
             known = self.memo_of_nodes["names"] = tuple(self.names)
         return known
 
     def nodes(self) -> Iterator[Node]:
-        """The nodes in the order of rows."""
+        """Yields the nodes in the order of rows."""
         return (site.node for name in self.names if (site := self._sites[name]).node)
 
     def _coded(self, values: list[Any]) -> Values:
@@ -414,13 +414,13 @@ class NodeTable:
         return Values(np.array(codes, np.intp), index)
 
     def _registries(self, pod: Pod) -> Iterator[tuple[dict[Any, dict[str, Placed]], Hashable]]:
-        """Where a pod is registered beside its node: a registry and its key, for each."""
+        """Yields each registry in which a pod stands besides its node, with the key there."""
         yield self._by_namespace, pod.namespace
         for key in {(port.protocol, port.port) for port in pod.constraints.host_ports}:
             yield self._by_port, key
 
     def _count(self, site: Site, new: Node | None) -> None:
-        """Keeps the sums of nodes that are alike; the site is still as it was."""
+        """Updates the sums of nodes that are alike. The site must still be as it was."""
         old, before = site.node, site.alike
         count_names(self.names_of_resources, old.allocatable if old else (), new.allocatable if new else ())
         for node, change in ((old, subtract), (new, add)):
@@ -463,7 +463,7 @@ class NodeTable:
         self._use(site, used, add)
 
     def _use(self, site: Site, resources: Resources, change: Callable[[dict[str, int], Resources], None]) -> None:
-        """Counts what a pod uses, or no longer uses. Sums are exact, and the row shows them as far as it can."""
+        """Adds or subtracts the request of a pod. Sums are exact; the row shows them up to ``LARGEST``."""
         change(site.used, resources)
         if site.row >= 0:
             for resource in resources:
@@ -471,7 +471,7 @@ class NodeTable:
                     self._used[site.row, column] = min(LARGEST, site.used.get(resource, 0))
 
     def _column(self, resource: str) -> int:
-        """The column of what some node has: pods may name what they like, and get no column for it."""
+        """Returns the column of a resource that some node has. Resources that only pods name get no column."""
         column = self.columns.get(resource)
         if column is None:
             column = self.columns[resource] = len(self.columns)
@@ -495,7 +495,7 @@ class NodeTable:
 
 
 def _stand(site: Site, request: Resources, change: Callable[[dict[str, int], Resources], None]) -> bool:
-    """Counts what stands on a node, where that may be asked for; whether it may."""
+    """Adds or subtracts what stands on a node, if its taints make that matter; returns whether they do."""
     if site.alike is None or site.alike.taints == ():
         return False
     change(site.alike.standing, request)
@@ -507,15 +507,15 @@ def _standing_on(site: Site) -> Resources:
 
 
 def _may_stand(node: Node) -> tuple[object, ...]:
-    """What says of a node who may stand on it, be there room or not."""
+    """Returns what decides which pods may stand on a node, apart from room."""
     return node.labels, node.taints, node.unschedulable, node.ready
 
 
 def _takes_as(new: Pod, old: Pod) -> bool:
-    """Whether a pod takes of its node what it took before, and keeps away whom it kept away."""
+    """Whether a pod takes the same of its node as before, and keeps the same pods away."""
     return not new.finished and (new.request, new.constraints) == (old.request, old.constraints)
 
 
 def _counts_as(new: Pod, old: Pod) -> bool:
-    """Whether nothing else has changed of a pod that could matter to anybody's place."""
+    """Whether nothing else has changed in a pod that could matter to the place of any pod."""
     return (new.labels, new.priority, new.terminating) == (old.labels, old.priority, old.terminating)

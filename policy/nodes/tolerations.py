@@ -1,6 +1,7 @@
-"""Which taints keep pods off, and which of them some of many pods tolerate. Source: TaintToleration of kube-scheduler.
+"""Decides which taints keep pods off a node, and which of them at least one of many pods tolerates.
 
-A node that none of the pods in question tolerates is nothing to share among them, be it ever so empty.
+A node that none of the pods in question tolerates adds nothing to what they share, however empty it is. Source:
+TaintToleration of kube-scheduler.
 """
 
 import re
@@ -10,9 +11,9 @@ from typing import Protocol
 from policy.objects.constraints import Taint, Toleration
 
 MOST_SETS = 100
-"""Distinct sets of tolerations that are told apart: tenants may invent as many as they like."""
+"""The most distinct sets of tolerations that are told apart: tenants may invent as many as they like."""
 EVERYTHING = (Toleration(operator="Exists"),)
-"""Tolerates every taint. So do, for all we know, pods with a set that is one too many."""
+"""Tolerates every taint. Pods whose set is beyond ``MOST_SETS`` count as if they had this one."""
 
 _FORBIDDING = ("NoSchedule", "NoExecute")
 _OF_LOST_NODES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -21,20 +22,20 @@ _DECIMAL = re.compile(r"0|-?[1-9][0-9]*")
 
 
 class Tolerating(Protocol):
-    """Whoever tolerates some taints, or does not."""
+    """One pod or several that tolerate some taints and not others."""
 
     def tolerates(self, taints: tuple[Taint, ...]) -> bool:
-        """Whether none of these taints, of one node, keeps it off."""
+        """Whether none of these taints, all of one node, keeps it off."""
         ...
 
     @property
     def version(self) -> Hashable:
-        """Another one whenever the answer may be another."""
+        """A value that changes whenever an answer may change."""
         ...
 
 
 class One:
-    """What a single pod tolerates."""
+    """The tolerations of a single pod."""
 
     def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
         self.version = tolerations
@@ -48,17 +49,17 @@ ALL = One(EVERYTHING)
 
 
 class Several:
-    """What some of several pods tolerate. ``version`` changes with the set of their distinct sets of tolerations."""
+    """The taints that at least one of several pods tolerates. ``version`` changes with their distinct tolerations."""
 
     def __init__(self) -> None:
-        """Nobody: that tolerates no taint."""
+        """Begins without pods, so that no taint is tolerated."""
         self.version = 0
         self._sets: dict[tuple[Toleration, ...], int] = {}
         self._of: dict[str, tuple[Toleration, ...]] = {}
         self._known: dict[tuple[Taint, ...], bool] = {}
 
     def put(self, uid: str, tolerations: tuple[Toleration, ...]) -> None:
-        """A pod is one of them, or tolerates something else now."""
+        """Adds a pod, or replaces its tolerations."""
         special = tuple(each for each in tolerations if not _is_of_lost_nodes(each))
         if self._of.get(uid, ()) == special:
             return
@@ -72,7 +73,7 @@ class Several:
                 self._changed()
 
     def remove(self, uid: str) -> None:
-        """A pod is none of them any more; of one that was not it is no error."""
+        """Removes a pod. Does nothing if it was not there."""
         special = self._of.pop(uid, None)
         if special is not None:
             self._sets[special] -= 1
@@ -81,7 +82,7 @@ class Several:
                 self._changed()
 
     def tolerates(self, taints: tuple[Taint, ...]) -> bool:
-        """Whether none of these taints keeps all of them off. A node without any is for everybody."""
+        """Whether at least one of the pods is not kept off by these taints. A node without taints is open to all."""
         if not taints:
             return True
         known = self._known.get(taints)
@@ -97,23 +98,23 @@ class Several:
 
 
 class Either:
-    """What some of these or of those tolerate."""
+    """The taints that some pod of any of the parts tolerates."""
 
     def __init__(self, *parts: Several) -> None:
         self._parts = parts
 
     @property
     def version(self) -> Hashable:
-        """Another one whenever that of a part is another."""
+        """The versions of the parts."""
         return tuple(part.version for part in self._parts)
 
     def tolerates(self, taints: tuple[Taint, ...]) -> bool:
-        """Whether none of these taints keeps all of them off."""
+        """Whether at least one of the pods is not kept off by these taints."""
         return any(part.tolerates(taints) for part in self._parts)
 
 
 def forbidding(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
-    """Those that keep pods off, in one order. The others only make a node less liked."""
+    """Returns the taints that keep pods off, sorted. The others only make a node less preferred."""
     found = [taint for taint in taints if taint.effect in _FORBIDDING]
     return tuple(sorted(found, key=lambda taint: (taint.key, taint.value, taint.effect)))
 
@@ -149,5 +150,5 @@ def _compares(toleration: Toleration, taint: Taint) -> bool:
 
 
 def _is_of_lost_nodes(toleration: Toleration) -> bool:
-    """Whether it only says how long a pod stays on a node that is not ready, as the API server adds to every pod."""
+    """Whether it only limits a pod's stay on a node that is not ready. The API server adds such to every pod."""
     return toleration.effect == "NoExecute" and toleration.key in _OF_LOST_NODES

@@ -1,11 +1,11 @@
-"""What pods demand of each other's places: required (anti-)affinity, and spreading with DoNotSchedule.
+"""The demands of pods on each other's places: required (anti-)affinity, and spreading with DoNotSchedule.
 
 Everything is counted by *domain*: the nodes that have the same value of a label, the topology key. ``demands_of``
-counts once for a pod; then every node can be asked, by its row, also as if some pods were gone. Sources: the plugins
-InterPodAffinity and PodTopologySpread of kube-scheduler 1.37.
+counts once for a pod. After that each node can be asked by its row, also as if some pods were gone. Sources: the
+plugins InterPodAffinity and PodTopologySpread of kube-scheduler 1.37.
 
-A pod that is only expected somewhere counts wherever it can forbid something, and nobody may rely on it. What a pod
-demands beyond what is judged of its namespace (policy.nodes.pod_demands) is as if it did not ask for it.
+A pod that is only expected somewhere counts wherever it can forbid something; no other pod may rely on it. Demands
+beyond what is judged of the pod's namespace (policy.nodes.pod_demands) are ignored.
 """
 
 from collections import Counter
@@ -23,16 +23,16 @@ from policy.objects.pod import Pod
 from policy.stepwise import at_once
 
 _NO_LEVEL = 2**31 - 1  # where no domain counts
-_AT_ONCE = 50  # terms that are looked at before it may pause
+_AT_ONCE = 50  # terms looked at between two pauses
 
 
 @dataclass(frozen=True, slots=True)
 class Domains:
-    """How many of some pods each domain holds, and which pod is where.
+    """The number of some pods in each domain, and which pod is where.
 
     A domain is a number: ``of_row`` has that of each node, -1 for one that lacks the key. ``counts`` is by domain, and
     ends with a zero, which is what -1 finds. ``pods`` are those that count, by their slots in the ``index`` of all.
-    Good for as long as the table does not change.
+    Valid as long as the table does not change.
     """
 
     of_row: NDArray[np.intp]
@@ -41,22 +41,22 @@ class Domains:
     index: PodIndex
 
     def of_pod(self, uid: str) -> int:
-        """The domain of one of the pods; -1 for any other."""
+        """Returns the domain of one of the pods; -1 for any other."""
         slot = self.index.slots.get(uid)
         return self.of_row.item(self.index.rows.item(slot)) if slot is not None and self.pods.item(slot) else -1
 
     def count(self, row: int, gone: Collection[str]) -> int:
-        """How many there are in the domain of a node, without those that are gone."""
+        """Returns how many there are in the domain of a node, without those that are gone."""
         domain = self.of_row[row]
         count = int(self.counts[domain])
         return count - sum(self.of_pod(uid) == domain for uid in gone) if count else 0
 
     def any_left(self, gone: Collection[str]) -> bool:
-        """Whether there is one in any domain."""
+        """Whether there is one in any domain, without those that are gone."""
         return int(self.counts.sum()) > sum(self.of_pod(uid) >= 0 for uid in gone)
 
     def add(self, row: int) -> None:
-        """One more is on a node, as far as is asked for all nodes with nobody gone."""
+        """Counts one more on a node. Only answers for all nodes with nobody gone are right afterwards."""
         if (domain := self.of_row[row]) >= 0:
             self.counts[domain] += 1
 
@@ -73,9 +73,9 @@ class Domains:
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
-    """Required pod affinity: of the pods that match *all* terms, the domains of each term.
+    """Required pod affinity: for the pods that match *all* terms, the domains of each term.
 
-    ``first``: the pod matches its own terms, so that it may be the first of its kind.
+    ``first``: the pod matches its own terms, so it may be the first of its kind.
     """
 
     standing: tuple[Domains, ...]
@@ -90,19 +90,19 @@ class Affinity:
         return self.first and all(domains.of_row[row] >= 0 for domains in self.standing)
 
     def add(self, row: int) -> None:
-        """One more of the pods stands on a node, as far as is asked for all nodes with nobody gone."""
+        """Counts one more of the pods on a node. Only answers for all nodes with nobody gone are right afterwards."""
         for domains in self.standing:
             domains.add(row)
 
     def allowing(self) -> Mask:
-        """Every node that ``allows`` the pod, nobody gone."""
+        """Returns every node that ``allows`` the pod, nobody gone."""
         mates = self._mates(())
         if mates is not None:
             return _all(domains.occupied for domains in mates)
         return _all(domains.labelled for domains in self.standing) & self.first
 
     def _mates(self, gone: Collection[str]) -> tuple[Domains, ...] | None:
-        """Those that the pod must be near to. The first of its kind keeps to others of it that are on their way."""
+        """Returns the pods that it must be near to. The first of its kind stays near expected pods of its kind."""
         if any(domains.any_left(gone) for domains in self.standing):
             return self.standing
         if self.first and any(domains.any_left(gone) for domains in self.expected):
@@ -114,8 +114,8 @@ class Affinity:
 class Spreading:
     """One constraint of spreading. ``present`` are all pods that count, ``standing`` those that set the level.
 
-    ``counting`` are the nodes that count. The level is the least that any of their ``domains`` holds: ``least`` with
-    nobody gone, 0 for good while there are ``too_few`` domains. ``own`` is 1 where the pod itself would be counted.
+    ``counting`` are the nodes that count. The level is the lowest number in any of their ``domains``: ``least`` with
+    nobody gone, and always 0 while there are ``too_few`` domains. ``own`` is 1 where the pod itself would be counted.
     """
 
     max_skew: int
@@ -128,7 +128,7 @@ class Spreading:
     own: int
 
     def add(self, row: int) -> None:
-        """One more pod that the rule selects stands on a node, as far as is asked for all nodes with nobody gone."""
+        """Counts one more selected pod on a node. Only answers for all nodes with nobody gone are right afterwards."""
         if self.counting[row]:
             self.present.add(row)
             self.standing.add(row)
@@ -141,7 +141,7 @@ class Spreading:
         return self.present.count(row, gone) + self.own - self._level(gone) <= self.max_skew
 
     def allowing(self) -> Mask:
-        """Every node that ``allows`` the pod, nobody gone."""
+        """Returns every node that ``allows`` the pod, nobody gone."""
         skew = self.present.counts[self.present.of_row] + self.own - self._level(())
         return self.present.labelled & (skew <= self.max_skew)
 
@@ -154,7 +154,7 @@ class Spreading:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """All that a pod's place depends on other pods for. ``apart``: pods that it must share no domain with, by key."""
+    """All demands that tie a pod's place to other pods. ``apart``: by key, pods that it must share no domain with."""
 
     apart: tuple[Domains, ...]
     affinity: Affinity | None
@@ -169,7 +169,7 @@ class Demands:
         return all(spreading.allows(row, gone) for spreading in self.spread)
 
     def restrict(self, mask: Mask) -> None:
-        """Leaves of a mask the nodes that they ``allow``, nobody gone."""
+        """Removes from a mask the nodes that they do not ``allow``, nobody gone."""
         for domains in self.apart:
             mask &= ~domains.occupied
         if self.affinity is not None:
@@ -179,12 +179,12 @@ class Demands:
 
 
 def demands_of(table: NodeTable, pod: Pod, overlooked: Collection[str]) -> Demands | None:
-    """What the pod demands of others and others of it; None for nothing. Pods that are overlooked are not there."""
+    """Returns what the pod demands of others and others of it; None for nothing. Leaves out overlooked pods."""
     return at_once(demands_of_steps(table, pod, overlooked))
 
 
 def demands_of_steps(table: NodeTable, pod: Pod, overlooked: Collection[str]) -> Generator[None, None, Demands | None]:
-    """The same, but it may pause. What it takes is bounded by the terms that are judged, and the table must stay."""
+    """Works out ``demands_of`` in steps. The judged terms bound its work. The table must not change meanwhile."""
     constraints = pod.constraints if table.demanding.is_judged(pod) else UNCONSTRAINED
     apart: dict[str, Mask] = {}
     for number, (term, kinds) in enumerate(table.demanding.keeping_away(pod)):
@@ -210,7 +210,7 @@ def demands_of_steps(table: NodeTable, pod: Pod, overlooked: Collection[str]) ->
 
 
 def keeps_apart(pod: Pod, other: Pod) -> frozenset[str]:
-    """The topology keys of whose domains two pods, of which both are judged, must share none."""
+    """Returns the topology keys whose domains two pods must not share. Both pods must be judged."""
     pairs = ((pod, other), (other, pod))
     return frozenset(
         term.topology_key for one, two in pairs for term in one.constraints.anti_affinity if _selects(term, two)
@@ -245,10 +245,10 @@ def _affinity(table: NodeTable, pod: Pod, hidden: list[int]) -> Generator[None, 
 
 
 def _all_spreading(table: NodeTable, pod: Pod, hidden: list[int]) -> Generator[None, None, tuple[Spreading, ...]]:
-    """Of each constraint of spreading, whom it counts where.
+    """Returns for each constraint of spreading which pods it counts on which nodes.
 
-    A node counts if it has the topology keys of *all* the pod's constraints, and, as the rule says, if the pod's node
-    affinity asks for it and the pod tolerates its taints.
+    A node counts if it has the topology keys of *all* the pod's constraints. If the rule says so, the pod's node
+    affinity must also ask for the node, and the pod must tolerate its taints.
     """
     rules = pod.constraints.spread
     labelled = _all(table.labels(key).codes >= 0 for key in {rule.topology_key for rule in rules})
@@ -264,7 +264,7 @@ def _all_spreading(table: NodeTable, pod: Pod, hidden: list[int]) -> Generator[N
 
 
 def _spreading(table: NodeTable, pod: Pod, rule: Spread, counting: Mask, hidden: list[int]) -> Spreading:
-    """Counts pods of the same namespace that are not on their way out, on the nodes that count."""
+    """Counts pods of the same namespace that are not terminating, on the nodes that count."""
     index = table.index
     counted = _without(table, index.selected(_narrowed(rule.selector), (pod.namespace,)), hidden)
     counted &= ~index.terminating[: index.size]
@@ -289,7 +289,7 @@ def _least(standing: Domains, domains: NDArray[np.intp]) -> int:
 
 
 def _narrowed(selector: Selector | None) -> Selector | None:
-    """The selector of pods that spreading counts: the scheduler counts nobody for one that selects everybody."""
+    """Returns the selector of pods that spreading counts. As in the scheduler, an empty one counts nobody."""
     return selector if selector and selector.requirements else None
 
 
@@ -298,12 +298,12 @@ def _selects(term: PodTerm, pod: Pod) -> bool:
 
 
 def _selected(table: NodeTable, term: PodTerm) -> Mask:
-    """The pods that a term selects, by slot, as a new mask."""
+    """Returns the pods that a term selects, by slot, as a new mask."""
     return table.index.selected(term.selector, term.namespaces)
 
 
 def _without(table: NodeTable, pods: Mask, hidden: list[int]) -> Mask:
-    """Those on nodes that are known, without those that are overlooked. The mask itself is changed."""
+    """Changes the mask itself: keeps pods on known nodes and drops those that are overlooked."""
     pods[hidden] = False
     pods &= table.index.rows[: table.index.size] >= 0
     return pods
@@ -316,6 +316,6 @@ def _domains(table: NodeTable, values: Values, pods: Mask) -> Domains:
 
 
 def _all(masks: Iterable[Mask]) -> Mask:
-    """Where all masks hold, as a new mask."""
+    """Returns where all masks hold, as a new mask."""
     result: Mask = np.logical_and.reduce(list(masks))
     return result
