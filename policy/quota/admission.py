@@ -1,4 +1,4 @@
-"""The rules in order, for one pod."""
+"""The rules in order, for one pod or several together."""
 
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, replace
@@ -18,14 +18,14 @@ _NUMBERS = tuple(dict.fromkeys(rule.numbers for rule in RULES))
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What an operator may choose about the rules.
+    """An operator's choices about the rules.
 
     ``fair_share_preemption``: a namespace that has less than its share of a queue may take from one that has more.
-    ``quota_manager``: resource quotas keep pods from being created beyond what queues deserve, so that what a queue
-    would ask for is not seen, and is taken to be all there is. ``gangs``: members of a pod group wait until it
-    can start. ``evict_for_reserved``: borrowers on a node go for the job that it is reserved for. ``spare_jobs``:
-    nobody goes whose eviction would fail a Job, not even last.
-    ``exempt_namespaces``: no rule applies to system-critical pods there (see policy.quota.exempt).
+    ``quota_manager``: resource quotas keep pods from being created beyond what queues deserve. The demand of a queue is
+    not seen then, and taken to be all there is. ``gangs``: members of a pod group wait until it can start.
+    ``evict_for_reserved``: borrowers on a node are evicted for the job that it is reserved for. ``spare_jobs``: a pod
+    whose eviction would fail a Job is never evicted, not even last. ``exempt_namespaces``: no rule applies to
+    system-critical pods there (see policy.quota.exempt).
     """
 
     strict_borrowing: bool = False
@@ -38,7 +38,7 @@ class Rules:
 
 
 def refusal(ledger: Ledger, pod: Pod, rules: Rules, *, with_in_flight: bool = False) -> Refusal | None:
-    """The first rule that refuses the pod, or None if it may run. The pod itself must not be part of used."""
+    """Returns the refusal by the first rule that refuses the pod, or None. Used must not contain the pod itself."""
     if pod.priority >= exempt.CRITICAL and exempt.grounds(ledger, pod, rules.exempt_namespaces):
         return None
     account = ledger.accounts.get(pod.namespace)
@@ -66,9 +66,10 @@ def refusal(ledger: Ledger, pod: Pod, rules: Rules, *, with_in_flight: bool = Fa
 def refusal_of_all(
     ledger: Ledger, pods: Collection[Pod], rules: Rules, *, with_in_flight: bool = False
 ) -> Refusal | None:
-    """What refuses one of these pods if all are to run together, each counted for the next. Changes nothing.
+    """Returns the refusal of one of these pods if all are to run together, or None. Each counts for the next.
 
-    Of pods that are alike it is the last: every rule lets in what it would let in beside more.
+    Changes nothing. Of pods that are alike it asks about the last one: a rule that lets a pod in beside more pods lets
+    it in beside fewer.
     """
     with ledger.trial() as trial:
         trial.take_out_all(pod.uid for pod in pods)
@@ -83,7 +84,7 @@ def refusal_of_all(
 
 
 def _by_kind(ledger: Ledger, pods: Iterable[Pod], rules: Rules) -> Iterable[list[Pod]]:
-    """The pods by what the rules know of them; the kinds in the order of their first pods.
+    """Groups pods by what the rules know of them; the kinds are in the order of their first pods.
 
     Equal requests are one object (app.store.objects), which is quicker to compare.
     """
@@ -96,7 +97,7 @@ def _by_kind(ledger: Ledger, pods: Iterable[Pod], rules: Rules) -> Iterable[list
 
 
 def numbers(ledger: Ledger, pod: Pod, refused: Refusal | None) -> Rows:
-    """By resource of the request, what the rules compare; of many resources those first that it is refused for."""
+    """Returns the figures that the rules compare, by requested resource. Of many resources, refused ones come first."""
     pod, figures = replace(pod, request=told(pod.request, refused.resources if refused else ())), Rows()
     for rows in _NUMBERS:
         for resource, row in rows(ledger, pod).items():
@@ -105,10 +106,10 @@ def numbers(ledger: Ledger, pod: Pod, refused: Refusal | None) -> Rows:
 
 
 def remedies(ledger: Ledger, pod: Pod, refused: Refusal, asked: Resources) -> tuple[Remedy, ...]:
-    """What would let a refused pod in, computed from the numbers now; nobody has tried it.
+    """Returns changes that would let a refused pod in, computed from the numbers now; nobody has tried them.
 
-    ``asked`` is what it requests together with all that it can start only together with. Nothing is told to a pod that
-    is refused for more resources than are told of: to change some of them would not help.
+    ``asked`` is its request together with those of all that it can start only together with. Returns none for a pod
+    that is refused for more resources than are told of: changing some of them would not help.
     """
     if len(refused.resources) > MOST_TOLD:
         return ()

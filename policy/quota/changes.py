@@ -1,25 +1,25 @@
-"""What has changed since somebody last asked, by name: so that who shows a cluster need not look at all of it again."""
+"""Names of what has changed since somebody last asked. So views of the cluster need not look at all of it again."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 MOST = 2000
-"""How many names are kept: namespaces come and go, and pods name queues that do not exist, without end."""
+"""The most names that are kept: namespaces, and queue names that pods invent, come and go without end."""
 LONGEST = 253
-"""Characters of a name that an object may have."""
+"""The most characters that the name of an object may have."""
 
 
 class Touched:
-    """Namespaces and queues of which something is different. ``told`` is called with each change, and must be quick.
+    """Namespaces and queues that have changed. Calls ``told`` with each change; it must be quick.
 
-    It keeps names, each once, and only so many, so it stays small also where nobody ever asks. ``everything``: more
-    were noted, and anything may be different.
+    It keeps each name once, and a limited number of them, so it stays small also where nobody ever asks.
+    ``everything``: more were noted, and anything may have changed.
     """
 
     __slots__ = ("_in_passing", "everything", "namespaces", "queues", "told")
 
     def __init__(self) -> None:
-        """Nothing has changed yet, and nobody listens."""
+        """Begins without changes and without a listener."""
         self.namespaces: set[str] = set()
         self.queues: set[str] = set()
         self.everything = False
@@ -27,7 +27,7 @@ class Touched:
         self._in_passing = False
 
     def note(self, namespace: str = "", queue: str = "") -> None:
-        """Something of a namespace has changed, of a queue, of both; or (without names) of what is there only once."""
+        """Notes a change of a namespace, of a queue, or of both; without names, of something that exists only once."""
         if self._in_passing:
             return
         if namespace:
@@ -43,12 +43,12 @@ class Touched:
 
     @property
     def passing(self) -> bool:
-        """Whether what changes now is only looked at, and changed back."""
+        """Whether a trial is under way, whose changes will be undone."""
         return self._in_passing
 
     @contextmanager
     def in_passing(self) -> Iterator[None]:
-        """What changes in here is changed back soon, or was changed so, only to look at the rest: nobody need know."""
+        """Notes no changes within this context. They only serve to ask about the rest, and are undone."""
         self._in_passing = True
         try:
             yield
@@ -56,7 +56,7 @@ class Touched:
             self._in_passing = False
 
     def take(self) -> tuple[set[str], set[str], bool]:
-        """The namespaces and queues that have changed, and whether all have; from now on they count as seen."""
+        """Returns the namespaces and queues that have changed, and whether all have. From now on they count as seen."""
         taken = self.namespaces, self.queues, self.everything
         self.namespaces, self.queues, self.everything = set(), set(), False
         return taken

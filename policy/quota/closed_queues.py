@@ -1,4 +1,4 @@
-"""Why a queue admits nobody, for people: kube-scheduler is told in all these cases that it is closed."""
+"""Tells people why a queue admits nobody. kube-scheduler is told in all these cases that the queue is closed."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -9,15 +9,15 @@ from policy.objects.pod import Pod
 from policy.quota.queues import Queue
 
 LONGEST = 63
-"""Characters of a name that are shown: tenants may write any number of them."""
+"""Characters of a name that are shown: tenants may write names of any length."""
 MOST_COMPARED = 500
-"""How many names are compared with one that is missing: some milliseconds' work."""
+"""The most names that are compared with a missing one: that takes some milliseconds."""
 NEAR = 3
-"""How many names that are near to it are told."""
+"""The most similar names that are told."""
 
 
 def why_closed(queues: Mapping[str, Queue], membership: Membership, pod: Pod) -> str:
-    """Why the pod's queue admits nobody; empty if it does, or the pod is in none."""
+    """Returns why the pod's queue admits nobody; empty if it does, or the pod is in none."""
     name = membership.queue_of(pod) if queues else ""
     queue = queues.get(name)
     if not name or (queue is not None and queue.open):
@@ -28,10 +28,10 @@ def why_closed(queues: Mapping[str, Queue], membership: Membership, pod: Pod) ->
 
 
 def near(name: str, names: Iterable[str]) -> list[str]:
-    """Which of these names somebody may have meant who wrote one that there is not."""
+    """Returns the existing names that the author of a missing one may have meant."""
     return get_close_matches(shortened(name), list(islice(names, MOST_COMPARED)), n=NEAR)
 
 
 def shortened(name: str) -> str:
-    """A name that somebody wrote, no longer than is shown."""
+    """Returns a name, cut to what is shown."""
     return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"

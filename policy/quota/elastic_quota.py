@@ -1,7 +1,7 @@
 """Elastic quotas: min is guaranteed, max is a ceiling, and between them one borrows what others do not use.
 
-Seed: capacity scheduling. Where its text leaves a choice: a resource absent from max is unlimited, one absent from
-min is zero, and a pod that stays within its quota's min is not refused because others have borrowed everything.
+Seed: capacity scheduling. Where its text leaves a choice: a resource absent from max is unlimited, one absent from min
+is zero, and a pod within its quota's min is not refused because others have borrowed everything.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class ElasticQuota:
 
 
 def elastic_quota(namespace: str, name: str, created: float, least: Resources, most: Resources) -> ElasticQuota:
-    """A readable quota of a spec's min and max."""
+    """Returns a readable quota with a spec's min and max."""
     over = tuple(sorted(resource for resource, value in least.items() if value > most.get(resource, value)))
     effective = {resource: min(value, most.get(resource, value)) for resource, value in least.items()}
     return ElasticQuota(namespace, name, created, effective, most, over)
 
 
 def in_force(quotas: Iterable[ElasticQuota]) -> ElasticQuota | None:
-    """Which of a namespace's elastic quotas counts: the oldest, by creation and then name."""
+    """Returns the elastic quota of a namespace that counts: the oldest, by creation and then name."""
     return min(quotas, key=lambda quota: (quota.created, quota.name), default=None)
 
 
@@ -62,7 +62,7 @@ def is_raised(before: ElasticQuota | None, after: ElasticQuota | None) -> bool:
 
 
 def conditions(quota: ElasticQuota, governing: ElasticQuota) -> list[Condition]:
-    """What is wrong with a quota, in a namespace that ``governing`` is in force for."""
+    """Returns what is wrong with a quota, in a namespace that ``governing`` is in force for."""
     found = []
     if quota.errors:
         kept = "the last good spec stays in force" if quota.readable else "every pod is refused until it is corrected"
@@ -78,7 +78,7 @@ def conditions(quota: ElasticQuota, governing: ElasticQuota) -> list[Condition]:
 
 @dataclass(slots=True)
 class Asking:
-    """A pod that asks to be let in, which is not in the ledger, and what its quota's rules look at.
+    """A pod that asks to be let in, which is not in the ledger, and the state that its quota's rules read.
 
     ``ahead`` counts besides used in its own quota, ``ahead_in_pool`` in the pool; ``pinned`` is used by pods of the
     quota that may not be evicted. ``strict``: the sum of min bounds even a pod within its own min, as the seed has it.
@@ -101,12 +101,12 @@ class Asking:
 
 
 def unreadable(asking: Asking) -> list[str] | None:
-    """Nobody knows what a quota allows that cannot be read."""
+    """Refuses every pod under a quota that cannot be read: nobody knows what it allows."""
     return None if asking.quota.readable else []
 
 
 def over_max(asking: Asking) -> list[str] | None:
-    """Rule 1: the resources of the request with which used would exceed the quota's max."""
+    """Rule 1: returns the requested resources in which used would exceed the quota's max."""
     used, ahead, most = asking.account.used, asking.ahead, asking.quota.max
     exceeded = []
     for resource, asked in asking.pod.request.items():
@@ -116,7 +116,7 @@ def over_max(asking: Asking) -> list[str] | None:
 
 
 def over_borrowing(asking: Asking) -> list[str] | None:
-    """Rule 2: the resources that the pod would have to borrow, and cannot or may not."""
+    """Rule 2: returns the resources that the pod would have to borrow, and cannot or may not."""
     exceeded = beyond_borrowing(asking)
     if not asking.pod.preemptible:
         exceeded += beyond_pinned_min(asking)
@@ -124,11 +124,11 @@ def over_borrowing(asking: Asking) -> list[str] | None:
 
 
 def beyond_borrowing(asking: Asking) -> list[str]:
-    """The resources that the pod would have to borrow and cannot.
+    """Returns the resources that the pod would have to borrow and cannot.
 
-    A resource that no min names is not lent, so not checked. Within its own quota's min a pod borrows nothing, and what
-    is guaranteed to it is not refused for the sake of something that only the min of others names. What others wait for
-    within theirs is theirs, so it has to fit beside: into the sum of min, and into what nodes have.
+    A resource that no min names is not lent, so not checked. Within its own quota's min a pod borrows nothing. A pod
+    with guaranteed resources is not refused for others that only the min of others names. Resources that others wait
+    for within their min are theirs. So the pod has to fit beside those: into the sum of min, and into what nodes have.
     """
     account, pool, ahead, ahead_in_pool = asking.account, asking.pool, asking.ahead, asking.ahead_in_pool
     used, least, strict, request = account.used, asking.quota.min, asking.strict, asking.pod.request
@@ -150,7 +150,7 @@ def beyond_borrowing(asking: Asking) -> list[str]:
 
 
 def beyond_pinned_min(asking: Asking) -> list[str]:
-    """Those of one that may not be evicted: it may not borrow, since what it borrowed could not be taken back."""
+    """Returns the resources that a pod that may not be evicted would borrow: they could not be taken back."""
     pool, pinned, least = asking.pool, asking.pinned, asking.quota.min
     return [
         resource
@@ -160,7 +160,7 @@ def beyond_pinned_min(asking: Asking) -> list[str]:
 
 
 def _lent(pool: Pool, account: Account, resource: str) -> int:
-    """What may be used under all quotas by who borrows: the sum of min; no more than nodes have, where others claim it.
+    """Returns what borrowers may use under all quotas: the sum of min; no more than nodes have where others claim it.
 
     Where nobody has a claim, the scheduler alone decides whether there is room on nodes.
     """
@@ -170,9 +170,9 @@ def _lent(pool: Pool, account: Account, resource: str) -> int:
 
 
 def guaranteed(account: Account, ahead: Resources, request: Resources) -> frozenset[str]:
-    """The resources of the request that the quota's min names, if used stays within min in all of them; else none.
+    """Returns the requested resources that min names, if used stays within min in all of them; else none.
 
-    ``ahead`` is what counts besides used.
+    ``ahead`` counts besides used.
     """
     used, least = account.used, account.quota.min if account.quota else NOTHING
     named = request.keys() & least.keys()
@@ -183,10 +183,11 @@ def guaranteed(account: Account, ahead: Resources, request: Resources) -> frozen
 
 
 def numbers(ledger: Ledger, pod: Pod) -> Rows:
-    """By resource of the request, what the rules compare; a figure that does not bound the resource is left out.
+    """Returns the figures that the rules compare, by requested resource. Leaves out those that do not bound it.
 
-    ``ahead`` and ``poolAhead`` are the requests of pods with a nominated node that go first. ``claimedByOthers`` is
-    what other quotas have not used of their min, and pods of theirs wait for; ``poolCapacity`` what nodes have for all.
+    ``ahead`` and ``poolAhead`` are the requests of pods with a nominated node that count first. ``claimedByOthers`` is
+    the part of other quotas' min that is not used, and that pods of theirs wait for. ``poolCapacity`` is what nodes
+    have for all.
     """
     account = ledger.accounts.get(pod.namespace)
     if account is None or account.quota is None:
@@ -211,7 +212,7 @@ def numbers(ledger: Ledger, pod: Pod) -> Rows:
 
 
 def user_of_own(ledger: Ledger, pod: Pod, resource: str) -> Iterator[Use]:
-    """The pod's quota itself, by its max."""
+    """Yields the pod's quota itself, by its max."""
     account = ledger.account(pod.namespace)
     if account.quota is not None:
         own, _ = ledger.ahead_of(pod, account)
@@ -219,7 +220,7 @@ def user_of_own(ledger: Ledger, pod: Pod, resource: str) -> Iterator[Use]:
 
 
 def users_of_pool(ledger: Ledger, pod: Pod, resource: str) -> Iterator[Use]:
-    """All quotas, by their min."""
+    """Yields all quotas, by their min."""
     own, _ = ledger.ahead_of(pod, ledger.account(pod.namespace))
     for namespace, quota, account in ledger.quotas():
         ahead = own if namespace == pod.namespace else account.nominated_in_pool
@@ -259,7 +260,7 @@ _Wait = Callable[["Ledger", "Pod", str, dict[str, int]], Remedy | None]
 def _raised(
     ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources, ways: tuple[_Raise, _Wait]
 ) -> tuple[Remedy, ...]:
-    """A bound of the quota raised; or to wait, if that helps in all that the pod is refused for."""
+    """Suggests raising a bound of the quota, or waiting if that helps in all that the pod is refused for."""
     quota = ledger.account(pod.namespace).quota
     if quota is None:
         return ()

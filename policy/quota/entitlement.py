@@ -1,8 +1,8 @@
-"""What a waiting pod may take back, and from whom: of elastic quotas what is over min, of queues what is over deserved.
+"""The resources that a waiting pod may take back, and from which pods: those over min, or in queues over deserved.
 
 Seeds: capacity scheduling (PostFilter), queue guarantee (when a guarantee grows), namespace fair share (preemption).
-One notion serves all three: each is a bound that protects who stays within it, and lets those within theirs take from
-those beyond it. A pod that is under several bounds has to be beyond each of them that could protect it.
+One notion serves all three. Each is a bound that protects those who stay within it, and lets them take from those
+beyond it. A victim that is under several bounds must be beyond each of them that could protect it.
 """
 
 from collections.abc import Collection, Generator
@@ -19,7 +19,7 @@ from policy.quota.queue_ledger import QueueAccount, Tenant
 
 SYSTEM_OWNERS = frozenset({"DaemonSet", "Node"})
 LOOKED_AT = 250
-"""How many namespaces are looked at before it may pause: a fifth of a millisecond where nothing of them is at hand."""
+"""Namespaces that are looked at between two pauses: a fifth of a millisecond where nothing of them is cached."""
 
 NOTHING: frozenset[str] = frozenset()
 SLOT = "pods"
@@ -28,7 +28,7 @@ SLOT = "pods"
 
 @dataclass(frozen=True, slots=True)
 class Entitlement:
-    """What a pod may take back: by its elastic quota, by its queue, and by its namespace's share of the queue.
+    """The resources that a pod may take back: by its elastic quota, its queue, and its namespace's share of the queue.
 
     ``share`` is its namespace's dominant share per weight as it would be with the pod. ``guaranteed`` is the part of
     ``by_quota`` that the quota's min names.
@@ -44,7 +44,7 @@ class Entitlement:
 
     @property
     def resources(self) -> frozenset[str]:
-        """All that it may take back."""
+        """All resources that it may take back."""
         return self.by_quota | self.by_queue | self.by_share
 
     def may_take(self, ledger: Ledger, victim: Pod, queue: str, wanted: frozenset[str]) -> bool:
@@ -63,7 +63,7 @@ class Entitlement:
         return False
 
     def is_quota_untouched(self, ledger: Ledger, namespace: str) -> bool:
-        """Whether another quota uses no more than its min of what might be taken back: nobody goes from there."""
+        """Whether another quota stays within its min in all that may be taken back: no pod there can be a victim."""
         account = ledger.accounts.get(namespace)
         quota = account.quota if account is not None else None
         if account is None or quota is None:
@@ -71,16 +71,16 @@ class Entitlement:
         return not quota.readable or all(r in quota.min and not over_min(account, quota, r) for r in self.resources)
 
     def is_queue_untouched(self, ledger: Ledger, queue: str) -> bool:
-        """Whether another queue has no more than it deserves of what might be taken back: nobody goes from there."""
+        """Whether another queue has no more than it deserves of what may be taken back: no pod there can be victim."""
         account = ledger.queues.accounts.get(queue) if queue else None
         if account is None or account.queue is None or queue == self.queue:
             return False
         return not any(queues.is_over(account, resource) for resource in self.resources)
 
     def givers(self, ledger: Ledger) -> Generator[None, None, set[str]]:
-        """Namespaces that pods might be taken from, for what is lent to them: most are lent nothing.
+        """Returns the namespaces that borrow what may be taken back. Most namespaces borrow nothing.
 
-        To be used up; in between it may pause, and the ledger may change.
+        Iterate to the end; the caller may pause in between, and the ledger may change.
         """
         found: set[str] = set()
         for number, (namespace, account) in enumerate(list(ledger.accounts.items())):
@@ -104,18 +104,19 @@ class Entitlement:
         return False
 
     def _lent_by_quota(self, ledger: Ledger, victim: Pod, resource: str) -> bool | None:
-        """Whether the victim's quota borrows the resource; None where its quota neither gives it nor protects it.
+        """Whether the victim's quota borrows the resource; None if the quota neither gives nor protects it.
 
-        A quota that does not name the resource borrows all of it, unless it is within its min in whatever the pod
-        requests that it does name: a quota for GPUs alone protects the CPU of its GPU pods. That protects it neither
-        from a pod to which all of that is guaranteed as well, and the resource besides, nor what it has borrowed of a
-        device where only cpu and the like are guaranteed to it. So there are never two that take from each other.
+        A quota that does not name the resource borrows all of it, with one exception. If it is within its min in
+        whatever named resources the pod requests, it protects the pod: a quota for GPUs alone protects the CPU of its
+        GPU pods. That does not protect from a pod to which all of that is guaranteed as well, and the resource besides.
+        It does not protect what it has borrowed of a device either, if only cpu and the like are guaranteed to it. So
+        no two pods can take from each other.
         """
         account = ledger.accounts.get(victim.namespace)
         if account is None or account.quota is None:
             return None
         if not account.quota.readable:
-            return False  # of a quota that cannot be read nobody knows what it guarantees
+            return False  # nobody knows what an unreadable quota guarantees
         quota = account.quota
         if resource in quota.min:
             lent = over_min(account, quota, resource)
@@ -126,7 +127,7 @@ class Entitlement:
         return (True if resource in self.by_quota else None) if lent else False
 
     def _outranks(self, named: Collection[str], resource: str) -> bool:
-        """Whether the resource, which is guaranteed to the pod, comes before what is guaranteed to another."""
+        """Whether the resource, which is guaranteed to the pod, ranks above what is guaranteed to another pod."""
         if is_extended(resource) and not any(map(is_extended, named)):
             return True
         return self.guaranteed.issuperset(named)
@@ -149,12 +150,12 @@ class Entitlement:
 def entitlement(
     ledger: Ledger, pod: Pod, beside: Resources = NO_RESOURCES, *, by_share: bool, by_slot: bool = False
 ) -> Entitlement:
-    """What the pod may take back; nothing if it would itself exceed what it is under. It must not be in the ledger.
+    """Returns what the pod may take back; nothing if it would itself exceed a bound. It must not be in the ledger.
 
-    ``beside`` is what other pods request that start only together with it: it may take back nothing unless all of them
-    stay within their bounds. Of its quota's min only the resources that it names count. ``by_share``: namespaces of one
-    queue take from each other, too. ``by_slot``: with what min names goes one of the resource ``pods``, which no pod
-    can do without.
+    ``beside`` is the request of other pods that start only together with it. It may take back nothing unless all of
+    them stay within their bounds. Of its quota's min only the resources that it names count. ``by_share``: namespaces
+    of one queue take from each other, too. ``by_slot``: one of the resource ``pods``, which every pod needs, comes with
+    the resources that min names.
     """
     request = total((pod.request, beside)) if beside else pod.request
     name = ledger.queue_of(pod)
@@ -180,16 +181,16 @@ def entitlement(
 
 
 def as_if_guaranteed(pod: Pod, ledger: Ledger) -> Entitlement:
-    """All that a pod requests may be taken back for it, from whoever borrows it, whatever it is entitled to itself.
+    """Returns an entitlement to all that a pod requests, from any borrower, whatever the pod is entitled to itself.
 
-    For a pod that a node is reserved for (``reserve.evict``). What protects others is the same.
+    For a pod that a node is reserved for (``reserve.evict``). Other pods are protected as always.
     """
     everything = frozenset(pod.request)
     return Entitlement(pod, ledger.queue_of(pod), everything, everything, NOTHING, inf)
 
 
 def untouchable(ledger: Ledger, victim: Pod) -> bool:
-    """Whether a pod may never be evicted for another, whatever is lent to it; one that is being deleted is already."""
+    """Whether a pod may never be evicted for another, whatever is lent to it. True also while it is being deleted."""
     opted_out = not victim.preemptible and _may_opt_out(ledger, victim)
     critical = victim.owner in SYSTEM_OWNERS or exempt.is_critical(victim)
     return opted_out or critical or not victim.assigned or victim.terminating
@@ -201,7 +202,7 @@ def over_min(account: Account, quota: ElasticQuota, resource: str) -> bool:
 
 
 def share_lent(ledger: Ledger, namespace: str, queue: str) -> float:
-    """How much is lent to a quota or queue, as the largest share of its min, or of what it deserves."""
+    """Returns how much is lent to a quota or queue, as the largest share of its min, or of what it deserves."""
     account = ledger.accounts.get(namespace)
     if account is None or account.quota is None:
         by_quota = 0.0
@@ -215,17 +216,17 @@ def share_lent(ledger: Ledger, namespace: str, queue: str) -> float:
 
 
 def to_spare(bound: Resources, used: Resources) -> Resources:
-    """How much may go before what is used falls below a bound, of the resources in which it has not fallen already."""
+    """Returns how much may go before used falls below a bound. Leaves out resources where it is below already."""
     return {r: left for r, least in bound.items() if least and (left := used.get(r, 0) - least) >= 0}
 
 
 def shortfall(bound: Resources, spare: Resources, taken: Resources) -> float:
-    """How far below a bound something falls if so much is taken of it, as shares of the bound."""
+    """Returns how far below a bound something falls if so much is taken of it, as shares of the bound."""
     return fsum((taken[r] - left) / bound[r] for r, left in spare.items() if taken.get(r, 0) > left)
 
 
 def _within_min(ledger: Ledger, account: Account, pod: Pod, request: Resources) -> frozenset[str]:
-    """The pod's resources that min names, if used stays within min in all named ones with the whole request."""
+    """Returns the pod's resources that min names, if used stays within min in all named ones with the whole request."""
     if account.quota is None or not account.quota.readable:
         return NOTHING
     ahead, _ = ledger.ahead_of(pod, account)
@@ -233,16 +234,16 @@ def _within_min(ledger: Ledger, account: Account, pod: Pod, request: Resources) 
 
 
 def _may_opt_out(ledger: Ledger, victim: Pod) -> bool:
-    """Whether pods that may not be evicted stay within the min of their namespace, and what their queue deserves.
+    """Whether pods that may not be evicted stay within their namespace's min, and within what their queue deserves.
 
-    Each protects only what it gives: a quota that does not name a resource does not keep what a queue is owed of it. A
-    running pod can be annotated later; what it had borrowed by then does not become its own by that.
+    Each bound protects only what it gives: a quota that does not name a resource does not keep it from a queue that is
+    owed it. A running pod can be annotated later; that does not make its own what it had borrowed by then.
     """
     return _is_within_min(ledger, victim) and _is_within_deserved(ledger, victim)
 
 
 def _is_within_min(ledger: Ledger, victim: Pod) -> bool:
-    """Whether the pods of the namespace that may not be evicted stay within its min, of what any min names."""
+    """Whether the namespace's pods that may not be evicted stay within its min, in the resources that any min names."""
     account = ledger.accounts.get(victim.namespace)
     if account is None or account.quota is None:
         return True
@@ -251,7 +252,7 @@ def _is_within_min(ledger: Ledger, victim: Pod) -> bool:
 
 
 def _is_within_deserved(ledger: Ledger, victim: Pod) -> bool:
-    """Whether the pods of the queue that may not be evicted stay within what it deserves; true where none is known."""
+    """Whether the queue's pods that may not be evicted stay within what it deserves; true where that is not known."""
     account = ledger.queues.accounts.get(ledger.queue_of(victim))
     if account is None or account.queue is None or not account.division.known:
         return True

@@ -1,8 +1,8 @@
-"""Pods that are critical to the system: no rule applies to them, or a cluster could not come back by itself.
+"""Pods that are critical to the system: no rule applies to them, or a cluster could not recover by itself.
 
-Whoever writes a pod chooses its priority. So priority alone is not enough where a tenant is bound by something: the
-pod has to be in a namespace that the operator names, or in one that has neither an elastic quota nor a queue of its
-own. Such pods count as used like all others.
+The author of a pod chooses its priority. So priority alone is not enough where a tenant is bound by something. The
+pod's namespace must also be one that the operator names, or have neither an elastic quota nor a queue of its own. Such
+pods count as used like all others.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from policy.quota.ledger import Ledger
 
 CRITICAL = 2_000_000_000
-"""The priority from which on a pod belongs to the system (system-cluster-critical)."""
+"""The lowest priority of pods that belong to the system (system-cluster-critical)."""
 NAMESPACES = frozenset({"kube-system", "quotaward-system"})
 """The namespaces that are exempt unless the operator says otherwise."""
 
 
 def is_critical(pod: Pod) -> bool:
-    """Whether a pod has a priority of the system's. Such a pod is never a victim, whoever it belongs to."""
+    """Whether a pod has a priority of the system's. Such a pod is never a victim, whatever its namespace."""
     return pod.priority >= CRITICAL
 
 
 def by_namespace(pod: Pod, namespaces: Collection[str]) -> bool:
-    """Whether a pod is exempt whatever else there is in the cluster: its namespace is one of these."""
+    """Whether a pod is exempt because its namespace is one of these, whatever else is in the cluster."""
     return pod.priority >= CRITICAL and pod.namespace in namespaces
 
 
 def grounds(ledger: Ledger, pod: Pod, namespaces: Collection[str]) -> str:
-    """Why no rule applies to a pod, for people; empty if rules do apply."""
+    """Returns for people why no rule applies to a pod; empty if rules do apply."""
     if pod.priority < CRITICAL:
         return ""
     if pod.namespace in namespaces:

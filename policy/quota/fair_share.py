@@ -1,9 +1,9 @@
-"""Namespaces within a queue: what each is entitled to of what the queue deserves, and whom that admits.
+"""Namespaces within a queue: how much each is entitled to of what the queue deserves, and which pods that admits.
 
 Seed: namespace fair share. Weighted dominant-resource fairness: all namespaces rise together, in the proportions of
-their requests and as fast as their weights say, measured by their dominant share; a resource that is used up stops
-those who want more of it in that resource alone. So for each resource the namespaces share by weighted max-min, where
-one weighs as much as its weight times what it asks of the resource per dominant share.
+their requests and at the speed of their weights, measured by their dominant share. A resource that is used up stops
+those that want more of it, in that resource alone. So for each resource the namespaces share by weighted max-min. There
+a namespace weighs its weight times what it asks of the resource per dominant share.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Reals = NDArray[np.longdouble]
 
 
 def divided(wanted: Amounts, deserved: Amounts, there: Reals, weight: Reals, queue: NDArray[np.intp]) -> Amounts:
-    """What each row, which stands for a namespace, gets of each column, which stands for a resource.
+    """Returns the part of each row (a namespace) in each column (a resource).
 
-    None gets more than it wants, and those of a queue together get all that it deserves and they want. ``there`` is
-    what shares are shares of, ``deserved`` has a row for each queue, and ``queue`` says whose row each is: it never
-    falls from one row to the next. Rows of one queue stand in the order of names.
+    No row gets more than it wants. The rows of a queue together get all that it deserves and they want. ``there`` is
+    the total that shares refer to. ``deserved`` has a row for each queue. ``queue`` has the queue's number of each row:
+    it never falls from one row to the next. Rows of one queue stand in the order of names.
     """
     satisfied_at = np.maximum((wanted / there).max(axis=1), 1e-30) / weight  # the level at which it has all it wants
     order = np.lexsort((satisfied_at, queue))
@@ -49,7 +49,7 @@ def divided(wanted: Amounts, deserved: Amounts, there: Reals, weight: Reals, que
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows by queue, and in each queue by when they are satisfied: their numbers, where a queue starts, and whose."""
+    """Rows by queue, in each by the level that satisfies them: row numbers, starts of queues, and queue of each row."""
 
     order: NDArray[np.intp]
     starts: NDArray[np.intp]
@@ -57,18 +57,18 @@ class _Rows:
 
 
 def _divide_column(part: Amounts, amount: Amounts, level: Reals, rows: _Rows) -> None:
-    """Divides the amount of each queue: ``part`` has what its rows want, and then what they get."""
+    """Divides the amount of each queue: ``part`` holds what its rows want, and is set to what they get."""
     asked = part[rows.order]
     contended = np.add.reduceat(asked.astype(np.longdouble), rows.starts) > amount  # no integer could hold all that
     if not contended.any():
         return
     rate = asked / level  # how fast the part grows with the level
     growing = np.add.reduceat(rate, rows.starts)[rows.whose] - (_running(rate, rows) - rate)
-    reached = _running(asked, rows) - asked + level * growing  # by all together, when this one is satisfied
+    reached = _running(asked, rows) - asked + level * growing  # by all together, at the level that satisfies this one
     short = contended[rows.whose] & (reached > amount[rows.whose])
     left = amount - np.add.reduceat(np.where(short, 0, asked), rows.starts)
     while (misjudged := contended & ((left < 0) | ~np.logical_or.reduceat(short, rows.starts))).any():
-        last = np.flatnonzero(misjudged[rows.whose] & ~short)  # a float has said too early that one was satisfied
+        last = np.flatnonzero(misjudged[rows.whose] & ~short)  # a float called it satisfied too early
         last = last[np.r_[np.diff(rows.whose[last]) > 0, True]]
         short[last] = True
         left = amount - np.add.reduceat(np.where(short, 0, asked), rows.starts)
@@ -85,19 +85,19 @@ def _divide_column(part: Amounts, amount: Amounts, level: Reals, rows: _Rows) ->
 
 
 def _running(values: NDArray[Any], rows: _Rows) -> NDArray[Any]:
-    """The running sum within each queue."""
+    """Returns the running sum within each queue."""
     sums = np.cumsum(values)
     within: NDArray[Any] = sums - (sums - values)[rows.starts][rows.whose]
     return within
 
 
 def share(taken: Resources, available: Resources) -> float:
-    """The dominant share of what a namespace has taken: the largest part of any one resource."""
+    """Returns the dominant share of what a namespace has taken: the largest part of any one resource."""
     return max((amount / available[r] for r, amount in taken.items() if available.get(r, 0) > 0), default=0.0)
 
 
 def room(ledger: QueueLedger, account: QueueAccount, resource: str) -> int:
-    """What the namespaces of a queue may take together: what it deserves, or more where nobody else has a claim."""
+    """Returns what a queue's namespaces may take together: what it deserves, or more where nobody else has a claim."""
     elsewhere = ledger.taken.get(resource, 0) - account.taken.get(resource, 0)
     claimed = ledger.claims.get(resource, 0) - account.claim.get(resource, 0)
     unclaimed = ledger.available.get(resource, 0) - elsewhere - claimed
@@ -105,9 +105,9 @@ def room(ledger: QueueLedger, account: QueueAccount, resource: str) -> int:
 
 
 def over_share(asking: Asking) -> list[str] | None:
-    """The resources in which a namespace would go past its share of a queue, though others have a claim to them.
+    """Returns the resources in which a namespace would exceed its share of a queue, though others have a claim to them.
 
-    It may go past what it is entitled to as far as what the others are entitled to still fits.
+    It may exceed its fair share as long as the fair shares of the others still fit.
     """
     account, namespace = asking.account, asking.namespace
     if len(account.tenants) == 1 and namespace in account.tenants:
@@ -126,9 +126,10 @@ def over_share(asking: Asking) -> list[str] | None:
 
 
 def refusal_to_move(ledger: QueueLedger, account: QueueAccount, namespace: str, request: Resources) -> Refusal | None:
-    """Why a pod that runs in another queue is refused by its share of this one, or None. It must not be in the ledger.
+    """Returns why its share of this queue refuses a pod that runs in another, or None. It must not be in the ledger.
 
-    It may take all but what pods of other namespaces wait for that these are entitled to, and that fits beside it.
+    It may take everything but the resources that pods of other namespaces wait for within their fair shares, and that
+    fit beside it.
     """
     tenant, most = account.tenants.get(namespace), account.division.real_capability
     exceeded = []
@@ -142,14 +143,14 @@ def refusal_to_move(ledger: QueueLedger, account: QueueAccount, namespace: str, 
 
 
 def is_entitled(tenant: Tenant | None, request: Resources) -> bool:
-    """Whether a pod with this request would leave its namespace within what it is entitled to."""
+    """Whether a pod with this request would leave its namespace within its fair share."""
     return tenant is not None and all(
         tenant.taken.get(r, 0) + asked <= tenant.entitled.get(r, 0) for r, asked in request.items()
     )
 
 
 def numbers(ledger: Ledger, pod: Pod) -> Rows:
-    """By resource of the request, what the rule compares; empty for a namespace that is alone in its queue."""
+    """Returns the figures that the rule compares, by requested resource; none for a namespace alone in its queue."""
     account = ledger.queues.known(ledger.queue_of(pod))
     if set(account.tenants) <= {pod.namespace}:
         return {}
@@ -165,7 +166,7 @@ def numbers(ledger: Ledger, pod: Pod) -> Rows:
 
 
 def users(ledger: Ledger, pod: Pod, resource: str) -> Iterator[Use]:
-    """The namespaces of the pod's queue, by what they are entitled to."""
+    """Yields the namespaces of the pod's queue, by their fair shares."""
     queue = ledger.queue_of(pod)
     for namespace, tenant in ledger.queues.known(queue).tenants.items():
         used, entitled = tenant.taken.get(resource, 0), tenant.entitled.get(resource, 0)

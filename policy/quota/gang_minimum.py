@@ -1,6 +1,6 @@
-"""The rule of gangs: no member starts before as many as the minimum can. What is said then, and under which name.
+"""The rule of gangs: no member starts before as many as the minimum can. Here are its name and its text.
 
-Whether they can start is asked of nodes, too (policy.cluster.gang_admission).
+The nodes are asked, too, whether they can start (policy.cluster.gang_admission).
 """
 
 from policy.quota.rule import GROUP, Rule

@@ -1,6 +1,6 @@
-"""The rules by which a node is kept from a pod: room is held for another one, or the node is reserved for a job.
+"""The rules that keep a node from a pod: room is held for another pod, or the node is reserved for a job.
 
-What they are told by, and under which name; who is kept from which node is known to policy.cluster.
+Here are their names and texts; policy.cluster knows which pods are kept from which node.
 """
 
 from collections.abc import Collection
@@ -14,10 +14,10 @@ RULES = (HELD, RESERVED)
 
 
 def refusal_by(rules: Collection[Rule[None]]) -> Refusal:
-    """What is said where every node that has room is kept from a pod by one of these rules."""
+    """Returns the refusal for a pod if these rules keep it from every node that has room."""
     return (RESERVED if RESERVED in rules else HELD).refusal()
 
 
 def kept_from(message: str) -> Rule[None] | None:
-    """The rule by which a node was kept from a pod, if its condition names one."""
+    """Returns the rule that kept a node from a pod, if the pod's condition names one."""
     return next((rule for rule in RULES if rule.text in message), None)

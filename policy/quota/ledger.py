@@ -1,8 +1,8 @@
-"""Who uses what: one account per namespace, and the pool that all elastic quotas lend from. Queues: see queue_ledger.
+"""The usage of quotas: one account per namespace, and the pool that all elastic quotas lend from. Queues: queue_ledger.
 
-Every change is a difference to a few numbers, so that reading them costs nothing that grows with pods or quotas.
-What the numbers have to be is defined by a recount from the pods (``tests/properties``), in the words of the seed
-(capacity scheduling, Cache) and of Kubernetes.
+Every change is a difference to a few numbers, so the cost of reading them does not grow with pods or quotas. A recount
+from the pods (``tests/properties``) defines the right numbers, in the words of the seed (capacity scheduling, Cache)
+and of Kubernetes.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ Kind = Literal["assigned", "granted", "nominated", "held", "in_flight", "pending
 
 @dataclass(slots=True)
 class Account:
-    """What the pods of one namespace use.
+    """The usage of one namespace.
 
     ``assigned``: on a node; ``used``: that, and what was admitted and is on its way to a node. ``nominated`` has, by
     priority, what waits for its nominated node, ``held`` the part of it for which room is kept. ``pinned`` is the part
     of used and held that may not be evicted. ``in_flight`` is what may have been admitted before this process started,
     ``pinned_in_flight`` the part of it that may not be evicted. ``pending`` is requested by pods that wait, have
-    nothing yet and have a chance, and ``waiting`` are these; ``claim`` is what they may take of its min, so that nobody
-    is to borrow it. ``quota`` is the elastic quota in force, if any.
-    ``lent`` is how much of it is lent, None if that was not asked for since it changed (see policy.quota.entitlement).
+    nothing yet and have a chance; ``waiting`` are these pods. ``claim`` is the part of its min that they may take, and
+    that nobody may borrow. ``quota`` is the elastic quota in force, if any. ``lent`` is how much of it is lent, None if
+    nobody has asked since it changed (see policy.quota.entitlement).
     """
 
     quota: ElasticQuota | None = None
@@ -66,7 +66,7 @@ class Account:
         return False
 
     def claims(self) -> Resources:
-        """What the claim has to be: what is left of min, as far as pods wait for it that fit into what is left."""
+        """Returns what the claim has to be: as much of the rest of min as waiting pods request that fit into it."""
         if self.waiting is None or not self.pending or self.quota is None:
             return NOTHING
         used, coming, least = self.used, self.nominated_in_pool, self.quota.min
@@ -78,10 +78,10 @@ class Account:
 
 @dataclass(slots=True)
 class Pool:
-    """The sums over all elastic quotas in force. A resource is lent when it is a key of ``min``, be it zero there.
+    """The sums over all elastic quotas in force. A resource is lent if it is a key of ``min``, even with zero.
 
-    ``claims`` is what of the quotas' mins is not used, and waited for. ``outside`` is used by pods of namespaces
-    without a quota. ``capacity`` is what nodes have for pods, None where that is not known.
+    ``claims`` is the part of the quotas' mins that is not used, and that pods wait for. ``outside`` is used by pods of
+    namespaces without a quota. ``capacity`` is the nodes' capacity for pods, None where it is not known.
     """
 
     min: dict[str, int] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class Pool:
             self.contributors[resource] = self.contributors.get(resource, 0) + 1
 
     def withdraw(self, least: Resources) -> None:
-        """Takes a quota's min out of what is lent; a resource that no min names any more is not lent any more."""
+        """Takes a quota's min out of what is lent. A resource that no min names any more is no longer lent."""
         for resource, value in least.items():
             self.min[resource] -= value
             self.contributors[resource] -= 1
@@ -108,26 +108,26 @@ class Pool:
                 del self.min[resource], self.contributors[resource]
 
     def room(self, resource: str) -> int | None:
-        """What nodes have of a resource for pods under quotas, used or not; None where that is not known.
+        """Returns the nodes' capacity of a resource for pods under quotas, used or not; None where it is not known.
 
-        It is not of an extended one that no node lists (see NodeTable.lists).
+        It is not known for an extended resource that no node lists (see NodeTable.lists).
         """
         if self.capacity is None or (is_extended(resource) and resource not in self.capacity):
             return None
         return self.capacity.get(resource, 0) - self.outside.get(resource, 0)
 
     def claimed_by_others(self, account: Account, resource: str) -> int:
-        """What other quotas than this one have a claim to."""
+        """Returns the claims of all quotas except this one."""
         return self.claims.get(resource, 0) - account.claim.get(resource, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """How one pod stands in the ledger.
+    """The way in which one pod counts in the ledger.
 
-    ``queue`` is empty for a pod in no queue; ``claims``: it waits, and what it waits for is to be kept for it. Where
-    it stands for a ``number`` of pods that are alike, ``request`` is that of all of them. ``owner``: it is pending, and
-    an elastic quota guarantees something to its namespace.
+    ``queue`` is empty for a pod in no queue. ``claims``: it waits, and room is kept for what it waits for. Where an
+    entry counts a ``number`` of pods that are alike, ``request`` is the sum of their requests. ``owner``: it is
+    pending, and an elastic quota guarantees something to its namespace.
     """
 
     kind: Kind
@@ -141,35 +141,35 @@ class Entry:
     owner: bool = False
 
     def times(self, number: int) -> Entry:
-        """How so many pods like this one stand together."""
+        """Returns the entry for so many pods like this one together."""
         if number == 1:
             return self
         return replace(self, request={r: number * amount for r, amount in self.request.items()}, number=number)
 
     @property
     def of_one(self) -> Resources:
-        """What each of them requests."""
+        """The request of each of them."""
         return self.request if self.number == 1 else {r: a // self.number for r, a in self.request.items()}
 
 
 def in_no_queue(_: Pod) -> str:
-    """The queue of a pod where there are none."""
+    """Returns no queue for any pod, for a ledger without queues."""
     return ""
 
 
 def without_claim(_: Pod) -> bool:
-    """Whether a waiting pod has a claim, where there are no queues."""
+    """Returns that no waiting pod has a claim, for a ledger without queues."""
     return False
 
 
 class Ledger:
     """Entries by pod UID, and the sums that follow from them and from the quotas in force.
 
-    ``eased`` counts the changes after which some pod might be admitted that was not before. ``over_min`` are the
-    namespaces whose quota exceeds its min. ``queues`` is the part of the ledger that is kept by queue; ``queue_of``
-    says which queue a pod is in, ``own_queue_of`` which one was named for it, ``has_claim`` whether what a waiting one
-    waits for is to be kept for it. ``touched`` has the names of namespaces and queues of which something has changed.
-    ``named`` says by how many quotas in force a resource is named.
+    ``eased`` counts the changes that might let in a pod that was refused before. ``over_min`` are the namespaces whose
+    quota exceeds its min. ``queues`` is the part of the ledger that is kept by queue. ``queue_of`` tells which queue a
+    pod is in, ``own_queue_of`` which one was named for it. ``has_claim`` tells whether room is kept for what a waiting
+    pod waits for. ``touched`` has the names of namespaces and queues that have changed. ``named`` counts by resource
+    the quotas in force that name it.
     """
 
     def __init__(
@@ -191,10 +191,9 @@ class Ledger:
         self._has_claim = has_claim
 
     def enter(self, kind: Kind, pod: Pod) -> None:
-        """Notes how a pod stands, in place of how it stood before; the same twice changes nothing.
+        """Enters a pod in place of its earlier entry. An entry that is equal to the earlier one changes nothing.
 
-        ``pending`` is how a pod stands that waits and has nothing yet; where it has no claim either, and no queue keeps
-        account of such, it is left out.
+        ``pending`` pods wait and have nothing yet. Leaves out those without a claim that no queue counts either.
         """
         entry = self.entry(kind, pod)
         if kind == "pending" and not (entry.queue or entry.claims):
@@ -209,23 +208,23 @@ class Ledger:
         self._enter(pod.uid, entry, before, kept)
 
     def trial(self) -> Trial:
-        """A context in which pods may be taken out or let in, to look at the rest."""
+        """Returns a context in which pods may be taken out or let in, to ask about the rest."""
         return Trial(self)
 
     def lift(self, uid: str, *, alone: bool) -> None:
-        """Takes out a pod that is in the ledger; it is to be lowered again, or entered.
+        """Takes out a pod that is in the ledger. The caller must lower it again, or enter it.
 
-        ``alone``: what its queue and its namespace have a claim to stays as it was.
+        ``alone``: the claims of its queue and its namespace stay as they were.
         """
         self._apply(self.entries.pop(uid), subtract, self.queues.apply_to_sums if alone else None)
 
     def lower(self, uid: str, entry: Entry, *, alone: bool) -> None:
-        """Enters a pod as it stood when it was lifted."""
+        """Enters a lifted pod as it was before."""
         self.entries[uid] = entry
         self._apply(entry, add, self.queues.apply_to_sums if alone else None)
 
     def enter_lifted(self, kind: Kind, pod: Pod, before: Entry | None, *, alone: bool) -> None:
-        """Notes how a pod stands that was lifted; it stood as ``before``. Not for one that is pending."""
+        """Enters a lifted pod whose entry was ``before``. Not for pending pods."""
         entry = self.entry(kind, pod)
         if before == entry:
             self.lower(pod.uid, entry, alone=alone)
@@ -233,14 +232,14 @@ class Ledger:
             self._enter(pod.uid, entry, before, self._kept_in_pool(pod.namespace))
 
     def enter_alike(self, kind: Kind, pods: Sequence[Pod]) -> None:
-        """Enters pods that are new and stand alike: of one namespace and queue, with the same request and priority."""
+        """Enters new pods that count alike: of one namespace and queue, with the same request and priority."""
         entry = self.entry(kind, pods[0])
         self.entries.update(dict.fromkeys((pod.uid for pod in pods), entry))
         self._apply(entry.times(len(pods)), add)
         self.queues.note(None, entry)
 
     def entry(self, kind: Kind, pod: Pod) -> Entry:
-        """How a pod would stand."""
+        """Returns the entry that a pod would have."""
         queue, pinned = self.queue_of(pod), not pod.preemptible
         if kind in TAKING:
             return Entry(kind, pod.namespace, pod.request, pod.priority, pinned, queue)
@@ -249,7 +248,7 @@ class Ledger:
         return Entry(kind, pod.namespace, pod.request, pod.priority, pinned, queue, claims, owner=owner)
 
     def remove(self, uid: str) -> Entry | None:
-        """Takes a pod out; how it stood, or None if it did not stand in the ledger."""
+        """Takes a pod out; returns its entry, or None if it had none."""
         entry = self.entries.get(uid)
         if entry is None:
             return None
@@ -260,7 +259,7 @@ class Ledger:
         return entry
 
     def restore(self, uid: str, entry: Entry | None) -> None:
-        """Enters a pod as it stood before, or leaves it out, in place of how it stands now. No rule is asked."""
+        """Sets a pod's entry to an earlier one, or takes the pod out (None). Asks no rule."""
         now = self.entries.get(uid)
         if now != entry:
             self._take_out(uid)
@@ -269,36 +268,36 @@ class Ledger:
             self.queues.note(now, entry)
 
     def set_aside(self, uid: str) -> Entry | None:
-        """Takes a pod out to look at the rest; it is to be put back."""
+        """Takes a pod out to ask about the rest. The caller must put it back."""
         return self._take_out(uid)
 
     def send_back(self, uid: str) -> Entry | None:
-        """Like ``set_aside``, but in a queue the pod waits anew: whoever is evicted comes back and claims its share."""
+        """Takes a pod out like ``set_aside``, but lets it wait in its queue, as an evicted pod returns with a claim."""
         entry = self._take_out(uid)
         if entry is not None and entry.queue:
             self.put_back(uid, replace(entry, kind="pending", claims=True))
         return entry
 
     def put_back(self, uid: str, entry: Entry) -> None:
-        """Enters a pod that does not stand in the ledger, as it stood when it was removed."""
+        """Enters a pod that is not in the ledger, as it was when it was removed."""
         self.entries[uid] = entry
         self._apply(entry, add)
 
     def set_aside_all(self, uids: Iterable[str]) -> dict[str, Entry]:
-        """Takes pods out to look at the rest, those that are alike in one step; how those stood that did."""
+        """Takes pods out to ask about the rest, those that are alike in one step; returns the entries taken out."""
         aside = {uid: entry for uid in uids if (entry := self.entries.pop(uid, None)) is not None}
         self._apply_all(aside.values(), subtract)
         return aside
 
     def put_back_all(self, aside: Mapping[str, Entry]) -> None:
-        """Enters pods that do not stand in the ledger, those that are alike in one step."""
+        """Enters pods that are not in the ledger, those that are alike in one step."""
         self.entries.update(aside)
         self._apply_all(aside.values(), add)
 
     def end_assuming(self, uids: Iterable[str], before: Mapping[str, Entry]) -> None:
-        """Takes pods out that were put in only to look at the rest, and puts in those that stood before.
+        """Takes out pods that were entered only to ask about the rest, and enters those that were there before.
 
-        Whose namespace had no part in a queue leaves none behind.
+        Drops tenants that have no pods afterwards.
         """
         assumed = self.set_aside_all(uids)
         self.put_back_all(before)
@@ -306,9 +305,9 @@ class Ledger:
             self.queues.drop_if_empty(entry)
 
     def grant_all(self, pods: Iterable[Pod]) -> None:
-        """Notes that these pods are granted, in place of how they stood before; those that are alike in one step.
+        """Grants these pods in place of their earlier entries, those that are alike in one step.
 
-        Whether that eases anything for others is not looked at: whoever holds something for a gang counts it.
+        Does not count whether that eases anything for others: the code that holds room for a gang counts it.
         """
         entries = self.entries_of("granted", pods)
         before = self.set_aside_all(entries)
@@ -318,7 +317,7 @@ class Ledger:
             self.queues.note(earlier, entry)
 
     def entries_of(self, kind: Kind, pods: Iterable[Pod]) -> dict[str, Entry]:
-        """How pods would stand, by UID."""
+        """Returns the entries that pods would have, by UID."""
         known: dict[Hashable, Entry] = {}
         entries = {}
         for pod in pods:
@@ -330,7 +329,7 @@ class Ledger:
         return entries
 
     def set_quota(self, namespace: str, quota: ElasticQuota | None) -> None:
-        """Puts a quota in force for a namespace, in place of the one that was; None lifts it."""
+        """Puts a quota in force for a namespace, in place of the earlier one; None lifts the earlier one."""
         self.eased += 1
         account = self.accounts.get(namespace) or self._open(namespace)
         if account.quota is not None:
@@ -350,7 +349,7 @@ class Ledger:
         self._settle(namespace, account)
 
     def quotas(self) -> Iterator[tuple[str, ElasticQuota, Account]]:
-        """Namespace, quota and account of every elastic quota in force, by namespace."""
+        """Yields namespace, quota and account of every elastic quota in force, by namespace."""
         for namespace in sorted(self.accounts):
             account = self.accounts[namespace]
             if account.quota is not None:
@@ -358,14 +357,14 @@ class Ledger:
 
     @property
     def borrowing(self) -> AbstractSet[str]:
-        """The namespaces that something is lent to: their quota exceeds its min, or a queue of theirs its deserved."""
+        """The namespaces that borrow: their quota exceeds its min, or a queue of theirs exceeds what it deserves."""
         over = [self.queues.accounts[name].tenants for name in self.queues.over_deserved]
         return self.over_min.union(*over) if over else self.over_min
 
     def borrows(self, pod: Pod, *, by_share: bool = False) -> bool | None:
-        """Whether a pod takes what has to be lent, if it runs, or does now; None where nothing is guaranteed to it.
+        """Whether a pod borrows, now or if it runs; None where nothing is guaranteed to it.
 
-        ``by_share``: what its namespace is entitled to of its queue counts as guaranteed, too.
+        ``by_share``: its namespace's fair share of its queue counts as guaranteed, too.
         """
         account, queue = self.accounts.get(pod.namespace), self.queues.accounts.get(self.queue_of(pod))
         bounds = list[tuple[Resources, Resources]]()
@@ -387,10 +386,11 @@ class Ledger:
         )
 
     def ahead_of(self, pod: Pod, account: Account) -> tuple[Resources, Resources]:
-        """What counts against a pod (that is not in the ledger) besides used: in its own quota, and in the pool.
+        """Returns what counts besides used against a pod that is not in the ledger: in its own quota, and in the pool.
 
-        That is what pods with a nominated node wait for: of the same quota those of equal or higher priority, of other
-        quotas those whose quota does not exceed its min (seed: capacity scheduling; as scheduler-plugins counts).
+        That is what pods with a nominated node wait for. Of the same quota, those of equal or higher priority count; of
+        other quotas, those whose quota does not exceed its min (seed: capacity scheduling; as scheduler-plugins
+        counts).
         """
         pool = self.pool.nominated
         if not account.nominated:
@@ -402,7 +402,7 @@ class Ledger:
         return own, others
 
     def account(self, namespace: str) -> Account:
-        """The namespace's account; where nothing stands in it, an empty one that is not kept."""
+        """Returns the namespace's account; where nothing stands in it, an empty one that is not kept."""
         return self.accounts.get(namespace) or Account()
 
     def _open(self, namespace: str) -> Account:
@@ -424,7 +424,7 @@ class Ledger:
                 self.eased += _is_lighter(total((claimed_now, taken)), claimed)
 
     def _kept_in_pool(self, namespace: str) -> tuple[Resources, Resources]:
-        """What a namespace has in the pool beside its used: for its nominated pods, and by its claim."""
+        """Returns what a namespace has in the pool beside its used: for its nominated pods, and by its claim."""
         account = self.account(namespace)
         return account.nominated_in_pool, account.claim
 
@@ -499,10 +499,9 @@ class Ledger:
         return account is not None and account.quota is not None and bool(account.quota.min)
 
     def _settle(self, namespace: str, account: Account, *, claims: bool = True) -> None:
-        """Notes what follows from a change of an account: whether its quota borrows, and what is lent by the pool.
+        """Updates what follows from a change of an account: whether its quota borrows, and what the pool lends.
 
-        One in which nothing stands any more is dropped: namespaces come and go without end. ``claims``: what it has a
-        claim to follows, too.
+        Drops an empty account: namespaces come and go without end. ``claims``: updates its claim, too.
         """
         account.lent = None
         if account.quota is not None or namespace in self.over_min:
@@ -519,7 +518,7 @@ class Ledger:
     def _lend_nominated(self, account: Account) -> None:
         """Keeps in the pool what the account's nominated pods wait for, as long as its used does not exceed its min.
 
-        What is held for a pod stays there in any case: somebody was evicted for it.
+        Always keeps what is held for a pod: other pods were evicted for it.
         """
         subtract(self.pool.nominated, account.nominated_in_pool)
         if account.quota is None:
@@ -531,12 +530,12 @@ class Ledger:
 
 
 def _names_of(quota: ElasticQuota | None) -> Resources:
-    """The resources that a quota names, whatever it says of them."""
+    """Returns the resources that a quota names, whatever the amounts."""
     return {**quota.min, **quota.max} if quota is not None else NOTHING
 
 
 def _same(entry: Entry) -> Hashable:
-    """What entries have in common that count alike. Equal requests are one object (app.store.objects)."""
+    """Returns a key that is equal for entries that count alike. Equal requests are one object (app.store.objects)."""
     return (
         entry.kind,
         entry.namespace,
@@ -554,7 +553,7 @@ def _is_lighter(after: Resources, before: Resources) -> bool:
 
 
 def _eases(before: Entry, after: Entry) -> bool:
-    """Whether a pod that stands as ``after`` may leave room that it did not leave as ``before``."""
+    """Whether a pod that changes from ``before`` to ``after`` may leave room that it did not leave before."""
     if before.kind == "pending":
         return False
     lighter = _is_lighter(after.request, before.request)

@@ -1,7 +1,7 @@
-"""Who uses what of which queue: an account per queue, a tenant per namespace in it, and the claims of each.
+"""The usage of queues: an account per queue, a tenant per namespace in it, and the claims of each.
 
-Like the ledger that it is a part of, it changes by differences, so that reading it costs nothing that grows with pods
-or queues. What a queue deserves and a tenant is entitled to is computed beside it, now and then, and put in here.
+It is a part of the ledger and changes by differences too, so the cost of reading it does not grow with pods or queues.
+The deserved share of a queue and the fair share of a tenant are computed elsewhere, now and then, and put in here.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from policy.quota.shares import Rows
 
 Listed = Callable[[str], bool]
-"""Says of a resource whether there is anything of it to divide (QueueLedger.lists)."""
+"""Tells of a resource whether there is anything of it to divide (QueueLedger.lists)."""
 TAKING = frozenset({"assigned", "granted", "held"})
-"""How a pod stands that takes something of its queue; a pod that stands otherwise waits."""
+"""The kinds of entries that take something of their queue; pods of any other kind wait."""
 
 
 @dataclass(slots=True)
 class Tenant:
-    """What the pods of one namespace use of a queue, and what it is entitled to; ``waiting`` are those of ``pending``.
+    """The usage of a queue by one namespace, and its fair share (``entitled``). ``waiting``: the pods of ``pending``.
 
-    ``taken`` by pods on nodes, admitted ones and those that room is held for; ``pending`` is requested by the waiting
-    ones that have a chance, ``request`` by both. ``claim`` is what it is entitled to, has not taken, and has pods
-    waiting for. ``weight`` is what it weighed when ``entitled`` was computed.
+    ``taken`` is requested by pods on nodes, admitted pods, and pods that room is held for. ``pending`` is requested by
+    the waiting ones that have a chance, ``request`` by both. ``claim`` is the part of the fair share that it has not
+    taken and has pods waiting for. ``weight`` is its weight when ``entitled`` was computed.
     """
 
     taken: dict[str, int] = field(default_factory=dict)
@@ -47,22 +47,22 @@ class Tenant:
 
     @property
     def entitled(self) -> Resources:
-        """What it is entitled to."""
+        """Its fair share of the queue."""
         if self._entitled is None:
             assert self._rows is not None, "whoever was told something stands somewhere"  # noqa: S101
             self._entitled = self._rows.entitled(self._at)
         return self._entitled
 
     def stands_in(self, rows: Rows, at: int, weight: int) -> None:
-        """What it will be entitled to by this weight will stand there."""
+        """Notes the row that will hold its fair share, and the weight that it is computed by."""
         self._rows, self._at, self.weight = rows, at, weight
 
     def told(self) -> None:
-        """What it is entitled to has changed."""
+        """Notes that its fair share has changed."""
         self._entitled = None
 
     def claims(self, listed: Listed) -> dict[str, int]:
-        """What the claim has to be."""
+        """Returns what the claim has to be."""
         return _wanted(_unfilled(self.entitled, self.taken), self.pending, self.waiting, listed) if self.pending else {}
 
     @property
@@ -73,15 +73,14 @@ class Tenant:
 
 @dataclass(slots=True)
 class QueueAccount:
-    """What the pods of one queue use, by namespace and together.
+    """The usage of one queue, by namespace and together.
 
-    ``held`` is the part of ``taken`` by pods that room is held for, ``running`` the part by pods on nodes, and
-    ``pinned`` the part by pods that may not be evicted. ``waiting`` are those of ``pending``. ``in_flight`` is what may
-    have been admitted before this process started.
-    ``unbounded``: what it asks for is not seen, and taken to be all there is. ``stale``: the tenants' parts are to be
-    computed anew; ``contended``: some of them got less than they request. ``rows`` are the tenants as they were then;
-    ``unread`` names those that have changed since. ``lent`` is how much of it is lent, None if that was not asked for
-    since it changed (see policy.quota.entitlement).
+    ``held`` is the part of ``taken`` by pods that room is held for. ``running`` is the part by pods on nodes, and
+    ``pinned`` the part by pods that may not be evicted. ``waiting`` are the pods of ``pending``. ``in_flight`` is what
+    may have been admitted before this process started. ``unbounded``: its demand is not seen, and taken to be all there
+    is. ``stale``: the tenants' parts have to be computed anew; ``contended``: some of them got less than they request.
+    ``rows`` are the tenants as they were then; ``unread`` names those that have changed since. ``lent`` is how much of
+    it is lent, None if nobody has asked since it changed (see policy.quota.entitlement).
     """
 
     queue: Queue | None = None
@@ -105,7 +104,7 @@ class QueueAccount:
     lent: float | None = field(default=None, compare=False)
 
     def claims(self, listed: Listed) -> dict[str, int]:
-        """What the claim has to be: what it deserves and has pods waiting for, and its guarantee in any case."""
+        """Returns what the claim has to be: what it deserves and pods wait for, and its guarantee in any case."""
         kept = _unfilled(self.division.guarantee, self.taken) if self.division.guarantee else {}
         if not self.pending and not self.unbounded:
             return kept
@@ -117,15 +116,15 @@ class QueueAccount:
 class QueueLedger:
     """Accounts by name of queue, and the sums over all queues that exist.
 
-    ``available`` is what all queues share, ``listed`` the resources of which nodes have something, ``outside`` what
-    pods use that are in no queue. ``over_deserved`` are the names of queues that have taken more than they deserve;
-    ``pending`` is what pods wait for in all queues. ``stale``: what queues deserve is to be computed anew,
-    ``unfinished``: it is being computed; ``columns``: how it was last. ``turned_away``: somebody was refused because it
-    was not known yet. ``named`` says by how many queues a resource is named.
+    ``available`` is what all queues share. ``listed`` are the resources of which nodes have something. ``outside`` is
+    used by pods in no queue. ``over_deserved`` names the queues that have taken more than they deserve. ``pending`` is
+    what pods wait for in all queues. ``stale``: the deserved shares have to be computed anew; ``unfinished``: they are
+    being computed; ``columns``: the last result. ``turned_away``: a pod was refused because it was not known yet.
+    ``named`` counts by resource the queues that name it.
     """
 
     def __init__(self, touched: Touched) -> None:
-        """Nobody uses anything. What changes is noted in ``touched``."""
+        """Begins without any usage. Notes changes in ``touched``."""
         self._touched = touched
         self.accounts: dict[str, QueueAccount] = {}
         self.available: Resources = {}
@@ -141,14 +140,14 @@ class QueueLedger:
         self.named: dict[str, int] = {}
 
     def lists(self, resource: str) -> bool:
-        """Whether there is anything of a resource to divide: nobody is refused for an extended one that no node lists.
+        """Whether there is anything of a resource to divide. No rule refuses an extended resource that no node lists.
 
-        See NodeTable.lists; this is as it was when it was divided.
+        See NodeTable.lists; this is its answer at the time of the last division.
         """
         return resource in self.listed or not is_extended(resource)
 
     def see_listed(self, listed: frozenset[str]) -> None:
-        """Nodes list these resources from now on."""
+        """Sets the resources that nodes list."""
         if listed != self.listed:
             self.listed = listed
             for account in self.accounts.values():
@@ -159,18 +158,18 @@ class QueueLedger:
                     self.claim_anew(account, tenant)
 
     def account(self, name: str) -> QueueAccount:
-        """The queue's account, opened where there is none yet."""
+        """Returns the queue's account; opens one where there is none yet."""
         account = self.accounts.get(name)
         if account is None:
             account = self.accounts[name] = QueueAccount()
         return account
 
     def known(self, name: str) -> QueueAccount:
-        """The queue's account; where nothing stands in it, an empty one that is not kept."""
+        """Returns the queue's account; where nothing stands in it, an empty one that is not kept."""
         return self.accounts.get(name) or QueueAccount()
 
     def set_queue(self, name: str, queue: Queue | None) -> None:
-        """A queue exists, has changed, or is gone: its pods are then in no queue, and stay."""
+        """Creates, replaces or removes (None) a queue. The pods of a removed queue stay, and are in no queue."""
         account = self.account(name)
         if queue is None:
             self.set_division(account, Division())
@@ -190,7 +189,7 @@ class QueueLedger:
         self.stale = account.stale = True
 
     def set_division(self, account: QueueAccount, division: Division) -> bool:
-        """What the queue gets from now on; whether that is something else than before."""
+        """Sets the queue's part of the cluster; returns whether it has changed."""
         if division == account.division:
             return False
         account.stale = account.stale or division.deserved != account.division.deserved
@@ -201,7 +200,7 @@ class QueueLedger:
         return True
 
     def apply(self, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
-        """Adds what a pod stands for, or takes it out."""
+        """Adds or subtracts an entry. Updates the claims, and whether the queue borrows."""
         self.apply_to_sums(entry, change)
         if entry.queue and _asks(entry):
             account = self.accounts[entry.queue]
@@ -211,7 +210,7 @@ class QueueLedger:
             self.claim_anew(account, account.tenants[entry.namespace])
 
     def apply_to_sums(self, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
-        """The same, without what follows for the claims of its queue and namespace, and whether they borrow."""
+        """Adds or subtracts an entry in the sums alone. Does not update claims, nor whether the queue borrows."""
         if not entry.queue:
             if entry.kind in TAKING:
                 change(self.outside, entry.request)
@@ -255,7 +254,7 @@ class QueueLedger:
             change(account.held, entry.request)
 
     def _compare(self, account: QueueAccount) -> None:
-        """Notes whether a queue has more than it deserves of something."""
+        """Notes whether a queue has more than it deserves of some resource."""
         account.lent = None
         if account.queue is not None:
             deserved = account.division.deserved
@@ -266,9 +265,9 @@ class QueueLedger:
             self.over_deserved.discard(account.queue.name)
 
     def note(self, before: Entry | None, after: Entry | None) -> bool:
-        """A pod stands differently from now on (not only to look at the rest): notes what is stale by that.
+        """Notes that a pod's entry has changed for good (not for a trial), and what is stale for that reason.
 
-        Whether some other pod may be admitted after it that was not before.
+        Returns whether some other pod may be admitted now that was not before.
         """
         for entry in (before, after):
             if entry is not None:
@@ -281,18 +280,18 @@ class QueueLedger:
         for entry in (before, after):
             if entry is not None and (account := self.accounts.get(entry.queue)) is not None:
                 account.unread.add(entry.namespace)
-                self.stale = self.stale or account.queue is None  # what it takes is taken off what the others share
+                self.stale = self.stale or account.queue is None  # its usage is subtracted from what the others share
         if before is not None:
             self.drop_if_empty(before)
         return before is not None and bool(before.queue) and _weight(after) < _weight(before)
 
     def touch(self, account: QueueAccount) -> None:
-        """Notes that something about a queue, if there is one, is different."""
+        """Notes that something about a queue, if it exists, has changed."""
         if account.queue is not None:
             self._touched.note(queue=account.queue.name)
 
     def drop_if_empty(self, entry: Entry) -> None:
-        """A pod does not stand there any more: its queue and namespace need no account if nobody else does."""
+        """Drops the account of a tenant, and of its queue, where no pod stands any more."""
         account = self.accounts.get(entry.queue)
         if account is None:
             return
@@ -307,21 +306,21 @@ class QueueLedger:
             del self.accounts[name]
 
     def _claim(self, account: QueueAccount) -> None:
-        """Puts the claim right."""
+        """Updates the claim of a queue."""
         claims = account.claims(self.lists)
         if account.queue is not None:
             replace_part(self.claims, account.claim, claims)
         account.claim = claims
 
     def claim_anew(self, account: QueueAccount, tenant: Tenant) -> None:
-        """Puts the claim of a tenant right."""
+        """Updates the claim of a tenant."""
         claims = tenant.claims(self.lists)
         replace_part(account.tenant_claims, tenant.claim, claims)
         tenant.claim = claims
 
 
 def _names_of(queue: Queue | None) -> Resources:
-    """The resources that a queue names, whatever it says of them."""
+    """Returns the resources that a queue names, whatever the amounts."""
     return {**queue.capability, **queue.guarantee} if queue is not None else {}
 
 
@@ -335,15 +334,15 @@ def _await(
 
 
 def _unfilled(bound: Resources, taken: Resources) -> dict[str, int]:
-    """By resource what is left of a bound; resources of which nothing is left are left out."""
+    """Returns what is left of a bound, by resource; leaves out resources of which nothing is left."""
     return {resource: left for resource, most in bound.items() if (left := most - taken.get(resource, 0)) > 0}
 
 
 def _wanted(unfilled: Resources, pending: Resources, waiting: Waiting, listed: Listed) -> dict[str, int]:
-    """What of an unfilled part waiting pods could use: nothing, if none of them fits into it.
+    """Returns the part of an unfilled bound that waiting pods could use: nothing, if none of them fits into it.
 
-    Else fractions of a pod that every queue is left with, or what is left of one resource where another is used up,
-    would keep whole pods of room idle. Of what no node lists there is enough for all, for all we know.
+    Without that check, whole pods of room would stay idle: for the fractions of a pod that every queue is left with, or
+    for the rest of one resource where another is used up. Of a resource that no node lists there may be enough for all.
     """
     if not waiting.any_fits(unfilled):
         enough = {resource: amount for resource, amount in pending.items() if not listed(resource)}
@@ -357,14 +356,14 @@ def _wanted(unfilled: Resources, pending: Resources, waiting: Waiting, listed: L
 
 
 def _asks(entry: Entry | None) -> tuple[str, str, Resources] | None:
-    """What a pod asks of which queue, be it taken already or not: admitting it changes nobody's part."""
+    """Returns queue, namespace and request of a pod that takes or claims something. Admitting changes none of them."""
     if entry is None or not (entry.kind in TAKING or (entry.claims and entry.queue)):
         return None
     return entry.queue, entry.namespace, entry.request
 
 
 def _weight(entry: Entry | None) -> int:
-    """How much a pod keeps from others, in steps: what it has taken, what it claims, nothing."""
+    """Returns how much a pod keeps from others, in steps: 2 if it has taken something, 1 if it has a claim, else 0."""
     if entry is None:
         return 0
     return 2 if entry.kind in TAKING else 1 if entry.claims else 0

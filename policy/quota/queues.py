@@ -1,8 +1,8 @@
-"""Queues: what each deserves of the cluster, and whom that admits.
+"""Queues: how much of the cluster each deserves, and which pods that admits.
 
-Seeds: Queue API (Proportion Policy), queue guarantee. What a queue does not ask for goes to the others by weight, a
-guarantee is kept free for its queue whether it asks for it or not, and a pod may go past what its queue deserves only
-where nobody else has a claim to it.
+Seeds: Queue API (Proportion Policy), queue guarantee. Resources that a queue does not ask for go to the others by
+weight. A guarantee is kept free for its queue whether it asks for it or not. A pod may exceed what its queue deserves
+only where nobody else has a claim to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LARGEST_WEIGHT = 2**31 - 1
 AT_ONCE = 100
-"""Queues whose parts are written down before it pauses."""
+"""Queues whose parts are written between two pauses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class Queue:
 class Division:
     """A queue's part of the cluster.
 
-    ``real_capability`` bounds what it may use, as others' guarantees are kept free; a resource that no node has is
-    absent, and bounded by zero, but for an extended one that no node lists (QueueLedger.lists). ``guarantee`` is the
+    ``real_capability`` bounds what it may use, as others' guarantees are kept free. A resource that no node has is
+    absent and bounded by zero, except for extended ones that no node lists (QueueLedger.lists). ``guarantee`` is the
     part of the spec's that can be kept. ``known``: it was worked out.
     """
 
@@ -71,9 +71,10 @@ class Division:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One resource, divided: how much is there, and by queue what its pods request, what it is given, and its part.
+    """One resource, divided: how much there is, and by queue the pods' requests, the guarantee kept, and the part.
 
-    Queues stand in the order of their names. ``kept`` is what of its guarantee can be kept, ``most`` its bound.
+    Queues stand in the order of their names. ``kept`` is the part of its guarantee that can be kept, ``most`` its
+    bound.
     """
 
     there: int
@@ -90,16 +91,16 @@ Columns = dict[str, Column]
 def divisions(
     available: Resources, queues: Mapping[str, Queue], requests: Mapping[str, Resources], known: Columns
 ) -> Generator[None, None, dict[str, Division]]:
-    """Each queue's part of what is available, by weighted max-min fairness, for each resource on its own.
+    """Divides what is available among queues by weighted max-min fairness, each resource on its own.
 
-    ``requests`` has what each queue's pods request, running and waiting. The parts sum to no more than there is. It
-    pauses in between. ``known`` is what was found last time, and then what was found now: only what has
-    changed is computed, and returned are the parts that are others than before.
+    ``requests`` has the sum of the requests of each queue's pods, running and waiting. The parts sum to no more than
+    there is. The caller may pause in between. ``known`` is the result of last time, and is set to the result of now.
+    Only what has changed is computed. Returns only the parts that have changed.
     """
     names = sorted(queues)
     in_order, requested = [queues[name] for name in names], [requests.get(name, NOTHING) for name in names]
     guaranteed: set[str] = {resource for queue in in_order for resource in queue.guarantee}
-    resources = sorted({*available, *guaranteed})  # of what else pods may name there is nothing
+    resources = sorted({*available, *guaranteed})  # there is nothing of other names
     columns: Columns = {}
     for resource in resources:
         there, asked = available.get(resource, 0), [request.get(resource, 0) for request in requested]
@@ -126,7 +127,7 @@ def divisions(
 
 
 def _changed(before: Columns, after: Columns) -> set[int]:
-    """The places of queues for which something is different."""
+    """Returns the places of queues for which something is different."""
     if before.keys() != after.keys():
         return set(range(len(next(iter((before | after).values())).asked)))
     found = set[int]()
@@ -149,7 +150,7 @@ def _divide(there: int, resource: str, queues: list[Queue], asked: list[int], *,
 
 
 def _guarantees_kept(there: int, queues: list[Queue], resource: str) -> list[int]:
-    """What of the guarantees can be kept: no more than a queue's capability, and together no more than is there."""
+    """Returns the part of each guarantee that can be kept: at most the queue's capability, and in sum what is there."""
     wanted = [
         min(queue.guarantee.get(resource, 0), queue.capability.get(resource, queue.guarantee.get(resource, 0)))
         for queue in queues
@@ -160,7 +161,7 @@ def _guarantees_kept(there: int, queues: list[Queue], resource: str) -> list[int
 
 
 def is_raised(before: Queue | None, after: Queue | None) -> bool:
-    """Whether a queue may have more than before of what there is: as it is now; None where it does not exist."""
+    """Whether a queue may have more than before of the cluster as it is now; None where it does not exist."""
     if before is None or after is None:
         return after is not None
     bounded = (after.capability.get(r, most + 1) > most for r, most in before.capability.items())
@@ -169,7 +170,7 @@ def is_raised(before: Queue | None, after: Queue | None) -> bool:
 
 
 def conditions(queue: Queue, division: Division | None) -> list[Condition]:
-    """What the owner of a queue should know about it."""
+    """Returns what the owner of a queue should know about it."""
     found = []
     if queue.errors:
         kept = "the last good spec stays in force" if queue.readable else "every pod is refused until it is corrected"
@@ -196,7 +197,7 @@ def conditions(queue: Queue, division: Division | None) -> list[Condition]:
 
 @dataclass(slots=True)
 class Asking:
-    """A pod that asks to be let in, which is not in the ledger, and what its queue's rules look at.
+    """A pod that asks to be let in, which is not in the ledger, and the state that its queue's rules read.
 
     ``taken`` is taken in its queue, ``everywhere`` in all queues. The account of a queue that does not exist is empty.
     """
@@ -215,13 +216,13 @@ class Asking:
 
 
 def closed(asking: Asking) -> list[str] | None:
-    """A queue that does not exist admits nobody: else its tenants would be free of every rule."""
+    """Refuses every pod of a queue that is closed or does not exist: else its tenants would be free of every rule."""
     queue = asking.account.queue
     return None if queue is not None and queue.open else []
 
 
 def over_capability(asking: Asking) -> list[str] | None:
-    """The resources in which the queue would take more than its capability, or than others' guarantees leave it."""
+    """Returns the resources in which the queue would exceed its capability, less others' guarantees."""
     taken, most = asking.taken, asking.account.division.real_capability
     exceeded = []
     for resource, asked in asking.request.items():
@@ -233,7 +234,7 @@ def over_capability(asking: Asking) -> list[str] | None:
 
 
 def over_deserved(asking: Asking) -> list[str] | None:
-    """The resources in which the queue would take more than it deserves, though others have a claim to them."""
+    """Returns the resources in which the queue would take more than it deserves, though others have a claim to them."""
     ledger, account, taken = asking.ledger, asking.account, asking.taken
     deserved = account.division.deserved
     exceeded = []
@@ -246,9 +247,9 @@ def over_deserved(asking: Asking) -> list[str] | None:
 
 
 def refusal_to_move(ledger: QueueLedger, account: QueueAccount, request: Resources) -> Refusal | None:
-    """Why a queue does not admit a pod that runs in another already, or None. The pod must not stand in the ledger.
+    """Returns why a queue refuses a pod that runs in another already, or None. The pod must not be in the ledger.
 
-    Others claim nothing that it does not have already. What the capability is may be known later than the queue says.
+    Others claim nothing that it does not have already. The capability may be known later than the queue names it.
     """
     if account.queue is None or not account.queue.open:
         return CLOSED.refusal()
@@ -260,28 +261,29 @@ def refusal_to_move(ledger: QueueLedger, account: QueueAccount, request: Resourc
 
 
 def _beyond_bounds(ledger: QueueLedger, account: QueueAccount, resources: list[str], with_it: Resources) -> list[str]:
-    """Of these resources those that are bounded: of what no node lists that is what the queue's capability names."""
+    """Returns the resources of these that are bounded. Only the queue's capability bounds those that no node lists."""
     named: Resources = account.queue.capability if account.queue else NOTHING
     return [r for r in resources if ledger.lists(r) or with_it[r] > named.get(r, with_it[r])]
 
 
 def bound(ledger: QueueLedger, account: QueueAccount, resource: str) -> int | None:
-    """What a queue may use of a resource at most; None if nothing bounds it."""
+    """Returns the most that a queue may use of a resource; None if nothing bounds it."""
     if ledger.lists(resource):
         return account.division.real_capability.get(resource, 0)
     return account.queue.capability.get(resource) if account.queue else None
 
 
 def claims_of_others(ledger: QueueLedger, account: QueueAccount, resource: str) -> int:
-    """What other queues have a claim to, beyond what they have taken."""
+    """Returns the claims of other queues, beyond what they have taken."""
     return ledger.claims.get(resource, 0) - account.claim.get(resource, 0)
 
 
 def entitled_to(account: QueueAccount, request: Resources) -> frozenset[str]:
-    """In which resources others must make room for a pod with this request; none, if it goes beyond its queue's part.
+    """Returns the resources in which others must make room for this request; none, if it exceeds its queue's part.
 
-    In all that it asks for, if its queue stays within what it deserves. Else in what the queue's guarantee names, if it
-    stays within that: a guarantee holds whatever else the queue deserves, and however long the pod waits.
+    These are all requested ones, if its queue stays within what it deserves. Else they are those that the queue's
+    guarantee names, if it stays within that: a guarantee holds whatever else the queue deserves, and however long the
+    pod waits.
     """
     taken, deserved, kept = account.taken, account.division.deserved, account.division.guarantee
     if all(taken.get(r, 0) + asked <= deserved.get(r, 0) for r, asked in request.items()):
@@ -304,7 +306,7 @@ def may_lose(account: QueueAccount, request: Resources) -> bool:
 
 
 def numbers(ledger: Ledger, pod: Pod) -> Rows:
-    """By resource of the request, what the rules compare."""
+    """Returns the figures that the rules compare, by requested resource."""
     account = ledger.queues.known(ledger.queue_of(pod))
     if account.queue is None:
         return {}
@@ -327,7 +329,7 @@ def _numbers(ledger: QueueLedger, account: QueueAccount, resource: str, asked: i
 
 
 def user_of_own(ledger: Ledger, pod: Pod, resource: str) -> Iterator[Use]:
-    """The pod's queue itself, by its capability."""
+    """Yields the pod's queue itself, by its capability."""
     name = ledger.queue_of(pod)
     account = ledger.queues.known(name)
     if account.queue is not None:
@@ -335,7 +337,7 @@ def user_of_own(ledger: Ledger, pod: Pod, resource: str) -> Iterator[Use]:
 
 
 def users_of_all(ledger: Ledger, _pod: Pod, resource: str) -> Iterator[Use]:
-    """All queues, by what they deserve."""
+    """Yields all queues, by what they deserve."""
     for name, account in ledger.queues.accounts.items():
         if account.queue is not None:
             yield _use(name, account, account.division.deserved, resource)
@@ -356,7 +358,7 @@ def _to_open(ledger: Ledger, pod: Pod, _refused: Sequence[str], _asked: Resource
 
 
 def _to_raise_capability(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources) -> tuple[Remedy, ...]:
-    """A higher capability; more nodes where that is not what bounds the queue."""
+    """Suggests a higher capability; more nodes where the capability is not what bounds the queue."""
     name = ledger.queue_of(pod)
     target, account = f"{QUEUE} {name}", ledger.queues.known(name)
     named: Resources = account.queue.capability if account.queue else NOTHING

@@ -1,6 +1,6 @@
-"""A rule as one record: under which name and in which words it refuses, whom, and what people are told of it.
+"""A rule as one record: its name, its text, which pods it refuses, and what people are told of it.
 
-Whatever tells of rules (verdicts, holders, remedies, events, metrics, pages, the documentation) reads it here.
+Everything that tells of rules (verdicts, holders, remedies, events, metrics, pages, the documentation) reads it here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GROUP = "PodGroup"
 NODE = "Node"
 
 Asking = TypeVar("Asking")
-"""What a rule looks at: elastic_quota.Asking for one of elastic quotas, queues.Asking for one of queues."""
+"""The state that a rule reads: elastic_quota.Asking for rules of elastic quotas, queues.Asking for those of queues."""
 
 Rows = dict[str, dict[str, int]]
 """Figures by resource and name, as amounts."""
@@ -30,10 +30,10 @@ Rows = dict[str, dict[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Who uses a resource that a pod lacks: ``kind`` and ``name`` of the ElasticQuota, Queue or Namespace.
+    """The usage of a resource that a pod lacks, of an ElasticQuota, Queue or Namespace by ``kind`` and ``name``.
 
     ``bound`` is the rule's bound for it. The pods that use it are those of these namespaces, and of this queue (empty:
-    of any). ``ahead`` is kept, beyond what is used, for pods that go first.
+    of any). ``ahead`` is kept, beyond what is used, for nominated pods.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Use:
 
     @property
     def over(self) -> int:
-        """By how much it is past its bound."""
+        """The amount by which it exceeds its bound."""
         return max(0, self.used - self.bound)
 
 
@@ -64,18 +64,17 @@ def _no_hint(_ledger: Ledger, _pod: Pod, _refused: Sequence[str], _asked: Resour
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule(Generic[Asking]):
-    """A rule. Its ``name`` is what REST, metrics and decisions call it, its ``text`` what kube-scheduler writes.
+    """A rule. REST, metrics and decisions call it by its ``name``; kube-scheduler writes its ``text``.
 
-    ``of``: the kind of object whose rule it is; a pod without such an object is not asked about.
-    ``refuses``: the resources for which it refuses a pod, in any order; empty: whatever the pod requests; None: it lets
-    the pod in. It is None itself for a rule that is not about numbers alone, and is asked elsewhere.
-    ``numbers``: what it compares, by resource of the pod's request; rules may share one function. ``figures``: those of
-    them that a sentence tells, in this order; empty: all.
-    ``users``: who uses a resource, and ``bound`` the name of the figure that they are measured by.
-    ``hints``: what would let in a pod that is refused for these resources, computed from the numbers; nobody has tried
-    it. The last argument is what all request that it can start only together with. What is tried on a copy of the
-    cluster is in policy.explain.remedies.
-    ``event``: the reason of the event on the elastic quota for which pods wait; empty: none is written.
+    ``of``: the kind of object whose rule it is; a pod without such an object is not asked about. ``refuses``: the
+    resources for which it refuses a pod, in any order; empty: whatever the pod requests; None: it lets the pod in. The
+    field itself is None for a rule that is not about numbers alone; other code asks that rule. ``numbers``: the figures
+    it compares, by resource of the pod's request; rules may share one function. ``figures``: those that a sentence
+    tells, in this order; empty: all. ``users``: the quotas, queues or namespaces that use a resource; ``bound``: the
+    name of the figure they are measured by. ``hints``: changes that would let in a pod refused for these resources,
+    computed from the numbers and not tried. The last argument is the sum of requests of all that it can start only
+    together with. policy.explain.remedies has the changes that are tried on a copy of the cluster. ``event``: the
+    reason of the event on the elastic quota for which pods wait; empty: none is written.
     """
 
     name: str
@@ -90,5 +89,5 @@ class Rule(Generic[Asking]):
     event: str = ""
 
     def refusal(self, resources: Sequence[str] = ()) -> Refusal:
-        """That it refuses a pod for these resources."""
+        """Returns its refusal of a pod for these resources."""
         return Refusal(self.name, self.text, tuple(sorted(set(resources))))

@@ -16,5 +16,5 @@ BY_NAME = {rule.name: rule for rule in RULES}
 
 
 def named_in(message: str) -> Rule[Any] | None:
-    """The rule that a pod's condition names, if it names one of ours."""
+    """Returns the rule that a pod's condition names, if it names one of ours."""
     return next((rule for rule in RULES if rule.text in message), None)

@@ -1,7 +1,7 @@
-"""The namespaces of a queue as rows of numbers, from one division to the next: only what has changed is read again.
+"""The namespaces of a queue as rows of numbers, kept between divisions, so that only changed ones are read again.
 
-There may be ten thousand of them. What each is entitled to and claims is computed for all at once, and only who gets
-something else than before is told.
+There may be ten thousand of them. Their fair shares and claims are computed for all at once. Only tenants whose share
+has changed are told.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from policy.quota.queue_ledger import QueueAccount, QueueLedger, Tenant
 
 WANTED, TAKEN, PENDING, SMALLEST, CLAIM, ENTITLED = range(6)
-"""What stands in the rows: of a tenant what its name says, and the smallest amount that one of its pods waits for."""
+"""Kinds of numbers in the rows: fields of a tenant by name, and the smallest amount that one of its pods waits for."""
 
 
 @dataclass(slots=True)
 class Rows:
     """A row for each namespace of a queue, by name. ``numbers`` are by kind, row and resource.
 
-    Only resources that nodes have are among them: names are made up by tenants, and of others nobody gets anything.
-    ``alike``: its waiting pods all request the same, or there are none.
+    It has only resources that nodes have: tenants make up names, and nobody gets anything of those. ``alike``: its
+    waiting pods all request the same, or there are none.
     """
 
     resources: list[str]
@@ -43,12 +43,12 @@ class Rows:
     alike: NDArray[np.bool_]
 
     def entitled(self, at: int) -> Resources:
-        """What stands in a row, by name."""
+        """Returns the fair share in a row, by resource name."""
         named = zip(self.resources, self.numbers[ENTITLED, at].tolist(), strict=True)
         return {resource: amount for resource, amount in named if amount}
 
     def read(self, at: int, tenant: Tenant, weight: int) -> None:
-        """Looks at one namespace again."""
+        """Reads one namespace again."""
         parts = tenant.request, tenant.taken, tenant.pending, tenant.waiting.smallest_of_all(), tenant.claim
         rows = [[part.get(resource, 0) for resource in self.resources] for part in (*parts, tenant.entitled)]
         try:
@@ -60,7 +60,7 @@ class Rows:
 
 
 def entitle(ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Mapping[str, int]) -> int:
-    """Computes anew what the namespaces of these queues are entitled to; for how many that is something else now."""
+    """Computes anew the fair shares of the namespaces of these queues; returns how many have changed."""
     for account in accounts:
         account.stale = False
         ledger.touch(account)
@@ -74,7 +74,7 @@ def entitle(ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Mapp
     numbers = np.concatenate([rows.numbers for rows in found], axis=1)
     whose = np.repeat(np.arange(len(found)), sizes)
     deserved = np.array([[min(a.division.deserved.get(r, 0), LARGEST) for r in resources] for a in accounts], np.int64)
-    whole = np.array([there.get(r, np.inf) for r in resources], np.longdouble)  # of what is gone nobody has a share
+    whole = np.array([there.get(r, np.inf) for r in resources], np.longdouble)  # a resource that is gone: no shares
     parts = fair_share.divided(
         numbers[WANTED], deserved, whole, np.concatenate([rows.weights for rows in found]), whose
     )
@@ -98,13 +98,13 @@ def entitle(ledger: QueueLedger, accounts: Sequence[QueueAccount], weights: Mapp
 
 
 def _entitled_to(accounts: Sequence[QueueAccount]) -> set[str]:
-    """Of which resources somebody was entitled to something. A node may have taken the last of one with it."""
+    """Returns the resources that some tenant was entitled to. The last node with one of them may be gone."""
     known = [account.rows for account in accounts if account.rows is not None]
     return {each for rows in known for each in compress(rows.resources, rows.numbers[ENTITLED].any(axis=0).tolist())}
 
 
 def _rows(account: QueueAccount, resources: list[str], weights: Mapping[str, int]) -> Rows:
-    """The rows of a queue as its namespaces are now."""
+    """Returns the rows of a queue as its namespaces are now."""
     rows, unread, tenants = account.rows, account.unread, account.tenants
     if rows is None or rows.resources != resources or unread - (rows.index.keys() & tenants.keys()):
         names = sorted(tenants)
@@ -125,9 +125,9 @@ def _rows(account: QueueAccount, resources: list[str], weights: Mapping[str, int
 
 
 def _claims(entitled: Amounts, numbers: Amounts) -> Amounts:
-    """What each claims whose waiting pods are all alike (see Tenant.claims). For others it means nothing.
+    """Returns the claims of tenants whose waiting pods are all alike (see Tenant.claims). Other rows mean nothing.
 
-    Who asks for what no node has claims nothing, whatever stands here; once a node has it, all is read again.
+    A tenant that asks for what no node has claims nothing, whatever stands here. Once a node has it, all is read again.
     """
     unfilled, waits = np.maximum(entitled - numbers[TAKEN], 0), numbers[PENDING] > 0
     enough = unfilled >= numbers[SMALLEST]

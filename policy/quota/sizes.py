@@ -1,4 +1,4 @@
-"""What waits, by what it asks for: whether any of it fits somewhere, and the smallest of it at hand."""
+"""The requests of waiting pods: whether any of them fits somewhere, and the smallest of them at hand."""
 
 from collections.abc import Mapping
 from heapq import heappop, heappush
@@ -7,11 +7,11 @@ from itertools import islice
 from policy.objects.resources import Resources
 
 LOOKED_AT = 50
-"""How many different requests are looked at, so that an answer takes no time that grows with what waits."""
+"""The most distinct requests that are looked at, so that the time of an answer does not grow with what waits."""
 
 
 class Sizes:
-    """A multiset of amounts. Each change takes no longer than the logarithm of how many different ones there are."""
+    """A multiset of amounts. Each change takes at most logarithmic time in the number of distinct amounts."""
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
@@ -19,7 +19,7 @@ class Sizes:
         self._in_heap: set[int] = set()
 
     def change(self, amount: int, by: int) -> None:
-        """One more of this amount, or one less."""
+        """Adds one of this amount (``by`` 1), or removes one (-1)."""
         count = self._counts.get(amount, 0) + by
         if count:
             self._counts[amount] = count
@@ -30,7 +30,7 @@ class Sizes:
             del self._counts[amount]
 
     def smallest(self) -> int:
-        """The smallest amount; 0 if there is none."""
+        """Returns the smallest amount; 0 if there is none."""
         while self._heap and self._heap[0] not in self._counts:
             self._in_heap.discard(heappop(self._heap))
         return self._heap[0] if self._heap else 0
@@ -46,7 +46,7 @@ class Waiting:
         self._fitted: frozenset[tuple[str, int]] = frozenset()
 
     def change(self, request: Resources, by: int) -> None:
-        """So many more with this request, or less."""
+        """Adds ``by`` pods with this request, or removes them if negative."""
         key = frozenset(request.items())
         count = self._counts.get(key, 0) + by
         if count:
@@ -62,14 +62,14 @@ class Waiting:
                     del self._asking[resource], self._sizes[resource]  # tenants invent resources without end
 
     def smallest(self, resource: str) -> int:
-        """The smallest amount of the resource that any of them requests; 0 if none does."""
+        """Returns the smallest amount of the resource that any of them requests; 0 if none does."""
         sizes = self._sizes.get(resource)
         return sizes.smallest() if sizes else 0
 
     def fitting(self, room: Mapping[str, int], together: Resources) -> Resources:
-        """What those request together each of which fits into this room alone; what the room does not name is no bound.
+        """Returns the sum of the requests that each fit into this room alone. Resources not named in the room fit.
 
-        Where there are too many different ones to look at, all are taken to fit: what they request is ``together``.
+        Where there are too many distinct ones to look at, all count as fitting: their sum is ``together``.
         """
         if len(self._counts) > LOOKED_AT:
             return together
@@ -86,13 +86,13 @@ class Waiting:
         return len(self._counts) <= 1
 
     def smallest_of_all(self) -> dict[str, int]:
-        """The smallest amount of each resource that is requested."""
+        """Returns the smallest amount of each resource that is requested."""
         return {resource: self.smallest(resource) for resource in self._asking}
 
     def any_fits(self, room: Mapping[str, int]) -> bool:
-        """Whether one of them fits into this room in all that it requests. Most often that is seen at once.
+        """Whether one of them fits into this room in all that it requests. Mostly that is seen at once.
 
-        Where there are too many different ones to look at, one of the others is taken to fit.
+        Where there are too many distinct ones to look at, one of the others counts as fitting.
         """
         if self._fitted in self._counts and _fits(self._fitted, room):
             return True

@@ -1,7 +1,7 @@
-"""Pods that are taken out of the ledger, or let in, for no longer than a question takes.
+"""Takes pods out of the ledger, or lets them in, for no longer than a question takes.
 
-However the question ends, also by an exception, every pod stands afterwards as it did before. To put them back asks no
-rule, so that it cannot fail.
+However the question ends, also by an exception, every pod counts afterwards as it did before. Putting them back asks no
+rule, so it cannot fail.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Lifted:
     """A context in which one pod is not in the ledger, so that the rules can be asked about it alone.
 
-    Quicker than a trial: what its queue and its namespace have a claim to stays as it was, as against a pod of their
-    own no rule counts that. Not so where the pod stood in another queue than it is asked about in.
+    It is quicker than a trial: the claims of the pod's queue and namespace stay as they were, as no rule counts them
+    against a pod of their own. They are updated where the pod was in another queue than it is asked about in.
     """
 
     __slots__ = ("_alone", "_before", "_ledger", "_pod")
@@ -38,7 +38,7 @@ class Lifted:
         return self
 
     def enter(self, kind: Kind) -> None:
-        """Notes how the pod stands from now on, also when the context is left. Not for one that is pending."""
+        """Enters the pod for good, so that leaving the context does not undo it. Not for pending pods."""
         self._ledger.enter_lifted(kind, self._pod, self._before, alone=self._alone)
         self._before = None
 
@@ -48,7 +48,7 @@ class Lifted:
 
 
 class Trial:
-    """A context in which pods are taken out of the ledger or count as admitted, to look at the rest."""
+    """A context in which pods are taken out of the ledger or count as admitted, to ask about the rest."""
 
     __slots__ = ("_ledger", "_let_in", "_stood")
 
@@ -61,7 +61,7 @@ class Trial:
         return self
 
     def take_out(self, uid: str) -> None:
-        """Takes out a pod; one that is not in the ledger is no error."""
+        """Takes out a pod. Does nothing if it is not in the ledger."""
         entry = self._ledger.set_aside(uid)
         if entry is not None:
             self._stood[uid] = entry

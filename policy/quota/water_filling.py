@@ -1,7 +1,7 @@
-"""Weighted max-min fairness of one resource, exactly: one level that all who are not satisfied reach by weight.
+"""Weighted max-min fairness of one resource, exactly: all who are not satisfied rise to one level, by weight.
 
-Seeds: Queue API (Proportion Policy), queue guarantee, namespace fair share. Computed with integers from the sorted
-breakpoints, not by iterating to a fixed point: the result sums to what there is to divide, to the last unit.
+Seeds: Queue API (Proportion Policy), queue guarantee, namespace fair share. Water filling in integers over the sorted
+breakpoints, without iterating to a fixed point: the parts sum to the amount to divide, to the last unit.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 class Bid(NamedTuple):
-    """One who takes part: gets ``low`` in any case, never more than ``high``, and between them by ``weight``.
+    """One participant: gets at least ``low``, at most ``high``, and a part by ``weight`` between them.
 
     ``weight`` is at least 1, and ``low`` at most ``high``.
     """
@@ -23,10 +23,10 @@ class Bid(NamedTuple):
 
 
 def divide(amount: int, bids: Sequence[Bid]) -> list[int]:
-    """What each bid gets, in order: ``clamp(level * weight, low, high)`` with the level at which it sums to ``amount``.
+    """Returns each bid's part: ``clamp(level * weight, low, high)``, with the level at which they sum to ``amount``.
 
     If all ``high`` together are less than the amount, each gets its own; if all ``low`` are more, each gets its low.
-    What rounding leaves over goes to the largest remainders, and among equals to who comes first.
+    The rest from rounding goes to the largest remainders, and among equals to the earlier bids.
     """
     lowest, highest = [bid.low for bid in bids], [bid.high for bid in bids]
     if sum(lowest) >= amount:
@@ -38,7 +38,7 @@ def divide(amount: int, bids: Sequence[Bid]) -> list[int]:
 
 
 def _roughly(amount: int, bids: Sequence[Bid]) -> tuple[list[bool], list[bool]]:
-    """Who has started to rise at the level, and who is satisfied there, as far as floats can tell."""
+    """Returns which bids have started to rise at the level, and which are satisfied there, as floats tell it."""
     weight, low, high = np.array(bids, np.float64).T
     level = np.concatenate((low / weight, high / weight))
     order = np.argsort(level, kind="stable")
@@ -53,7 +53,7 @@ def _roughly(amount: int, bids: Sequence[Bid]) -> tuple[list[bool], list[bool]]:
 
 
 def _between(amount: int, bids: Sequence[Bid], started: list[bool], satisfied: list[bool]) -> list[int] | None:
-    """What each gets if it is so, exactly; None if it is not."""
+    """Returns the exact parts if ``started`` and ``satisfied`` are right; None if not."""
     result = [bid.high if full else bid.low for bid, full in zip(bids, satisfied, strict=True)]
     risen = zip(bids, started, satisfied, strict=True)
     rising = {at: bid.weight for at, (bid, begun, full) in enumerate(risen) if begun and not full}
@@ -70,7 +70,7 @@ def _between(amount: int, bids: Sequence[Bid], started: list[bool], satisfied: l
 
 
 def _below_level(amount: int, bids: Sequence[Bid], points: Sequence[tuple[int, bool]]) -> list[int]:
-    """Raises the level from one point to the next, at which a bid starts to rise or is satisfied."""
+    """Raises the level from one breakpoint to the next, where a bid starts to rise or is satisfied."""
     result = [bid.low for bid in bids]
     settled = sum(result)
     rising: dict[int, int] = {}
@@ -93,9 +93,9 @@ def _below_level(amount: int, bids: Sequence[Bid], points: Sequence[tuple[int, b
 
 
 def _exactly_sorted(bids: Sequence[Bid]) -> list[tuple[int, bool]]:
-    """The points by level: for each, whose it is, and whether that one starts to rise.
+    """Returns the breakpoints by level: the bid's index, and whether it starts to rise there.
 
-    By integers that are precise enough to tell any two fractions with such denominators apart.
+    Compares integers that are precise enough to tell any two fractions with such denominators apart.
     """
     precision = 2 * max(bid.weight for bid in bids).bit_length() + 1
     points = []
@@ -108,7 +108,7 @@ def _exactly_sorted(bids: Sequence[Bid]) -> list[tuple[int, bool]]:
 
 
 def _share_out(result: list[int], amount: int, slope: int, rising: dict[int, int]) -> list[int]:
-    """Gives the amount to those who are still rising, by weight."""
+    """Divides the amount among the bids that still rise, by weight."""
     if not rising:
         return result
     remainders = []
