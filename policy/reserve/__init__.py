@@ -1,1 +1,1 @@
-"""Reserved nodes for jobs that starve: which jobs, which nodes, and whom the scheduler should keep off them."""
+"""Reserved nodes for jobs that starve: which jobs, which nodes, and which pods the scheduler should keep off them."""

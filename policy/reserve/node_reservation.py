@@ -1,7 +1,7 @@
-"""Which nodes are reserved for a job that starves.
+"""Chooses nodes to reserve for a job that starves.
 
-Seed: reserve action (Node selection strategy, Reserve logic). All or nothing: a place for every member that is missing,
-so that the job could start with them, or none. A place once chosen is kept as long as the node is there and fit for it.
+Seed: reserve action (Node selection strategy, Reserve logic). All or nothing: a place for every missing member, so that
+the job could start with them, or none. A place once chosen is kept as long as the node is there and fit for it.
 """
 
 from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
@@ -37,7 +37,7 @@ EXPIRED = "Expired"
 READY = "Ready"
 
 STEP = 20
-"""Members or nodes that are looked at until others may work."""
+"""Members or nodes that are looked at between two pauses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to be reserved for a job: these places and no others. Where there are none, why."""
+    """The places to reserve for a job, and no others. If there are none, the reason."""
 
     job: Job
     places: tuple[Place, ...] = ()
@@ -59,7 +59,7 @@ class Decision:
 
 
 def decide(cluster: Cluster, job: Job, terms: Terms, now: float) -> Decision:
-    """What is to be reserved for a job that starves, or that something is reserved for. Changes nothing.
+    """Decides what to reserve for a job that starves, or that already has reserved nodes. Changes nothing.
 
     ``now`` is in seconds since the epoch.
     """
@@ -67,7 +67,7 @@ def decide(cluster: Cluster, job: Job, terms: Terms, now: float) -> Decision:
 
 
 def deciding(cluster: Cluster, job: Job, terms: Terms, now: float) -> Generator[None, None, Decision]:
-    """The same in steps between which others may work. What has changed by the end, only the next decision heeds."""
+    """Decides as ``decide`` does, in steps between which others may work. Only the next decision sees their changes."""
     own = {each.pod.uid: each for each in cluster.reserved.of_job(job.namespace, job.name)}
     if len(job.standing) >= job.minimum:
         return Decision(job, (), READY, "it has started")
@@ -96,7 +96,7 @@ def deciding(cluster: Cluster, job: Job, terms: Terms, now: float) -> Generator[
 def _add_members(  # noqa: PLR0911 - one answer each
     cluster: Cluster, search: "_Search", job: Job, others: Iterable[Pod], missing: int, terms: Terms
 ) -> Generator[None, None, Decision | None]:
-    """Finds a place for so many of these members; why there is none for them, if there is none."""
+    """Finds a place for ``missing`` of these members; returns the reason if there is none, or None."""
     kept = [place.pod for place in search.places]
     there = {pod.uid for pod in kept}
     waiting = [pod for pod in others if pod.uid not in there and not pod.gated]
@@ -133,9 +133,9 @@ def _refused(cluster: Cluster, job: Job, pods: list[Pod]) -> Decision | None:
 
 
 def preview(cluster: Cluster, jobs: list[Job], terms: Terms, now: float) -> Iterator[Decision | None]:
-    """What would be reserved for each of these jobs, one after the other. Between two of them nothing is changed.
+    """Yields what would be reserved for each of these jobs, one after the other. Leaves nothing changed in between.
 
-    None stands for a pause within one answer, in which nothing is changed either.
+    None stands for a pause within one answer; nothing is changed then either.
     """
     planned: list[Reservation] = []
     for job in jobs:
@@ -145,31 +145,31 @@ def preview(cluster: Cluster, jobs: list[Job], terms: Terms, now: float) -> Iter
 
 
 def _assumed(cluster: Cluster, planned: list[Reservation]) -> AbstractContextManager[None]:
-    """These nodes are reserved, too, for no longer than one step of the work takes."""
+    """A context in which the planned nodes count as reserved, for one step of the work."""
     known = {*cluster.given_up, *(each.name for each in cluster.reserved)}
     return cluster.assumed([each for each in planned if each.name not in known])
 
 
 def are_open(cluster: Cluster, job: Job, places: Iterable[Place]) -> bool:
-    """Whether these nodes may still be reserved for a job: they are ready, and nobody else is promised anything there.
+    """Whether these nodes may still be reserved for a job: they are ready, and no other pod is promised room there.
 
-    To be asked before a decision is acted on that was made in steps. All else that has changed the next decision puts
-    right, but not that: a place once reserved is kept, and who is promised room there would wait for it in vain.
+    Call it before acting on a decision that was made in steps. The next decision corrects all other changes, but not
+    this one: a place once reserved is kept, and a pod that is promised room there would wait in vain.
     """
     rows, may_be_reserved = cluster.table.rows, _open(cluster, job)
     return all(place.node in rows and may_be_reserved[rows[place.node]] for place in places)
 
 
 def reservation_of(job: Job, place: Place, since: float) -> Reservation:
-    """The reservation that records a place. Named after the pod, so that there is never more than one for it."""
+    """Returns the reservation that records a place. Its name has the pod's UID, so there is never a second one."""
     name = f"starving-{place.pod.uid}".lower().replace("/", ".")
     return Reservation(name, name_of(place.pod), place.node, (), since, STARVING, job=job.name)
 
 
 def _spare_nodes(cluster: Cluster, job: Job, terms: Terms) -> int:
-    """How many nodes may be reserved for the job, beside those that are for others.
+    """Returns how many nodes may be reserved for the job, beside those that are reserved for others.
 
-    Of those whose taints it tolerates: others are no node less for it, whoever they are reserved for.
+    Counts only nodes whose taints it tolerates: other nodes are of no use to it, whoever they are reserved for.
     """
     table = cluster.table
     tolerated = np.zeros(len(table.names), np.bool_)
@@ -181,9 +181,9 @@ def _spare_nodes(cluster: Cluster, job: Job, terms: Terms) -> int:
 
 
 class _Search:
-    """Looks for a place for each member of a job, in steps: nodes go by their names, as some may come or go in between.
+    """Searches for a place for each member of a job, in steps. Knows nodes by name, as some may come or go meanwhile.
 
-    ``everywhere``: as if no node were kept for anybody else, or not ready now.
+    ``everywhere``: as if all nodes were ready and none were kept for others.
     """
 
     def __init__(self, cluster: Cluster, job: Job, *, everywhere: bool = False) -> None:
@@ -204,11 +204,11 @@ class _Search:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """What was found, in the order of the members' turn."""
+        """The places found, in the order of the members."""
         return tuple(sorted(self._places.values(), key=lambda place: turn(place.pod)))
 
     def keep(self, members: Iterable[Pod], chosen: Mapping[str, str]) -> Generator[None, None, list[Pod]]:
-        """Keeps places that were chosen before (by UID) where the node is there and still fit for it; who keeps one."""
+        """Keeps earlier places (by UID) whose node is there and still fit; returns the members that kept theirs."""
         kept = []
         for number, pod in enumerate(members):
             if not number % STEP:
@@ -222,14 +222,14 @@ class _Search:
         return kept
 
     def only(self, pods: Iterable[Pod]) -> None:
-        """Gives up the places of all others."""
+        """Gives up the places of all other pods."""
         places = [self._places[pod.uid] for pod in pods]
         self._places, self._left = {}, {}
         for place in places:
             self._put(place.pod, place.node)
 
     def has_node_for(self, pod: Pod) -> Generator[None, None, bool]:
-        """Whether any node could take the pod if all that ends had ended, be it kept for somebody else now or not."""
+        """Whether any node could take the pod once all that can end has ended, even if it is kept for others now."""
         shape = self._shape(pod)
         if shape not in self._possible:
             names = [self._table.names[row] for row in np.flatnonzero(fit.suitable(self._table, pod))]
@@ -243,9 +243,10 @@ class _Search:
         return self._possible[shape]
 
     def place_all(self, pods: list[Pod], most_nodes: int) -> Generator[None, None, bool]:
-        """A place for every pod on so many nodes at most; whether that was possible.
+        """Finds a place for every pod on at most so many nodes; returns whether that was possible.
 
-        In the order of the score first; then with the largest pods first, on as few nodes as possible.
+        Tries the order of the score first, then first fit decreasing: the largest pods first, on as few nodes as
+        possible.
         """
         before = [place.pod for place in self._places.values()]
         self._one_by_one = depends_on_others(self._table, [*pods, *before])
@@ -283,7 +284,7 @@ class _Search:
 
     @contextmanager
     def _assumed(self, pods: list[Pod]) -> Iterator[bool]:
-        """Where pods have to keep near or apart, all that have a place are expected there meanwhile; whether so."""
+        """Expects all placed pods on their nodes meanwhile if any must keep near or apart; yields whether it does."""
         if not self._one_by_one:
             yield False
             return
@@ -295,10 +296,10 @@ class _Search:
             yield True
         finally:
             for uid, stood in before.items():
-                self._table.restore(uid, stood)  # it may have come to a node since the decision was begun
+                self._table.restore(uid, stood)  # it may have come to a node since the decision began
 
     def _node_for(self, pod: Pod, most_nodes: int, first: list[str], full: dict[tuple[Shape, bool], int]) -> str:
-        """One of the ``first`` nodes, or else the best. ``full``: how many of either have no space for such pods."""
+        """Returns one of the ``first`` nodes, or else the best. ``full``: how many of each lack space for the shape."""
         shape = self._shape(pod)
         for opened, names in ((True, first), (False, self._rankings[shape])):
             start = full.get((shape, opened), 0)
@@ -322,10 +323,10 @@ class _Search:
         return fit.would_be_met_on(self._table, pod, node, self._places.keys())
 
     def _ranking(self, pod: Pod) -> list[str]:
-        """The nodes that may be reserved for a pod, the best first; before all others those that are the job's own.
+        """Returns the nodes that may be reserved for a pod, best first. The job's own nodes come before all others.
 
-        (Two members may have changed places, or one is replaced.) By how free they are, then by how little is missing,
-        then by how few pods there are to wait for, then by name.
+        Two members may have changed places, or one is replaced: so all of the job's own nodes count. The order is by
+        how free nodes are, then by the smallest shortage, then by the fewest pods to wait for, then by name.
         """
         table = self._table
         mask = fit.suitable(table, pod)
@@ -338,14 +339,14 @@ class _Search:
         return [table.names[row] for row in rows[best_first].tolist()]
 
     def _has_space(self, node: str, pod: Pod) -> bool:
-        """Whether a node would have room for the pod, and for all members that it is reserved for already."""
+        """Whether a node would have room for the pod and for all members that it is reserved for already."""
         left = self._left.get(node)
         return _covers(self._empty_room(node) if left is None else left, pod.request)
 
     def _empty_room(self, node: str) -> dict[str, int]:
-        """What a node has beside the pods on it that do not end before the job has started; nothing if it is gone.
+        """Returns a node's room beside the pods that do not end before the job has started; nothing if it is gone.
 
-        These are pods of DaemonSets, static ones, those that no rule applies to, and the job's own.
+        These are pods of DaemonSets, static pods, exempt pods, and the job's own.
         """
         room = self._empty.get(node)
         if room is None:
@@ -364,7 +365,7 @@ class _Search:
         subtract(left, pod.request)
 
     def _shape(self, pod: Pod) -> Shape:
-        """Equal requests, constraints and labels are one object (app.store.objects), which is quicker to compare."""
+        """Returns a pod's shape. Equal requests, constraints and labels are one object, which is quicker to compare."""
         same = id(pod.request), id(pod.constraints), id(pod.labels), pod.priority, pod.queue, pod.preemptible
         known = self._shapes.get(same)
         if known is None:
@@ -372,7 +373,7 @@ class _Search:
         return known
 
     def _largest_first(self, pods: list[Pod]) -> list[Pod]:
-        """By the largest part that they request of what all nodes have."""
+        """Sorts pods by the largest share of the nodes' resources that they request."""
         totals, columns = self._table.allocatable.sum(axis=0, dtype=np.float64), self._table.columns
         sizes: dict[Shape, float] = {}
         for shape, pod in {self._shape(pod): pod for pod in pods}.items():
@@ -382,7 +383,7 @@ class _Search:
 
 
 def _open(cluster: Cluster, job: Job) -> Mask:
-    """The nodes that are ready, and that nobody but the job is promised anything on."""
+    """Returns the nodes that are ready and on which no pod of others is promised room."""
     table = cluster.table
     members = {pod.uid for pod in job.waiting + job.granted}
     others = ((uid, placed) for uid, placed in table.expected.items() if uid not in members)

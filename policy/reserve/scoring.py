@@ -1,4 +1,4 @@
-"""Which nodes the scheduler should prefer: those that are reserved for a pod's job, and those where its like runs."""
+"""The nodes that the scheduler should prefer: those reserved for a pod's job, and those where similar pods run."""
 
 from collections.abc import Iterable
 
@@ -7,13 +7,13 @@ from policy.objects.job import job_name
 from policy.objects.pod import Pod
 
 HIGHEST = 10
-"""The most that an extender may give a node."""
+"""The highest score that an extender may give a node."""
 
 
 def preferred(cluster: Cluster, pod: Pod, candidates: Iterable[str]) -> list[str]:
-    """The candidates that the scheduler should prefer; none where all are alike.
+    """Returns the candidates that the scheduler should prefer; none where all are alike.
 
-    For the pods of a job those that are reserved for it, for all others those that are not reserved.
+    For the pods of a job these are the nodes reserved for it; for all others, the nodes that are not reserved.
     """
     names = list(candidates)
     job = pod.namespace, job_name(cluster.membership.groups, pod)
@@ -26,11 +26,11 @@ def preferred(cluster: Cluster, pod: Pod, candidates: Iterable[str]) -> list[str
 
 
 def apart(cluster: Cluster, pod: Pod, candidates: Iterable[str]) -> list[str]:
-    """The candidates that keep what is lent and what is guaranteed apart; none where all are alike.
+    """Returns the candidates that keep what is lent and what is guaranteed apart; none where all are alike.
 
-    For a pod that would borrow those where borrowers are, so that taking back empties few nodes and leaves the others
-    alone; for one that stays within what is guaranteed to it those where none are. Which pods borrow is looked at by
-    namespace: all of one whose quota exceeds its min, or whose queue exceeds what it deserves.
+    For a pod that would borrow these are nodes with borrowers. So taking back empties few nodes and leaves the others
+    alone. For a pod that stays within what is guaranteed to it they are nodes without borrowers. All pods of a
+    namespace count as borrowing if its quota exceeds its min, or its queue exceeds what it deserves.
     """
     borrowing, borrows = cluster.ledger.borrowing, cluster.ledger.borrows(pod)
     if not borrowing or borrows is None:

@@ -1,7 +1,7 @@
-"""Which jobs starve: they wait for so long that nodes are reserved for them.
+"""Decides which jobs starve: they wait for so long that nodes are reserved for them.
 
-Seed: reserve action (Job starving, Reserve logic). A job waits since enough members to start were there: to keep an old
-group, and put new pods into it, makes nobody starve earlier.
+Seed: reserve action (Job starving, Reserve logic). A job waits from the time when enough members to start were there.
+So a tenant who keeps an old group and puts new pods into it does not starve earlier.
 """
 
 from collections.abc import Collection, Hashable, Iterator
@@ -19,18 +19,18 @@ from policy.objects.verdict import Refusal
 from policy.quota import admission
 
 UNTRIED = 60.0
-"""Seconds after which a pod that no scheduler has said anything about is not expected to be placed any more."""
+"""Seconds after which a pod that no scheduler has judged is not expected to be placed any more."""
 MOST_KINDS = 50
-"""How many kinds of waiting pods are looked at, at most, whether one of them goes first: those of highest priority."""
+"""The most kinds of waiting pods that are tried, to see if one comes first: those of highest priority."""
 
 
 Rank = tuple[int, int, float, str, str]
-"""What orders jobs: the one that sorts first goes first."""
+"""The order of jobs: the one that sorts first comes first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What an operator may choose about reserving: seconds to starve and to reserve at most, and a share of nodes."""
+    """An operator's choices about reserving: seconds to starve and to reserve at most, and a share of nodes."""
 
     starving_after: float = 172_800.0
     max_nodes_percent: int = 50
@@ -38,7 +38,7 @@ class Terms:
 
 
 def in_turn(cluster: Cluster, terms: Terms, now: float) -> list[Job]:
-    """The jobs that nodes are reserved for, and those that starve: by priority, and then by how long they wait.
+    """Returns jobs that starve or have reserved nodes: by priority, then by the time they have waited.
 
     ``now`` is in seconds since the epoch.
     """
@@ -46,7 +46,7 @@ def in_turn(cluster: Cluster, terms: Terms, now: float) -> list[Job]:
 
 
 def ranked(cluster: Cluster, terms: Terms, now: float) -> Iterator[tuple[Rank, Job]]:
-    """The same in any order, each with what it goes by. Between two of them others may work."""
+    """Yields the jobs of ``in_turn`` in any order, each with its rank. The caller may pause between two of them."""
     groups = cluster.membership.groups
     reserved = {(each.pod.namespace, each.job) for each in cluster.reserved}
     old = {
@@ -61,7 +61,7 @@ def ranked(cluster: Cluster, terms: Terms, now: float) -> Iterator[tuple[Rank, J
 
 
 def is_older(pod: Pod, seconds: float, now: float) -> bool:
-    """Whether a pod has been there for longer than so many seconds; one whose creation is not known has not."""
+    """Whether a pod has been there for longer than so many seconds; false if its creation is not known."""
     return pod.created > 0 and now - pod.created > seconds
 
 
@@ -78,31 +78,31 @@ def is_starving(cluster: Cluster, job: Job, terms: Terms, now: float) -> bool:
         for each in cluster.given_up.values()
         if each.reason == STARVING and (each.pod.namespace, each.job) == (job.namespace, job.name)
     ]
-    return all(now - each.failed_at > terms.starving_after for each in given_up)  # it had its time, and waits anew
+    return all(now - each.failed_at > terms.starving_after for each in given_up)  # it had its time, and waits again
 
 
 def starving_members(cluster: Cluster, job: Job, terms: Terms, now: float) -> list[Pod]:
-    """The members that the scheduler has found no place for, for long enough; in the order of their turn.
+    """Returns the members, in order, that have been unschedulable or at gates for long enough.
 
-    And those at gates: a gang is let out only once there is room for all of it.
+    Members at gates count, as a gang is let out only once there is room for all of it.
     """
     tried = (pod for pod in job.waiting if pod.uid in cluster.unschedulable_since or pod.uid in cluster.gates)
     return [pod for pod in tried if not pod.gated and is_older(pod, terms.starving_after, now)]
 
 
 def since(job: Job) -> float:
-    """Since when a job waits: seconds since the epoch at which it, and enough members to start, were there."""
+    """Returns when a job began to wait: seconds since the epoch at which it and enough members to start were there."""
     missing = job.waiting[: max(0, job.minimum - job.ready)]
     return max((job.created, *(pod.created for pod in missing)))
 
 
 def refused_together(cluster: Cluster, pods: Collection[Pod]) -> Refusal | None:
-    """What the rules of quotas and queues say against these pods, all of them together. Changes nothing."""
+    """Returns the refusal of these pods, all together, by the rules of quotas and queues, or None. Changes nothing."""
     return admission.refusal_of_all(cluster.ledger, pods, cluster.rules)
 
 
 def goes_first(cluster: Cluster, job: Job, now: float) -> Job | None:
-    """A job of higher priority that waits, and could be scheduled now: nothing is reserved before it is."""
+    """Returns a waiting job of higher priority that could be scheduled now, or None. Nothing is reserved before it."""
     rank = _rank(cluster, job)
     higher = [(theirs, turn(pod), pod) for pod in cluster.pending.values() if (theirs := _rank_of(cluster, pod)) < rank]
     tried: set[Hashable] = set()
@@ -120,7 +120,7 @@ def goes_first(cluster: Cluster, job: Job, now: float) -> Job | None:
 
 
 def _kind(cluster: Cluster, pod: Pod) -> Hashable:
-    """What pods have in common of which one could start if another could: a group, or all that matters to a pod alone.
+    """Returns a key for pods of which one could start if another could: a group, or all that matters to a pod alone.
 
     Equal requests, constraints and labels are one object (app.store.objects), which is quicker to compare.
     """
@@ -131,7 +131,7 @@ def _kind(cluster: Cluster, pod: Pod) -> Hashable:
 
 
 def _could_start(cluster: Cluster, job: Job, now: float) -> bool:
-    """Whether the members that a job lacks have room now, one after the other, and the rules let them in together."""
+    """Whether the missing members of a job have room now, one after the other, and the rules let them in together."""
     members = [pod for pod in job.waiting if _is_to_be_tried(cluster, pod, now)][: job.minimum - job.ready]
     if len(members) < job.minimum - job.ready or refused_together(cluster, members) is not None:
         return False
@@ -154,7 +154,7 @@ def _could_start(cluster: Cluster, job: Job, now: float) -> bool:
 
 
 def _is_to_be_tried(cluster: Cluster, pod: Pod, now: float) -> bool:
-    """Whether the scheduler may still place a pod that waits, as far as can be said here."""
+    """Whether the scheduler may still place a waiting pod, as far as is known here."""
     if pod.gated or pod.terminating or pod.uid in cluster.grants or fit.undecidable(cluster.table, pod):
         return False
     if pod.unschedulable is None:
@@ -163,7 +163,7 @@ def _is_to_be_tried(cluster: Cluster, pod: Pod, now: float) -> bool:
 
 
 def _rank(cluster: Cluster, job: Job) -> tuple[int, int]:
-    """Orders jobs by the priority of their queue, and then by their own; the higher comes first."""
+    """Returns the order of a job by the priority of its queue, then by its own; the higher comes first."""
     return min((_rank_of(cluster, pod) for pod in job.waiting + job.granted), default=(0, 0))
 
 
