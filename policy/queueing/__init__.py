@@ -1,1 +1,1 @@
-"""Which pods come next: whose gate is opened, who is woken, and positions in a queue."""
+"""The order of waiting pods: gates to open next, refused pods to wake, and positions in a queue."""

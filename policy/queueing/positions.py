@@ -1,4 +1,4 @@
-"""Who waits where at the gates, and for what: for people."""
+"""Positions at the gates of a queue, and what pods there wait for: for people."""
 
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
@@ -13,10 +13,10 @@ from policy.quota.closed_queues import shortened
 
 
 def in_order(cluster: Cluster, queue: str) -> Iterator[Waiting]:
-    """The jobs at the gates of a queue, as they would be let out if nothing ended, nobody came and all were admitted.
+    """Yields the jobs at a queue's gates in their order, as if nothing ended, nobody came and all were admitted.
 
-    First come gangs that have started and lack members. Of the lines as they are when it begins: while it is used up
-    others may change them.
+    Gangs that have started and lack members come first. It goes by the lines as they are at the start: others may
+    change them during the iteration.
     """
     whole, weights = dict(to_share(cluster, queue)), cluster.membership.weight_by_namespace()
     lines = {where[1]: list(line) for where, line in cluster.gates.lines.items() if where[0] == queue}
@@ -46,7 +46,7 @@ def in_order(cluster: Cluster, queue: str) -> Iterator[Waiting]:
 
 
 def outlook(cluster: Cluster, pod: Pod) -> str:
-    """Where a pod stands at the gates and what it waits for; empty if it waits at none."""
+    """Returns where a pod stands at the gates and what it waits for; empty if it waits at none."""
     stands = cluster.gates.line_of(pod.uid)
     if stands is None:
         return ""
@@ -69,6 +69,6 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
 
 
 def _is_let_out(cluster: Cluster, pod: Pod) -> str:
-    """When a pod that no rule refuses is let out."""
+    """Returns when a pod that no rule refuses is let out."""
     whose = "all that its group takes to start" if cluster.gangs.is_waiting(pod) else "it"
     return f"is let out as soon as there is room for {whose}"

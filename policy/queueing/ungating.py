@@ -1,8 +1,8 @@
-"""Which gates are opened next: queue by share, namespace by share per weight, job by priority and creation.
+"""Chooses the gates to open next: queue by share, namespace by share per weight, job by priority and creation.
 
 Seed: namespace fair share (Scheduling loop): choose the namespace first, then the job, then look again after each one.
-A gate is opened exactly when admission passes; to open it grants, as filter does. Where nodes have no room, no more is
-opened than a little beyond it, so that the scheduler's own queue stays short.
+A gate is opened exactly when admission passes. Opening it grants, as filter does. Where nodes have no room, it opens
+only a little beyond it, so that the scheduler's own queue stays short.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -21,10 +21,10 @@ NamespaceKey = tuple[float, int, str]
 
 
 class Openings:
-    """One round: from the state at its start on, opens one job after the other. To be used up; it may pause anywhere.
+    """One round: opens one job after the other, beginning with the state at its start. It may pause anywhere.
 
-    ``lookahead``: up to how many times the free room of nodes is opened per queue. ``stands_aside``: whether nobody of
-    a namespace is to be let out now, which may change meanwhile; ``Gates.look_again`` says so.
+    The caller iterates to the end. ``lookahead``: how many times the free room of nodes is opened per queue at most.
+    ``stands_aside``: whether a namespace backs off now. That may change meanwhile; ``Gates.look_again`` tells of it.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class Openings:
         self._first_as_of: tuple[int, int] | None = None
 
     def run(self, now: float) -> Iterator[list[Pod]]:
-        """The pods of one job after the other, whose gates are to be opened; none where nobody could be let out.
+        """Yields the pods whose gates are to be opened, of one job after the other; none where a job may not start.
 
-        If that fails, nobody counts as let out of whom the caller does not know.
+        If it raises, it takes back the opening of all pods that it has not yielded yet.
         """
         jobs = self._run(now)
         while True:
@@ -66,10 +66,10 @@ class Openings:
             self._first_as_of = None
 
     def _until_claims_fall(self, now: float) -> Generator[list[Pod], None, bool]:
-        """Opens one job after the other until nobody is left, or claims fall; whether they did.
+        """Opens one job after the other until none is left or claims fall; returns whether they fell.
 
-        A job that is let out takes no more than it had a claim to. Where claims fall by more than that, because what is
-        left is less than any pod needs, somebody who was refused before may be admitted now, and is looked at again.
+        A job that is let out takes no more than it had a claim to. Claims may fall by more, because the rest is less
+        than any pod needs. Then a pod that was refused before may be admitted now, and is looked at again.
         """
         queues: list[QueueKey] = []
         namespaces: dict[str, list[NamespaceKey]] = {}
@@ -94,7 +94,7 @@ class Openings:
         return False
 
     def _join(self, queues: list[QueueKey], namespaces: dict[str, list[NamespaceKey]]) -> int:
-        """Adds those lines that have somebody to look at and are not there; up to which arrival that is."""
+        """Adds the lines that have a job to look at and are not there; returns the arrivals seen so far."""
         there = {(queue, key[2]) for queue, keys in namespaces.items() for key in keys}
         for (queue, namespace), line in self._cluster.gates.lines.items():
             heads = self._heads.get((queue, namespace))
@@ -109,14 +109,14 @@ class Openings:
         return self._cluster.gates.arrivals
 
     def _not_for_all(self, queue: str) -> tuple[Resources, ...]:
-        """What is taken or claimed: of all queues together, of this one by its namespaces, under elastic quotas."""
+        """Returns what is taken or claimed: of all queues, of this queue by its namespaces, under elastic quotas."""
         ledger, pool = self._cluster.ledger.queues, self._cluster.ledger.pool
         account = ledger.accounts.get(queue)
         own = total((account.taken, account.tenant_claims)) if account else NOTHING
         return total((ledger.taken, ledger.claims)), own, total((pool.used, pool.claims))
 
     def _open_one(self, queue: str, namespaces: list[NamespaceKey], now: float) -> list[Pod]:
-        """Opens one job of the queue's neediest namespace; if that has none left to look at, drops it.
+        """Opens one job of the queue's neediest namespace; drops the namespace if it has none left to look at.
 
         Gangs that have started and lack members come before all others of the queue.
         """
@@ -146,7 +146,7 @@ class Openings:
         return pods
 
     def _open_incomplete(self, queue: str, now: float) -> list[Pod]:
-        """Opens what a gang of the queue lacks that has started; each is tried once, until something has changed."""
+        """Opens missing members of a started gang of the queue. Tries each gang once, until something has changed."""
         gates = self._cluster.gates
         as_of = self._cluster.gangs.losses, gates.arrivals
         if as_of != self._first_as_of:
@@ -161,7 +161,7 @@ class Openings:
         return []
 
     def _open(self, where: Where, job: Waiting, now: float) -> list[Pod]:
-        """Lets a job out, or of a group that has started its next member; nobody, if it may not start now."""
+        """Lets out a job, or the next member of a started group; nobody, if it may not start now."""
         cluster, pod = self._cluster, job.first()
         if cluster.check(pod) is not None:
             return []
@@ -186,7 +186,7 @@ class Openings:
         return members
 
     def _open_native(self, where: Where, job: Waiting, missing: int, now: float) -> list[Pod]:
-        """As many members of a group as it takes, which the scheduler itself places together; or nobody."""
+        """Lets out as many members as a group needs, which the scheduler itself places together; or nobody."""
         cluster = self._cluster
         members = sorted(job.members.values(), key=turn)[:missing]
         asked = total(each.request for each in members)
@@ -207,7 +207,7 @@ class Openings:
         self._out.append(pod)
 
     def _ungoverned(self) -> Iterator[list[Pod]]:
-        """Pods that filter alone decides about: of namespaces that are not gated any more, and exempt ones."""
+        """Lets out pods that filter alone decides about: exempt ones, and those in namespaces no longer gated."""
         cluster = self._cluster
         for where in list(cluster.gates.lines):
             line = cluster.gates.lines.get(where)  # it may have gone in a pause
@@ -222,7 +222,7 @@ class Openings:
                         yield [pod]
 
     def _awaited(self, now: float) -> Iterator[list[Pod]]:
-        """Pods that room is held for already: what was evicted for them, or found for their gang, is theirs."""
+        """Lets out pods that room is held for: victims were evicted for them, or their gang has found a place."""
         cluster = self._cluster
         held = [each.pod.uid for each in cluster.reservations.values()]
         held += [uid for uid in cluster.gangs.holds.uids() if uid in cluster.grants]
@@ -237,9 +237,9 @@ class Openings:
                 yield [pod]
 
     def _lacking(self, queue: str, request: Resources, pod: Pod) -> list[str]:
-        """What nodes, with some lookahead, have no room for, beside all that was let out of the queue.
+        """Returns the resources of which nodes, with the lookahead, lack room beside all that was let out of the queue.
 
-        Nodes whose taints the pod, which asks for itself or for its group, does not tolerate have none.
+        Nodes with taints that the pod does not tolerate do not count. The pod asks for itself or for its group.
         """
         opened = self._cluster.gates.on_their_way(queue)
         free = self._cluster.table.room(One(pod.constraints.tolerations))
@@ -251,10 +251,10 @@ class Openings:
         ]
 
     def _some_beyond(self, where: Where, lacking: list[str]) -> bool:
-        """Whether the scheduler has somebody already for whom it may look whether others should go.
+        """Whether the scheduler already has a pod for which it may look for victims.
 
-        One of the line that was let out without room, or any of the queue that is on its way and asks for what lacks:
-        with lookahead these are more than there is room for.
+        That is a pod of the line that was let out without room. It is also any pod of the queue that is on its way and
+        requests a lacking resource: with lookahead, more of these are let out than there is room for.
         """
         opened = self._cluster.gates.on_their_way(where[0])
         return self._cluster.gates.some_beyond(where) or any(opened.get(resource) for resource in lacking)
@@ -269,7 +269,7 @@ class Openings:
 
 
 def incomplete(cluster: Cluster) -> dict[str, list[tuple[Where, str]]]:
-    """By queue, where members wait of gangs that have started and lack them: line and job, in their turn."""
+    """Returns by queue the waiting members of started gangs that lack them: line and job, in their order."""
     gates, found = cluster.gates, dict[str, list[tuple[Where, str]]]()
     for key in gates.groups.keys() & cluster.gangs.started():
         group = cluster.membership.groups.get(key)
@@ -282,10 +282,10 @@ def incomplete(cluster: Cluster) -> dict[str, list[tuple[Where, str]]]:
 
 
 def adopt(cluster: Cluster, now: float) -> None:
-    """Takes pods of gated namespaces that stand before the scheduler for let out, as far as the rules admit them.
+    """Treats pods of gated namespaces that stand before the scheduler as let out, as far as the rules admit them.
 
-    Whoever led before has opened them; it is to be asked once, at the start. Where that was this process itself, those
-    that it had made stand aside wait at their gates again.
+    The previous leader has opened their gates. Call this once, at the start. If this process itself led before, pods
+    that it had put into backoff wait at their gates again.
     """
     for uid in [uid for uid in cluster.gates.leaving if uid not in cluster.grants]:
         cluster.keep_in(uid, now)
@@ -303,7 +303,7 @@ def _fell(before: tuple[Resources, ...], after: tuple[Resources, ...]) -> bool:
 
 
 def share_of_queue(cluster: Cluster, queue: str) -> float:
-    """How much of what a queue deserves it has taken: of the resource of which that is most."""
+    """Returns the largest part, over resources, that a queue has taken of what it deserves."""
     ledger = cluster.ledger.queues
     account = ledger.accounts.get(queue) if queue else None
     if account is None:
@@ -316,12 +316,12 @@ def share_of_queue(cluster: Cluster, queue: str) -> float:
 
 
 def share_of_namespace(cluster: Cluster, queue: str, namespace: str) -> float:
-    """The dominant share of what a namespace has taken."""
+    """Returns the dominant share of what a namespace has taken."""
     return fair_share.share(taken_by(cluster, queue, namespace), to_share(cluster, queue))
 
 
 def taken_by(cluster: Cluster, queue: str, namespace: str) -> Resources:
-    """What a namespace has taken of its queue; for pods in no queue, what it uses at all."""
+    """Returns what a namespace has taken of its queue; for pods in no queue, all that it uses."""
     if not queue:
         of_namespace = cluster.ledger.accounts.get(namespace)
         return of_namespace.used if of_namespace else NOTHING
@@ -331,5 +331,5 @@ def taken_by(cluster: Cluster, queue: str, namespace: str) -> Resources:
 
 
 def to_share(cluster: Cluster, queue: str) -> Resources:
-    """What shares are shares of: what all queues have together, and for pods in no queue what nodes have for them."""
+    """Returns the total that shares refer to: of all queues; for pods in no queue, what nodes have for them."""
     return cluster.ledger.queues.available if queue else cluster.there_for_others

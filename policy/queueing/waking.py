@@ -1,4 +1,4 @@
-"""Which refused pods are worth waking: the scheduler does not notice that a quota was raised."""
+"""Chooses the refused pods that are worth waking: the scheduler does not notice that a quota was raised."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable
@@ -11,17 +11,16 @@ from policy.quota.kept_nodes import kept_from
 from policy.quota.trial import Trial
 
 MOST_IN_VAIN = 100
-"""How many members of gangs that cannot start are looked at, but for the last of these gangs; others the next time."""
+"""The most members of gangs that cannot start that are looked at, besides the last such gang; others come next time."""
 
 
 def to_wake(cluster: Cluster, stands_aside: Callable[[Pod], bool] = lambda _: False) -> list[Pod]:
-    """The refused pods that could run now, all of them together: by priority of queue, then of pod, then by creation.
+    """Returns the refused pods that could run now, all together: by priority of queue, then of pod, then by creation.
 
-    In each queue those come first whose gang has started and lacks members.
-
-    At most as many as would fit: each one chosen counts against the next, as if it had been granted. Of a gang that
-    could start one member is chosen; once it is let through, room is held for the others, and so they are chosen, too.
-    Who ``stands_aside`` leaves it to others.
+    In each queue, members of started gangs that lack members come first. It returns at most as many as would fit: each
+    chosen pod counts against the next, as if it had been granted. Of a gang that could start it chooses one member.
+    Once that one is let through, room is held for the others, so they are chosen, too. It leaves out pods that
+    ``stands_aside``.
     """
     with cluster.ledger.trial() as trial:
         return _to_wake(cluster, trial, stands_aside)
@@ -43,7 +42,7 @@ def _to_wake(cluster: Cluster, trial: Trial, stands_aside: Callable[[Pod], bool]
             continue
         bound = pod.namespace, ledger.queue_of(pod), pod.priority, pod.preemptible, cluster.is_exempt(pod)
         shape = *bound, frozenset(pod.request.items())
-        if shape in hopeless:  # one like it was refused, and nothing was released since
+        if shape in hopeless:  # a pod like it was refused, and nothing was released since
             continue
         trial.take_out(pod.uid)
         admitted = admission.refusal(ledger, pod, cluster.rules, with_in_flight=cluster.unsettled) is None
@@ -58,7 +57,7 @@ def _to_wake(cluster: Cluster, trial: Trial, stands_aside: Callable[[Pod], bool]
 
 
 class _Gangs:
-    """Which gangs have been looked at already, of those that cannot start."""
+    """The gangs that cannot start, as far as they have been looked at."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -90,14 +89,14 @@ class _Gangs:
 
 
 class _KeptOut:
-    """Whether a pod is kept out for the sake of others that room or a node is kept for: once for all that are alike."""
+    """Whether room or a node that is kept for others keeps a pod out. Answers once for all pods that are alike."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._known: dict[Hashable, bool] = {}
 
     def __call__(self, pod: Pod) -> bool:
-        """Equal requests, constraints and labels are one object (app.store.objects), which is quicker to compare."""
+        """Compares requests, constraints and labels by identity: equal ones are one object (app.store.objects)."""
         message = pod.unschedulable.message if pod.unschedulable else ""
         if kept_from(message) is None:
             return False
