@@ -1,1 +1,1 @@
-"""Why a pod waits: holders, remedies and next steps, for people."""
+"""Explanations of why a pod waits: holders, remedies and next steps, for people."""

@@ -1,6 +1,6 @@
-"""Who holds what a refused pod lacks: by the rule that refuses it, and by resource.
+"""Holders of what a refused pod lacks: by the rule that refuses it, and by resource.
 
-Of an admitted pod, who might be taken to hold something of its quota and does not: pods nominated to a lost node.
+For an admitted pod: pods that might be taken to hold its quota and do not, as they are nominated to a lost node.
 """
 
 from collections.abc import Iterator
@@ -15,19 +15,19 @@ from policy.quota.rule import Use
 from policy.quota.rules import BY_NAME
 
 MOST = 10
-"""Holders of one resource that are named: those that have most beyond what is theirs."""
+"""The most holders of one resource that are named: those furthest over their bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Someone who uses a resource: ``kind`` and ``name`` of the ElasticQuota, Queue or Namespace.
+    """A user of a resource: ``kind`` and ``name`` of the ElasticQuota, Queue or Namespace.
 
     ``bound`` is what protects its use (min, deserved, entitled) or limits it (max, realCapability), whichever the rule
-    compares, and ``bound_name`` the name of that figure; ``over`` is by how much it has gone past it. ``pods`` are
-    those that make up what is over, or all of them; least important first. ``ahead`` is kept, beyond what is used, for
-    pods that go first, as they wait for a node that they are expected on: ``first``. ``late`` are those of its pods
-    that should be gone, but nobody has heard of their node, or they do not end. ``in_vain`` are pods that count for
-    nothing, as the node that they are nominated to cannot take them.
+    compares. ``bound_name`` is the name of that figure, and ``over`` how far the use exceeds it. ``pods`` make up what
+    is over, or are all of its pods; least important first. ``ahead`` is kept, beyond what is used, for ``first``: pods
+    that wait for a node that they are expected on. ``late`` are its pods that should be gone, but their node is lost or
+    they do not end. ``in_vain`` are pods that count for nothing, as the node that they are nominated to cannot take
+    them.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class Holder:
 
 
 def holders(cluster: Cluster, pod: Pod, refused: Refusal) -> list[Holder]:
-    """Who holds it, those first that have most beyond what is theirs. Nobody for rules that compare no amounts."""
+    """Returns the holders, furthest over their bound first. Returns none for rules that compare no amounts."""
     found = []
     if not refused.rule:
         return _in_vain(cluster, pod)
@@ -83,7 +83,7 @@ def _holder(cluster: Cluster, use: Use, pod: Pod, resource: str, bound: str) -> 
 
 
 def _in_vain(cluster: Cluster, pod: Pod) -> list[Holder]:
-    """The quota of an admitted pod, for each resource that pods ask for which are nominated in vain."""
+    """Returns the quota of an admitted pod for each resource that pods nominated in vain ask for."""
     others = [other for other in cluster.pending_in(pod.namespace) if other.uid != pod.uid]
     in_vain = [other for other in others if other.nominated_node and not cluster.is_expected_on_its_node(other)]
     found = []
@@ -97,7 +97,7 @@ def _in_vain(cluster: Cluster, pod: Pod) -> list[Holder]:
 
 
 def _going_first(cluster: Cluster, use: Use, pod: Pod, resource: str) -> Iterator[Pod]:
-    """The pods that wait for a node that they are expected on; of the pod's own quota those not less important."""
+    """Yields the pods expected on a node that they wait for; of the pod's own quota only those not less important."""
     for namespace in use.namespaces:
         for other in cluster.pending_in(namespace):
             entry = cluster.ledger.entries.get(other.uid)

@@ -1,6 +1,7 @@
-"""What will happen next to a pod that waits, and when: what is under way for it, what is planned, what it waits for.
+"""Next steps of a waiting pod, and when: what is under way for it, what is planned, what it waits for.
 
-Every sentence is asked of the code that will decide it, as things stand now: what nobody would do is not foretold.
+Each sentence comes from the code that will decide it, as things stand now. So it foretells nothing that no controller
+would do.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -23,12 +24,12 @@ from policy.reserve import node_reservation, starving
 from policy.reserve.starving import Terms
 
 MOMENT = 0.001
-"""Seconds by which somebody who starves has waited for longer than it takes."""
+"""Seconds past the threshold at which a job is taken to starve."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """Something that is under way or will be. ``step`` names it; ``after`` in seconds from now, None: not known."""
+    """Something under way or to come. ``step`` names it; ``after`` is in seconds from now, None: not known."""
 
     step: str
     text: str
@@ -37,9 +38,9 @@ class Prospect:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """``now`` on the cluster's clock, ``epoch`` what to add to it to have seconds since the epoch.
+    """``now`` is on the cluster's clock; ``now + epoch`` is in seconds since the epoch.
 
-    ``delay``: seconds that a pod waits until somebody is evicted for it.
+    ``delay``: seconds that a pod waits until victims are evicted for it.
     """
 
     now: float
@@ -51,18 +52,18 @@ NOT_JUDGED = "not-judged"
 """The step of a pod that has more constraints than are judged."""
 
 WhyIdle = Callable[[str], str]
-"""Why a controller (by its name) does not act, for people; empty if it does."""
+"""Tells people why a controller (by its name) does not act; empty if it does."""
 
 
 def acts(_: str) -> str:
-    """Every controller acts."""
+    """Says that every controller acts."""
     return ""
 
 
 def prospects(
     cluster: Cluster, pod: Pod, terms: Terms, times: Times, why_idle: WhyIdle = acts
 ) -> Generator[None, None, list[Prospect]]:
-    """What is to be expected, the next first; nothing for a pod that does not wait. To be used up; it may pause."""
+    """Returns the next steps in order; none for a pod that does not wait. Iterate to the end; it may pause."""
     if not pod.pending or pod.terminating:
         return []
     if pod.gated:
@@ -80,19 +81,19 @@ def prospects(
 
 
 def unjudged_text(what: str) -> str:
-    """What it means for a pod to have more of something than is judged."""
+    """Returns what it means for a pod to have more of something than is judged."""
     return f"{what}: it is let in by numbers, nobody is evicted for it, and its anti-affinity keeps nobody away here"
 
 
 def _of_excess(cluster: Cluster, pod: Pod) -> Iterator[Prospect]:
-    """That what it demands is not judged, as there is too much of it."""
+    """Tells that its demands are not judged, as there are too many of them."""
     what = fit.unjudged(cluster.table, pod)
     if what:
         yield Prospect(NOT_JUDGED, unjudged_text(what))
 
 
 def _of_gate(cluster: Cluster, pod: Pod, idle: str) -> Iterator[Prospect]:
-    """Where in line it waits, and for what."""
+    """Tells its position in the line, and what it waits for."""
     text = positions.outlook(cluster, pod)
     if text:
         yield Prospect("at-gate", f"{text}; nobody is let out: {idle}" if idle else text)
@@ -112,13 +113,13 @@ def _of_reclaim(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Generato
         return [Prospect("room-coming", f"node {result.node} will have room for it when pods that are going are gone")]
     roomy = result.reason == "undecidable" and fit.fits(cluster.table, pod).any()
     if result.reason == "room" or (roomy and not fit.unlisted(cluster.table, pod)):
-        return []  # a node has room, as far as can be seen
+        return []  # a node has room, as far as is known
     step = "undecidable" if result.reason == "undecidable" else "nobody-to-evict"
     return [Prospect(step, f"nobody is evicted for it: {result.text}")]
 
 
 def _planned(cluster: Cluster, pod: Pod, plan: Plan, at: float, now: float, idle: str) -> Prospect:
-    """Who goes for it then, if nobody else has the first turn and room is made at all."""
+    """Tells which victims would be evicted for it, if no other pod comes first and room is made at all."""
     who = f"{names_of(plan.victims)} on node {plan.node}"
     price = f"; {told(plan.failing)}" if plan.failing else ""
     if idle:
@@ -169,7 +170,7 @@ def _of_gang(gangs: Gangs, pod: Pod, times: Times) -> Iterator[Prospect]:
 
 
 def _of_kept_nodes(cluster: Cluster, pod: Pod) -> Iterator[Prospect]:
-    """Whom the nodes are kept for that have room for the pod, if all of them are."""
+    """Tells which jobs the nodes are reserved for, if all nodes with room for the pod are."""
     if not len(cluster.reserved) or pod.uid in cluster.grants:
         return
     fitting = {cluster.table.names[row] for row in np.flatnonzero(fit.fits(cluster.table, pod))}

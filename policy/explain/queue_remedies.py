@@ -1,7 +1,7 @@
-"""What could be changed so that a queue, or a namespace's share of it, lets a pod in.
+"""Remedies for a pod that is refused by its queue, or by its namespace's share of it.
 
-Seeds: Queue API, queue guarantee, namespace fair share. What a weight has to be is found by trying, as it depends on
-what all others ask for.
+Seeds: Queue API, queue guarantee, namespace fair share. The weight that is needed is found by trial, as it depends on
+the demand of all others.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -14,14 +14,14 @@ from policy.objects.quantity import render
 from policy.quota import fair_share, queues
 
 HEAVIEST = 2**12
-"""How many times as heavy as it is a queue or a namespace may have to be made."""
+"""The largest factor by which the weight of a queue or a namespace may have to be raised."""
 WEIGHT = "volcano.sh/namespace.weight"
 OPENED = "open"
-"""The sort of what makes a queue admit; the queue may have to be created."""
+"""The sort of remedy that makes a queue admit; the queue may have to be created."""
 
 
 def for_capability(need: Need) -> Iterator[Approach]:
-    """A higher capability, or the end of pods of the queue."""
+    """Suggests a higher capability, or the end of pods of the queue."""
     cluster, asked = need.cluster, need.asked
     name = cluster.queue_of(need.pod)
     account, queue = cluster.ledger.queues.accounts[name], cluster.queues[name]
@@ -39,7 +39,7 @@ def for_capability(need: Need) -> Iterator[Approach]:
 
 
 def for_deserved(need: Need) -> Steps:
-    """A higher weight, a guarantee, or the end of pods of other queues, those that are over first."""
+    """Suggests a higher weight, a guarantee, or the end of pods of other queues, first of those that borrow."""
     cluster, pod, asked = need.cluster, need.pod, need.asked
     ledger, name = cluster.ledger.queues, cluster.queue_of(pod)
     queue, account = cluster.queues[name], ledger.accounts[name]
@@ -68,7 +68,7 @@ def for_deserved(need: Need) -> Steps:
 
 
 def for_share(need: Need) -> Steps:
-    """A higher weight of the namespace, or the end of pods of the queue: first of other namespaces."""
+    """Suggests a higher weight of the namespace, or the end of pods of the queue, first of other namespaces."""
     cluster, pod, asked = need.cluster, need.pod, need.asked
     weights, namespace = cluster.membership.weights, pod.namespace
     own = {name: weight for (where, name), weight in weights.items() if where == namespace}
@@ -97,7 +97,7 @@ def for_share(need: Need) -> Steps:
 
 
 def opened(need: Need) -> Iterator[Approach]:
-    """A queue that is there, can be read, and admits."""
+    """Suggests creating, opening or correcting the queue."""
     name = need.cluster.queue_of(need.pod)
     queue = need.cluster.queues.get(name)
     if queue is None:
@@ -118,7 +118,7 @@ def _admits(cluster: Cluster, pod: Pod) -> Generator[None, None, bool]:
 
 
 def _least(before: int, admits: Callable[[int], Generator[None, None, bool]]) -> Generator[None, None, int]:
-    """The least weight above this one with which a pod is admitted; 0 if none is enough."""
+    """Returns the least weight above this one with which a pod is admitted; 0 if none is enough."""
     low, high = before, before + 1
     while not (yield from admits(high)):
         if high > before * HEAVIEST:

@@ -1,4 +1,4 @@
-"""What could be changed so that an elastic quota lets a pod in. Seed: capacity scheduling."""
+"""Remedies for a pod that is refused by an elastic quota. Seed: capacity scheduling."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ PREEMPTIBLE = "quotaward.dev/preemptible"
 
 
 def for_max(need: Need) -> Iterator[Approach]:
-    """A higher max, or the end of pods of the namespace."""
+    """Suggests a higher max, or the end of pods of the namespace."""
     cluster, pod, asked = need.cluster, need.pod, need.asked
     account = cluster.ledger.accounts[pod.namespace]
     quota, (own, _) = account.quota, cluster.ledger.ahead_of(pod, account)
@@ -25,7 +25,7 @@ def for_max(need: Need) -> Iterator[Approach]:
 
 
 def for_borrowing(need: Need) -> Iterator[Approach]:
-    """A higher min, the end of pods that borrow, or to be evictable."""
+    """Suggests a higher min, the end of pods that borrow, or making the pod evictable."""
     cluster, pod, asked = need.cluster, need.pod, need.asked
     ledger, pool = cluster.ledger, cluster.ledger.pool
     account = ledger.accounts[pod.namespace]
@@ -55,7 +55,7 @@ def for_borrowing(need: Need) -> Iterator[Approach]:
 
 
 def corrected_quota(need: Need) -> Iterator[Approach]:
-    """A quota that can be read."""
+    """Suggests correcting the quota."""
     quota = need.cluster.ledger.accounts[need.pod.namespace].quota
     if quota is not None:
         text = f"correct {_title(quota)}: {'; '.join(quota.errors)}"

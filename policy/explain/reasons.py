@@ -1,21 +1,21 @@
-"""Why a pod waits, in one word: the rule that a scheduler's words name, or what else they say."""
+"""The reason why a pod waits, in one word: the rule that the scheduler's message names, or another reason."""
 
 from policy.quota.rules import named_in
 
 GATED = "gated"
 """It waits at its gate, so that no scheduler looks at it."""
 NO_ROOM = "no-room"
-"""No node has room for it, as far as the scheduler says so and names none of our rules."""
+"""No node has room for it, says the scheduler, and names none of our rules."""
 OTHER = "other"
 """The scheduler names another reason."""
 UNTRIED = "untried"
-"""No scheduler has said anything of it yet."""
+"""No scheduler has judged it yet."""
 _LACKS_ROOM = ("Insufficient ", "Too many pods")
-"""What kube-scheduler (NodeResourcesFit) says of a node that has too little left."""
+"""The words of kube-scheduler (NodeResourcesFit) for a node that has too little left."""
 
 
 def reason_in(message: str) -> str:
-    """The rule that a pod's condition names; else whether it is room that nodes lack, or something else."""
+    """Returns the rule that a pod's condition names; else whether nodes lack room, or something else."""
     if (rule := named_in(message)) is not None:
         return rule.name
     return NO_ROOM if any(words in message for words in _LACKS_ROOM) else OTHER

@@ -1,7 +1,7 @@
-"""What could be changed so that a waiting pod runs: raise a bound, end pods, add nodes, and what else fits its cause.
+"""Remedies for a waiting pod: raise a bound, end pods, add nodes, and others that fit its cause.
 
-Each is computed from the numbers as they are. Whether one really lets the pod run depends on all others that wait, so
-whoever asks tries it on a copy, and asks anew for what is still missing there (app.whatif.remedies).
+Each is computed from the numbers as they are. Whether one really lets the pod run depends on all others that wait. So
+the caller tries it on a copy, and asks again for what is still missing there (app.whatif.remedies).
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -28,14 +28,14 @@ WAYS: dict[str, tuple[Callable[[Need], Steps], ...]] = {
     queues.DESERVED.name: (for_deserved, add_nodes),
     fair_share.RULE.name: (for_share, add_nodes),
 }
-"""By rule, what could help a pod that it refuses. They need the whole cluster, so they are no part of the rule."""
+"""Remedies by the rule that refuses a pod. They need the whole cluster, so they are no part of the rule."""
 
 
 def approaches(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> Generator[None, None, list[Approach]]:
-    """What could help a pod that waits, in a cluster where all others have had their turn. The likeliest comes first.
+    """Returns remedies for a waiting pod where all others have had their turn, the likeliest first.
 
-    ``first`` are others who will take what there is before it. The cluster must be a copy: weights are tried out on it.
-    To be used up; it may pause.
+    ``first`` are other pods that take free room before it. The cluster must be a copy: weights are tried out on it.
+    Iterate to the end; it may pause.
     """
     yield from _give_hope(cluster)
     pod = cluster.pods[pod.uid]
@@ -52,13 +52,13 @@ def approaches(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> Generat
 
 
 def ahead(cluster: Cluster, pod: Pod) -> list[Pod]:
-    """The waiting pods that have their turn before this one."""
+    """Returns the waiting pods that come before this one."""
     waiting = (each for each in cluster.pods.values() if each.pending and not (each.terminating or each.gated))
     return [each for each in waiting if turn(each) < turn(pod)]
 
 
 def _refused_together(cluster: Cluster, members: list[Pod]) -> tuple[list[Pod], Refusal | None]:
-    """What refuses the members of a gang, and whom of them that concerns: they may be in several queues, or in none."""
+    """Returns the members of a gang that a rule refuses, and the refusal. They may be in several queues or none."""
     refused = starving.refused_together(cluster, members)
     if refused is None or BY_NAME[refused.rule].of == QUOTA:
         return members, refused
@@ -80,7 +80,7 @@ def _gathered(found: Steps) -> Generator[None, None, list[Approach]]:
 
 
 def _for_rule(cluster: Cluster, members: Sequence[Pod], refused: Refusal, first: Sequence[Pod]) -> Steps:
-    """Nothing for one that is refused for more resources than are told of.
+    """Yields remedies for these members; none if they are refused for more resources than are told of.
 
     ``members``: the pod, and those of its gang that are to start with it, as far as they are refused.
     """
@@ -91,7 +91,7 @@ def _for_rule(cluster: Cluster, members: Sequence[Pod], refused: Refusal, first:
 
 
 def _give_hope(cluster: Cluster) -> Iterator[None]:
-    """Waiting pods have their claims again, as after any change that could help them."""
+    """Gives waiting pods their claims again, as after any change that could help them."""
     for uid in list(cluster.unschedulable_since):
         cluster.upsert_pod(replace(cluster.pods[uid], unschedulable=None), 0.0)
         yield
@@ -99,7 +99,7 @@ def _give_hope(cluster: Cluster) -> Iterator[None]:
 
 
 def _for_gang(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
-    """More members, or a smaller minimum: as many as there are, or as have room."""
+    """Suggests more members, or a smaller minimum: as many as there are, or as have room."""
     group = cluster.gangs.gated(pod)
     if group is None:
         return

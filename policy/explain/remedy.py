@@ -1,4 +1,4 @@
-"""A way to let a waiting pod in: a sentence, and the changes that it consists of."""
+"""A remedy for a waiting pod: a sentence, and the changes that it consists of."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ Path = tuple[str, ...]
 FEW = 5
 """Pods that are named in a sentence."""
 MOST_ADDED = 1000
-"""Objects that an approach may add: what tenants write may call for any number of them."""
+"""The most objects that a remedy may add: tenants may write something that calls for any number of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One object to be changed: fields by path and what to set them to (None: nothing); or to be removed, or new.
+    """One object to change: fields by path and their new values (None: nothing); or an object to remove, or a new one.
 
-    ``kind`` as in manifests, of a pod group with its plural and group (as it stands before its name). ``like``: there
-    is none of this name yet, and it is to be like this one.
+    ``kind`` as in manifests, for a pod group with its plural and group (as it stands before its name). ``like``: there
+    is no object of this name yet, and it is to be like this one.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Approach:
-    """A way to let a pod in: ``sort`` tells one from another, ``text`` is a sentence without its full stop."""
+    """A remedy: ``sort`` tells one from another, ``text`` is a sentence without its full stop."""
 
     sort: str
     text: str
@@ -46,14 +46,14 @@ class Approach:
 
 
 Steps = Iterator[Approach | None]
-"""Ways, and None wherever others may work in between."""
+"""Remedies, and None wherever others may work in between."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Who is to be let in: a pod that waits, and ``members`` of its gang that start with it; the pod comes first.
+    """The pods to let in: a waiting pod, and the ``members`` of its gang that start with it; the pod comes first.
 
-    ``first`` are others who take what there is before them. ``resources`` are those that a rule refuses them for.
+    ``first`` are others that take free room before them. ``resources`` are those that a rule refuses them for.
     """
 
     cluster: Cluster
@@ -68,19 +68,19 @@ class Need:
 
     @property
     def asked(self) -> dict[str, int]:
-        """What all of them request, with others of the pod's namespace who come first."""
+        """The sum of requests of all of them, and of others of the pod's namespace that come first."""
         others = (each for each in self.others if each.namespace == self.pod.namespace)
         return total(each.request for each in (*self.members, *others))
 
     @property
     def others(self) -> list[Pod]:
-        """Those who come first, without the members."""
+        """The pods that come first, without the members."""
         uids = {member.uid for member in self.members}
         return [each for each in self.first if each.uid not in uids]
 
 
 def end(pods: Iterable[Pod], lacking: Resources, where: str) -> Iterator[Approach]:
-    """Ends pods until so much is free: in their order, and nobody who is not needed."""
+    """Suggests the end of pods, in their order, until so much is free. Leaves out pods that are not needed."""
     lacking = {resource: amount for resource, amount in lacking.items() if amount > 0}
     chosen, freed = list[Pod](), dict[str, int]()
     for pod in pods:
@@ -102,39 +102,39 @@ def end(pods: Iterable[Pod], lacking: Resources, where: str) -> Iterator[Approac
 
 
 def standing(cluster: Cluster, is_meant: Callable[[Pod], bool]) -> list[Pod]:
-    """The pods on nodes that are meant and could be ended, the least important first."""
+    """Returns the pods on nodes that are meant and could be ended, the least important first."""
     there = (each for each in cluster.pods.values() if each.assigned and may_end(cluster, each))
     return sorted(filter(is_meant, there), key=importance, reverse=True)
 
 
 def may_end(cluster: Cluster, pod: Pod) -> bool:
-    """Whether somebody may be told to end a pod: not one of a DaemonSet or a node, nor one that the system needs."""
+    """Whether people may be told to end a pod: not one of a DaemonSet or a node, nor one that the system needs."""
     return pod.owner not in SYSTEM_OWNERS and not cluster.is_exempt(pod)
 
 
 def removed(pod: Pod) -> Change:
-    """That the pod is deleted."""
+    """Returns the change that deletes the pod."""
     return Change("Pod", pod.namespace, pod.name, removed=True)
 
 
 def raised(path: Path, values: Mapping[str, int]) -> tuple[tuple[Path, Any], ...]:
-    """The fields of a bound by resource."""
+    """Returns the fields of a bound by resource."""
     return tuple(((*path, resource), render(resource, amount)) for resource, amount in values.items())
 
 
 def corrected(errors: Iterable[str]) -> tuple[tuple[Path, Any], ...]:
-    """The fields that cannot be read, without a value; each error begins with its path."""
+    """Returns the fields that cannot be read, without a value; each error begins with its path."""
     return tuple((tuple(error.partition(": ")[0].split(".", 2)), None) for error in errors)
 
 
 def names_of(pods: Sequence[Pod]) -> str:
-    """Which pods, as people call them."""
+    """Returns the names of pods for people."""
     named = ", ".join(f"{pod.namespace}/{pod.name}" for pod in pods[:FEW])
     return named if len(pods) <= FEW else f"{named} and {len(pods) - FEW} more"
 
 
 def listed(parts: Sequence[str]) -> str:
-    """Parts of a sentence."""
+    """Joins parts of a sentence."""
     return " and ".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""What could be changed so that a node has room for a pod that no rule refuses, or is not kept from it any more."""
+"""Remedies for a pod that no rule refuses: give it room on a node, or free a node that is kept from it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,14 +17,14 @@ from policy.preemption import reclaim
 from policy.preemption.victims import importance
 
 ADDED = "additional"
-"""How nodes are called that are to be added."""
+"""The prefix of the names of added nodes."""
 HOSTNAME = "kubernetes.io/hostname"
 MOST_NODES = 200
-"""Nodes that are looked at for pods to be ended: those that are least short of room."""
+"""The most nodes that are searched for pods to end: those with the smallest shortage."""
 
 
 def for_room(need: Need) -> Steps:
-    """The end of those that nodes are kept for or that stand there, budgets that let them go, more nodes."""
+    """Suggests the end of jobs with reserved nodes or of pods there, budgets that allow an eviction, and more nodes."""
     cluster, pod = need.cluster, need.pod
     table = cluster.table
     fitting = {table.names[row] for row in np.flatnonzero(fit.fits(table, pod))}
@@ -38,9 +38,9 @@ def for_room(need: Need) -> Steps:
 
 
 def add_nodes(need: Need) -> Iterator[Approach]:
-    """As many nodes as these pods need, like the largest one that they may go to; larger, if it is too small.
+    """Suggests as many nodes as these pods need, like the largest suitable one, or larger if that is too small.
 
-    None, if it takes too many, or something that no node lists.
+    Suggests none if it takes too many, or a resource that no node lists.
     """
     pod, table = need.pod, need.cluster.table
     if any(fit.unlisted(table, member) for member in need.members):
@@ -67,7 +67,7 @@ def add_nodes(need: Need) -> Iterator[Approach]:
 
 
 def _unreserve(cluster: Cluster, nodes: set[str]) -> Iterator[Approach]:
-    """The end of a job that nodes are reserved for."""
+    """Suggests the end of a job that nodes are reserved for."""
     for namespace, name in sorted({(each.pod.namespace, each.job) for each in cluster.reserved if each.node in nodes}):
         job = cluster.job(namespace, name)
         if job is not None:
@@ -78,7 +78,7 @@ def _unreserve(cluster: Cluster, nodes: set[str]) -> Iterator[Approach]:
 
 
 def _let_go(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
-    """Room is being made for the pod, and disruption budgets are in the way."""
+    """Suggests how to get past disruption budgets that block evictions for the pod."""
     for reservation in cluster.reservations.values():
         protected = reclaim.protected_victims(cluster, reservation) if reservation.pod.uid == pod.uid else []
         if not protected:
@@ -100,7 +100,7 @@ def _let_go(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
 
 
 def _end_on_a_node(cluster: Cluster, pod: Pod, reserved: set[str]) -> Steps:
-    """The pods of one node without which the pod fits there: the fewest on the node where that takes the fewest."""
+    """Suggests the end of pods of one node so that the pod fits there: of the node where the fewest have to end."""
     table, best = cluster.table, list[Pod]()
     rows = np.flatnonzero(fit.suitable(table, pod) & ~table.mask_of(reserved))
     least_short = np.argsort(scores.shortage(table, pod)[rows], kind="stable")
@@ -117,7 +117,7 @@ def _end_on_a_node(cluster: Cluster, pod: Pod, reserved: set[str]) -> Steps:
 
 
 def _enough_of(cluster: Cluster, pod: Pod, node: str) -> list[Pod]:
-    """Pods of a node that would have to go, none that would not; none if that is not enough."""
+    """Returns pods of a node that would all have to go; none if that is not enough."""
     table = cluster.table
     there = [each for each in table.pods_on(node).values() if each.assigned and may_end(cluster, each)]
     gone = {each.uid: each for each in there}

@@ -1,6 +1,6 @@
-"""What is said of pods that should be gone: who they are, since when, and how to end them. See policy.cluster.overdue.
+"""Tells of pods that should be gone: which, since when, and how to end them. See policy.cluster.overdue.
 
-Also all conditions of a quota and of a queue: such pods are the reason of one of them.
+It also collects all conditions of a quota and of a queue: such pods are the reason of one of them.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -17,9 +17,9 @@ NAMED = 3
 
 
 def late_beside(cluster: Cluster, pod: Pod) -> list[Pod]:
-    """The pods of its namespace or queue that should be gone: nobody has heard of their node, or nobody waits for them.
+    """Returns the pods of the same namespace or queue that should be gone, but do not end or are on a lost node.
 
-    Those that had to be gone first come first. Of a pod on a node: itself, if it is one of them.
+    They are ordered by the time when they had to be gone. For a pod on a node: itself, if it is one of them.
     """
     if not pod.pending:
         return [each for each in _late(cluster) if each.uid == pod.uid]
@@ -32,18 +32,18 @@ def late_beside(cluster: Cluster, pod: Pod) -> list[Pod]:
 
 
 def sentences(cluster: Cluster, late: Collection[Pod], in_words: Callable[[float], str]) -> list[str]:
-    """What is said of these, of the first few one by one. ``in_words``: how a time since the epoch is written."""
+    """Returns what is said of these, for the first few one by one. ``in_words`` writes a time since the epoch."""
     told = [_sentence(cluster, each, in_words(each.deletion_time)) for each in list(late)[:NAMED]]
     return told + ([f"{len(late) - NAMED} more pods are terminating and should be gone"] if len(late) > NAMED else [])
 
 
 def command(pod: Pod) -> str:
-    """What ends a pod whose kubelet does not."""
+    """Returns the command that ends a pod whose kubelet does not."""
     return f"kubectl delete pod {pod.name} -n {pod.namespace} --force --grace-period=0"
 
 
 def conditions_of_quota(cluster: Cluster, quota: ElasticQuota, governing: ElasticQuota) -> list[Condition]:
-    """What is wrong with a quota, in a namespace that ``governing`` is in force for."""
+    """Returns what is wrong with a quota, in a namespace that ``governing`` is in force for."""
     found = elastic_quota.conditions(quota, governing)
     if quota is not governing:
         return found
@@ -52,14 +52,14 @@ def conditions_of_quota(cluster: Cluster, quota: ElasticQuota, governing: Elasti
 
 
 def conditions_of_queue(cluster: Cluster, name: str) -> list[Condition]:
-    """What is wrong with a queue that exists."""
+    """Returns what is wrong with a queue that exists."""
     queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
     found = queues.conditions(queue, account.division) + _exceeded(queue.capability, account.taken, "capability")
     return found + cluster.moving.conditions_of(name) + _overdue(cluster.overdue.in_queue(name))
 
 
 def _exceeded(bound: Resources, used: Resources, name: str) -> list[Condition]:
-    """Said where pods use more than they were ever to be let through for; nobody goes for that alone."""
+    """Returns a condition if pods use more than their bound lets in. No pod is evicted for that alone."""
     beyond = sorted(resource for resource, most in bound.items() if used.get(resource, 0) > most)
     if not beyond:
         return []
