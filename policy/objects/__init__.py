@@ -1,1 +1,1 @@
-"""What there is: pods, nodes, groups, jobs, reservations, and quantities. Decoded data, and no rule."""
+"""Data of the rules: pods, nodes, groups, jobs, reservations, and quantities. Decoded objects, and no rule."""

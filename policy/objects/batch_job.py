@@ -1,7 +1,7 @@
 """Jobs of Kubernetes (``batch/v1``): whether an eviction makes one fail, and when one ends whatever its pods do.
 
-Kubernetes counts an evicted pod as one that failed, unless a rule of the Job's podFailurePolicy says otherwise. Once
-that is one too many the Job fails, and all of its pods go. (kube-controller-manager 1.37, pkg/controller/job.)
+Kubernetes counts an evicted pod as failed, unless a rule of the Job's podFailurePolicy says otherwise. With one failure
+too many the Job fails, and all of its pods are deleted. (kube-controller-manager 1.37, pkg/controller/job.)
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,10 +13,10 @@ DEFAULT_BACKOFF_LIMIT = 6
 UNLIMITED = 2**31 - 1
 """The backoffLimit of a Job that has a limit for each index and names no other."""
 IGNORE, COUNT, FAIL_INDEX, FAIL_JOB = "Ignore", "Count", "FailIndex", "FailJob"
-"""What a rule of a podFailurePolicy does about a pod that has failed; the later the worse."""
+"""The actions of a podFailurePolicy rule for a pod that has failed, in order of severity."""
 _WORSE = {action: number for number, action in enumerate((IGNORE, COUNT, FAIL_INDEX, FAIL_JOB))}
 EXIT_CODES = (137, 143)
-"""What the containers of an evicted pod exit with: killed, or ended by SIGTERM. Which of these cannot be known."""
+"""The exit codes of an evicted pod's containers: killed, or ended by SIGTERM. Which of these cannot be known."""
 DISRUPTED = ("DisruptionTarget", "True")
 """The condition that an evicted pod has."""
 
@@ -41,7 +41,7 @@ class FailureRule:
 
 
 def response(rules: Iterable[FailureRule]) -> str:
-    """What these rules do about an evicted pod: the first that matches counts, and the worst of what may happen."""
+    """Returns the action of these rules for an evicted pod: the first match counts, and the worst of all exit codes."""
     rules = list(rules)
     actions = (next((rule.action for rule in rules if rule.matches(code)), COUNT) for code in EXIT_CODES)
     return max((action if action in _WORSE else COUNT for action in actions), key=_WORSE.__getitem__)
@@ -49,10 +49,10 @@ def response(rules: Iterable[FailureRule]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BatchJob:
-    """A Job. ``response`` is what its podFailurePolicy does about an evicted pod.
+    """A Job. ``response`` is the action of its podFailurePolicy for an evicted pod.
 
-    ``failed`` pods are counted; so will be those whose UIDs are ``uncounted``, though they may be gone. ``ended``: it
-    has failed or succeeded, or is about to. ``started`` in seconds since the epoch, 0 if it has not; ``deadline`` in
+    ``failed`` pods are counted. Those whose UIDs are ``uncounted`` will be, though they may be gone. ``ended``: it has
+    failed or succeeded, or is about to. ``started`` in seconds since the epoch, 0 if it has not; ``deadline`` in
     seconds from then, 0 if there is none.
     """
 
@@ -71,17 +71,17 @@ class BatchJob:
 
     @property
     def key(self) -> Key:
-        """What tells it from all others that are there."""
+        """Its key, which no other existing Job has."""
         return self.namespace, self.name
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """Its name for people."""
         return f"{self.namespace}/{self.name}"
 
     @property
     def ends_at(self) -> float:
-        """When it is ended, whatever its pods do, in seconds since the epoch; 0 if that is not known."""
+        """The time at which it is ended, whatever its pods do, in seconds since the epoch; 0 if that is not known."""
         return self.started + self.deadline if self.deadline and self.started and not self.ended else 0.0
 
     @property
@@ -92,23 +92,23 @@ class BatchJob:
         return self.response == COUNT and 0 in (self.backoff_limit, self.limit_per_index)
 
     def is_fatal(self, pod: Pod) -> bool:
-        """Whether it fails, now or in the end, by the eviction of this very pod, however many failures it bears."""
+        """Whether the eviction of this very pod makes it fail, now or later, however many failures it tolerates."""
         if self.response in (FAIL_INDEX, FAIL_JOB):
             return True
         used_up = self.limit_per_index is not None and pod.job is not None and pod.job.failures >= self.limit_per_index
         return used_up and self.response == COUNT
 
     def after_eviction(self) -> "BatchJob":
-        """The Job once one more pod of it has been evicted."""
+        """Returns the Job as it is once one more pod of it has been evicted."""
         failed = self.failed + (self.response != IGNORE)
         ended = self.ended or self.response == FAIL_JOB or failed > self.backoff_limit
         return replace(self, failed=failed, ended=ended)
 
 
 class BatchJobs:
-    """The Jobs that are known, and which of their pods have failed, or are on their way out, without being counted yet.
+    """All known Jobs, and which of their pods have failed or are terminating without being counted yet.
 
-    Without any there is no right to read them, or nobody has one: then no pod is taken for that of a Job.
+    Without any Job there is no right to read them, or nobody has one: then no pod counts as a Job's.
     """
 
     def __init__(self) -> None:
@@ -122,17 +122,17 @@ class BatchJobs:
         return iter(self._jobs.values())
 
     def keys(self) -> Iterable[Key]:
-        """Namespaces and names."""
+        """Returns namespaces and names."""
         return self._jobs.keys()
 
     def get(self, key: Key) -> BatchJob | None:
-        """The Job of this namespace and name."""
+        """Returns the Job of this namespace and name."""
         return self._jobs.get(key)
 
     def of(self, pod: Pod) -> BatchJob | None:
-        """The Job that a pod belongs to; None if it names none, or one that is not known.
+        """Returns the Job that a pod belongs to; None if it names none, or one that is not known.
 
-        A pod may name what it likes, so the UID has to be that of the Job of this name in its own namespace.
+        A pod may name any Job, so the UID has to be that of the Job of this name in its own namespace.
         """
         if pod.job is None:
             return None
@@ -144,11 +144,11 @@ class BatchJobs:
         self._jobs[job.key] = job
 
     def delete(self, key: Key) -> None:
-        """Removes a Job; one that is not known is no error."""
+        """Removes a Job. Does nothing for one that is not known."""
         self._jobs.pop(key, None)
 
     def heed(self, pod: Pod, before: Pod | None) -> None:
-        """Notes what has become of a pod."""
+        """Notes a change of a pod."""
         if before is not None and before.job is not None and before.job != pod.job:
             self.forget(before)
         if pod.job is not None:
@@ -158,7 +158,7 @@ class BatchJobs:
                 self.forget(pod)
 
     def forget(self, pod: Pod) -> None:
-        """A pod is gone, or counted."""
+        """Notes that a pod is gone, or counted."""
         if pod.job is not None:
             failing = self._failing.get((pod.namespace, pod.job.uid))
             if failing is not None:
@@ -167,5 +167,5 @@ class BatchJobs:
                     del self._failing[pod.namespace, pod.job.uid]
 
     def failing(self, job: BatchJob) -> frozenset[str]:
-        """UIDs of those that have failed, or are on their way out, and that the Job has not counted."""
+        """Returns UIDs of the pods that have failed or are terminating, and that the Job has not counted."""
         return job.uncounted.union(self._failing.get((job.namespace, job.uid), ()))

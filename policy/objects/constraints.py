@@ -1,7 +1,8 @@
-"""Where a pod may go, as its spec says: selectors, affinities, tolerations, ports, spreading.
+"""Constraints on a pod's place, as its spec says: selectors, affinities, tolerations, ports, spreading.
 
-Only what can forbid a node stands here; preferences do not. Sources: the in-tree filter plugins of kube-scheduler
-(NodeName, NodeUnschedulable, NodeAffinity, TaintToleration, NodePorts, InterPodAffinity, PodTopologySpread).
+Only constraints that can forbid a node are kept here; preferences are not. Sources: the in-tree filter plugins of
+kube-scheduler (NodeName, NodeUnschedulable, NodeAffinity, TaintToleration, NodePorts, InterPodAffinity,
+PodTopologySpread).
 """
 
 import re
@@ -11,14 +12,14 @@ from dataclasses import dataclass
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,64}")
 
 MOST_STEPS = 100
-"""How much of each kind of constraint of a pod is judged, in steps (see ``steps``).
+"""The most steps of each kind of constraint of a pod that are judged (see ``steps``).
 
 Real pods have a dozen. While a pod is judged everybody else waits, and the API server takes thousands of them.
 """
 MOST_STEPS_ON_NODES = 500
-"""The same of what is demanded of nodes: programs list nodes by name there, and what is said of nodes is looked up."""
+"""The most steps of constraints on nodes: programs list nodes by name there, and answers about nodes are looked up."""
 MOST_RESOURCES = 500
-"""How many resources of a pod are judged. It runs only where a node lists all of them, and real nodes list some ten."""
+"""The most resources of a pod that are judged. A node must list all of them to run it, and real nodes list some ten."""
 BY_LABEL = "pod affinity that selects namespaces by label"
 TOO_MANY = {
     "node_selector": "more node selectors than are judged",
@@ -30,7 +31,7 @@ TOO_MANY = {
     "spread": "more spreading constraints than are judged",
     "resources": "more resources than are judged",
 }
-"""What is said of a pod that has more of something than is judged."""
+"""Messages about a pod that has more of something than is judged."""
 TOO_MANY_OF_NAMESPACE = "the pods of its namespace demand more of other pods than is judged"
 
 
@@ -69,7 +70,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """What taints a pod tolerates. ``operator`` is Equal, Exists, Lt or Gt; an empty key or effect matches any."""
+    """The taints that a pod tolerates. ``operator`` is Equal, Exists, Lt or Gt; an empty key or effect matches any."""
 
     key: str = ""
     operator: str = "Equal"
@@ -114,7 +115,7 @@ class Spread:
 class Constraints:
     """All that can keep a pod off a node, besides room.
 
-    ``node_terms`` None: no required node affinity; of its terms one must match. ``undecidable`` names what the pod
+    ``node_terms`` None: no required node affinity; else one of its terms must match. ``undecidable`` names what the pod
     asks for that can't be judged from here (a volume that is bound to nodes, a resource claim).
     """
 
@@ -135,7 +136,7 @@ Part = tuple[str, str] | NodeTerm | Toleration | HostPort | PodTerm | Spread
 
 
 def steps(part: Part) -> int:
-    """What a part of a pod's constraints costs whoever judges it: one step, one for each requirement and each name."""
+    """Returns the cost of judging a part of a pod's constraints: one step, and one for each requirement and name."""
     match part:
         case NodeTerm():
             return 1 + sum(1 + len(each.values) for each in part.labels + part.fields)
@@ -152,7 +153,7 @@ def _of_selector(selector: Selector | None) -> int:
 
 
 def excess(constraints: Constraints) -> tuple[str, ...]:
-    """What a pod has more of than is judged, as it is said; it is not among its constraints."""
+    """Returns the messages about constraints of which a pod has more than is judged; those are not kept themselves."""
     return tuple(each for each in constraints.undecidable if each in _ALL_TOO_MANY)
 
 
@@ -190,7 +191,7 @@ def _compare(requirement: Requirement, value: str | None) -> bool:
 
 
 def integer(text: str | None = None) -> int | None:
-    """A label's value as Kubernetes reads it: decimal digits, within 64 bits."""
+    """Returns a label's value as Kubernetes reads it: decimal digits, within 64 bits; None for any other."""
     if text is None or not _DECIMAL.fullmatch(text):
         return None
     number = int(text)

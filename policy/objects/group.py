@@ -1,4 +1,4 @@
-"""Pod groups: pods that are of use together only, from a minimum on; and which members count towards it.
+"""Pod groups: pods that are of use only together, from a minimum on; and which members count towards it.
 
 Seed: reserve action (Job Ready, Job Condition Ready).
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from policy.objects.pod import Pod
 
 LARGEST_MINIMUM = 2**31 - 1
-"""What fits into the field of the definitions that have one."""
+"""The largest value of the field in the definitions that have one."""
 
 Key = tuple[str, str]
 """Namespace and name of a group."""
@@ -19,8 +19,8 @@ Key = tuple[str, str]
 class Group:
     """A pod group. ``name`` has the kind before it (``KIND/NAME``), as groups of different kinds may be namesakes.
 
-    ``minimum`` is how many members it takes to start; ``created`` in seconds since the epoch. ``native``: the scheduler
-    itself places its members together.
+    ``minimum`` is the number of members that it needs to start; ``created`` in seconds since the epoch. ``native``: the
+    scheduler itself places its members together.
     """
 
     namespace: str
@@ -32,27 +32,28 @@ class Group:
 
     @property
     def key(self) -> Key:
-        """What tells it from all others."""
+        """Its unique key."""
         return self.namespace, self.name
 
 
 def counting(members: Collection[Pod]) -> Iterator[Pod]:
-    """The members of a group that count towards its minimum, beside those that were let through.
+    """Yields the members of a group that count towards its minimum, besides those that were let through.
 
-    These are the ones that stand on a node, and those that have succeeded in the run that is under way. None of them is
-    being deleted: what is evicted may exit with 0, and has not done its work for that.
+    These are the ones that stand on a node, and those that have succeeded in the present run. None of them is being
+    deleted: an evicted pod may exit with 0 without having done its work.
     """
     yield from (pod for pod in members if pod.assigned and not pod.terminating)
     yield from succeeded_in_this_run(members)
 
 
 def succeeded_in_this_run(members: Collection[Pod]) -> Iterator[Pod]:
-    """The members that have succeeded, and are tied to one that has not finished.
+    """Yields the members that have succeeded, and are tied to one that has not finished.
 
-    Pods of an earlier run may still be there when a group runs again. Two ties show that members are of one run: they
-    have the same controller (a Job makes the next pod when one has finished, or anew when one has failed), or they were
-    there at the same time: one finished no earlier than the oldest of the others was created. Where the time of the
-    end is not known, the creation counts for it. If all members have finished, nothing is being run, and all count.
+    Pods of an earlier run may still be there when a group runs again. Two ties show that members are of one run. The
+    first is the same controller: a Job makes the next pod when one has finished, or a new one when one has failed. The
+    second is that they were there at the same time: one finished no earlier than the oldest of the others was created.
+    If the time of the end is not known, the creation counts for it. If all members have finished, nothing is being run,
+    and all count.
     """
     unfinished = [pod for pod in members if not pod.finished]
     oldest = min((pod.created for pod in unfinished), default=0.0)

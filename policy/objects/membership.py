@@ -1,8 +1,8 @@
-"""Which queue a pod is in, and what its namespace weighs there.
+"""The queue of a pod, and the weight of its namespace there.
 
 The pod's own annotation comes first, then its group's queue, its namespace's annotation, and the queue ``default``
-where there is one. Tenants write pods and groups: where the namespace names a queue, they may choose only that one, or
-one of those that the namespace allows; another choice counts for nothing.
+where there is one. Tenants write pods and groups. So where the namespace names a queue, they may choose only that one,
+or one of those that the namespace allows; another choice counts for nothing.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """What a namespace says of queues: which is its own, and which others its pods may choose.
+    """The queues that a namespace names: its own, and others that its pods may choose.
 
     ``gated``: its pods wait outside of the scheduler's queue until they may run.
     """
@@ -27,7 +27,7 @@ class Namespace:
 
 
 class Membership:
-    """What is known of namespaces, pod groups and weights. ``has_default``: a queue ``default`` exists."""
+    """All namespaces, pod groups and weights. ``has_default``: a queue ``default`` exists."""
 
     def __init__(self) -> None:
         self.namespaces: dict[str, Namespace] = {}
@@ -36,7 +36,7 @@ class Membership:
         self.has_default = False
 
     def queue_of(self, pod: Pod) -> str:
-        """The name of the pod's queue, be there such a queue or not; empty where no rules of queues apply."""
+        """Returns the name of the pod's queue, whether or not it exists; empty where no rules of queues apply."""
         namespace = self.namespaces.get(pod.namespace)
         if pod.queue or pod.group:
             group = self.groups.get((pod.namespace, pod.group)) if pod.group else None
@@ -50,7 +50,7 @@ class Membership:
         return DEFAULT if self.has_default else ""
 
     def who_names_the_queue_of(self, pod: Pod) -> str:
-        """Who says that a pod is in its queue, for people."""
+        """Tells people which object names the pod's queue."""
         name, group = self.queue_of(pod), self.groups.get((pod.namespace, pod.group)) if pod.group else None
         if pod.queue == name:
             return "its own annotation"
@@ -59,7 +59,7 @@ class Membership:
         return f"the annotation of Namespace {pod.namespace}"
 
     def own_queue_of(self, pod: Pod) -> str:
-        """The same, but empty for a pod that is in the queue ``default`` only because nobody named any for it."""
+        """Returns the pod's queue, but empty for one in the queue ``default`` only because nobody named any for it."""
         queue = self.queue_of(pod)
         if queue != DEFAULT:
             return queue
@@ -68,7 +68,7 @@ class Membership:
         return DEFAULT if DEFAULT in (pod.queue, *of_others) else ""
 
     def weight_by_namespace(self) -> dict[str, int]:
-        """The weights of namespaces that have one: the highest among their resource quotas (namespace fair share)."""
+        """Returns weights of namespaces that have one: the highest of their resource quotas (namespace fair share)."""
         highest: dict[str, int] = {}
         for (namespace, _), weight in self.weights.items():
             highest[namespace] = max(weight, highest.get(namespace, 1))

@@ -1,4 +1,4 @@
-"""What the rules need of a node."""
+"""Data of a node that the rules need."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from policy.objects.resources import Resources
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node: what it can give to pods (amounts), and what keeps pods off it.
+    """A node: its allocatable resources (amounts), and what keeps pods off it.
 
     ``ready`` is false while its kubelet reports that it is not, or does not report; ``reachable`` only while it does
     not report.

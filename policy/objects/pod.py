@@ -1,4 +1,4 @@
-"""What the rules need of a pod, and what a pod requests."""
+"""Data of a pod that the rules need, and its effective request."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class PodRequests:
-    """All that a pod's effective request is computed from, in thousandths.
+    """The inputs of a pod's effective request, in thousandths.
 
     ``pod_level_actuated`` is None where the pod's status has no resources, and empty where it has and names none.
     """
@@ -43,7 +43,7 @@ class PodRequests:
 
 @dataclass(frozen=True, slots=True)
 class Unschedulable:
-    """A pod's condition ``PodScheduled=False``: what was last said about why it is not placed.
+    """A pod's condition ``PodScheduled=False``: the last reason given why it is not placed.
 
     ``since`` is when it had a place last, or was created, in seconds since the epoch; 0 where that is not known.
     """
@@ -55,9 +55,9 @@ class Unschedulable:
 
 @dataclass(frozen=True, slots=True)
 class JobMember:
-    """Which Job (``batch/v1``) a pod says that it belongs to.
+    """The Job (``batch/v1``) that a pod says it belongs to.
 
-    ``failures`` are those of its index before it. ``tracked``: its end is still to be counted by the Job.
+    ``failures`` are those of its index before it. ``tracked``: the Job has still to count its end.
     """
 
     uid: str
@@ -75,16 +75,16 @@ class Pod:
     """A pod as the rules see it.
 
     ``request`` is the effective request (amounts; ``pods: 1`` included). ``created`` is in seconds since the epoch.
-    ``version`` orders what was seen of one pod: the API server's resourceVersion, 0 where there is none. ``owner`` is
+    ``version`` orders observations of one pod: the API server's resourceVersion, 0 where there is none. ``owner`` is
     the kind of its controller (``Node``: a static pod's mirror). ``started`` is when the node took it up, 0 before.
-    ``queue`` and ``group`` are what the pod itself names; ``gated`` by somebody else's scheduling gate. ``succeeded``:
-    it has finished, and not failed. ``scheduler`` is the name of the scheduler that has to place it. ``gate`` is where
-    our own scheduling gate stands among those of the pod, below zero if it has none. ``job`` is that of its controller.
-    ``finished_at`` is when the last container of a pod that has succeeded ended, 0 where that is not known.
-    ``controller`` is the UID of the controller of a pod that names a group; of other pods it is left out.
+    ``queue`` and ``group`` are those that the pod itself names. ``gated``: it has a scheduling gate of somebody else.
+    ``succeeded``: it has finished, and not failed. ``scheduler`` is the name of the scheduler that has to place it.
+    ``gate`` is the index of our own scheduling gate among those of the pod, below zero if it has none. ``job`` is that
+    of its controller. ``finished_at`` is when the last container of a pod that has succeeded ended, 0 where that is not
+    known. ``controller`` is the UID of the controller of a pod that names a group; for other pods it is left out.
     ``deletion_time`` is when a terminating pod has to be gone, its grace period included, in seconds since the epoch.
-    ``counts_in`` is the queue that we noted on it as the one that has admitted it; None where it names that one itself.
-    ``grace`` is how many seconds it has to end once it is deleted.
+    ``counts_in`` is the queue that we noted on it as the one that has admitted it; None where the pod names that queue
+    itself. ``grace`` is how many seconds it has to end once it is deleted.
     """
 
     uid: str
@@ -135,17 +135,17 @@ class Pod:
 
 
 def turn(pod: Pod) -> tuple[int, float, str, str]:
-    """Orders waiting pods: by priority, the highest first, and then by creation."""
+    """Returns the sort key of waiting pods: by priority, the highest first, and then by creation."""
     return -pod.priority, pod.created, pod.namespace, pod.name
 
 
 def effective_request(pod: PodRequests) -> Resources:
-    """What the scheduler reserves for a pod, in amounts, with ``pods: 1``; resources of zero are left out.
+    """Returns the resources that the scheduler reserves for a pod, in amounts, with ``pods: 1`` and without zeros.
 
     As kube-scheduler 1.37 computes it (``PodRequests`` in k8s.io/component-helpers): the larger of the sum of
-    containers and sidecars and of each init stage, pod-level requests in place of the sum for the resources that they
-    name, and overhead on top. While a resize is under way the largest of what is asked for, allocated and actuated
-    counts; of a resize that can never be done, what is asked for does not.
+    containers and sidecars and of each init stage. Pod-level requests replace the sum for the resources that they name,
+    and overhead is added. While a resize is under way, the largest of the amounts asked for, allocated and actuated
+    counts. If the resize can never be done, the amount asked for does not count.
     """
     has_pod_level = any(_of_the_pod(resource) for resource in pod.pod_level)
     if pod.resize_infeasible:
@@ -178,7 +178,7 @@ def _all(pod: PodRequests) -> tuple[Container, ...]:
 
 
 def _aggregate(pod: PodRequests, counted: Callable[[Container], MilliResources]) -> dict[str, int]:
-    """The sum of containers and sidecars, or the largest init stage where that is more.
+    """Returns the sum of containers and sidecars, or the largest init stage where that is more.
 
     A stage is one init container together with the sidecars started before it.
     """
@@ -206,17 +206,17 @@ def _asked(container: Container) -> MilliResources:
 
 
 def _allocated(container: Container) -> MilliResources:
-    """What the node has set aside; what is asked for where the node has said nothing yet."""
+    """Returns what the node has set aside; what is asked for where the node has said nothing yet."""
     return container.requests if container.allocated is None else container.allocated
 
 
 def _actuated(container: Container) -> MilliResources:
-    """What the container really has; what is set aside where the node does not say."""
+    """Returns what the container really has; what is set aside where the node does not say."""
     return _allocated(container) if container.actuated is None else container.actuated
 
 
 def _pod_level(pod: PodRequests) -> dict[str, int]:
-    """Requests of the pod as a whole, which stand in place of the sum for cpu, memory and huge pages only."""
+    """Returns the requests of the pod as a whole, which replace the sum for cpu, memory and huge pages only."""
     effective = dict(pod.pod_level)
     if pod.pod_level_actuated is not None:
         for status in (pod.pod_level_actuated, pod.pod_level_allocated or NOTHING):

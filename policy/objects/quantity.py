@@ -1,8 +1,8 @@
 """Kubernetes quantities to integers and back.
 
 Amounts are integers in a resource's own unit: millicores for ``cpu``, whole units for everything else. Kubernetes
-rounds every quantity that reaches it up to a thousandth, adds the containers of a pod up exactly, and rounds the
-sum up once; that is why there is a step between text and amount, in thousandths.
+rounds every quantity that reaches it up to a thousandth. It adds the containers of a pod up exactly, and rounds the sum
+up once. So there is a step between text and amount, in thousandths.
 """
 
 import re
@@ -20,7 +20,7 @@ _GRAMMAR = re.compile(
 _BEYOND = 30  # powers of ten from here on lie beyond LARGEST, whatever digits stand before them
 _DIGITS_SHOWN = 40
 LONGEST_KEPT = 64
-"""Characters of a quantity up to which it is remembered what it is: nobody needs more, but anybody may write them."""
+"""The most characters of a quantity whose value is cached: nobody needs more, but anybody may write them."""
 
 
 class InvalidQuantity(ValueError):
@@ -28,10 +28,10 @@ class InvalidQuantity(ValueError):
 
 
 def to_milli(quantity: Quantity) -> int:
-    """The quantity in thousandths, rounded away from zero, capped at ±LARGEST units. Raises InvalidQuantity.
+    """Returns the quantity in thousandths, rounded away from zero, capped at ±LARGEST units. Raises InvalidQuantity.
 
-    Grammar and rounding are those of ``resource.Quantity`` in Kubernetes' apimachinery. Numbers, which YAML manifests
-    may have in place of text, are read as their decimal text.
+    Grammar and rounding are those of ``resource.Quantity`` in Kubernetes' apimachinery. YAML manifests may have numbers
+    in place of text; they are read as their decimal text.
     """
     return _parsed(quantity) if isinstance(quantity, str) and len(quantity) > LONGEST_KEPT else _remembered(quantity)
 
@@ -56,17 +56,17 @@ _remembered = lru_cache(maxsize=8192, typed=True)(_parsed)  # True is no quantit
 
 
 def amount(resource: str, milli: int) -> int:
-    """Thousandths as an amount in the resource's unit, rounded up: millicores for cpu, else whole units."""
+    """Returns thousandths as an amount in the resource's unit, rounded up: millicores for cpu, else whole units."""
     return milli if resource == "cpu" else -(-milli // 1000)
 
 
 def is_capped(quantity: Quantity) -> bool:
-    """Whether Kubernetes counts less than the quantity says, as it counts no further. Raises InvalidQuantity."""
+    """Whether Kubernetes counts less than the quantity, as it exceeds the largest one. Raises InvalidQuantity."""
     return abs(to_milli(quantity)) == LARGEST * 1000 and str(quantity).lstrip("+-") != str(LARGEST)
 
 
 def render(resource: str, value: int) -> str:
-    """An amount as the shortest exact Kubernetes quantity: ``500m``, ``9Gi``, ``3``."""
+    """Returns an amount as the shortest exact Kubernetes quantity: ``500m``, ``9Gi``, ``3``."""
     if resource == "cpu":
         return str(value // 1000) if value % 1000 == 0 else f"{value}m"
     if value and is_bytes(resource):
@@ -82,14 +82,14 @@ def is_bytes(resource: str) -> bool:
 
 
 def _bounded(exponent: str) -> int:
-    """An exponent as an integer, without spending time or memory on one of a million digits."""
+    """Returns an exponent as an integer, without spending time or memory on one of a million digits."""
     digits = exponent.lstrip("+-").lstrip("0") or "0"
     value = int(digits) if len(digits) <= 4 else 10_000  # noqa: PLR2004
     return -value if exponent.startswith("-") else value
 
 
 def _scaled(digits: str, power: int, factor: int) -> int:
-    """``digits * 10**power * factor``, rounded up and capped."""
+    """Returns ``digits * 10**power * factor``, rounded up and capped."""
     if len(digits) + power > _BEYOND:
         return LARGEST * 1000
     if len(digits) + power < -_BEYOND:

@@ -1,10 +1,10 @@
-"""What is kept for somebody: room that is being made for a pod, or whole nodes for a job that starves.
+"""Reservations: room that is being made for a pod, or whole nodes for a job that starves.
 
-Reclaim: victims go at different times, and what they leave behind would be taken by the next who asks. So what a plan
-frees is held for its preemptor, in its quota, in the pool and on the node. A nominated node alone is no lock:
+Reclaim: victims end at different times, and the next pod that asks would take the room that they leave. So a plan holds
+what it frees for its preemptor: in its quota, in the pool and on the node. A nominated node alone is no lock:
 kube-scheduler erases it with every failed attempt of the pod.
 
-Starving: nobody goes, and nothing is counted. A node that is reserved takes nobody else until the job's pods have come
+Starving: nobody is evicted, and nothing is counted. A reserved node takes no other pods until the job's pods have come
 (seed: reserve action, Reserved).
 """
 
@@ -17,7 +17,7 @@ STARVING = "Starving"
 
 @dataclass(frozen=True, slots=True)
 class PodName:
-    """Which pod: the UID tells it from a namesake."""
+    """The name of a pod; the UID tells it from a namesake."""
 
     namespace: str
     name: str
@@ -26,12 +26,12 @@ class PodName:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Room on a node that is kept for a pod, and who goes for it.
+    """Room on a node that is kept for a pod, and the victims for it.
 
     ``failures`` is how many plans for the pod had failed before. ``freed_at``: the last victim was gone;
-    ``blocked_since``: some eviction fails; ``failed_at``: it was given up, and is only remembered, so that whoever
-    leads next waits as long as who led then. Times are seconds since the epoch, zero where it has not come so far.
-    ``job`` is what starves, in the pod's namespace (see policy.objects.job), and empty where the reason is another.
+    ``blocked_since``: some eviction fails; ``failed_at``: it was given up, and is only remembered, so that the next
+    leader waits as long as the one before. Times are seconds since the epoch, zero where it has not come so far.
+    ``job`` is the starving job, in the pod's namespace (see policy.objects.job), and empty where the reason is another.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Reservation:
 
 
 class Reserved:
-    """The reservations for starving jobs: one for each member that waits."""
+    """The reservations for starving jobs: one for each waiting member."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Reservation] = {}
@@ -61,15 +61,15 @@ class Reserved:
         return iter(self._by_name.values())
 
     def get(self, name: str) -> Reservation | None:
-        """The reservation of this name."""
+        """Returns the reservation of this name."""
         return self._by_name.get(name)
 
     def of_pod(self, uid: str) -> Reservation | None:
-        """The reservation for a pod."""
+        """Returns the reservation for a pod."""
         return self._by_uid.get(uid)
 
     def of_job(self, namespace: str, job: str) -> list[Reservation]:
-        """The reservations for the members of a job."""
+        """Returns the reservations for the members of a job."""
         return [each for each in self if (each.pod.namespace, each.job) == (namespace, job)]
 
     def add(self, reservation: Reservation) -> None:
@@ -77,7 +77,7 @@ class Reserved:
         self._by_name[reservation.name] = self._by_uid[reservation.pod.uid] = reservation
 
     def remove(self, name: str) -> Reservation | None:
-        """Reserves it no longer; returns the reservation, if there was one."""
+        """Removes a reservation; returns it, if there was one."""
         reservation = self._by_name.pop(name, None)
         if reservation is not None and self._by_uid.get(reservation.pod.uid) is reservation:
             del self._by_uid[reservation.pod.uid]

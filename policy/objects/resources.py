@@ -1,6 +1,6 @@
 """Resource vectors: amounts by resource name, integers in the unit of each resource (see quantity).
 
-A resource that is absent counts as zero; what an absent one means in a limit is the rule's business.
+An absent resource counts as zero. Each rule says what an absent one means in a limit.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ NOTHING: Resources = {}
 
 
 def is_extended(resource: str) -> bool:
-    """Whether a resource is an extended one: a device, or whatever else somebody has made a name for."""
+    """Whether a resource is an extended one: a device, or anything else that somebody has named."""
     return "/" in resource
 
 
@@ -22,7 +22,7 @@ def add(total: dict[str, int], part: Resources) -> None:
 
 
 def subtract(total: dict[str, int], part: Resources) -> None:
-    """Takes ``part`` off ``total`` in place; what becomes zero is dropped, so equal sums are equal dicts."""
+    """Subtracts ``part`` from ``total`` in place. Drops resources that become zero, so equal sums are equal dicts."""
     for resource, value in part.items():
         if left := total.get(resource, 0) - value:
             total[resource] = left
@@ -31,7 +31,7 @@ def subtract(total: dict[str, int], part: Resources) -> None:
 
 
 def replace_part(total: dict[str, int], before: Resources, after: Resources) -> None:
-    """Puts one part in place of another, of which ``total`` is the sum."""
+    """Replaces one part of the sum ``total`` with another, in place."""
     if before == after:
         return
     for resource in {**before, **after}:
@@ -42,13 +42,13 @@ def replace_part(total: dict[str, int], before: Resources, after: Resources) -> 
 
 
 def count_names(counts: dict[str, int], before: Iterable[str], after: Iterable[str]) -> None:
-    """Counts by how many each name is used, of whom one uses other names from now on."""
+    """Updates the number of users of each name, when one user changes its names from ``before`` to ``after``."""
     subtract(counts, dict.fromkeys(before, 1))
     add(counts, dict.fromkeys(after, 1))
 
 
 def total(parts: Iterable[Resources]) -> dict[str, int]:
-    """The sum of vectors."""
+    """Returns the sum of vectors."""
     result: dict[str, int] = {}
     for part in parts:
         add(result, part)
@@ -56,7 +56,7 @@ def total(parts: Iterable[Resources]) -> dict[str, int]:
 
 
 def largest(*parts: Resources) -> dict[str, int]:
-    """The larger amount of each resource."""
+    """Returns the largest amount of each resource."""
     result: dict[str, int] = {}
     for part in parts:
         for resource, value in part.items():

@@ -1,4 +1,4 @@
-"""What is said of a pod: the short refusal that the scheduler gets, and the verdict with numbers that people get."""
+"""Answers about a pod: the short refusal for the scheduler, and the verdict with numbers for people."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -7,18 +7,18 @@ from heapq import nsmallest
 from policy.objects.resources import Resources
 
 MOST_TOLD = 20
-"""Resources of one pod that are told of: it may name thousands."""
+"""The most resources of one pod that are told of: it may name thousands."""
 MOST_NAMED = 10
-"""Resources that one sentence names."""
+"""The most resources that one sentence names."""
 
 
 def names_in(resources: Collection[str]) -> str:
-    """Resources in a sentence, the first by name of many: it never becomes long, whatever a pod names."""
+    """Joins resources for a sentence, of many the first by name. So it never becomes long, whatever a pod names."""
     return ", ".join(nsmallest(MOST_NAMED, resources)) + (", …" if len(resources) > MOST_NAMED else "")
 
 
 def told(request: Resources, refused: Sequence[str]) -> dict[str, int]:
-    """The part of a request that is told of: what the pod is refused for comes first, then the rest by name."""
+    """Returns the part of a request that is told of: first the refused resources, then the rest by name."""
     first = refused[:MOST_TOLD]
     rest = nsmallest(MOST_TOLD - len(first), request.keys() - first)
     return {resource: request[resource] for resource in (*first, *rest)}
@@ -26,7 +26,7 @@ def told(request: Resources, refused: Sequence[str]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A rule that refuses a pod, and the resources that it does so for, sorted."""
+    """A rule that refuses a pod, and the resources for which it does, sorted."""
 
     rule: str
     text: str
@@ -34,16 +34,16 @@ class Refusal:
 
     @property
     def message(self) -> str:
-        """What kube-scheduler writes into the pod's condition.
+        """The text that kube-scheduler writes into the pod's condition.
 
-        Never holds a number that can vary: each change of this text costs one more scheduling attempt, at once.
+        It never holds a number that can vary: each change of this text costs one more scheduling attempt, at once.
         """
         return f"{self.text}: {names_in(self.resources)}" if self.resources else self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """One change that would let the pod in; ``path`` and ``value`` name a field of ``target`` and what to set it to."""
+    """One change that would let the pod in; ``path`` and ``value`` name a field of ``target`` and its new value."""
 
     text: str
     target: str
@@ -52,7 +52,7 @@ class Remedy:
 
 
 def all_of(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
-    """One remedy of several that are of use together only, as one for each resource is; none of none."""
+    """Joins remedies that only help together, such as one for each resource, into one; none of none."""
     if len(remedies) < 2:  # noqa: PLR2004
         return tuple(remedies)
     targets = {each.target for each in remedies}
@@ -61,10 +61,10 @@ def all_of(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What can be said of a pod now.
+    """The answer about a pod now.
 
     ``outcome`` is refused, admissible, bound or unknown. ``numbers`` has, by resource, the figures that the rule
-    compares, as amounts; ``resources`` are those that it refuses the pod for. Of many the first MOST_TOLD.
+    compares, as amounts; ``resources`` are those that it refuses the pod for. Of many it has the first MOST_TOLD.
     """
 
     outcome: str
