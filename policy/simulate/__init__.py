@@ -1,1 +1,1 @@
-"""What would happen: a copy of a cluster in which time passes."""
+"""Simulations: a copy of a cluster in which time passes."""

@@ -1,8 +1,8 @@
-"""What would become of a cluster that is left to itself: placed, refused, evicted and reserved until nothing changes.
+"""Simulates a cluster that is left to itself: places, refuses, evicts and reserves until nothing changes.
 
-It plays the scheduler and our controllers on a copy, at once and without delays. The rules are the real ones; only who
-is tried when, and which of the nodes that would do is taken, follows kube-scheduler roughly (see docs/whatif.md).
-Evicted pods are gone, nobody creates them anew.
+It plays the scheduler and our controllers on a copy, at once and without delays. The rules are the real ones. Only the
+order of attempts, and the choice between nodes that would do, follow kube-scheduler roughly (see docs/whatif.md).
+Evicted pods are gone; nobody creates them anew.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
@@ -34,7 +34,7 @@ NO_ROOM = "no node has room for it, or is one that it may go to"
 BROKEN_GANG = "GangBroken"
 JOB_FAILED = "JobFailed"
 RESTS = 4
-"""How often waiting pods lose their claims, and others go ahead, until that is the end of it."""
+"""The most times that waiting pods lose their claims, so that others come first, before it stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class Eviction:
 
 
 class Simulation:
-    """A cluster that is nobody else's, and what has happened in it so far.
+    """A cluster that nobody else uses, and what has happened in it so far.
 
-    ``now`` is on the cluster's clock, ``epoch`` what to add to it to have seconds since the epoch. ``steps`` counts
-    what has been done.
+    ``now`` is on the cluster's clock; ``now + epoch`` is in seconds since the epoch. ``steps`` counts what has been
+    done.
     """
 
     def __init__(self, cluster: Cluster, terms: Terms, now: float, epoch: float = 0.0) -> None:
@@ -74,7 +74,7 @@ class Simulation:
         return self.now + self._epoch
 
     def settle(self) -> Iterator[None]:
-        """Goes on until nothing changes any more, as things are now. To be used up; in between it may pause."""
+        """Goes on until nothing changes any more, as things are now. Iterate to the end; it may pause in between."""
         while True:
             steps, before = self.steps, self._what_could_help()
             yield from self.cluster.divide()
@@ -87,7 +87,7 @@ class Simulation:
                 return
 
     def come_to_rest(self) -> Iterator[None]:
-        """The same, but pods on their way out leave first, and those that are tried in vain lose their claims."""
+        """Settles once all terminating pods have left, and again once pods tried in vain have lost their claims."""
         for pod in [pod for pod in self.cluster.pods.values() if pod.terminating]:
             self.cluster.delete_pod(pod.uid)
         yield from self.settle()
@@ -101,19 +101,19 @@ class Simulation:
                 return
 
     def advance(self, now: float) -> None:
-        """Lets time pass: nothing but what time itself does has happened meanwhile."""
+        """Lets time pass. Nothing happens meanwhile but what time itself does."""
         self.now = now
         self.cluster.tick(now)
 
     def _what_could_help(self) -> Hashable:
-        """Changes whenever a pod that was refused might be placed after all: not if others only took room."""
+        """Returns a value that changes when a refused pod might be placed after all, not when others only took room."""
         cluster = self.cluster
         return cluster.eased, cluster.relevant, self._freed, self.steps if self._near_others else 0
 
     # The scheduler
 
     def _place(self) -> Iterator[None]:
-        """Tries all that wait, in their turn; of those that are alike no more once one has failed."""
+        """Tries all waiting pods in order. Once one has failed, it fails all pods that are alike without a try."""
         waiting = (pod for pod in self.cluster.pods.values() if pod.pending and not (pod.terminating or pod.gated))
         failed: dict[Hashable, str] = {}
         for pod in sorted(waiting, key=turn):
@@ -131,7 +131,7 @@ class Simulation:
             yield
 
     def _kind(self, pod: Pod) -> Hashable:
-        """What pods have in common of which none is placed if one is not. Of a gang, or with a node, each is alone."""
+        """Returns a key for pods of which none is placed if one is not. A pod of a gang, or with a node, is alone."""
         if (
             pod.group
             or pod.nominated_node
@@ -143,7 +143,7 @@ class Simulation:
         return pod.namespace, pod.queue, pod.priority, pod.preemptible, pod.owner, same
 
     def _try(self, pod: Pod) -> str:
-        """One attempt of the scheduler's: its own filters first, then ours. What is said of the pod if it fails."""
+        """Makes one attempt of the scheduler: its own filters first, then ours. Returns the message if it fails."""
         cluster, table = self.cluster, self.cluster.table
         constraints = pod.constraints
         self._near_others = self._near_others or bool(constraints.affinity or constraints.spread)
@@ -165,7 +165,7 @@ class Simulation:
         return RESERVED.text if any(table.rows[name] in rows for name in reserved & table.rows.keys()) else HELD.text
 
     def _own_node(self, pod: Pod, rows: Rows) -> str:
-        """The node where room is kept for the pod, which the scheduler tries first."""
+        """Returns the node where room is kept for the pod, which the scheduler tries first."""
         kept = (each.node for each in self.cluster.reservations.values() if each.pod.uid == pod.uid)
         node = self.cluster.gangs.node_for(pod.uid) or next(kept, pod.nominated_node)
         row = self.cluster.table.rows.get(node)
@@ -200,7 +200,7 @@ class Simulation:
     # Our controllers
 
     def _make_room(self) -> Iterator[None]:
-        """Evicts for who may take back what was lent, and, as the scheduler does, for who is more important."""
+        """Evicts for pods that may take back what was lent, and, as the scheduler does, for pods of higher priority."""
         cluster = self.cluster
         waiting = reclaim.waiting(cluster, self.now, 0.0)
         waiting += sorted(self._free_of_rules(), key=turn)
@@ -231,12 +231,12 @@ class Simulation:
             yield
 
     def _budgets_allow(self, plans: list[Plan]) -> bool:
-        """Whether all victims may go: none goes while another of the same plans may not."""
+        """Whether all victims may go: none is evicted while another of the same plans may not."""
         going = [victim for plan in plans for victim in plan.victims]
         return not self.cluster.budgets.violating(going)
 
     def _free_of_rules(self) -> Iterator[Pod]:
-        """Waiting pods that no quota or queue says anything about: the scheduler evicts for them by priority alone."""
+        """Yields waiting pods without a quota or queue: the scheduler evicts for them by priority alone."""
         cluster = self.cluster
         for uid in cluster.unschedulable_since:
             pod = cluster.pods[uid]
@@ -245,7 +245,7 @@ class Simulation:
                 yield pod
 
     def _go_on_with_plans(self) -> None:
-        """Evicts whom earlier plans name; lets go of plans whose pod waits no more, or whose node is lost."""
+        """Evicts the victims of earlier plans. Drops plans whose pod waits no more, or whose node is lost."""
         cluster = self.cluster
         for reservation in list(cluster.reservations.values()):
             if not cluster.is_in_force(reservation) or reclaim.is_lost(cluster, reservation):
@@ -265,7 +265,7 @@ class Simulation:
         self._freed += 1
 
     def _evict(self, victim: Pod, for_: Pod | None, reason: str) -> None:
-        """Evicts a pod, as far as disruption budgets let it go."""
+        """Evicts a pod, as far as disruption budgets allow it."""
         cluster = self.cluster
         if victim.uid not in cluster.pods or not cluster.draw_on_budgets(victim):
             return
@@ -275,7 +275,7 @@ class Simulation:
             self._count_failure(job)
 
     def _count_failure(self, job: BatchJob) -> None:
-        """A pod of a Job was evicted; where that is one too many, all of its pods go."""
+        """Counts an eviction as a failure of its Job. If that is one too many, deletes all of its pods."""
         jobs, after = self.cluster.batch_jobs, job.after_eviction()
         jobs.upsert(after)
         if after.ended:
@@ -292,7 +292,7 @@ class Simulation:
         self.steps += 1
 
     def _clean_up(self) -> bool:
-        """Evicts what is left of gangs that fell below their minimum for good; whether anything is."""
+        """Evicts what is left of gangs that fell below their minimum for good; returns whether there was anything."""
         steps = self.steps
         for key in sorted(self._hurt):
             group = self.cluster.membership.groups.get(key)
@@ -305,7 +305,7 @@ class Simulation:
         return self.steps != steps
 
     def _reserve(self) -> Iterator[None]:
-        """Reserves nodes for jobs that starve, and lets go of them."""
+        """Reserves nodes for jobs that starve, and releases them."""
         cluster = self.cluster
         jobs = starving.in_turn(cluster, self._terms, self.time)
         there = {(job.namespace, job.name) for job in jobs}

@@ -1,7 +1,7 @@
-"""A cluster as it stands at one moment, and copies of it: what is tried on a copy never touches the cluster itself.
+"""A cluster as it stands at one moment, and copies of it. A trial on a copy never touches the cluster itself.
 
 The objects of a cluster never change, they are replaced; so a snapshot is a few lists of them. A copy is built by
-showing these objects to a new cluster, so that there is one way only in which its sums come about.
+showing these objects to a new cluster. So there is only one way in which its sums come about.
 """
 
 from collections.abc import Generator
@@ -25,7 +25,7 @@ from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.queues import Queue
 
 SLICE = 20
-"""Nodes that are copied before it pauses: about a millisecond."""
+"""Nodes that are copied between two pauses: about a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Snapshot:
     """All that a cluster consists of, at ``now`` on its clock, and ``epoch`` seconds since the epoch.
 
     ``hopeless``: UIDs of pods without a chance. ``counted``: UIDs of pods that count in another queue than the one that
-    they name, and which that is. ``overdue_after`` and ``stuck_after``: see policy.cluster.overdue.
+    they name, with that queue. ``overdue_after`` and ``stuck_after``: see policy.cluster.overdue.
     """
 
     rules: Rules
@@ -66,7 +66,7 @@ class Snapshot:
 
 
 def snapshot(cluster: Cluster, now: float) -> Snapshot:
-    """The cluster as it stands. Takes no more than some milliseconds, whatever its size."""
+    """Returns the cluster as it stands. Takes no more than some milliseconds, whatever its size."""
     holds = cluster.gangs.holds
     return Snapshot(
         rules=cluster.rules,
@@ -92,7 +92,7 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
 
 
 def copy(taken: Snapshot) -> Generator[None, None, Cluster]:
-    """A cluster of its own that stands as the snapshot does. It pauses after some pods, and returns the cluster.
+    """Returns a cluster of its own that stands as the snapshot does. It pauses after some pods.
 
     Pods that an earlier process may have admitted count as waiting: in a copy nothing is on its way.
     """
@@ -124,7 +124,7 @@ def _grant(cluster: Cluster, granted: Granted, now: float) -> None:
 
 
 def _copy_bounds(cluster: Cluster, taken: Snapshot) -> None:
-    """Shows what pods are bound by."""
+    """Adds the objects that bound pods."""
     for namespace in taken.namespaces:
         cluster.upsert_namespace(namespace)
     for queue in taken.queues:
@@ -144,7 +144,7 @@ def _copy_bounds(cluster: Cluster, taken: Snapshot) -> None:
 
 
 def _copy_pods(cluster: Cluster, taken: Snapshot) -> Generator[None, None, None]:
-    """Shows the pods; those without a chance long enough ago that they have lost it again by now."""
+    """Adds the pods. Those without a chance come so long ago that they have lost it again by now."""
     long_ago = taken.now - PATIENCE - 1
     cluster.tick(long_ago)
     yield from cluster.take_in((pod, long_ago if pod.uid in taken.hopeless else taken.now) for pod in taken.pods)
@@ -152,7 +152,7 @@ def _copy_pods(cluster: Cluster, taken: Snapshot) -> Generator[None, None, None]
 
 
 def discard(cluster: Cluster) -> Generator[None, None, None]:
-    """Takes a copy that is done with apart, so that nobody has to look for all that it consisted of at once."""
+    """Takes a finished copy apart in steps, so that all its objects need not be freed at once."""
     cluster.table.memo.clear()
     for part in (cluster.pods, cluster.ledger.entries, cluster.unschedulable_since, cluster.refused):
         part.clear()

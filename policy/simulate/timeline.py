@@ -1,4 +1,4 @@
-"""A story played in time: objects come, pods run for as long as they do, and in between everything comes to rest.
+"""A story played in time: objects come, pods run for their durations, and in between everything comes to rest.
 
 Between two moments nothing happens but what time itself does: jobs begin to starve, and pods that are tried in vain
 lose their claims. The scheduler and our controllers take no time.
@@ -17,13 +17,13 @@ from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
 
 START = 1_000_000_000.0
-"""The time since the epoch at which a story without dates begins: a day in 2001, so that nothing is without an age."""
+"""The time since the epoch at which a story without dates begins: a day in 2001, so that everything has an age."""
 MOST_MOMENTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Something that comes to the cluster ``at`` so many seconds after the start; ``show`` gets the time then."""
+    """An object that comes to the cluster ``at`` so many seconds after the start; ``show`` gets the time then."""
 
     at: float
     show: Callable[[Cluster, float], None]
@@ -32,7 +32,7 @@ class Arrival:
 
 @dataclass(slots=True)
 class Life:
-    """What became of a pod, in seconds after the start. ``end`` is finished, evicted, or empty until then."""
+    """The life of a pod, in seconds after the start. ``end`` is finished, evicted, or empty until then."""
 
     pod: Pod
     created: float
@@ -45,7 +45,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """How much is used at a time: by elastic quota (its namespace) and by queue."""
+    """The usage at one time: by elastic quota (its namespace) and by queue."""
 
     at: float
     quotas: Mapping[str, Resources]
@@ -54,7 +54,7 @@ class Moment:
 
 @dataclass(slots=True)
 class Story:
-    """What happened: the lives of pods by UID in the order in which they came, and the moments at which it did.
+    """The events of a story: the lives of pods by UID in the order in which they came, and the moments of changes.
 
     ``over`` are pods that had finished before they came, by UID. ``given_up_at``: when the story was given up because
     it took too long, in seconds after the start; ``never_came`` is how many pods had not come by then.
@@ -68,12 +68,12 @@ class Story:
 
     @property
     def length(self) -> float:
-        """Seconds until nothing happened any more."""
+        """Seconds until the last event."""
         return self.moments[-1].at if self.moments else 0.0
 
 
 class Timeline:
-    """Plays arrivals. ``durations`` are the seconds that pods run, by UID; one without runs for ever.
+    """Plays arrivals. ``durations`` are the seconds that pods run, by UID; a pod without one runs for ever.
 
     The story begins at the present time of the simulation.
     """
@@ -91,7 +91,7 @@ class Timeline:
         self._quiet_at = inf
 
     def play(self, until: float = inf) -> Iterator[None]:
-        """Goes on until nothing is to be expected any more, or so many seconds have passed. To be used up."""
+        """Goes on until nothing more is to come, or so many seconds have passed. Iterate to the end."""
         at = 0.0
         for _ in range(MOST_MOMENTS):
             self._simulation.advance(self._start + at)
@@ -126,7 +126,7 @@ class Timeline:
         return ended
 
     def _over_at(self, uid: str, life: Life) -> float:
-        """When a pod has run for as long as it does; one that was there already has run since it says so."""
+        """Returns when a pod's duration is over. A pod that was there already has run since its own start time."""
         if life.started is None:
             return inf
         since = min(life.started, life.pod.started - self._start) if life.pod.started else life.started
@@ -159,7 +159,7 @@ class Timeline:
         )
 
     def _next(self, at: float) -> float:
-        """When the next thing happens."""
+        """Returns when the next thing happens."""
         alive = {uid: life for uid, life in self.story.lives.items() if life.ended is None}
         waiting = [life for life in alive.values() if life.started is None]
         times = [arrival.at for arrival in self._arrivals[:1]]
@@ -172,7 +172,7 @@ class Timeline:
         return min((time for time in times if time > at), default=inf)
 
     def _starves_at(self, pod: Pod) -> float:
-        """When nodes may be reserved for a pod's job: after it, and all of it, has waited for long enough."""
+        """Returns when nodes may be reserved for a pod's job: once it and its group have waited for long enough."""
         group = self._simulation.cluster.membership.groups.get((pod.namespace, pod.group))
         created = max(pod.created, group.created if group else 0.0)
         return created - self._start + self._terms.starving_after + 1
