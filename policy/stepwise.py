@@ -1,4 +1,4 @@
-"""Work that pauses: a generator that is used up for what it returns, so that others may do theirs in between."""
+"""Work that pauses: a generator that yields between steps, so that others may work, and returns its result."""
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 def at_once(work: Generator[None, None, T]) -> T:
-    """What it returns, for whoever has nothing else to do."""
+    """Runs the work to its end without pauses; returns its result."""
     while True:
         try:
             next(work)
@@ -20,7 +20,7 @@ def at_once(work: Generator[None, None, T]) -> T:
 def within(
     scope: Callable[[], AbstractContextManager[None]], work: Generator[None, None, T], at_a_time: int = 1
 ) -> Generator[None, None, T]:
-    """The same work, in a scope that is left where it pauses: after so many of its steps."""
+    """Runs the work inside ``scope``. Leaves the scope at each pause, which comes after ``at_a_time`` steps."""
     while True:
         with scope():
             try:
