@@ -1,4 +1,4 @@
-"""What kube-scheduler was told lately: a bounded list, to which adding costs next to nothing."""
+"""The latest answers to kube-scheduler: a bounded list, to which adding costs next to nothing."""
 
 import time
 from collections import deque
@@ -12,7 +12,7 @@ MOST = 1000
 
 
 class Decision(NamedTuple):
-    """What was decided about a pod, at which time (seconds since the epoch). ``refused`` by what, None: by nothing."""
+    """A decision about a pod, and its time in seconds since the epoch. ``refused``: the refusal, or None."""
 
     at: float
     pod: Pod
@@ -27,9 +27,9 @@ class Decisions:
         self._latest: deque[Decision] = deque(maxlen=MOST)
 
     def note(self, pod: Pod, verdict: str, refused: Refusal | None) -> None:
-        """Adds one; the oldest goes when there are too many."""
+        """Adds a decision, and drops the oldest where there are too many."""
         self._latest.append(Decision(time.time(), pod, verdict, refused))
 
     def __iter__(self) -> Iterator[Decision]:
-        """The latest first."""
+        """Iterates over the decisions, the latest first."""
         return reversed(self._latest)

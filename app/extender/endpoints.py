@@ -1,7 +1,7 @@
-"""The four verbs that kube-scheduler calls: a body, and the reply to it.
+"""The four verbs that kube-scheduler calls: each takes a body and returns the reply.
 
-No verb waits for anything but its own body, save bind, whose task is a write. What filter does
-grows with neither pods nor quotas. Nothing is decided on a picture that is not complete and fresh.
+No verb waits for anything but its own body, except bind, whose task is a write. The work of filter grows with neither
+pods nor quotas. Nothing is decided while the state of the cluster is incomplete or stale.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from policy.reserve import scoring
 log = structlog.get_logger(__name__)
 
 Answer = tuple[str, bytes]
-"""How a request was answered (a metric's label), and the reply."""
+"""The result of a request (a label of a metric), and the reply."""
 
 NOT_SYNCED_RETRY = 1
 
@@ -35,10 +35,10 @@ NOT_SYNCED_RETRY = 1
 class Extender:
     """Answers kube-scheduler out of the store.
 
-    ``observe`` refuses nobody, and counts whom it would have refused. ``respect_budgets``: preempt never violates a
-    disruption budget. ``apart``: what prioritize gives nodes that keep borrowers and others apart, of ten; 0: nothing.
-    ``of_folder``: who asks shows manifests of the folder that is served, in which no API server has filled in anything.
-    ``decisions`` are the latest answers of filter.
+    ``observe``: no pod is refused; the pods that would be refused are counted. ``respect_budgets``: preempt never
+    violates a disruption budget. ``apart``: the score, of ten, of the nodes that keep borrowers and others apart; 0 for
+    no score. ``of_folder``: the objects come from a folder of manifests, in which no API server has filled in anything.
+    ``decisions``: the latest answers of filter.
     """
 
     store: Store
@@ -50,7 +50,7 @@ class Extender:
     decisions: Decisions = field(default_factory=Decisions)
 
     def filter(self, body: bytes) -> Answer:
-        """Which of the candidate nodes the pod may go to: all of them, or none. An admitted pod holds a grant."""
+        """Replies with the nodes that the pod may go to: all candidates, or none. An admitted pod holds a grant."""
         args = wire.read_args(body)
         pod = self._pod_of(args.pod)
         if (self.observe or (pod.priority >= exempt.CRITICAL and self._is_exempt_anyway(pod))) and self.store.unready():
@@ -79,7 +79,7 @@ class Extender:
         return "refused", wire.none_pass(args, refused.message)
 
     def prioritize(self, body: bytes) -> Answer:
-        """Scores of the candidate nodes; a node that is not named scores 0, so none means no preference."""
+        """Scores the candidate nodes. A node that is not named scores 0, so an empty reply is no preference."""
         args = wire.read_args(body)
         if self.observe:
             return "neutral", wire.NO_SCORES
@@ -95,10 +95,10 @@ class Extender:
         return "neutral", wire.NO_SCORES
 
     def preempt(self, body: bytes) -> Answer:
-        """Who has to go, on each of the offered nodes where that helps. Nobody for a pod that would be refused anyway.
+        """Replies with victims on each offered node where evicting them helps; none if the pod would be refused.
 
-        The scheduler offers victims on full nodes also for a pod that was refused on free ones. What it proposes is
-        not looked at: it knows priorities, and no quotas. But for a pod that no rule applies to, it decides alone.
+        The scheduler offers victims on full nodes also for a pod that was refused on free ones. Its proposed victims
+        are ignored: it knows priorities but no quotas. But it decides alone for a pod that no rule applies to.
         """
         args = wire.read_preemption(body)
         pod = self._pod_of(args.pod)
@@ -110,7 +110,7 @@ class Extender:
         cluster = self.store.cluster
         if cluster.is_exempt(pod):
             return "proposed", wire.proposed(args, respect_budgets=self.respect_budgets)
-        # A node without a proposed victim has room (kube-scheduler 1.38 offers such): only a quota can be in the way.
+        # A node without a proposed victim has room (kube-scheduler 1.38 offers such): only a quota can refuse.
         admitted = cluster.check(pod) is None
         nodes = [node for node, proposed in args.candidates().items() if proposed.pods or not admitted]
         plans = victims.victims_on(cluster, pod, nodes, respect_budgets=self.respect_budgets)
@@ -123,7 +123,7 @@ class Extender:
         return ("victims" if plans else "refused"), wire.preemption(plans)
 
     async def bind(self, body: bytes) -> Answer:
-        """Binds the pod, after a last check of the ledger: the grant of the pod may have ended meanwhile."""
+        """Binds the pod after a last check of the ledger: the grant of the pod may have ended meanwhile."""
         args = wire.read_binding(body)
         self._ensure_ready()
         cluster = self.store.cluster
@@ -141,14 +141,14 @@ class Extender:
         return "bound", wire.BOUND
 
     def _pod_of(self, obj: PodObject) -> Pod:
-        """The pod of a request: as the store has it, if that has it in the same version. Raises Problem (400)."""
+        """Returns the pod of a request, taken from the store if that has the same version. Raises Problem (400)."""
         known = self.store.cluster.pods.get(obj.metadata.uid or "")
         if known is not None and (known.version or self.of_folder) and known.version == version_of(obj.metadata):
             return known
         return wire.read_pod(obj)
 
     def _admitted(self, args: wire.ExtenderArgs, pod: Pod) -> tuple[bytes, Refusal | None]:
-        """Every node passes, but for those that are kept for somebody else, or whose room is; why, if none passes."""
+        """Passes every node except those that are reserved or held for others. Returns the refusal if none passes."""
         cluster = self.store.cluster
         if self.observe:
             return wire.all_pass(args), None
@@ -162,7 +162,7 @@ class Extender:
         names = wire.candidates(args)
         if not kept.keys() >= set(names):
             return wire.some_pass(args, failed), None
-        self.store.cluster.withdraw(pod.uid)  # it goes nowhere now, so it must not count
+        self.store.cluster.withdraw(pod.uid)  # the pod cannot be placed now, so it must not count
         rules = {kept[name] for name in names}
         for rule in rules:
             metrics.REFUSALS.labels(rule.name).inc()
@@ -184,7 +184,7 @@ class Extender:
         return refused.message
 
     def _is_exempt_anyway(self, pod: Pod) -> bool:
-        """Whether no rule applies to a pod, as can be said before anything is known of the cluster."""
+        """Whether no rule applies to a pod. This can be known before anything is known of the cluster."""
         return exempt.by_namespace(pod, self.store.cluster.rules.exempt_namespaces)
 
     def _ensure_ready(self) -> None:
@@ -194,6 +194,6 @@ class Extender:
 
 
 def _kept_from(cluster: Cluster, pod: Pod) -> dict[str, Rule[None]]:
-    """The nodes that are kept from a pod, with the rule."""
+    """Returns the nodes that are kept from a pod, with the rule that keeps each."""
     held = cluster.nodes_held_from(pod) if cluster.reservations or cluster.gangs.holds else ()
     return dict.fromkeys(held, kept_nodes.HELD) | dict.fromkeys(cluster.nodes_reserved_from(pod), kept_nodes.RESERVED)

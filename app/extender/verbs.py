@@ -1,4 +1,4 @@
-"""Verbs as they are asked by HTTP: a bounded body is read, answered, and counted; what fails is a problem document."""
+"""Verbs over HTTP: reads a bounded body, answers and counts it. A failure is answered with a problem document."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ JSON = ((b"content-type", b"application/json"),)
 
 
 class Verb:
-    """A verb that is answered at once: directly (see app.serving.reply), or as an ASGI application."""
+    """A verb that is answered without waiting: directly (see app.serving.reply), or as an ASGI application."""
 
     def __init__(self, name: str, answer: Answering, limit: int) -> None:
         """``limit``: of a body, in bytes."""
@@ -31,7 +31,7 @@ class Verb:
         self._count = _Count(name)
 
     def reply(self, body: bytes) -> Reply:
-        """The reply to a request with this body."""
+        """Returns the reply to a request with this body."""
         started = time.perf_counter()
         try:
             result, content = self._answer(body)
@@ -53,7 +53,7 @@ class Verb:
 
 
 class WaitingVerb:
-    """A verb whose answer has to be waited for, as an ASGI application."""
+    """A verb that awaits its answer, as an ASGI application."""
 
     def __init__(self, name: str, answer: WaitedFor, limit: int) -> None:
         """``limit``: of a body, in bytes."""
@@ -77,7 +77,7 @@ class WaitingVerb:
 
 
 class _Count:
-    """Metrics of one verb, looked up once. Times from ``time.perf_counter()``."""
+    """Metrics of one verb, looked up once. Times are of ``time.perf_counter()``."""
 
     def __init__(self, verb: str) -> None:
         self._verb = verb
@@ -86,7 +86,7 @@ class _Count:
         self._requests: dict[str, Counter] = {}
 
     def answered(self, result: str, started: float) -> None:
-        """A request was answered, with this result."""
+        """Counts a request that was answered with this result."""
         requests = self._requests.get(result)
         if requests is None:
             requests = self._requests[result] = metrics.REQUESTS.labels(self._verb, result)
@@ -95,12 +95,12 @@ class _Count:
         self._last_request.set_to_current_time()
 
     def failed(self, error: Exception, started: float) -> Reply:
-        """A request could not be answered; what is said instead."""
+        """Counts and logs a request that could not be answered, and returns the reply that says why."""
         self.answered("error", started)
         if not isinstance(error, Problem):
             log.error("request failed", verb=self._verb, exc_info=error)
             error = Problem(500, "an error of Quotaward's own; its log has the details")
-        elif error.status != 503:  # noqa: PLR2004 - while the picture is incomplete that is no news
+        elif error.status != 503:  # noqa: PLR2004 - expected while the state is incomplete
             log.warning("bad request", verb=self._verb, status=error.status, field=error.field, problem=error.detail)
         reply = Reply.of(error)
         if error.status == 405:  # noqa: PLR2004
@@ -109,7 +109,7 @@ class _Count:
 
 
 async def _body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """The body of a request. Raises Problem."""
+    """Returns the body of a request. Raises Problem."""
     if scope["method"] != "POST":
         raise Problem(405, "kube-scheduler's verbs are called by POST")
     return await bodies.read(receive, limit, "extender.bodyLimit")

@@ -1,7 +1,7 @@
 """kube-scheduler's extender protocol: typed requests, and replies as bytes.
 
-Keys are PascalCase without exception (k8s.io/kube-scheduler/extender/v1). Of a request only the needed fields are
-decoded; the candidate nodes stay bytes, since most replies hand them back as they came.
+All keys are PascalCase (k8s.io/kube-scheduler/extender/v1). Only the needed fields of a request are decoded. The
+candidate nodes stay bytes, since most replies return them unchanged.
 """
 
 import re
@@ -32,7 +32,7 @@ class ExtenderArgs(Struct, rename="pascal", gc=False):
 
 
 class MetaPod(Struct, gc=False):
-    """A victim by UID."""
+    """A victim, named by its UID."""
 
     UID: str
 
@@ -63,7 +63,7 @@ class PreemptionArgs(Struct, rename="pascal", gc=False):
     node_name_to_meta_victims: dict[str, MetaVictims] | None = None
 
     def candidates(self) -> dict[str, MetaVictims]:
-        """Victims by node, by UID in both modes."""
+        """Returns the proposed victims by node, named by UID in both modes."""
         whole = {
             node: MetaVictims([MetaPod(pod.metadata.uid or "") for pod in victims.pods or ()], victims.NumPDBViolations)
             for node, victims in (self.node_name_to_victims or {}).items()
@@ -110,7 +110,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def read_args(body: bytes) -> ExtenderArgs:
-    """A request of filter or prioritize. Raises Problem (400) that names the field at fault."""
+    """Decodes a request of filter or prioritize. Raises Problem (400) that names the field at fault."""
     if not body.isascii():
         _ensure_text(body)
     args = _decode(_args, body)
@@ -120,17 +120,17 @@ def read_args(body: bytes) -> ExtenderArgs:
 
 
 def read_preemption(body: bytes) -> PreemptionArgs:
-    """A request of preempt. Raises Problem (400)."""
+    """Decodes a request of preempt. Raises Problem (400)."""
     return _decode(_preemption_args, body)
 
 
 def read_binding(body: bytes) -> BindingArgs:
-    """A request of bind. Raises Problem (400)."""
+    """Decodes a request of bind. Raises Problem (400)."""
     return _decode(_binding_args, body)
 
 
 def read_pod(obj: PodObject) -> Pod:
-    """The pod of a request. Raises Problem (400)."""
+    """Translates the pod of a request. Raises Problem (400)."""
     try:
         return pod_of(obj)
     except InvalidObject as error:
@@ -138,16 +138,16 @@ def read_pod(obj: PodObject) -> Pod:
 
 
 def all_pass(args: ExtenderArgs) -> bytes:
-    """The reply of filter that lets every candidate node through, in the order and the very bytes of the request."""
+    """Returns the reply of filter that passes every candidate node, in the order and the bytes of the request."""
     if args.node_names != NULL:
         return b'{"NodeNames":%b}' % bytes(args.node_names)
     return b'{"Nodes":%b}' % bytes(args.nodes)
 
 
 def none_pass(args: ExtenderArgs, message: str) -> bytes:
-    """The reply of filter that refuses every candidate node: a node that no map names would have no reason.
+    """Returns the reply of filter that refuses every candidate node. Names each, as only a named node has a reason.
 
-    They are unresolvable: no eviction on these nodes by the scheduler's own preemption would change the answer.
+    The nodes are unresolvable: no eviction there by the scheduler's own preemption would change the answer.
     Raises Problem (400).
     """
     passing = b'"NodeNames":[]' if args.node_names != NULL else b'"Nodes":{"items":[]}'
@@ -155,18 +155,18 @@ def none_pass(args: ExtenderArgs, message: str) -> bytes:
 
 
 def _each_with(args: ExtenderArgs, message: str) -> bytes:
-    """A map of all candidate nodes to a text; without a look at each, where their names come as Go writes them."""
+    """Encodes a map of all candidate nodes to a text, without decoding the names if they are written as Go does."""
     names = bytes(args.node_names)
     between = names[2:-2]
     quotes, separators = between.count(b'"'), between.count(b'","')
     if names[:2] == b'["' and names[-2:] == b'"]' and b"\\" not in names and quotes == 2 * separators:
-        text = _encoder.encode(message)  # nothing is escaped, so what was counted stands between names only
+        text = _encoder.encode(message)  # nothing is escaped, so the counted separators stand between names only
         return b'{"%b":%b}' % (between.replace(b'","', b'":%b,"' % text), text)
     return _encoder.encode(dict.fromkeys(candidates(args), message))
 
 
 def some_pass(args: ExtenderArgs, failed: dict[str, str]) -> bytes:
-    """The reply of filter that refuses some nodes, each with its text, and lets the others through in their order.
+    """Returns the reply of filter that refuses some nodes, each with its text, and passes the others in their order.
 
     Raises Problem (400).
     """
@@ -183,16 +183,16 @@ def some_pass(args: ExtenderArgs, failed: dict[str, str]) -> bytes:
 
 
 def scores(hosts: Collection[str], score: int) -> bytes:
-    """The reply of prioritize that gives these hosts that score, and all others 0."""
+    """Returns the reply of prioritize that scores these hosts so, and all others 0."""
     names = _encoder.encode(list(hosts))
     if names == NO_SCORES or b"\\" in names:
         return _encoder.encode([{"Host": host, "Score": score} for host in hosts])
-    between = b'","Score":%d},{"Host":"' % score  # nothing is escaped, so this stands between names only
+    between = b'","Score":%d},{"Host":"' % score  # nothing is escaped, so this separator stands between names only
     return b'[{"Host":%b,"Score":%d}]' % (names[1:-1].replace(b'","', between), score)
 
 
 def preemption(plans: Iterable[Plan]) -> bytes:
-    """The reply of preempt: the victims by node, the most important of each first."""
+    """Returns the reply of preempt: the victims by node, the most important of each node first."""
     victims = {
         plan.node: MetaVictims([MetaPod(victim.uid) for victim in plan.victims], plan.violations) for plan in plans
     }
@@ -200,9 +200,9 @@ def preemption(plans: Iterable[Plan]) -> bytes:
 
 
 def proposed(args: PreemptionArgs, *, respect_budgets: bool = False) -> bytes:
-    """The reply of preempt that lets the scheduler have its way. A node without a victim would be an error.
+    """Returns the reply of preempt that agrees with the scheduler. Omits nodes without a victim, which are an error.
 
-    ``respect_budgets``: not on nodes where a disruption budget would be violated.
+    ``respect_budgets``: also omits nodes where a disruption budget would be violated.
     """
     kept = {
         node: victims
@@ -213,12 +213,12 @@ def proposed(args: PreemptionArgs, *, respect_budgets: bool = False) -> bytes:
 
 
 def binding_failed(message: str) -> bytes:
-    """The reply of bind when the pod was not bound."""
+    """Returns the reply of bind for a pod that was not bound."""
     return _encoder.encode({"Error": message})
 
 
 def _decode(decoder: msgspec.json.Decoder[T], body: bytes | Raw, within: str = "") -> T:
-    """The decoded body, or the field ``within`` of it. Raises Problem (400)."""
+    """Decodes a body, or the field ``within`` of it. Raises Problem (400)."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -234,7 +234,7 @@ def _decode(decoder: msgspec.json.Decoder[T], body: bytes | Raw, within: str = "
 
 
 def _ensure_text(body: bytes) -> None:
-    """What is handed back as bytes must be text; what is decoded is looked at anyway."""
+    """Raises Problem (400) unless the body is UTF-8: returned bytes need this check, decoded fields have their own."""
     try:
         body.decode()
     except UnicodeDecodeError as error:
@@ -250,7 +250,7 @@ def _is_given(raw: Raw, opening: bytes, field: str) -> bool:
 
 
 def candidates(args: ExtenderArgs) -> list[str]:
-    """The names of the candidate nodes. Raises Problem (400)."""
+    """Returns the names of the candidate nodes. Raises Problem (400)."""
     if args.node_names != NULL:
         return _decode(_names, args.node_names, "NodeNames")
     nodes = _decode(_node_list, args.nodes, "Nodes")

@@ -1,8 +1,8 @@
-"""How many objects of a kind there are, so that it is noticed when a watch has not told of one.
+"""Compares the number of objects of a kind with the number known, to notice changes that a watch has not delivered.
 
-A watch that is resumed brings all that has happened meanwhile. Should the API server, or something before it, have lost
-a change, nobody would ever know. So it is asked for the number of objects when a watch is resumed, which costs little,
-and once the watch is as far, as many have to be known. See also Versions, for what comes late or twice.
+A resumed watch brings all that happened meanwhile. If the API server or a proxy lost a change, nobody would notice.
+So the API server is asked for the number of objects when a watch is resumed, which is cheap. Once the watch has
+reached that version, as many objects must be known. See Versions for changes that come late or twice.
 """
 
 import time
@@ -12,15 +12,15 @@ from app.store.kinds import Key
 from app.store.objects import number_of
 
 AGAIN = 600.0
-"""Seconds until all is listed again for a number that differed: API servers may say it roughly."""
+"""Seconds until all is listed again because a number differed: API servers may give it roughly."""
 
 
 class Incomplete(Exception):
-    """There are more objects than are known, or fewer."""
+    """The number of objects differs from the number known."""
 
 
 class Census:
-    """The keys of all objects of which a list or a watch has told, and how many there have to be."""
+    """The keys of all objects that a list or a watch has delivered, and the number that there has to be."""
 
     def __init__(self) -> None:
         self.keys: set[Key] = set()
@@ -28,24 +28,24 @@ class Census:
         self._differed_at = float("-inf")
 
     def begin(self, keys: Collection[Key]) -> None:
-        """All were listed."""
+        """Starts again with the keys of a complete list."""
         self.keys = set(keys)
         self._awaited = None
 
     def expect(self, version: str, number: int) -> bool:
-        """There were so many at a version; whether that is other than is known now, and may be told of soon."""
+        """Expects this many objects at a version. Returns whether changes are due, as another number is known."""
         self._awaited = None
         if number_of(version) and time.monotonic() - self._differed_at >= AGAIN:
             self._awaited = number_of(version), number
         return self._awaited is not None and number != len(self.keys)
 
     def reach(self, version: int) -> None:
-        """All before this version was told of. Raises Incomplete."""
+        """Notes that all changes before this version were delivered. Raises Incomplete."""
         if self._awaited is not None and version > self._awaited[0]:
             self.compare()
 
     def compare(self) -> None:
-        """All there was to tell was told. Raises Incomplete."""
+        """Compares the numbers once everything was delivered. Raises Incomplete."""
         awaited, self._awaited = self._awaited, None
         if awaited is not None and awaited[1] != len(self.keys):
             self._differed_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""The one door to the API server: credentials and writes by the official client, lists and watches as raw bytes."""
+"""All access to the API server: credentials and writes by the official client, lists and watches as raw bytes."""
 
 import os
 import socket
@@ -25,11 +25,11 @@ CONNECT_TIMEOUT = 10.0
 
 
 class CannotConnect(Exception):
-    """There are no usable credentials for an API server; the text says where they were looked for."""
+    """There are no usable credentials for an API server. The text says where they were looked for."""
 
 
 def _watched_socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket whose peer is asked for signs of life, so that a dead connection ends before grants do (20 s, 30 s)."""
+    """Makes a socket with keepalive, so that a dead connection ends (after 20 s) before grants do (after 30 s)."""
     family, kind, protocol = address[:3]
     made = socket.socket(family=family, type=kind, proto=protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -40,14 +40,14 @@ def _watched_socket(address: tuple[Any, ...]) -> socket.socket:
 
 
 class KubeClient:
-    """Speaks to one API server, with credentials that renew themselves. To be closed.
+    """A client of one API server, with credentials that renew themselves. Close it after use.
 
     ``api`` is the official client, for writes.
     """
 
     def __init__(self, configuration: Configuration) -> None:
-        """Raises ValueError for a proxy that cannot be used."""
-        # Left to itself, aiohttp would read that at every request, and also a ~/.netrc, which can only be in the way.
+        """Raises ValueError for an unusable proxy."""
+        # By default aiohttp reads the environment at every request, and a ~/.netrc, which only does harm.
         configuration.client_session_kwargs = {"trust_env": False}
         configuration.proxy = proxy_for(configuration.host, configuration.proxy)
         self._configuration = configuration
@@ -62,9 +62,9 @@ class KubeClient:
 
     @classmethod
     async def connect(cls, kubeconfig: Path | None) -> "KubeClient":
-        """A client for the cluster of a kubeconfig file, or the one that KUBECONFIG names, or for our own cluster.
+        """Makes a client for the cluster of a kubeconfig file, or of the one that KUBECONFIG names, or for our own.
 
-        As for other controllers the environment goes before the credentials of this pod.
+        As in other controllers, the environment takes precedence over the credentials of this pod.
 
         Raises CannotConnect. Does not speak to the API server yet.
         """
@@ -87,12 +87,12 @@ class KubeClient:
                 await config.load_kube_config(str(kubeconfig), client_configuration=configuration, persist_config=False)
             else:
                 config.load_incluster_config(client_configuration=configuration)
-            await configuration.auth_settings()  # whether there is a token that can be used
+            await configuration.auth_settings()  # raises if no token can be used
             if not all(isinstance(value, str | None) for value in (configuration.proxy, configuration.tls_server_name)):
                 raise TypeError("proxy-url and tls-server-name have to be text")
-            configuration.connection_pool_maxsize = 0  # no limit: who hangs may not keep the Lease or a bind waiting
+            configuration.connection_pool_maxsize = 0  # no limit: a hanging request must not delay the Lease or a bind
             return cls(configuration)
-        except (AttributeError, TypeError) as error:  # the official client does not look before it uses a value
+        except (AttributeError, TypeError) as error:  # the official client does not check a value before use
             raise CannotConnect(f"{where}: a value is not of the type that it should be: {error}") from error
         except (*UNUSABLE, yaml.YAMLError, RecursionError) as error:
             raise CannotConnect(f"{where}: {' '.join(str(error).split())}") from error
@@ -106,7 +106,7 @@ class KubeClient:
     async def get(
         self, path: str, query: Mapping[str, str], *, read_timeout: float
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A GET whose body is read as it comes; ``read_timeout`` bounds the wait for each piece of it, in seconds."""
+        """Sends a GET whose body is read as it comes. ``read_timeout``: longest wait for each piece, in seconds."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=read_timeout)
         headers = {"Accept": "application/json"}
         async with self._session.get(
@@ -127,10 +127,10 @@ class KubeClient:
         *,
         timeout: float,  # noqa: ASYNC109 - passed on
     ) -> tuple[int, bytes]:
-        """A write: the status and body of the answer, whatever they are.
+        """Sends a write, and returns the status and body of the answer, whatever they are.
 
-        By the official client's transport, but not by its classes for each group of resources: to import that of the
-        core group takes longer than all else at the start.
+        Uses the official client's transport, but not its classes for each API group. Importing the class of the core
+        group takes longer than everything else at the start.
         """
         headers = {"Accept": "application/json", "Content-Type": content_type} | await self.authorization()
         url = self._configuration.host.rstrip("/") + path
@@ -138,14 +138,14 @@ class KubeClient:
         return response.status, await response.read()
 
     async def authorization(self) -> dict[str, str]:
-        """The header by which the API server knows us, where it is not by a certificate."""
+        """Returns the header that authenticates us to the API server; none where a certificate does."""
         auth: Any = await self._configuration.auth_settings()
         token = auth.get("BearerToken", {}).get("value")
         return {"Authorization": token} if token else {}
 
 
 async def token_of(kubeconfig: Path) -> str:
-    """The bearer token of a kubeconfig's user; empty where it has none. Raises CannotConnect."""
+    """Returns the bearer token of a kubeconfig's user; empty where it has none. Raises CannotConnect."""
     client = await KubeClient.connect(kubeconfig)
     try:
         return (await client.authorization()).get("Authorization", "").removeprefix("Bearer ")

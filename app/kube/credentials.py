@@ -1,4 +1,4 @@
-"""By what the API server knows us: checked at the start, and kept while what they are renewed from is not good."""
+"""Our credentials for the API server: checked at the start, and kept if they cannot be renewed."""
 
 import os
 import ssl
@@ -11,17 +11,17 @@ from kubernetes.aio.config import ConfigException, incluster_config
 log = structlog.get_logger(__name__)
 
 UNUSABLE = (ConfigException, OSError, ValueError, KeyError, TypeError, AttributeError)
-"""What the official client raises where credentials cannot be had: it does not look before it uses a value."""
+"""Exceptions of the official client for unusable credentials: it does not check a value before use."""
 
 
 class Credentials(Configuration):
-    """Where the API server is, and by what it knows us. A token that cannot be renewed stays what it was."""
+    """Our credentials and the address of the API server. A token that cannot be renewed stays in use."""
 
     _good = ""
     _renewed = True
 
     async def get_api_key_with_prefix(self, identifier: str, alias: str | None = None) -> str | None:
-        """The value of the header, renewed where it is time for that. Raises one of UNUSABLE if there was none yet."""
+        """Returns the value of the header, renewed when due. Raises one of UNUSABLE if there was no token before."""
         try:
             self._good = _checked(await super().get_api_key_with_prefix(identifier, alias))
         except UNUSABLE as error:
@@ -36,7 +36,7 @@ class Credentials(Configuration):
 
 
 def _checked(key: str | None) -> str:
-    """A token with what stands before it. Raises ConfigException for what no header can hold, or is empty."""
+    """Returns the token with its scheme. Raises ConfigException if it is empty or no header can hold it."""
     kind, _, token = (key or "").partition(" ")
     token = token.strip()
     if not token or not token.isascii() or not token.isprintable():
@@ -45,18 +45,18 @@ def _checked(key: str | None) -> str:
 
 
 def kubeconfig_of_environment() -> Path | None:
-    """The file that KUBECONFIG names, if it is set."""
+    """Returns the file that KUBECONFIG names, if it is set."""
     named = os.environ.get("KUBECONFIG")
     return Path(named) if named else None
 
 
 def is_in_cluster() -> bool:
-    """Whether this process runs in a pod, as Kubernetes tells each of them."""
+    """Whether this process runs in a pod; Kubernetes sets an environment variable in each."""
     return bool(os.environ.get(incluster_config.SERVICE_HOST_ENV_NAME))
 
 
 def fault_of_service_account() -> str | None:
-    """What is wrong with the files of the pod's service account, and with which of them."""
+    """Says what is wrong with the files of the pod's service account, and with which; None if nothing is."""
     token, ca = incluster_config.SERVICE_TOKEN_FILENAME, incluster_config.SERVICE_CERT_FILENAME
     for file in (token, ca):
         try:

@@ -1,8 +1,8 @@
-"""Whether the API server still has the definition of a kind, before its objects are let go.
+"""Asks whether the API server still has the definition of a kind, before its objects are dropped.
 
-Quotas, queues and groups bind pods. When somebody deletes their definition, the API server first deletes all objects of
-it, and each of these deletions looks like any other. So they stay in force until discovery says that the definition is
-there to stay; in discovery one that is being deleted cannot be created from any more.
+Quotas, queues and groups bind pods. When somebody deletes their definition, the API server first deletes all objects
+of it, and each of these deletions looks like any other. So the objects stay in force until discovery says that the
+definition stays. Discovery no longer offers ``create`` for a definition that is being deleted.
 """
 
 import asyncio
@@ -23,15 +23,15 @@ log = structlog.get_logger(__name__)
 
 TIMEOUT = 30.0
 DOUBT = 1.0
-"""Seconds that a deletion is in doubt: discovery may show a little late that the definition is being deleted."""
+"""Seconds for which a deletion is in doubt: discovery may show with a delay that the definition is being deleted."""
 PAUSE = 3.0
-"""Seconds until discovery is asked again where the definition is not there, or it does not answer."""
+"""Seconds until discovery is asked again if it lacks the definition, or did not answer."""
 UNANSWERED = (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What is raised where discovery does not answer, or something else in its place."""
+"""Exceptions raised if discovery does not answer, or something else answers in its place."""
 
 
 class Served(Enum):
-    """What discovery says of a kind. ``UNKNOWN``: we may not ask."""
+    """Discovery's answer about a kind. ``UNKNOWN``: we may not ask."""
 
     YES = auto()
     ENDING = auto()
@@ -52,7 +52,7 @@ _decoder = msgspec.json.Decoder(_Resources)
 
 
 async def served(client: KubeClient, kind: Kind) -> Served:
-    """Asks discovery. Raises one of UNANSWERED."""
+    """Asks discovery about a kind. Raises one of UNANSWERED."""
     async with client.get(kind.path.rpartition("/")[0], {}, read_timeout=TIMEOUT) as response:
         body = await response.read()
     if response.status == HTTPStatus.NOT_FOUND:
@@ -78,16 +78,16 @@ class Departures:
         self._some = asyncio.Event()
 
     def put(self, key: Key) -> None:
-        """An object was deleted; said again, it is no news."""
+        """Notes the deletion of an object. Does nothing if it is noted already."""
         self._since.setdefault(key, time.monotonic())
         self._some.set()
 
     def take_back(self, key: Key) -> None:
-        """There is an object of this name."""
+        """Forgets a deletion, since there is an object of this name again."""
         self._since.pop(key, None)
 
     async def run(self) -> None:
-        """Looks again and again, as long as some are in doubt, until cancelled."""
+        """Looks repeatedly while any deletion is in doubt, until cancelled."""
         while True:
             await self._some.wait()
             await asyncio.sleep(DOUBT)
@@ -95,12 +95,12 @@ class Departures:
                 await asyncio.sleep(PAUSE)
 
     async def look(self) -> bool:
-        """Lets those go that are long enough in doubt, if the definition is there to stay; whether it is."""
+        """Drops the objects that were in doubt for long enough, if the definition stays. Returns whether it stays."""
         now = time.monotonic()
         try:
             answer = await served(self._client, self._kind)
         except UNANSWERED:
-            return False  # the watch will say so
+            return False  # the watch reports that
         if answer is Served.ENDING:
             self._store.definition_lost(self._kind, kept=True)
         if answer not in (Served.YES, Served.UNKNOWN):

@@ -1,8 +1,8 @@
-"""One leader among replicas: whoever holds the Lease runs the controllers.
+"""Leader election among replicas: the holder of the Lease runs the controllers.
 
-Whether the holder is silent is judged by how long its record has not changed on our own clock, never by comparing the
-clocks of two machines, as client-go does. (The elector of the official client cannot be used: its lock passes values
-that the same client's models refuse.)
+A holder is silent if its record has not changed for long enough on our own clock. The clocks of two machines are
+never compared; client-go does the same. (The elector of the official client cannot be used: its lock passes values
+that the models of that client refuse.)
 """
 
 import asyncio
@@ -27,15 +27,15 @@ log = structlog.get_logger(__name__)
 
 TIMEOUT = 5.0
 LONGEST_PAUSE = 30.0
-"""Seconds between two attempts at most, where somebody has to do something before one can succeed."""
+"""Maximum number of seconds between two attempts, for failures that somebody has to fix."""
 UNREACHABLE = (ApiException, aiohttp.ClientError, OSError, TimeoutError, ValueError, AttributeError)
-"""What is raised where the API server does not answer, or something in its place does, and not with a Lease."""
+"""Exceptions raised if the API server does not answer, or something in its place answers without a Lease."""
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Lease:
-    """Runs something while this replica leads; ``leads`` says whether it does."""
+    """Runs work while this replica leads; ``leads`` says whether it does."""
 
     def __init__(self, client: KubeClient, settings: LeaderSettings) -> None:
         self.leads = False
@@ -49,7 +49,7 @@ class Lease:
         self.pause = self._retry
 
     async def lead(self, work: Work) -> None:
-        """Waits to lead, works while leading, and begins again when the lead is lost. Goes on until cancelled.
+        """Waits to lead, works while leading, and starts again when the lead is lost, until cancelled.
 
         Raises what ``work`` raises.
         """
@@ -68,7 +68,7 @@ class Lease:
             log.warning("lead lost", identity=self._identity)
 
     async def _work_while_leading(self, work: Work) -> None:
-        """Works until the Lease could not be renewed for two thirds of its time: before another may take it."""
+        """Works until the Lease could not be renewed for two thirds of its duration: before another may take it."""
         working = asyncio.create_task(work())
         held_at = time.monotonic()
         try:
@@ -90,7 +90,7 @@ class Lease:
             await asyncio.gather(working, return_exceptions=True)
 
     async def hold(self) -> bool:
-        """Takes or renews the Lease; whether it is ours now. ``pause`` is how long to wait before the next attempt."""
+        """Takes or renews the Lease; returns whether we hold it. ``pause``: seconds to wait before the next attempt."""
         try:
             held = await self._take()
         except UNREACHABLE as error:
@@ -104,7 +104,7 @@ class Lease:
         return held
 
     def _complain(self, error: Exception) -> None:
-        """Says once why the Lease cannot be kept. What does not pass by itself is tried ever more seldom."""
+        """Logs once why the Lease cannot be kept. Retries ever more seldom if the failure does not pass by itself."""
         complaint, passes = _why(error, self._settings)
         self.pause = self._retry if passes else min(2 * self.pause, max(LONGEST_PAUSE, self._retry))
         if complaint != self._complaint:
@@ -112,7 +112,7 @@ class Lease:
             log.warning("lease cannot be kept", error=complaint)
 
     async def _take(self) -> bool:
-        """As above. Raises what the client does."""
+        """Takes or renews the Lease; returns whether we hold it. Raises what the client raises."""
         name, namespace = self._settings.name, self._settings.namespace
         try:
             lease = await self._api.read_namespaced_lease(name, namespace, _request_timeout=TIMEOUT)
@@ -126,7 +126,7 @@ class Lease:
             self._seen, self._seen_at = lease.spec, time.monotonic()
         if lease.spec is not None and self._is_held_by_another(lease.spec):
             return False
-        lease.spec = self._record(lease.spec)  # its resourceVersion goes with it: of two who try, one fails
+        lease.spec = self._record(lease.spec)  # its resourceVersion is sent along: if two replicas try, one fails
         await self._api.replace_namespaced_lease(name, namespace, lease, _request_timeout=TIMEOUT)
         return True
 
@@ -149,7 +149,7 @@ class Lease:
         )
 
     async def _give_back(self) -> None:
-        """Leaves the Lease to the next at once, instead of letting it run out. As well as may be."""
+        """Releases the Lease, so that the next replica need not wait for its end. Ignores failures."""
         name, namespace = self._settings.name, self._settings.namespace
         try:
             lease = await self._api.read_namespaced_lease(name, namespace, _request_timeout=TIMEOUT)
@@ -161,7 +161,7 @@ class Lease:
 
 
 def _why(error: Exception, settings: LeaderSettings) -> tuple[str, bool]:
-    """What is missing so that the Lease can be kept, in one sentence; and whether that may pass by itself."""
+    """Says in one sentence why the Lease cannot be kept, and returns whether that may pass by itself."""
     if not isinstance(error, ApiException):
         lost = isinstance(error, aiohttp.ClientError | OSError | TimeoutError)
         what = "the API server cannot be reached" if lost else "what answers is no API server"

@@ -1,4 +1,4 @@
-"""By which proxy the API server is reached: that of the kubeconfig, else that of the environment.
+"""The proxy to the API server: that of the kubeconfig, else that of the environment.
 
 The environment is read as kubectl reads it (golang.org/x/net/http/httpproxy).
 """
@@ -11,7 +11,7 @@ from app.settings import is_loopback
 
 
 def proxy_for(server: str, proxy_url: str | None) -> str | None:
-    """The URL of the proxy for this server, if there is one. Raises ValueError for one that cannot be used."""
+    """Returns the URL of the proxy for this server, if there is one. Raises ValueError for an unusable one."""
     if proxy_url:
         return _checked("proxy-url", proxy_url)
     address = urlsplit(server)
@@ -25,21 +25,21 @@ def _checked(name: str, proxy: str) -> str:
     try:
         parts = urlsplit(proxy)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a bracket that is not closed, a port that is none
+    except ValueError:  # an unclosed bracket, an invalid port
         usable = False
-    if not usable:  # the value itself is not shown: there may be a password in it
+    if not usable:  # the value is not shown: it may contain a password
         raise ValueError(f"{name} has to be a URL like http://proxy.example:3128 (http or https; SOCKS is not spoken)")
     return proxy
 
 
 def _is_excepted(host: str) -> bool:
-    """Whether a host is reached without the environment's proxy: this machine, and what NO_PROXY names."""
+    """Whether a host is reached without the environment's proxy: this machine, and hosts that NO_PROXY names."""
     networks = getproxies().get("no", "").split(",")
     return is_loopback(host) or proxy_bypass(host) or any(_is_in(host, each.strip()) for each in networks)
 
 
 def _is_in(host: str, network: str) -> bool:
-    """Whether it is an address of a network like ``10.0.0.0/8``: ``proxy_bypass`` looks at names alone."""
+    """Whether a host is an address in a network like ``10.0.0.0/8``; ``proxy_bypass`` compares names only."""
     try:
         return ip_address(host) in ip_network(network, strict=False)
     except ValueError:

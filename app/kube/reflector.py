@@ -1,7 +1,7 @@
-"""A reflector keeps the store's picture of one kind true: it lists, then watches, and begins again when it must.
+"""Keeps the store's state of one kind true: a reflector lists, then watches, and starts again when it must.
 
-Each line of a watch is decoded straight into the fields that are used. Decoding is cut into slices between which the
-loop answers the scheduler, since a whole page of pods takes longer than a scheduling decision may wait.
+Each line of a watch is decoded directly into the fields that are used. Decoding is cut into slices, between which
+the loop answers the scheduler: decoding a whole page of pods takes longer than a scheduling decision may wait.
 """
 
 import asyncio
@@ -31,34 +31,34 @@ log = structlog.get_logger(__name__)
 
 PAGE = 500
 IDLE_TIMEOUT = 120.0
-"""Seconds without a word until a connection is taken for dead."""
+"""Seconds of silence after which a connection counts as dead."""
 WATCH_SECONDS = 60
-"""How long a watch is asked for, at least; at most half as long again.
+"""Seconds for which a watch is requested, at least; at most half as long again.
 
-That is less than IDLE_TIMEOUT, as of a kind in which nothing happens nothing is heard: the API server sends no bookmark
-while there is no newer version. By ending the watch it shows that it is there.
+This is shorter than IDLE_TIMEOUT. While there is no newer version, the API server sends no bookmark, so a quiet kind
+is silent. By ending the watch the API server shows that it is alive.
 """
 NOT_INSTALLED_RETRY = 3.0
 GONE_AFTER = 5.0
-"""Seconds for which the API server has to say that a kind which was there is not, or that all its objects are gone."""
+"""Seconds for which the API server has to say that a known kind is gone, or that all its objects are."""
 COUNT_TIMEOUT = 3.0
-"""Seconds that the number of objects is waited for."""
+"""Seconds to wait for the number of objects."""
 CATCHING_UP = 5.0
-"""Seconds without a word after which a watch has brought all that happened before."""
+"""Seconds of silence after which a watch has delivered all earlier changes."""
 FORBIDDEN_RETRY = 15.0
 LONGEST_WAIT = 15.0
 ENDED_RETRY = 0.1
 BRIEF = 0.5
-"""Seconds that a watch has to last; one that ends sooner and has brought nothing new has failed, however it ended."""
+"""Seconds that a watch has to last. One that ends sooner without anything new has failed, however it ended."""
 PATIENCE = 5
-"""Watches in a row that failed or brought nothing after which the version itself is suspect.
+"""Watches in a row that failed or brought nothing, after which the version itself is suspect.
 
-An API server that has lost its history brings nothing until it has come as far again.
+An API server that has lost its history brings nothing until its versions have come as far again.
 """
 
 
 class Expired(Exception):
-    """The API server no longer knows the version to go on from (410 Gone): list again."""
+    """The API server no longer knows the version to continue from (410 Gone): list again."""
 
 
 class NotInstalled(Exception):
@@ -74,11 +74,11 @@ class Forbidden(Unanswered):
 
 
 class Doubtful(Exception):
-    """A list that would undo what is known is not believed yet; the text says what is strange about it."""
+    """A list contradicts what is known and is not believed yet; the text says what is strange about it."""
 
 
 class Brief(Exception):
-    """A watch has ended as soon as it was answered, and has brought nothing."""
+    """A watch ended at once and brought nothing."""
 
 
 class _ListMeta(msgspec.Struct, rename="camel", gc=False):
@@ -116,7 +116,7 @@ class Reflector:
     """Feeds one kind of objects from the API server into the store."""
 
     def __init__(self, client: KubeClient, kind: Kind, store: Store, *, keeps: bool = True) -> None:
-        """``keeps``: what binds pods stays in force when its definition goes."""
+        """``keeps``: objects that bind pods stay in force when their definition is deleted."""
         self._client = client
         self._kind = kind
         self._store = store
@@ -135,7 +135,7 @@ class Reflector:
         self._events = metrics.WATCH_EVENTS.labels(kind.label)
 
     async def run(self) -> None:
-        """Goes on until cancelled; whatever happens in between, it begins again."""
+        """Follows the kind until cancelled, and starts again after any failure."""
         async with asyncio.TaskGroup() as group:
             if self._departures is not None:
                 group.create_task(self._departures.run())
@@ -143,11 +143,11 @@ class Reflector:
                 await asyncio.sleep(await self.follow())
 
     async def follow(self) -> float:
-        """One connection: lists if need be, then watches until that ends. Seconds to wait before the next."""
+        """Runs one connection: lists if needed, then watches until it ends. Returns seconds to wait before the next."""
         try:
             if not self._version:
                 await self._list()
-                self._store.lost(self._kind)  # until the watch is answered, which it may never be
+                self._store.lost(self._kind)  # until the watch is answered, which may never happen
             elif self._to_count:
                 await self._count()
             await self._watch()
@@ -161,7 +161,7 @@ class Reflector:
             return self._after(error)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return self._again("undecodable", relist=True, error=str(error))
-        self._store.lost(self._kind)  # until the next one is answered, which it may never be
+        self._store.lost(self._kind)  # until the next one is answered, which may never happen
         self._found()
         self._failures = 0
         self._silences += 1
@@ -171,7 +171,7 @@ class Reflector:
         return ENDED_RETRY
 
     async def _list(self) -> None:
-        """Takes in all objects, page by page, and removes what is not among them. Raises Doubtful before that."""
+        """Takes in all objects, page by page, and removes those not listed. Raises Doubtful before any change."""
         self._silences = 0
         keys: set[Key] = set()
         pause = Pause()
@@ -203,10 +203,10 @@ class Reflector:
         self._store.complete(self._kind)
 
     def _believe(self, first: _Page) -> None:
-        """Looks at the first page of a list, before anything of it is taken in. Raises Doubtful.
+        """Checks the first page of a list before anything is taken in. Raises Doubtful.
 
-        A list that is older than what was seen comes from a cache that lags behind, and one that is empty all at once
-        from something that fails, most likely. After some seconds it is believed: history may have been lost.
+        A list older than what was seen comes from a cache that lags behind. A list that is suddenly empty most likely
+        comes from a failure. After some seconds such a list is believed: history may have been lost.
         """
         if 0 < number_of(first.metadata.resource_version) < self._highest:
             strange = "the list is older than what was seen before"
@@ -222,7 +222,7 @@ class Reflector:
         self._highest, self._doubtful_since = 0, None
 
     async def _count(self) -> None:
-        """Asks for the number of objects before a watch is resumed. Where that is not answered nothing is found out."""
+        """Asks for the number of objects before a watch is resumed. Without an answer nothing is compared."""
         self._to_count = self._catching_up = False
         with suppress(aiohttp.ClientError, OSError, msgspec.MsgspecError, UnicodeDecodeError):
             async with (
@@ -237,9 +237,9 @@ class Reflector:
                 self._catching_up = self._census.expect(page.metadata.resource_version, len(page.items or ()) + more)
 
     async def _watch(self) -> None:
-        """Takes in changes until the connection ends. Raises Brief where that was at once.
+        """Takes in changes until the connection ends. Raises Brief if that was at once.
 
-        Where something has still to be told, as others are there than are known, that is not waited for as long.
+        The wait is shorter while changes are due, because the number of objects differs from the number known.
         """
         before, since = self._version, time.monotonic()
         query = {
@@ -299,14 +299,14 @@ class Reflector:
         self._go_on_from(meta)
 
     def _delete(self, key: Key) -> None:
-        """Lets an object go, or, where it binds pods, puts its deletion in doubt."""
+        """Deletes an object, or puts its deletion in doubt if the kind binds pods."""
         if self._departures is not None:
             self._departures.put(key)
         else:
             self._store.delete(self._kind, key)
 
     def _go_on_from(self, meta: Metadata) -> None:
-        """Notes how far the watch has come, never back; only one that gets further is none that has failed."""
+        """Notes the version that the watch has reached, never an earlier one. Progress ends a series of failures."""
         if meta.resource_version and meta.resource_version != self._version:
             if 0 < version_of(meta) < number_of(self._version):
                 return
@@ -315,7 +315,7 @@ class Reflector:
             self._failures = 0
 
     def _read(self, raw: msgspec.Raw) -> tuple[Metadata, Callable[[], None]]:
-        """An object's metadata, and what takes it in. One that cannot be decoded is reported; what was known stays."""
+        """Returns the metadata, and a call that takes the object in, or reports that it is broken and keeps the old."""
         try:
             obj = self._kind.decoder.decode(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -330,27 +330,27 @@ class Reflector:
             self._departures.take_back(self._kind.key(obj.metadata))
 
     def _again(self, reason: str, *, relist: bool, error: str = "") -> float:
-        """The connection is lost: how long to wait before the next, doubling up to a bound, with jitter."""
+        """Notes a lost connection. Returns the wait before the next, which doubles up to a bound, with jitter."""
         self._store.lost(self._kind, silent=reason == "silent")
         metrics.WATCH_RESTARTS.labels(self._kind.label, reason).inc()
-        self._silences = PATIENCE - 1  # whoever answers next may have lost its history: one silent watch, then a list
+        self._silences = PATIENCE - 1  # the next server may have lost its history: one silent watch, then a list
         if relist or self._failures >= PATIENCE:
             self._version = ""
         wait: float = min(0.2 * 2**self._failures, LONGEST_WAIT) * random.uniform(0.5, 1)  # noqa: S311
         self._failures = min(self._failures + 1, 10)
-        if self._lost != (reason, error):  # said once, and not at every retry
+        if self._lost != (reason, error):  # logged once, not at every retry
             self._lost = reason, error
             log.warning("watch lost", kind=self._kind.label, reason=reason, error=error, retry_seconds=round(wait, 2))
         return wait
 
     def _found(self) -> None:
-        """Says that a watch has lasted again, where it has been said that it was lost."""
+        """Logs that a watch has lasted again, if its loss was logged."""
         if self._lost:
             self._lost = None
             log.info("watching again", kind=self._kind.label)
 
     def _after(self, error: Exception) -> float:
-        """The connection failed, or there is no right to it."""
+        """Handles a failed or forbidden connection. Returns the wait before the next."""
         is_spared = self._kind.advisory or (self._kind.label in SUCCESSORS and not self._installed)
         if isinstance(error, Forbidden) and is_spared:
             return self._do_without(str(error))
@@ -358,7 +358,7 @@ class Reflector:
         return self._again(reason, relist=False, error=str(error) or type(error).__name__)
 
     def _do_without(self, error: str) -> float:
-        """A kind that nobody depends on may not be read: it is empty until that changes."""
+        """Treats a kind that nobody depends on and that may not be read as empty, until that changes."""
         self._version = ""
         self._store.keep_only(self._kind, set())
         self._store.complete(self._kind)
@@ -368,9 +368,9 @@ class Reflector:
         return FORBIDDEN_RETRY * random.uniform(0.5, 1)  # noqa: S311
 
     async def _not_installed(self) -> float:
-        """The API server says that there is no such kind, which may not be so; how long to wait before asking again.
+        """Handles a 404 for the kind, which may be wrong. Returns the wait before asking again.
 
-        A kind that was there is taken for gone only where that is said for some seconds, and by discovery, too.
+        A known kind counts as gone only if the API server says so for some seconds, and discovery agrees.
         """
         self._version = ""
         if not self._kind.optional:
@@ -381,7 +381,7 @@ class Reflector:
             return self._again("error", relist=True, error=str(error) or type(error).__name__)
         if answer in (Served.YES, Served.ENDING):
             return self._again("error", relist=True, error="404, although the kind is served")
-        self._lost = None  # it is answered, and there is nothing to watch
+        self._lost = None  # the answer is clear: there is nothing to watch
         now = time.monotonic()
         self._missing_since = now if self._missing_since is None else self._missing_since
         if not self._installed:
@@ -393,13 +393,13 @@ class Reflector:
         return NOT_INSTALLED_RETRY * random.uniform(0.5, 1)  # noqa: S311
 
     def _never_installed(self) -> None:
-        """A kind that is waited for is empty, and missing nobody."""
+        """Treats a kind that was never installed as empty and complete."""
         if not self._store.feeds[self._kind.label].synced:
             log.info("not installed, waiting for it", kind=self._kind.label, api_version=self._kind.api_version)
         self._store.complete(self._kind)
 
     def _gone(self) -> None:
-        """A kind that was there is there no more: what binds pods stays in force, if that was chosen."""
+        """Handles the removal of a known kind. Objects that bind pods stay in force, if that was chosen."""
         kept = self._departures is not None
         if not kept:
             self._store.keep_only(self._kind, set())
@@ -408,7 +408,7 @@ class Reflector:
 
 
 async def _check(response: aiohttp.ClientResponse) -> None:
-    """Raises what an answer other than 200 means."""
+    """Raises the exception for an answer other than 200."""
     if response.status == 200:  # noqa: PLR2004 - HTTP OK
         return
     body = await response.read()
@@ -421,7 +421,7 @@ async def _check(response: aiohttp.ClientResponse) -> None:
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """The lines of a body as they come, however long one is."""
+    """Yields the lines of a body as they come, however long one is."""
     rest = b""
     async for chunk in content.iter_any():
         *whole, rest = (rest + chunk).split(b"\n")

@@ -1,9 +1,9 @@
-"""What the API server says where it does not do what it was asked: a sentence for people, not the whole answer."""
+"""Error messages of the API server: one sentence for people, not the whole answer."""
 
 import msgspec
 
 LONGEST = 1000
-"""Characters of it that are repeated: names in it may be long, and a proxy may say anything."""
+"""Characters of a message that are kept: names in it may be long, and a proxy may answer anything."""
 
 
 class _Status(msgspec.Struct, gc=False):
@@ -14,7 +14,7 @@ _decoder = msgspec.json.Decoder(_Status)
 
 
 def said(body: bytes | str | None) -> str:
-    """The message of the Status that an answer consists of, in one line; of an answer that is none how it begins."""
+    """Returns the message of the Status in an answer, in one line; the beginning of the answer if it is no Status."""
     text = body or b""
     try:
         message = _decoder.decode(text).message
@@ -24,5 +24,5 @@ def said(body: bytes | str | None) -> str:
 
 
 def in_one_line(text: str) -> str:
-    """The beginning of a text, without the ends of lines."""
+    """Returns the beginning of a text in one line."""
     return " ".join(text[: 4 * LONGEST].split())[:LONGEST]

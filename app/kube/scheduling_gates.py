@@ -1,4 +1,4 @@
-"""Taking our scheduling gate off a pod: an exact patch, so that nobody else's gate can be touched."""
+"""Removes our scheduling gate from a pod by an exact patch, so that no other gate can be removed."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from app.store.heeded import GATE
 
 
 def removal(uid: str, at: int) -> list[dict[str, Any]]:
-    """A JSON patch that removes the gate, if it stands at this place of this very pod; else the server refuses it."""
+    """Returns a JSON patch that removes the gate at this index of this pod. The server refuses it for anything else."""
     path = f"/spec/schedulingGates/{at}"
     return [
         {"op": "test", "path": "/metadata/uid", "value": uid},

@@ -1,7 +1,7 @@
-"""Which version of each object was seen last, so that what a watch brings late is known by that.
+"""The version of each object that was seen last, to recognize changes that a watch delivers late.
 
-A watch brings changes in their order. Where something between us and the API server repeats or reorders them, an older
-state must not replace a newer one, and the end of an object not that of its namesake.
+A watch delivers changes in order. If something between us and the API server repeats or reorders them, an older state
+must not replace a newer one. Nor may the deletion of an object delete another of its name.
 """
 
 from collections import OrderedDict
@@ -11,11 +11,11 @@ from app.store.objects import Metadata, version_of
 from policy.cluster.cluster import Cluster
 
 ENDS = 1000
-"""How many objects that are gone are remembered."""
+"""Number of deleted objects that are remembered."""
 
 
 class Versions:
-    """UIDs and versions of the objects of one kind. Where versions are no numbers nothing is ever late."""
+    """UIDs and versions of the objects of one kind. If versions are not numbers, no change counts as late."""
 
     def __init__(self, kind: Kind, cluster: Cluster) -> None:
         self._kind = kind
@@ -24,12 +24,12 @@ class Versions:
         self._ended: OrderedDict[str, int] = OrderedDict()
 
     def note(self, meta: Metadata) -> None:
-        """An object was taken in."""
+        """Notes an object that was taken in."""
         if self._kind.version_seen is None:
             self._seen[self._kind.key(meta)] = meta.uid or "", version_of(meta)
 
     def end(self, meta: Metadata) -> None:
-        """An object is gone."""
+        """Notes an object that was deleted."""
         self._seen.pop(self._kind.key(meta), None)
         if meta.uid:
             self._ended[meta.uid] = version_of(meta)
@@ -37,17 +37,17 @@ class Versions:
                 self._ended.popitem(last=False)
 
     def clear(self) -> None:
-        """All are listed anew. The history may have been lost, and versions begin again."""
+        """Forgets all before a new list. The history may have been lost, so that versions start again."""
         self._seen.clear()
         self._ended.clear()
 
     def is_late(self, meta: Metadata) -> bool:
-        """Whether something newer was seen already than this change, or it is about an object that is gone."""
+        """Whether this change is older than a change already seen, or is of an object that is deleted."""
         version = version_of(meta)
         return 0 < version < max(self._known(meta)[1], self._ended.get(meta.uid or "", 0))
 
     def is_of_another(self, meta: Metadata) -> bool:
-        """Whether it was a namesake that has gone, and not the object that is known by this name."""
+        """Whether this is not the object known by this name, but an earlier one of the same name."""
         uid = self._known(meta)[0]
         return bool(uid and meta.uid and uid != meta.uid)
 
