@@ -1,1 +1,1 @@
-"""Who may ask: certificates, tokens, and what is asked of the API server about them."""
+"""Access control: certificates, tokens, and the API server's reviews of tokens and rights."""

@@ -1,4 +1,4 @@
-"""Certificates of a listener, loaded again when their files change: for new connections, while others go on."""
+"""Certificates of a listener, reloaded when their files change: new connections use them, others continue."""
 
 import asyncio
 import ssl
@@ -11,17 +11,17 @@ from app.settings import InvalidSettings, TlsFiles
 log = structlog.get_logger(__name__)
 
 LOOK_AGAIN = 2.0
-"""Seconds between two looks at the files. They are read, since what is mounted into a pod changes by a link."""
+"""Seconds between two checks of the files. They are read each time, as a mount in a pod changes by a link."""
 
 
 class Certificates:
-    """A TLS context that presents what its files hold now, and asks clients for a certificate of the client CA.
+    """A TLS context that presents the current certificate files, and asks clients for a certificate of the client CA.
 
-    ``context`` stays the same; each handshake goes on with the newest one that could be loaded.
+    ``context`` stays the same object; each handshake switches to the newest context that could be loaded.
     """
 
     def __init__(self, files: TlsFiles) -> None:
-        """Raises InvalidSettings where the files cannot be used."""
+        """Raises InvalidSettings if the files cannot be used."""
         self._files = files
         self._paths = [path for path in (files.cert, files.key, files.client_ca) if path is not None]
         try:
@@ -35,13 +35,13 @@ class Certificates:
         metrics.CERTIFICATES_USABLE.set(1)
 
     async def follow(self) -> None:
-        """Looks at the files until cancelled."""
+        """Checks the files repeatedly until cancelled."""
         while True:
             await asyncio.sleep(LOOK_AGAIN)
             self.look()
 
     def look(self) -> None:
-        """Loads the files if they have changed. What cannot be loaded changes nothing: the old ones stay."""
+        """Loads the files if they have changed. Keeps the old certificates if that fails."""
         try:
             found = self._read()
             if found != self._seen:
@@ -50,7 +50,7 @@ class Certificates:
                 log.info("certificates loaded", files=self._names())
         except (OSError, ValueError) as error:
             metrics.CERTIFICATES_USABLE.set(0)
-            if str(error) != self._problem:  # said once, not at every look
+            if str(error) != self._problem:  # logged once, not at every check
                 log.error("certificates cannot be loaded", files=self._names(), error=str(error))
             self._problem = str(error)
         else:
@@ -66,13 +66,13 @@ class Certificates:
     def _load(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        # A session that goes on would bring its certificate along unchecked.
+        # A resumed session would bring its certificate unchecked.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
         context.load_cert_chain(self._files.cert, self._files.key)
         if self._files.client_ca is not None:
             context.load_verify_locations(cafile=self._files.client_ca)
-            context.verify_mode = ssl.CERT_OPTIONAL  # REST is asked with tokens, on the same port
+            context.verify_mode = ssl.CERT_OPTIONAL  # REST uses tokens on the same port
         return context
 
     def _names(self) -> str:

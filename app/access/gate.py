@@ -1,4 +1,4 @@
-"""What a listener beyond loopback lets through: schedulers by their certificate, people and scrapers by their token."""
+"""Access to a listener beyond loopback: schedulers by their certificate, people and scrapers by their token."""
 
 import re
 import time
@@ -13,23 +13,23 @@ from app.problems import Problem
 from app.serving.reply import AtOnce, Reply
 
 OPEN = frozenset({"/healthz", "/readyz", "/admission/gate"})
-"""Paths that tell nothing of the cluster. The API server shows nothing when it calls a webhook."""
+"""Paths that reveal nothing of the cluster. The API server shows no credentials when it calls a webhook."""
 EXTENDER = "/extender/"
 METRICS = "/metrics"
 PREFIX = "/quotaward"
-"""Stands before our paths where rights are named: /api/... is everybody's to read in every cluster."""
+"""Prefix of our paths where rights are named, since everybody may read /api/... in every cluster."""
 NAMESPACED = re.compile(r"/api/v1/(?:elasticquotas|pods)/([^/]+)(?:/[^/]+)?")
 LONGEST_TOKEN = 16 * 2**10
 SERVICE_ACCOUNT = re.compile(r"(system:serviceaccount:[^:]+):.*")
 
 
 class CannotReview(Exception):
-    """The API server does not say; the text says why, and holds nothing of the token."""
+    """The API server does not answer; the text says why, and contains nothing of the token."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody whom the API server knows. ``key`` stands for all that it said of them."""
+    """A user that the API server knows. ``key`` identifies all that it said of them."""
 
     key: bytes
     said: Mapping[str, Any]
@@ -41,35 +41,35 @@ class User:
 
     @property
     def asker(self) -> str:
-        """Whose share their questions take. A namespace's service accounts have one: who makes one may make many."""
+        """The asker that their questions count for. A namespace's service accounts are one: one may create many."""
         account = SERVICE_ACCOUNT.fullmatch(self.name)
         return account[1] if account else self.name
 
 
 class Reviewing(Protocol):
-    """Knows who bears a token, and what they may do."""
+    """Knows the user of a token, and their rights."""
 
     async def user(self, token: str) -> User | None:
-        """Whose token it is. Raises CannotReview."""
+        """Returns the user of a token. Raises CannotReview."""
 
     async def may(self, user: User, attributes: Mapping[str, Any]) -> bool:
-        """Whether the user may. Raises CannotReview."""
+        """Whether the user has the right. Raises CannotReview."""
 
 
 class Gate:
-    """An application behind the question who asks. What is not named here takes a token."""
+    """Wraps an application in access control. Paths not named here need a token."""
 
     def __init__(self, app: Application, reviews: Reviewing | None) -> None:
-        """Without reviews, where there is no cluster, no token is good."""
+        """Without ``reviews``, as there is no cluster, no token is accepted."""
         self._app = app
         self._reviews = reviews
 
     def at_once(self, path: bytes, client_valid_until: float) -> AtOnce | None:
-        """Who replies at once to requests for a path, where the client may have that; else it is told why not."""
+        """Returns the handler that replies at once to a path; None if there is none or the certificate is not valid."""
         return self._app.at_once(path, client_valid_until) if client_valid_until >= time.time() else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hands a request on, or answers why not."""
+        """Passes a request on, or answers why not."""
         path: str = scope["path"]
         if path in OPEN:
             await self._app(scope, receive, send)
@@ -85,7 +85,7 @@ class Gate:
         await self._app(scope, receive, send)
 
     async def _ensure_allowed(self, scope: Scope) -> None:
-        """Raises Problem: 401 without a good token, 403 where its user may not, 503 where nobody knows."""
+        """Raises Problem: 401 without a valid token, 403 if its user lacks the right, 503 if that cannot be checked."""
         token = _token_of(scope)
         if self._reviews is None:
             raise Problem(401, "without a cluster no token can be checked")
@@ -103,7 +103,7 @@ class Gate:
 
 
 def _ensure_certified(scope: Scope) -> None:
-    """Raises Problem (401) where the client showed no certificate, or one that has ended since."""
+    """Raises Problem (401) if the client showed no certificate, or one that has since expired."""
     until: float = scope["state"]["client_valid_until"]
     if not until:
         raise Problem(401, "kube-scheduler's verbs take a client certificate", closes=True)
@@ -112,7 +112,7 @@ def _ensure_certified(scope: Scope) -> None:
 
 
 def _token_of(scope: Scope) -> str:
-    """The bearer token of a request. Raises Problem (401)."""
+    """Returns the bearer token of a request. Raises Problem (401)."""
     headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
     given = [value for name, value in headers if name == b"authorization"]
     if len(given) != 1:
@@ -125,7 +125,7 @@ def _token_of(scope: Scope) -> str:
 
 
 def _ways_in(scope: Scope) -> list[dict[str, Any]]:
-    """The rights of which any one lets a request in."""
+    """Returns the rights any one of which allows a request."""
     path: str = scope["path"]
     by_path = {"path": path if path == METRICS else PREFIX + path, "verb": scope["method"].lower()}
     namespaced = NAMESPACED.fullmatch(path)
@@ -141,7 +141,7 @@ def _ways_in(scope: Scope) -> list[dict[str, Any]]:
 
 
 def _named(scope: Scope) -> str:
-    """What was asked for, as a right."""
+    """Describes a request as a right."""
     *_, last = _ways_in(scope)
     right = last["nonResourceAttributes"]
     text = f"{right['verb']} the URL {right['path']}"

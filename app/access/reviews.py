@@ -1,4 +1,4 @@
-"""Who the bearer of a token is and what that user may do, as the API server sees it; remembered for a moment."""
+"""Users of tokens and their rights according to the API server, remembered for a few seconds."""
 
 import asyncio
 import hashlib
@@ -20,11 +20,11 @@ log = structlog.get_logger(__name__)
 Value = TypeVar("Value")
 
 REMEMBERED_FOR = 10.0
-"""Seconds that an answer is used again, and so that a token is good for after it was revoked."""
+"""Seconds that an answer is reused. A revoked token stays valid for as long."""
 REMEMBERED_AT_MOST = 1024
 AT_ONCE = 16
 WAITING_AT_MOST = 256
-"""Reviews that may wait for their turn, so that made-up tokens don't keep the API server busy."""
+"""Maximum number of reviews that may wait for their turn, so that invented tokens don't keep the API server busy."""
 TIMEOUT = 5.0
 
 
@@ -53,7 +53,7 @@ class Reviews:
         self._waiting = 0
 
     async def user(self, token: str) -> User | None:
-        """Whose token it is; None for one that is good for nothing. Raises CannotReview."""
+        """Returns the user of a token; None for an invalid one. Raises CannotReview."""
         key = hashlib.sha256(token.encode()).digest()  # so that no token is kept
         known = self._users.get(key)
         if known is None:
@@ -64,7 +64,7 @@ class Reviews:
             if status.authenticated:
                 said = status.user or {}
                 known = User(hashlib.sha256(msgspec.json.encode(said, order="deterministic")).digest(), said)
-                self._users.put(key, known)  # that of made-up ones is not kept: there is no end of them
+                self._users.put(key, known)  # invalid tokens are not remembered: their number has no bound
         return known
 
     async def may(self, user: User, attributes: Mapping[str, Any]) -> bool:
@@ -116,19 +116,19 @@ class Reviews:
 
 
 class Memory(Generic[Value]):
-    """A few answers, for a few seconds."""
+    """Remembers a few answers for a few seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._known: dict[Hashable, tuple[Value, float]] = {}
 
     def get(self, key: Hashable) -> Value | None:
-        """What was answered; None where that is unknown or too old."""
+        """Returns a remembered answer; None if it is unknown or too old."""
         value, until = self._known.get(key, (None, 0.0))
         return value if self._clock() < until else None
 
     def put(self, key: Hashable, value: Value) -> None:
-        """Remembers an answer, in the place of the oldest where there are too many."""
+        """Remembers an answer, and forgets the oldest if there are too many."""
         self._known.pop(key, None)
         self._known[key] = value, self._clock() + REMEMBERED_FOR
         if len(self._known) > REMEMBERED_AT_MOST:

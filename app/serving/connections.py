@@ -1,7 +1,7 @@
-"""Connections that take neither time nor memory without limit, whatever is sent on them.
+"""Connections with limits of time and memory, whatever is sent on them.
 
-uvicorn waits for a request as long as the client likes, and keeps what comes of it meanwhile. And what it does for one
-takes longer than an answer of ours: who replies at once (see app.serving.reply) is asked without.
+uvicorn waits for a request as long as the client likes, and keeps what has arrived meanwhile. Its work for one request
+also takes longer than our answer. So handlers that reply at once (see app.serving.reply) bypass it.
 """
 
 import asyncio
@@ -16,32 +16,32 @@ from app.problems import Problem
 from app.serving.reply import AtOnce, WhoRepliesAtOnce
 
 HEAD_LIMIT = 64 * 2**10
-"""Bytes of a request's line and headers."""
+"""Maximum number of bytes of a request's line and headers."""
 REQUEST_TIME = 20.0
-"""Seconds from the first byte of a request to its last, and that an answer may wait for its reader."""
+"""Seconds from the first byte of a request to its last; also for the client to read an answer."""
 MOST = 1000
-"""Connections of one listener. For one more that goes which has waited for a request the longest."""
+"""Maximum number of connections of one listener. One more ends the one that has waited for a request the longest."""
 HEADERS = 128
-"""Headers of a request, trailers included."""
+"""Maximum number of headers of a request, trailers included."""
 PIPELINED = 16
-"""Requests that may come before the answer to the one ahead of them. Schedulers send none."""
+"""Maximum number of requests that may arrive before the answer to an earlier one. Schedulers send none."""
 LONGEST_LENGTH = 16
-"""Digits of the length of a body, at most."""
+"""Maximum number of digits of the length of a body."""
 LINGER = 0.5
-"""Seconds that a connection is kept when the server stops: for a request that was sent just then."""
+"""Seconds that a connection stays open when the server stops, for a request that was just sent."""
 
 TOO_LARGE = "The head of the request is too large."
 
 Waiting = dict["Connection", None]
-"""Connections of a listener that wait for a request, or for the rest of one, those first that have the longest."""
+"""Connections of a listener that wait for a request or the rest of one, the longest waiting first."""
 
 
 class TooMany(Exception):
-    """More headers, or requests at once, than are taken. The parser takes it for no HTTP."""
+    """Too many headers or pipelined requests. The parser treats it as invalid HTTP."""
 
 
 class Connection(HttpToolsProtocol):
-    """One connection. The certificate that its client showed is in the state of each request's scope."""
+    """One connection. The state of each request's scope has the end of the client certificate's validity."""
 
     def __init__(
         self,
@@ -55,16 +55,16 @@ class Connection(HttpToolsProtocol):
         self._waiting = waiting
         self._who_replies = at_once
         self._asked: AtOnce | None = None
-        self._body: list[bytes] = []  # of a request to it
-        self._replied = False  # at once to a request in the data at hand; to one, so that others get their turn
-        self._head = 0  # bytes of it in pieces of data that it did not end in
+        self._body: list[bytes] = []  # of a request that it answers
+        self._replied = False  # at once to a request in this data: only to one, so that others get their turn
+        self._head = 0  # bytes of a head in earlier pieces of data
         self._in_head = False
         self._partial = False
         self._ending = False
         self._clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Takes its place, if need be that of another."""
+        """Registers the connection, and closes another if there are too many."""
         super().connection_made(transport)
         self.app_state["client_valid_until"] = valid_until(transport.get_extra_info("peercert"))
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
@@ -73,50 +73,50 @@ class Connection(HttpToolsProtocol):
             next(iter(self._waiting)).abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leaves no timer behind."""
+        """Stops all timers."""
         self._waiting.pop(self, None)
         self._stop_clock()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
     def abort(self) -> None:
-        """Ends at once, without a word."""
+        """Closes the connection at once, without an answer."""
         self._waiting.pop(self, None)
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Reads on. A request that is not complete gets a limit of time and size."""
+        """Reads data. A request that is not complete gets a limit of time and size."""
         self._replied = False
-        self._partial = True  # until a message is complete; blank lines between two are no request, but no rest either
+        self._partial = True  # until a message is complete; blank lines are no request, but not idle either
         super().data_received(data)
         if self.transport.is_closing():
             return
         if not self._partial:
-            if not self.flow.write_paused:  # else the time to read an answer runs
+            if not self.flow.write_paused:  # else the time to read an answer is running
                 self._stop_clock()
         else:
             if self._clock is None:
                 self._start_clock()
             if self._in_head:
                 self._head += len(data)
-                if self._head > HEAD_LIMIT:  # the parser keeps an endless header to itself
+                if self._head > HEAD_LIMIT:  # the parser buffers an endless header
                     self.send_400_response(TOO_LARGE)
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Notes that a request begins."""
         super().on_message_begin()
         self._partial = True
         self._head = 0
         self._in_head = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One more header. Raises TooMany."""
+        """Takes one more header. Raises TooMany."""
         if len(self.headers) >= HEADERS:
             raise TooMany
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The request is handed on. Raises TooMany."""
+        """Passes the request on. Raises TooMany."""
         self._in_head = False
         if len(self.pipeline) >= PIPELINED:
             raise TooMany
@@ -129,33 +129,33 @@ class Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body of a request."""
+        """Takes a piece of the body of a request."""
         if self._asked is None:
             super().on_body(body)
         else:
             self._body.append(body)
 
     def on_message_complete(self) -> None:
-        """A request is complete."""
+        """Answers the complete request, or passes it on."""
         self._partial = False
         self._waiting.pop(self, None)
         if self._asked is None:
             super().on_message_complete()
             if self.cycle.response_complete:
-                self._rest()  # it was answered before it had come to its end
+                self._rest()  # it was answered before its end arrived
         else:
             self._reply(self._asked)
 
     def on_response_complete(self) -> None:
-        """An answer was given."""
+        """Waits for the next request after an answer, or for the client to read it."""
         super().on_response_complete()
         if self.transport.is_closing():
-            self._start_clock()  # to read the answer, as it is kept until then
+            self._start_clock()  # time for the client to read the answer, which is kept until then
         elif not self.pipeline:
             self._waiting[self] = None
 
     def send_400_response(self, msg: str) -> None:
-        """Says that this is no HTTP, as a problem document, and ends the connection."""
+        """Answers that this is no HTTP, with a problem document, and closes the connection."""
         body = Problem(400, msg).body()
         lines = [STATUS_LINE[400], b"content-type: application/problem+json\r\n"]
         lines += [b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body), body]
@@ -164,12 +164,12 @@ class Connection(HttpToolsProtocol):
         self._start_clock()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Nobody has asked for too long."""
+        """Closes a connection that was idle for too long."""
         super().timeout_keep_alive_handler()
         self._start_clock()
 
     def shutdown(self) -> None:
-        """Ends after the answer that is under way, or that to a request which comes before long."""
+        """Closes the connection after the answer under way, or after one to a request that arrives soon."""
         self._ending = True
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.keep_alive = False
@@ -177,20 +177,20 @@ class Connection(HttpToolsProtocol):
             self.loop.call_later(LINGER, self._end)
 
     def pause_writing(self) -> None:
-        """The client does not read what it asked for. It has some time to."""
+        """Starts the time limit for a client that does not read its answer."""
         super().pause_writing()
         self._start_clock()
 
     def resume_writing(self) -> None:
-        """It reads on. If it has begun to ask for something else meanwhile, the time for that runs."""
+        """Ends the time limit once the client reads. If another request has begun meanwhile, its limit runs on."""
         super().resume_writing()
         if not self._partial:
             self._stop_clock()
 
     def _is_plain(self, limit: int) -> bool:
-        """Whether a request is one as schedulers send them, nothing is under way, and its body has at most ``limit``.
+        """Whether a request is as schedulers send it, nothing is under way, and its body has at most ``limit`` bytes.
 
-        For all else it does not matter how long it takes.
+        The speed of all other requests does not matter.
         """
         parser = self.parser
         if parser.get_method() != b"POST" or parser.get_http_version() != "1.1" or not parser.should_keep_alive():
@@ -218,7 +218,7 @@ class Connection(HttpToolsProtocol):
         self.on_response_complete()
 
     def _rest(self) -> None:
-        """Nothing is under way: it gets the time of one that is kept alive, and may have to make room."""
+        """Marks the connection as idle: it gets the keep-alive time, and may be closed for another."""
         if not self.transport.is_closing():
             self._unset_keepalive_if_required()
             self.timeout_keep_alive_task = self.loop.call_later(
@@ -231,7 +231,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def _start_clock(self) -> None:
-        """It has that long for what it is at now."""
+        """Starts the time limit for what the connection is doing now."""
         self._stop_clock()
         self._clock = self.loop.call_later(REQUEST_TIME, self.abort)
 
@@ -242,5 +242,5 @@ class Connection(HttpToolsProtocol):
 
 
 def valid_until(certificate: dict[str, object] | None) -> float:
-    """Until when the certificate of a client is valid, in seconds since the epoch; 0 where it showed none."""
+    """Returns the end of a client certificate's validity, in seconds since the epoch; 0 if it showed none."""
     return float(ssl.cert_time_to_seconds(str(certificate["notAfter"]))) if certificate else 0.0

@@ -1,7 +1,6 @@
-"""Replies that need no waiting, and who gives them: a connection hands the body over and sends what it gets.
+"""Replies without waiting, and the handlers that give them: a connection passes the body and sends the reply.
 
-For a request that the scheduler waits for, that is a third of what the way through ASGI takes: no task, no events, no
-messages.
+For a request that the scheduler waits for, this takes a third of the time through ASGI: no task, events or messages.
 """
 
 from collections.abc import Callable
@@ -15,7 +14,7 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 
 class Reply(NamedTuple):
-    """A whole HTTP response; ``headers`` without the length of the body."""
+    """A whole HTTP response; ``headers`` omit the length of the body."""
 
     status: int
     headers: Headers
@@ -23,12 +22,12 @@ class Reply(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem) -> Self:
-        """The reply that is an error."""
+        """Returns the reply for a problem."""
         headers = tuple((name.encode(), value.encode()) for name, value in problem.headers().items())
         return cls(problem.status, headers, problem.body())
 
     async def send(self, send: Send) -> None:
-        """Sends it by ASGI."""
+        """Sends the reply by ASGI."""
         headers = [*self.headers, (b"content-length", str(len(self.body)).encode())]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
@@ -40,12 +39,12 @@ class AtOnce(Protocol):
     limit: int
 
     def reply(self, body: bytes) -> Reply:
-        """The reply to a request with this body. Raises nothing."""
+        """Returns the reply to a request with this body. Raises nothing."""
 
 
 WhoRepliesAtOnce = Callable[[bytes, float], AtOnce | None]
-"""Who replies at once to requests for a path, from a client whose certificate is valid until then; None: the others."""
+"""Returns the handler that replies at once to a path, for a client whose certificate is valid until then; else None."""
 
 
 def nobody(_path: bytes, _client_valid_until: float) -> None:
-    """All is answered by ASGI."""
+    """Leaves all requests to ASGI."""

@@ -1,8 +1,8 @@
-"""Seats for questions that take much work, shared fairly: who asks for much waits himself.
+"""Seats for questions that take much work, shared fairly: a client with many questions waits longer.
 
-This is fair queueing (J. Nagle, RFC 970), as the API server does it by API priority and fairness: whoever asks has a
-queue of their own, and the queues take turns. Those that have a seat do their work in slices, in turn as well (see
-app.pause), so a question of seconds delays a short one by no more than as much work as the short one takes.
+This is fair queueing (J. Nagle, RFC 970), as in API priority and fairness of the API server: each asker has a queue,
+and the queues take turns. Questions with a seat work in slices, also in turn (see app.pause). So a question of
+seconds delays a short one by no more than the short one's own work.
 """
 
 import asyncio
@@ -17,36 +17,36 @@ from app.problems import Problem
 SEATS = 4
 """Questions under way at a time: each may keep some copies of the cluster."""
 EACH = SEATS - 1
-"""Of those, how many may be one asker's."""
+"""Maximum number of seats of one asker."""
 MOST = 16
-"""Questions of one asker about one namespace that are under way or wait; each of a what-if may keep a body."""
+"""Questions of one asker about one namespace that may be under way or wait; each of a what-if may keep a body."""
 
 TOO_MANY = "too many questions like this one, of yours, wait for their answer; ask again when they have it"
 
 
 class Flow(NamedTuple):
-    """Questions of which one is answered at a time: who asks, and about what (a namespace, or a path)."""
+    """A flow of questions, answered one at a time: the asker, and the subject (a namespace, or a path)."""
 
     asker: str
     about: str
 
 
 Line = dict[str, deque[asyncio.Future[None]]]
-"""An asker's questions that wait for a seat, by what they are about; what comes first has its turn next."""
+"""An asker's questions that wait for a seat, by subject; the first subject is next."""
 
 
 class Seats:
     """Gives a bounded number of seats to askers in turn, and to each asker's namespaces in turn."""
 
     def __init__(self) -> None:
-        """All are free."""
+        """Starts with all seats free."""
         self._questions: Counter[Flow] = Counter()
         self._seated: list[Flow] = []
         self._lines: dict[str, Line] = {}
 
     @contextmanager
     def question(self, flow: Flow) -> Iterator[None]:
-        """One more question, from its first byte to the end of its answer. Raises Problem (429)."""
+        """Counts a question from its first byte to the end of its answer. Raises Problem (429)."""
         if self._questions[flow] >= MOST:
             metrics.QUESTIONS_REFUSED.inc()
             raise Problem(429, TOO_MANY, retry_after=1)
@@ -60,7 +60,7 @@ class Seats:
 
     @asynccontextmanager
     async def seat(self, flow: Flow) -> AsyncIterator[None]:
-        """Waits for a seat, and has it while in the context."""
+        """Waits for a seat, and holds it within the context."""
         turn = asyncio.get_running_loop().create_future()
         self._lines.setdefault(flow.asker, {}).setdefault(flow.about, deque()).append(turn)
         try:
@@ -70,12 +70,12 @@ class Seats:
             with metrics.QUESTIONS_UNDER_WAY.track_inprogress():
                 yield
         finally:
-            if not turn.cancelled():  # else it is passed over when its turn comes
+            if not turn.cancelled():  # else it is skipped when its turn comes
                 self._seated.remove(flow)
                 self._fill()
 
     def _fill(self) -> None:
-        """Gives free seats to those whose turn it is; their asker and what they are about are the last in turn then."""
+        """Gives free seats to the flows that are next. Their asker and their subject become the last in turn."""
         while len(self._seated) < SEATS and (flow := self._next()) is not None:
             line = self._lines.pop(flow.asker)
             turns = line.pop(flow.about)
@@ -89,7 +89,7 @@ class Seats:
                 turn.set_result(None)
 
     def _next(self) -> Flow | None:
-        """The first in turn of those that may have a seat."""
+        """Returns the next flow that may have a seat."""
         taken = Counter(flow.asker for flow in self._seated)
         flows = (Flow(asker, about) for asker, line in self._lines.items() if taken[asker] < EACH for about in line)
         return next((flow for flow in flows if flow not in self._seated), None)

@@ -14,25 +14,25 @@ from app.serving.reply import WhoRepliesAtOnce, nobody
 from app.settings import split_address
 
 KEEP_ALIVE = 120
-"""Seconds an idle connection is kept: longer than kube-scheduler's 90, so that it never meets a closing one."""
+"""Seconds that an idle connection is kept: longer than kube-scheduler's 90, so that it never uses a closing one."""
 SHUTDOWN = 10
-"""Seconds that answers under way may take when the server stops."""
+"""Seconds for answers under way when the server stops."""
 HANDSHAKE = 10.0
-"""Seconds that a client may take to agree on TLS."""
+"""Seconds for a TLS handshake."""
 BACKLOG = 1024
 
 
 def listen(address: str) -> socket.socket:
-    """A listening socket; before anything else, so that an address that cannot be had ends the start at once."""
+    """Opens a listening socket. Done before anything else, so that an unusable address ends the start at once."""
     host, port = split_address(address)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=BACKLOG)
 
 
 class Server(uvicorn.Server):
-    """Serves one application on one socket until told to stop.
+    """Serves one application on one socket until stopped.
 
-    It leaves signals to us: there may be several, and the background stops after all of them.
+    It leaves signals to us: there may be several servers, and the background tasks stop after all of them.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Server(uvicorn.Server):
         self._context = context
 
     async def run_until_stopped(self) -> None:
-        """Serves until ``should_exit`` is set, then as long as it takes to answer what was asked."""
+        """Serves until ``should_exit`` is set, then until all requests so far are answered."""
         await self.serve(sockets=[self._listener])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -80,7 +80,7 @@ class Server(uvicorn.Server):
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answers what comes while clients are told, answer by answer, to go elsewhere; then listens no more."""
+        """Answers requests with a note to close the connection, then stops listening."""
         if self.server_state.connections:
             for connection in list(self.server_state.connections):
                 connection.shutdown()
@@ -89,5 +89,5 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Takes none."""
+        """Handles no signals."""
         yield
