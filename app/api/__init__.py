@@ -1,1 +1,1 @@
-"""What people call: REST, health, metrics."""
+"""REST, health and metrics."""

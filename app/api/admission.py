@@ -1,7 +1,7 @@
-"""Gives pods their gate when they are created: for API servers that cannot do so themselves, before 1.36.
+"""Adds the gate to new pods: a webhook for API servers before 1.36, which cannot do so themselves.
 
-The conditions are those of the policy in ``manifests/gates``; which namespaces are gated, the webhook's configuration
-says. Whatever goes wrong here, the pod is created without a gate, and filter alone decides about it.
+The conditions are those of the policy in ``manifests/gates``; the webhook's configuration says which namespaces are
+gated. If anything goes wrong here, the pod is created without a gate, and filter alone decides about it.
 """
 
 import base64
@@ -23,21 +23,21 @@ router = APIRouter(prefix="/admission", include_in_schema=False)
 
 
 class AdmissionRequest(Struct, gc=False):
-    """What is read of the request of a review."""
+    """The fields that are read of a review's request."""
 
     uid: str
     object: PodObject
 
 
 class AdmissionReview(Struct, gc=False):
-    """What the API server sends of a pod that is being created."""
+    """The API server's review of a pod that is being created."""
 
     request: AdmissionRequest
 
 
 @router.post("/gate")
 async def gate(request: Request) -> Response:
-    """The review of a new pod: it is let pass, and gets a gate if it is to wait. Raises Problem (413, 422, 503)."""
+    """Reviews a new pod: allows it, and adds a gate if it should wait. Raises Problem (413, 422, 503)."""
     limit: int = request.app.state.settings.gates.body_limit
     room: bodies.Room = request.app.state.room
     body = await room.read(asker_of(request.scope), request.receive, limit, "gates.bodyLimit")
@@ -56,7 +56,7 @@ async def gate(request: Request) -> Response:
 
 
 def patch_of(pod: PodObject) -> list[dict[str, Any]]:
-    """What gives a pod its gate; nothing for one that has it, that has a node, or is of a DaemonSet or a mirror."""
+    """Returns the patch that adds the gate; none for a pod with a gate or a node, of a DaemonSet, or a mirror pod."""
     spec = pod.spec or PodSpec()
     gates = spec.scheduling_gates or []
     if spec.node_name or controller_of(pod.metadata) in SYSTEM_OWNERS or any(each.name == GATE for each in gates):

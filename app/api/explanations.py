@@ -1,4 +1,4 @@
-"""The explanation of a pod: the verdict with its numbers, who holds what it lacks, what comes next, what would help."""
+"""The explanation of a pod: the verdict with its numbers, the holders of what it lacks, next steps, and remedies."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -24,27 +24,27 @@ from policy.objects.verdict import Remedy as Hint
 from policy.quota.rules import BY_NAME
 
 NAMED = 20
-"""Pods of a holder that are named."""
+"""Maximum number of pods of a holder that are named."""
 MINDED = {JOB_ENDS, NOT_JUDGED}
-"""Steps that are told of in any case."""
+"""Steps that the summary always mentions."""
 TOLD = 3
-"""Holders, and pods of each, that are told of in the paragraph."""
+"""Maximum number of holders, and pods of each, in the summary."""
 HELPS = {
     WITH_ALL: "What helps",
     ALONE: "What helps if no other pod that waits comes before it (tried for this one alone)",
     UNTRIED: "What may help (not tried)",
 }
-"""How remedies are told of, by what they were tried with."""
+"""Introductions of remedies, by what they were tried with."""
 ENDED = {
     OUT_OF_TIME: "The time to try remedies was over before all of them were tried (whatif.remedyTime)",
 }
-"""What is said of a search for remedies that did not come to its end."""
+"""Sentences on a search for remedies that did not complete."""
 IF_ANY = {"ahead", "poolAhead"}
-"""Those that are told only where they are not zero."""
+"""Figures that are mentioned only if they are not zero."""
 WOULD_REFUSE = "would-refuse"
-"""The verdict on who is not refused only because nobody is, as in the list of decisions."""
+"""The verdict on a pod that only observe mode does not refuse, as in the list of decisions."""
 IN_WORDS = {"deserved": "deserved part", "realCapability": "real capability", "entitled": "share"}
-"""The bounds that holders are told to be over, or within, where they are called otherwise than as figures."""
+"""Names of holders' bounds in sentences, where they differ from the figure's name."""
 
 
 def explanation(
@@ -58,11 +58,11 @@ def explanation(
     *,
     observe: bool = False,
 ) -> ExplanationModel:
-    """A verdict as REST shows it, with the remedies that were looked for (None: they were not).
+    """Builds REST's explanation from a verdict and the remedies that were searched for (None: no search).
 
-    Where there was no time to look at any, those are shown that the numbers suggest, and said not to be tried.
-    ``late``: what is to be said of pods beside it that should be gone. ``observe``: nobody is refused, so what is said
-    is who would be.
+    If there was no time to try any, the remedies that the numbers suggest are shown, and marked as not tried.
+    ``late``: sentences on pods beside it that should be gone. ``observe``: no pod is refused, so the verdict says what
+    would be refused.
     """
     if observe and verdict.outcome == "refused":
         message = f"{verdict.message} (observe mode: nobody is refused)"
@@ -92,12 +92,12 @@ def explanation(
 
 
 def holders_of(cluster: Cluster, pod: Pod, verdict: Verdict) -> list[Holder]:
-    """Who holds what a refused pod lacks; of an admitted one, who holds nothing though it is nominated to a node."""
+    """Returns the holders of what a refused pod lacks; for an admitted pod, nominated pods that hold nothing."""
     return holding.holders(cluster, pod, Refusal(verdict.rule, "", verdict.resources))
 
 
 def in_words(verdict: str) -> str:
-    """A verdict as the verb of a sentence on a pod."""
+    """Returns a verdict as the verb of a sentence on a pod."""
     return "would be refused" if verdict == WOULD_REFUSE else f"is {verdict}"
 
 
@@ -109,7 +109,7 @@ def _summary(
     what_helps: Iterable[str],
     late: Sequence[str],
 ) -> str:
-    """All in one paragraph."""
+    """Sums up everything in one paragraph."""
     by = f" by {verdict.rule}" if verdict.rule else ""
     sentences = [f"{name[0]}/{name[1]} {in_words(verdict.outcome)}{by}: {verdict.message}"]
     if verdict.outcome in {"refused", WOULD_REFUSE}:
@@ -123,7 +123,7 @@ def _summary(
 
 
 def _what_helps(remedies: Sequence[RemedyModel], ended: str) -> Iterator[str]:
-    """Sentences on the remedies, by what they were tried with, and on those that there was no time for."""
+    """Yields sentences on the remedies, by what they were tried with, and on an incomplete search."""
     for tried, beginning in HELPS.items():
         texts = [each.text for each in remedies if each.tried == tried]
         if texts:
@@ -134,7 +134,7 @@ def _what_helps(remedies: Sequence[RemedyModel], ended: str) -> Iterator[str]:
 
 
 def _compared(verdict: Verdict, resource: str) -> str:
-    """The figures of a resource that the rule compares."""
+    """Lists the figures of a resource that the rule compares."""
     row = verdict.numbers.get(resource, {})
     names = BY_NAME[verdict.rule].figures or tuple(row)
     told = [name for name in names if name in row and (row[name] or name not in IF_ANY)]
@@ -142,7 +142,7 @@ def _compared(verdict: Verdict, resource: str) -> str:
 
 
 def _told(holder: Holder) -> str:
-    """Who holds what: ``3 of team-b's pods are over its min``."""
+    """Describes a holder: what it uses, its bound, and the pods."""
     used, bound = render(holder.resource, holder.used), render(holder.resource, holder.bound)
     names = ", ".join(_titles(holder.pods[:TOLD])) + (", …" if len(holder.pods) > TOLD else "")
     pods = f": {names}" if names else ""
@@ -157,7 +157,7 @@ def _told(holder: Holder) -> str:
 
 
 def _told_of_those_ahead(holder: Holder) -> str:
-    """For whom more is kept: ``; 2 more of it is kept for pods that go first: a/p``."""
+    """Names the pods for which more is kept: ``; 2 more of it is kept for pods that go first: a/p``."""
     if not holder.ahead:
         return ""
     names = ", ".join(_titles(holder.first[:TOLD])) + (", …" if len(holder.first) > TOLD else "")
@@ -169,7 +169,7 @@ def _when(after: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time for people, in its two largest units: ``1d 23h``, ``5s``."""
+    """Formats a time for people in its two largest units: ``1d 23h``, ``5s``."""
     left, parts = max(1, round(seconds)), []
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
         if left >= size:

@@ -1,4 +1,4 @@
-"""Pods that wait at their gates, as REST shows them."""
+"""Pods at their gates, as REST shows them."""
 
 import asyncio
 from collections.abc import Hashable
@@ -15,7 +15,7 @@ SLICE = 100
 
 
 async def gated(cluster: Cluster, namespace: str | None, limit: int) -> GatedList:
-    """Those of one namespace or of all, the first so many of them; in slices, as there may be many thousands."""
+    """Returns the first ``limit`` gated jobs of a namespace or of all, in slices, as there may be many thousands."""
     items, total = list[GatedModel](), 0
     refusals: dict[Hashable, Refusal | None] = {}
     for queue in sorted({queue for queue, _ in cluster.gates.lines}):
@@ -49,7 +49,7 @@ async def gated(cluster: Cluster, namespace: str | None, limit: int) -> GatedLis
 
 
 def place_of(cluster: Cluster, pod: Pod) -> PlaceModel | None:
-    """Where in line a pod stands; None if it waits at no gate."""
+    """Returns a pod's place in its queue; None if it waits at no gate."""
     stands = cluster.gates.line_of(pod.uid)
     if stands is None:
         return None

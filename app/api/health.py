@@ -21,7 +21,7 @@ from policy.quota import rules
 
 SLICE = 500
 RULES = (*(rule.name for rule in rules.RULES), NO_ROOM, OTHER, UNTRIED)
-"""What pending pods wait for, as labels."""
+"""Reasons for which pods are pending, as labels."""
 
 router = APIRouter()
 probes = APIRouter()
@@ -29,15 +29,15 @@ probes = APIRouter()
 
 @probes.get("/healthz")
 async def alive() -> HealthModel:
-    """The process is alive, whatever it knows of the cluster."""
+    """Says that the process is alive, whatever it knows of the cluster."""
     return HealthModel(status="ok")
 
 
 @probes.get("/readyz", response_model_exclude_none=True)
 async def ready(request: Request) -> HealthModel:
-    """The picture of the cluster is complete and fresh, and this replica may be asked; else 503 says why not.
+    """Says that the state is complete and fresh and this replica may be asked; else answers 503 with the reason.
 
-    With ``?verbose`` it says, too, what is not as it should be although this replica may be asked.
+    With ``?verbose`` it also lists what is wrong although this replica may be asked.
     """
     standing: Standing = request.app.state.standing
     reason = standing.unready()
@@ -48,7 +48,7 @@ async def ready(request: Request) -> HealthModel:
 
 @router.get("/metrics", response_class=Response)
 async def prometheus(request: Request) -> Response:
-    """Metrics in Prometheus' text format."""
+    """Returns metrics in Prometheus' text format."""
     store: Store = request.app.state.store
     _refresh(store)
     metrics.OBSERVING.set(request.app.state.settings.observes)
@@ -58,7 +58,7 @@ async def prometheus(request: Request) -> Response:
 
 
 async def _count_pending(cluster: Cluster) -> None:
-    """Sets how many pods wait for each rule, in slices between which the loop answers the scheduler."""
+    """Sets the number of pending pods by rule, in slices between which the loop answers the scheduler."""
     waiting = dict.fromkeys(RULES, 0)
     for index, pod in enumerate(list(cluster.pods.values()), start=1):
         if _is_before_the_scheduler(cluster, pod):
@@ -70,7 +70,7 @@ async def _count_pending(cluster: Cluster) -> None:
 
 
 def _is_before_the_scheduler(cluster: Cluster, pod: Pod) -> bool:
-    """Whether a scheduler has to find a place for a pod: it waits at no gate, and was not let through already."""
+    """Whether a scheduler has to place a pod: it waits at no gate, and was not admitted yet."""
     waits = pod.pending and not pod.terminating
     return waits and not pod.gated and not pod.at_gate and pod.uid not in cluster.grants
 
@@ -80,7 +80,7 @@ def _waits_for(pod: Pod) -> str:
 
 
 def _refresh(store: Store) -> None:
-    """Sets the gauges that are cheaper to read when asked for than to keep."""
+    """Sets the gauges that are cheaper to compute on request than to maintain."""
     now = store.clock()
     cluster = store.cluster
     for kind in KINDS:

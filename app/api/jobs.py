@@ -1,4 +1,4 @@
-"""Jobs as REST shows them: pod groups, and what is reserved for jobs that starve."""
+"""Jobs as REST shows them: pod groups, and reservations for starving jobs."""
 
 from datetime import UTC, datetime
 
@@ -13,7 +13,7 @@ from policy.reserve.starving import Terms
 
 
 def reservation_model(reservation: Reservation) -> ReservationModel:
-    """A reservation of either reason."""
+    """Shows a reservation of either reason."""
     pod = reservation.pod
     return ReservationModel(
         name=reservation.name,
@@ -27,7 +27,7 @@ def reservation_model(reservation: Reservation) -> ReservationModel:
 
 
 def group_model(cluster: Cluster, namespace: str, name: str, terms: Terms, now: float) -> PodGroupModel:
-    """A pod group that exists. ``now`` is in seconds since the epoch."""
+    """Shows a pod group that exists. ``now`` is in seconds since the epoch."""
     job = cluster.job(namespace, name)
     assert job is not None, "a group is a job"  # noqa: S101
     decision = _decision(cluster, job, terms, now)
@@ -49,7 +49,7 @@ def group_model(cluster: Cluster, namespace: str, name: str, terms: Terms, now: 
 
 
 def outlook(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> str:
-    """What is reserved for a pod's job, or why nothing is although it starves; empty if it does not."""
+    """Says what is reserved for a pod's job, or why nothing is although it starves; empty if it does not starve."""
     own = cluster.reserved.of_pod(pod.uid)
     if own is not None and cluster.is_in_force(own):
         return f"node {own.node} is reserved for it since {time_of(own.since)}: no other pod may start there"
@@ -64,11 +64,11 @@ def outlook(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> str:
 
 
 def time_of(seconds: float) -> str:
-    """Seconds since the epoch as RFC 3339."""
+    """Formats seconds since the epoch as RFC 3339."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _decision(cluster: Cluster, job: Job, terms: Terms, now: float) -> Decision | None:
-    """What is to be reserved for a job, if it starves or something is reserved for it."""
+    """Decides what to reserve for a job, if it starves or has a reservation."""
     concerned = cluster.reserved.of_job(job.namespace, job.name) or starving.is_starving(cluster, job, terms, now)
     return node_reservation.decide(cluster, job, terms, now) if concerned else None

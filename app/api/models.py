@@ -1,4 +1,4 @@
-"""The shapes of REST. Amounts are Kubernetes quantities in text."""
+"""Models of REST. Amounts are Kubernetes quantities as text."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from app.shapes import Model, Quantities
 
 
 class ConditionModel(Model):
-    """Something about an object that its owner should know."""
+    """A condition of an object that its owner should know."""
 
     type: str
     status: str = "True"
@@ -39,7 +39,7 @@ class ElasticQuotaList(Model):
 
 
 class TenantModel(Model):
-    """What one namespace has of a queue; ``share`` is the largest part of any one resource that it uses."""
+    """The part of a namespace in a queue; ``share`` is its dominant share: the largest part of any one resource."""
 
     namespace: str
     weight: int
@@ -50,7 +50,7 @@ class TenantModel(Model):
 
 
 class QueueModel(Model):
-    """A queue: what it asks for, what it deserves, and what its pods use, by namespace too."""
+    """A queue with its request, deserved part and use, also by namespace."""
 
     name: str
     state: str
@@ -74,17 +74,17 @@ class QueueList(Model):
 
 
 class ChangeModel(Model):
-    """What to change, as it can be asked about (``POST /api/v1/whatif``): manifests to merge, objects to remove."""
+    """A change in the form that ``POST /api/v1/whatif`` takes: manifests to merge, objects to remove."""
 
     apply: list[dict[str, Any]]
     remove: list[dict[str, Any]]
 
 
 class RemedyModel(Model):
-    """One change that would let the pod in; path and value, where given, name a field of target and its new value.
+    """A change that would let the pod in. If given, path and value name a field of target and its new value.
 
-    ``tried``: ``with-all`` others that wait, and the pod runs (``verified``), ``alone``, so that it runs if no other
-    comes before it, or ``no``; then ``change`` is null. ``commands`` make the change, where kubectl is enough for it.
+    ``tried``: ``with-all``: among all other waiting pods the pod runs (``verified``); ``alone``: it runs if no other
+    pod comes before it; ``no``: not tried, and ``change`` is null. ``commands`` make the change, if kubectl can.
     """
 
     text: str
@@ -98,13 +98,13 @@ class RemedyModel(Model):
 
 
 class HolderModel(Model):
-    """Who holds something that the pod lacks: how much, what is theirs (or the limit), and how far beyond that.
+    """A holder of something that the pod lacks: the amount used, its bound, and the excess.
 
-    ``boundName``: which of the figures in ``numbers`` that is (min, max, deserved, realCapability, entitled).
-    ``pods`` (namespace/name) make up what is beyond, or all where nothing is; at most twenty of ``number``. ``ahead``
-    is kept, beyond what is used, for the pods that go ``first``: they wait for a node that they are nominated to.
-    ``terminating`` are pods of the holder that use the resource and should be gone: see the explanation's own.
-    ``inVain`` are pods that count for nothing: the node that they are nominated to is lost, or cannot take them.
+    ``boundName``: the figure in ``numbers`` that is the bound (min, max, deserved, realCapability, entitled). ``pods``
+    (namespace/name) make up the excess, or all that is used if there is none; at most twenty of ``number``. ``ahead``
+    is kept, beyond what is used, for the pods ``first``: nominated pods that wait for their node. ``terminating``: pods
+    of the holder that use the resource and should be gone; see the field of that name of the explanation. ``inVain``:
+    pods that count for nothing, as their nominated node is lost or cannot take them.
     """
 
     kind: str
@@ -123,7 +123,7 @@ class HolderModel(Model):
 
 
 class ProspectModel(Model):
-    """What is under way or will be: a step by name, in words, and in how many seconds where that is known."""
+    """A next step: its name, its text, and in how many seconds, if that is known."""
 
     step: str
     text: str
@@ -131,7 +131,7 @@ class ProspectModel(Model):
 
 
 class PlaceModel(Model):
-    """Where a job waits: in the line of its namespace in its queue. ``place`` counts from 1, ``of`` how many there."""
+    """The position of a job in the line of its namespace in its queue: ``place``, from 1, of ``of`` jobs."""
 
     queue: str
     namespace: str
@@ -142,8 +142,8 @@ class PlaceModel(Model):
 class GatedModel(Model):
     """A job that waits at its gates.
 
-    ``place`` is the one in its queue in which it would be let out if nothing changed and all were admitted; ``rule``
-    and ``message`` say what refuses it now, and are empty if nothing does.
+    ``place``: the job's place in its queue, if nothing changed and all were admitted. ``rule`` and ``message``: what
+    refuses it now; empty if nothing does.
     """
 
     job: str
@@ -157,21 +157,20 @@ class GatedModel(Model):
 
 
 class GatedList(Model):
-    """Jobs that wait at their gates, by queue and place. ``total``: how many there are, as ``items`` may have fewer."""
+    """Jobs that wait at their gates, by queue and place. ``total`` counts all of them; ``items`` may be fewer."""
 
     total: int
     items: list[GatedModel]
 
 
 class ExplanationModel(Model):
-    """Why a pod is or is not admitted, with the numbers now and what would help.
+    """The reason why a pod is admitted or not, with current numbers and remedies.
 
-    ``verdict`` is refused (in observe mode would-refuse, as nobody is), admissible, bound or unknown.
-    ``outlook`` says what is being done for a pod that waits, or why nobody is evicted for it; ``next`` says it step by
-    step; ``summary`` says all in one paragraph. ``gate``: where in line, if it waits at one.
-    ``searched`` is how the search for remedies ended: ``complete``, ``out-of-time``, or empty (there was none).
-    ``terminating`` says of pods of its namespace or queue that they should be gone: since when, whether they count, and
-    what ends them.
+    ``verdict`` is refused (in observe mode would-refuse, as no pod is refused), admissible, bound or unknown.
+    ``outlook`` says what is being done for a waiting pod, or why nobody is evicted for it; ``next`` lists the steps;
+    ``summary`` is one paragraph about all. ``gate``: the position in line, if the pod waits at a gate. ``searched``:
+    how the search for remedies ended: ``complete``, ``out-of-time``, or empty if there was none. ``terminating``:
+    sentences on pods of its namespace or queue that should be gone: since when, whether they count, and what ends them.
     """
 
     namespace: str
@@ -191,7 +190,7 @@ class ExplanationModel(Model):
 
 
 class DecisionModel(Model):
-    """A verdict that kube-scheduler was given about a pod, and when (RFC 3339)."""
+    """A verdict on a pod that was sent to kube-scheduler, and its time (RFC 3339)."""
 
     at: str
     pod: str
@@ -207,7 +206,7 @@ class DecisionList(Model):
 
 
 class EvictionModel(Model):
-    """A pod that goes, or would go, for another. ``failsJob``: the Job that fails by it (NAMESPACE/NAME), if any."""
+    """A pod that is or would be evicted for another. ``failsJob``: the Job that this fails (NAMESPACE/NAME), if any."""
 
     pod: str
     node: str
@@ -224,9 +223,9 @@ class NominationModel(Model):
 
 
 class ReservationModel(Model):
-    """Room that is kept for a pod, or the node that is reserved for it as a member of a job that starves.
+    """Room that is kept for a pod, or the node that is reserved for it as a member of a starving job.
 
-    Where, since when (RFC 3339), and who goes for it.
+    Also its node, its start (RFC 3339), and the victims.
     """
 
     name: str
@@ -245,7 +244,7 @@ class ReservationList(Model):
 
 
 class PodGroupModel(Model):
-    """A pod group: how many members it takes, have a node or were let through, and wait; what is reserved for it."""
+    """A pod group: the members it needs, those that run or were admitted, those that wait, and its reservations."""
 
     namespace: str
     name: str
@@ -265,7 +264,7 @@ class PodGroupList(Model):
 
 
 class WaitingModel(Model):
-    """A pod that waits and that nobody is evicted for, and why."""
+    """A waiting pod for which nobody is evicted, and the reason."""
 
     pod: str
     reason: str
@@ -273,7 +272,7 @@ class WaitingModel(Model):
 
 
 class PlanModel(Model):
-    """What is being done for pods that wait, and would be now; pods are namespace/name."""
+    """Plans for waiting pods, those under way and those that would be made now. Pods are namespace/name."""
 
     evictions: list[EvictionModel]
     nominations: list[NominationModel]
@@ -282,7 +281,7 @@ class PlanModel(Model):
 
 
 class ProblemModel(Model):
-    """What went wrong (RFC 9457); ``field`` names what is at fault, where something given is."""
+    """A problem document (RFC 9457); ``field`` names the part of the request at fault, if one is."""
 
     type: str
     title: str
@@ -292,9 +291,9 @@ class ProblemModel(Model):
 
 
 class HealthModel(Model):
-    """That this process can do its work; what keeps it from it is told in a problem document.
+    """The health of this process. If it cannot do its work, a problem document says so instead.
 
-    ``warnings``: what is not as it should be, although it can.
+    ``warnings``: what is wrong although it can.
     """
 
     status: str

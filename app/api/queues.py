@@ -11,7 +11,7 @@ from policy.quota.queue_ledger import Tenant
 
 
 def model(cluster: Cluster, name: str) -> QueueModel:
-    """A queue that exists."""
+    """Shows a queue that exists."""
     queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
     used, request = allocated(cluster, account), shown(cluster, account.request)
     division = account.division

@@ -61,18 +61,18 @@ _PROBLEM = {"content": {MEDIA_TYPE: {"schema": ProblemModel.model_json_schema()}
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The description of errors with these statuses."""
+    """Describes errors with these statuses."""
     return dict.fromkeys(statuses, _PROBLEM)
 
 
 router = APIRouter(prefix="/api/v1", responses=problems(422, 503))
 
 PREVIEWED = 200
-"""How many waiting pods a preview looks at, so that it is quickly done."""
+"""Waiting pods that a preview looks at, so that it ends soon."""
 
 
 async def store_of(request: Request) -> Store:
-    """The store of this process. Raises Problem (503) while its picture is not complete."""
+    """Returns the store of this process. Raises Problem (503) while its state is not complete."""
     store: Store = request.app.state.store
     if not store.synced:
         raise Problem(503, store.unready(), retry_after=1)
@@ -84,26 +84,26 @@ SyncedStore = Annotated[Store, Depends(store_of)]
 
 @router.get("/elasticquotas")
 async def list_elastic_quotas(store: SyncedStore) -> ElasticQuotaList:
-    """Every elastic quota with what its namespace uses."""
+    """Lists all elastic quotas with what their namespaces use."""
     namespaces = sorted(store.cluster.quotas)
     return ElasticQuotaList(items=[quota for namespace in namespaces for quota in _quotas_in(store, namespace)])
 
 
 @router.get("/elasticquotas/{namespace}")
 async def list_elastic_quotas_of_namespace(namespace: str, store: SyncedStore) -> ElasticQuotaList:
-    """The elastic quotas of one namespace; more than one means that all but one count for nothing."""
+    """Lists the elastic quotas of a namespace. If there are several, only one of them is in force."""
     return ElasticQuotaList(items=_quotas_in(store, namespace))
 
 
 @router.get("/queues")
 async def list_queues(store: SyncedStore) -> QueueList:
-    """Every queue with what it deserves and what it uses, and its namespaces."""
+    """Lists all queues with what they deserve and use, and their namespaces."""
     return QueueList(items=[queues.model(store.cluster, name) for name in sorted(store.cluster.queues)])
 
 
 @router.get("/queues/{name}", responses=problems(404))
 async def show_queue(name: str, store: SyncedStore) -> QueueModel:
-    """One queue. Raises Problem (404) for one that does not exist."""
+    """Shows a queue. Raises Problem (404) if it does not exist."""
     if name not in store.cluster.queues:
         raise Problem(404, f"there is no queue {name}")
     return queues.model(store.cluster, name)
@@ -111,7 +111,7 @@ async def show_queue(name: str, store: SyncedStore) -> QueueModel:
 
 @router.get("/pods/{namespace}/{name}")
 async def explain_pod(namespace: str, name: str, request: Request, store: SyncedStore) -> ExplanationModel:
-    """Why a pod is or is not admitted. A pod that is not known is answered with the verdict ``unknown``."""
+    """Explains why a pod is admitted or not. The verdict on an unknown pod is ``unknown``."""
     cluster, trials = store.cluster, request.app.state.trials
     pod = cluster.pod(namespace, name)
     verdict = _with_near_names(cluster, pod, cluster.verdict(namespace, name))
@@ -135,7 +135,7 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
 
 @router.get("/decisions")
 async def list_decisions(request: Request, limit: Annotated[int, Query(ge=1, le=MOST)] = 100) -> DecisionList:
-    """What kube-scheduler was told lately by filter, the latest first."""
+    """Lists the latest answers of filter to kube-scheduler, the latest first."""
     return DecisionList(items=[_decision(each) for each in islice(request.app.state.decisions, limit)])
 
 
@@ -143,9 +143,9 @@ async def list_decisions(request: Request, limit: Annotated[int, Query(ge=1, le=
 async def list_gated(
     store: SyncedStore, namespace: str | None = None, limit: Annotated[int, Query(ge=1, le=100_000)] = 1000
 ) -> GatedList:
-    """Who waits at gates, and where in line; ``namespace`` shows those of one only, ``limit`` the first so many.
+    """Lists the jobs at gates with their places, of one ``namespace`` or of all; ``limit`` bounds the list.
 
-    Raises Problem (404) for a namespace that is not known: nobody waiting is what one hopes to see.
+    Raises Problem (404) for an unknown namespace, since an empty list would look like good news.
     """
     if namespace is not None and not store.cluster.knows_namespace(namespace):
         raise Problem(404, f"there is no namespace {namespace}", field="namespace")
@@ -154,7 +154,7 @@ async def list_gated(
 
 @router.get("/reservations")
 async def list_reservations(store: SyncedStore) -> ReservationList:
-    """The room that is kept, and for whom."""
+    """Lists the room that is kept, and for which pods."""
     cluster = store.cluster
     reservations = sorted((*cluster.reservations.values(), *cluster.reserved), key=lambda each: each.name)
     return ReservationList(items=[jobs.reservation_model(each) for each in reservations])
@@ -162,7 +162,7 @@ async def list_reservations(store: SyncedStore) -> ReservationList:
 
 @router.get("/podgroups")
 async def list_pod_groups(request: Request, store: SyncedStore) -> PodGroupList:
-    """Every pod group with its members, and what is reserved for it."""
+    """Lists all pod groups with their members, and what is reserved for each."""
     terms, items = request.app.state.settings.reserve.terms, []
     for key in sorted(store.cluster.membership.groups, key=lambda key: (key[0], short(key[1]), key[1])):
         if key in store.cluster.membership.groups:
@@ -173,7 +173,7 @@ async def list_pod_groups(request: Request, store: SyncedStore) -> PodGroupList:
 
 @router.get("/plan")
 async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
-    """What is being done for pods that wait, and what would be done now. Changes nothing."""
+    """Shows the plans for waiting pods, those under way and those that would be made now. Changes nothing."""
     settings: Settings = request.app.state.settings
     cluster = store.cluster
     plan = PlanModel(evictions=[], nominations=[], reservations=[], waiting=[])
@@ -202,7 +202,7 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
 
 
 async def _add_reserved(plan: PlanModel, cluster: Cluster, terms: Terms) -> None:
-    """Adds the nodes that are reserved, and those that would be."""
+    """Adds the reserved nodes, and those that would be reserved."""
     now = time.time()
     starve = starving.in_turn(cluster, terms, now)[:PREVIEWED]
     pause = Pause()
@@ -224,7 +224,7 @@ async def _add_reserved(plan: PlanModel, cluster: Cluster, terms: Terms) -> None
 
 
 def _with_near_names(cluster: Cluster, pod: Pod | None, verdict: Verdict) -> Verdict:
-    """The same, with the queues that may have been meant where there is none of a pod's queue's name."""
+    """Adds existing queues with similar names to a verdict on a pod whose queue does not exist."""
     if pod is None or verdict.rule != queues_rules.CLOSED.name or (name := cluster.queue_of(pod)) in cluster.queues:
         return verdict
     found = near(name, sorted(cluster.queues))
@@ -232,7 +232,7 @@ def _with_near_names(cluster: Cluster, pod: Pod | None, verdict: Verdict) -> Ver
 
 
 def _rfc3339(seconds: float) -> str:
-    """A time since the epoch, to the second."""
+    """Formats a time since the epoch, to the second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

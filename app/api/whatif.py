@@ -1,4 +1,4 @@
-"""What would be if something were changed; nothing is."""
+"""What-if questions: tries changes on a copy, and changes nothing."""
 
 from collections.abc import Generator
 from dataclasses import replace
@@ -30,13 +30,13 @@ _anything = msgspec.json.Decoder(Any)
 
 
 async def changes_of(request: Request) -> list[Change]:
-    """The changes that a request asks about, as its body has them. Raises Problem (400, 422)."""
+    """Returns the changes in a request's body. Raises Problem (400, 422)."""
     limit: int = request.app.state.settings.whatif.body_limit
     return await at_leisure(_read(request.state.body, limit // bodies.BYTES_PER_ITEM))
 
 
 def _read(body: bytes, most: int) -> Generator[None, None, list[Change]]:
-    """The changes of a question, first what is removed. It pauses after each. Raises Problem (400, 422)."""
+    """Reads the changes of a question, removals first. Pauses after each. Raises Problem (400, 422)."""
     bodies.ensure_narrow(body, most)
     parts, found = _decode(_parts, body, None), list[Change]()
     for unknown in parts.keys() - {"apply", "remove"}:
@@ -55,7 +55,7 @@ def _read(body: bytes, most: int) -> Generator[None, None, list[Change]]:
 
 
 def _decode(decoder: msgspec.json.Decoder[T], body: bytes | Raw, field: str | None) -> T:
-    """A body, or a field of one. Raises Problem (400, 422)."""
+    """Decodes a body, or a field of one. Raises Problem (400, 422)."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -70,9 +70,9 @@ def _decode(decoder: msgspec.json.Decoder[T], body: bytes | Raw, field: str | No
 async def what_if(
     request: Request, changes: Annotated[list[Change], Depends(changes_of)], _: SyncedStore
 ) -> WhatIfModel:
-    """Who would run, go and wait if these manifests were applied and these objects removed. Changes nothing.
+    """Says which pods would run, end and wait if these manifests were applied and these objects removed.
 
-    A manifest of an object that is there is merged into it, as `kubectl patch --type merge` does.
+    Changes nothing. A manifest of an existing object is merged into it, as `kubectl patch --type merge` does.
     """
     trials: Trials = request.app.state.trials
     return await trials.what_if(changes)
