@@ -1,1 +1,1 @@
-"""What an extender cannot do, done beside it."""
+"""Controllers: what an extender cannot do."""

@@ -1,4 +1,4 @@
-"""Whoever a write fails for stands aside, so that others go on."""
+"""Backoff for keys whose last write failed, so that others are not delayed."""
 
 from collections.abc import Hashable
 from typing import Generic, TypeVar
@@ -7,11 +7,11 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 FIRST, LONGEST = 1.0, 300.0
-"""Seconds, where nothing else is said."""
+"""Default seconds."""
 
 
 class Aside(Generic[Key]):
-    """Who stands aside until when: ``first`` seconds, twice as long after each further failure, at most ``longest``."""
+    """Backoff by key: ``first`` seconds, twice as long after each further failure, at most ``longest``."""
 
     def __init__(self, first: float = FIRST, longest: float = LONGEST) -> None:
         self._first = first
@@ -20,8 +20,8 @@ class Aside(Generic[Key]):
         self._tidy_at = 0.0
 
     def put(self, key: Key, now: float) -> float:
-        """A write has failed; returns until when nothing is tried."""
-        if now >= self._tidy_at:  # what has not been tried again for long is gone
+        """Notes a failed write; returns the time until which nothing is tried."""
+        if now >= self._tidy_at:  # keys that were not tried again for long are gone
             self._known = {each: known for each, known in self._known.items() if now - known[0] < self._longest}
             self._tidy_at = now + self._longest
         wait = min(2 * self._known[key][1], self._longest) if key in self._known else self._first
@@ -29,11 +29,11 @@ class Aside(Generic[Key]):
         return now + wait
 
     def clear(self, key: Key) -> None:
-        """A write was done."""
+        """Notes a successful write."""
         self._known.pop(key, None)
 
     def holds(self, key: Key, now: float) -> bool:
-        """Whether nothing is to be tried yet."""
+        """Whether the key must not be tried yet."""
         return key in self._known and now < self._known[key][0]
 
     def __contains__(self, key: Key) -> bool:
@@ -41,5 +41,5 @@ class Aside(Generic[Key]):
         return key in self._known
 
     def next(self, now: float) -> float:
-        """When the first of those who stand aside may be tried again; infinity where nobody does."""
+        """Returns the earliest time at which a key may be tried again; infinity if none waits."""
         return min((until for until, _ in self._known.values() if until > now), default=float("inf"))

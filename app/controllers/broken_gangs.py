@@ -1,4 +1,4 @@
-"""Cleans up after reclaim: what is left of a gang that has fallen below its minimum by it would only hold room idle."""
+"""Cleans up after reclaim: evicts the rest of a gang below its minimum, which would only occupy room."""
 
 import asyncio
 from collections.abc import Iterable
@@ -21,13 +21,13 @@ from policy.quota.exempt import is_critical
 log = structlog.get_logger(__name__)
 
 AGAIN = 5.0
-"""Seconds between attempts at what could not be evicted."""
+"""Seconds between attempts to evict pods that could not be evicted."""
 AT_ONCE = 20
 """Evictions under way at a time."""
 
 
 class BrokenGangs:
-    """The gangs that have lost somebody to reclaim, and since when each has been below its minimum."""
+    """Gangs that have lost members to reclaim, and the time until which each may become whole again."""
 
     def __init__(self, store: Store, actuator: Actuator, settings: ReclaimSettings) -> None:
         self._store = store
@@ -39,7 +39,7 @@ class BrokenGangs:
         self._hands = Hands(AT_ONCE, store.clock)
 
     def note(self, evicted: Iterable[Pod]) -> None:
-        """These were evicted by reclaim: their gangs have a while to become whole again."""
+        """Notes pods that reclaim evicted: their gangs get a grace period to become whole again."""
         if self._settings.clean_up_broken_gangs:
             due = self._store.clock() + self._settings.broken_gang_grace
             for pod in evicted:
@@ -48,7 +48,7 @@ class BrokenGangs:
                     self._due.setdefault(group.key, due)
 
     def clean_up(self, group: asyncio.TaskGroup) -> None:
-        """Evicts, in the group, what is left of gangs whose time is over; again later where that is not allowed now."""
+        """Evicts, in the group, the rest of gangs whose grace period is over. Retries what is not allowed now."""
         now = self._store.clock()
         for key, due in list(self._due.items()):
             if not self._left(key):
@@ -57,9 +57,9 @@ class BrokenGangs:
                 self._under_way.begin(group, key, self._evict_all(key))
 
     def _left(self, key: Key) -> list[Pod]:
-        """What stands of a gang that is below its minimum; nobody if it is whole.
+        """Returns the placed members of a gang below its minimum; none if it is whole.
 
-        But for what the system needs, and for pods whose eviction would fail their Job: nobody waits for their room.
+        Omits critical pods, and pods whose eviction would fail their Job: nobody waits for their room.
         """
         cluster = self._store.cluster
         group = cluster.membership.groups.get(key)
@@ -69,7 +69,7 @@ class BrokenGangs:
         return without_failing_jobs(cluster, standing)
 
     async def _evict_all(self, key: Key) -> None:
-        """One after the other, each only if it still has to go: an eviction may take long, and fail for one of them."""
+        """Evicts the members one by one, each only if it still has to go: an eviction may take long, or fail."""
         for pod in sorted(self._left(key), key=lambda each: each.uid in self._failed):
             if not await self._hands.take_for(pod.namespace):
                 break

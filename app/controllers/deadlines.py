@@ -1,6 +1,6 @@
-"""Tells on a Job once that its deadline runs while its pods wait at gates. For the leader only.
+"""Writes one Event on each Job whose deadline runs while its pods wait at gates. For the leader only.
 
-A Job's ``activeDeadlineSeconds`` counts from when the Job is started, not from when its pods run.
+A Job's ``activeDeadlineSeconds`` counts from the start of the Job, not from that of its pods.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -16,11 +16,11 @@ from policy.objects.batch_job import BatchJob, Key
 INTERVAL = 5.0
 """Seconds between looks."""
 AT_MOST = 20
-"""Events written per look; the others are written later."""
+"""Events per look; the others are written later."""
 
 
 class Deadlines:
-    """Looks for Jobs that may be ended before their pods are let out."""
+    """Looks for Jobs that may be ended before their gates open."""
 
     def __init__(self, store: Store, actuator: Actuator) -> None:
         self._store = store
@@ -28,11 +28,11 @@ class Deadlines:
         self._told: set[str] = set()
 
     async def run(self) -> None:
-        """Goes on until cancelled."""
+        """Runs until cancelled."""
         await at_intervals(INTERVAL, self.look)
 
     async def look(self) -> None:
-        """Tells of some of those that it has not told of yet."""
+        """Writes Events on some of the Jobs that have none yet."""
         if self._store.unready():
             return
         pause = Pause()
@@ -44,7 +44,7 @@ class Deadlines:
             self._actuator.report(Event(about_job(job), "DeadlineRunsAtGate", message, warning=True))
 
     async def _that_end(self, pause: Pause) -> AsyncIterator[BatchJob]:
-        """The Jobs of gated namespaces whose time runs."""
+        """Yields the Jobs of gated namespaces whose deadline runs."""
         cluster = self._store.cluster
         for job in list(cluster.batch_jobs):
             if job.ends_at and cluster.is_gated(job.namespace):
@@ -52,7 +52,7 @@ class Deadlines:
             await pause.if_due()
 
     async def _at_gates(self, ends: Mapping[Key, BatchJob], pause: Pause) -> AsyncIterator[BatchJob]:
-        """Those of them that have pods at gates, and were not told of: each once, and not too many."""
+        """Yields those of the Jobs that have pods at gates and no Event yet: each once, and a bounded number."""
         cluster, found = self._store.cluster, set[str]()
         for uid in cluster.gates.uids() if ends else ():
             pod = cluster.pods.get(uid)

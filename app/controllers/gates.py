@@ -1,6 +1,6 @@
-"""Opens the gates of waiting pods in the order that is fair. For the leader only.
+"""Opens the gates of waiting pods in the fair order. For the leader only.
 
-What is opened next is decided as late as there is a free hand to open it, so that it is decided on what is known then.
+The next gate is chosen only when a hand is free to open it, so that the choice uses the latest state.
 """
 
 import asyncio
@@ -24,19 +24,19 @@ log = structlog.get_logger(__name__)
 INTERVAL = 0.02
 """Seconds between looks."""
 PAUSE = 4
-"""How many times as long as a look took at work it rests, so that it never takes more than a fifth of the time."""
+"""Multiple of a look's work for which it rests, so that looks never take more than a fifth of the time."""
 AGAIN = 1.0
-"""Seconds until all is looked at again, also where nothing has changed."""
+"""Seconds until all is looked at again without any change."""
 SOON = (0.5, 4.0)
-"""Seconds until the next attempt after the API server did not do what was asked: at first, and at most (doubling)."""
+"""Seconds until the next attempt after the API server failed: at first, and at most (doubling)."""
 UNDIVIDED = 5
-"""Looks that are left out at most until all parts are up to date: on half of them the wrong one would be let out."""
+"""Maximum number of looks that wait for all parts to be up to date: with half of them the wrong pod would be chosen."""
 REJECTED = (5.0, 300.0)
-"""Seconds until the gate of a pod is tried again that the API server would not change: at first, and at most."""
+"""Seconds until a gate that the API server would not change is tried again: at first, and at most."""
 
 
 class Gates:
-    """Looks who may be let out, after every change that may matter."""
+    """Opens gates after every change that may matter."""
 
     def __init__(self, store: Store, actuator: Actuator, settings: GateSettings) -> None:
         self._store = store
@@ -53,14 +53,14 @@ class Gates:
         self._undivided = 0
 
     async def run(self) -> None:
-        """Goes on until cancelled."""
+        """Runs until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 worked = await self.look(group)
                 await asyncio.sleep(max(INTERVAL, PAUSE * worked))
 
     async def look(self, group: asyncio.TaskGroup) -> float:
-        """Lets out whoever may be let out now, in the group; seconds of work that took."""
+        """Opens, in the group, the gates that may be opened now; returns the seconds of work."""
         now = self._store.clock()
         if not self._may_go_on():
             return 0.0
@@ -82,7 +82,7 @@ class Gates:
         return await self._round(group, Openings(cluster, self._lookahead, self._hands.are_kept_from))
 
     async def _round(self, group: asyncio.TaskGroup, openings: Openings) -> float:
-        """Opens one job after the other, each decided on once there is a hand for it; seconds of work that took."""
+        """Opens jobs one by one, choosing each when a hand is free; returns the seconds of work."""
         worked, steps = 0.0, openings.run(self._store.clock())
         await self._hands.take()
         try:
@@ -109,7 +109,7 @@ class Gates:
         return not self._store.unready() and self._store.clock() >= self._not_before
 
     async def _take_hand(self, pods: list[Pod]) -> None:
-        """Waits until there is one; told to end meanwhile, lets nobody count as admitted who stays behind a gate."""
+        """Waits for a hand. If cancelled, withdraws the grants of pods whose gate stays closed."""
         try:
             await self._hands.take()
         except BaseException:
@@ -131,7 +131,7 @@ class Gates:
             if isinstance(failure, Rejected):
                 self._rejected.put(pod.uid, clock())
                 self._withdrawn.add(pod.uid)
-                cluster.put_aside(pod.uid)  # until then it stands aside, so that others go on
+                cluster.put_aside(pod.uid)  # no attempt until then, so that others go on
             else:
                 self._not_before = clock() + self._pause
                 self._pause = min(2 * self._pause, SOON[1])

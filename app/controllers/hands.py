@@ -1,4 +1,4 @@
-"""A few writes at a time, none of which keeps others waiting for long: a webhook of one namespace may hang."""
+"""Concurrency slots for writes, none of which delays others for long: a webhook of one namespace may hang."""
 
 import asyncio
 from collections import Counter
@@ -9,25 +9,26 @@ from app.actuators.protocol import ActionFailed, Blocked
 from app.controllers.aside import Aside
 
 SLOW = 0.25
-"""Seconds that a write may keep its hand."""
+"""Seconds for which a write may keep its hand (its slot)."""
 SLOW_AT_MOST = 64
-"""Writes that take longer and are under way, beside those that hold hands; with more of them hands are kept.
+"""Slow writes that may be under way without a hand; beyond that number writes keep their hands.
 
-Where the last has failed after long, no other is begun then: what hangs again and again keeps no hand.
+Then no write begins in a namespace whose last write was slow and failed: a webhook that hangs again and again takes
+no hand.
 """
 KNOWN = 1000
-"""Namespaces of which it is remembered that the last write took long; of more of them, that is found out anew."""
+"""Namespaces that are remembered as slow; beyond that number all are forgotten, and found out again."""
 AGAIN = (5.0, 60.0)
-"""Seconds until something is written again in a namespace in which that took long and failed: at first, and at most."""
+"""Seconds until the next write in a namespace whose last write was slow and failed: at first, and at most."""
 
 
 class Hands:
-    """So many writes are under way at a time, not counting those that take long.
+    """Bounds the writes that are under way at a time, not counting slow ones.
 
-    While one takes long, no other is begun in its namespace; ``ended`` is called after that, for whoever does not look
-    again before long anyway. Where it has happened before, a write gives its hand back at once. Those that take long
-    and are done, as with an API server that is slow altogether, make it two at a time, four and so on, up to as many as
-    there are hands.
+    While a write is slow, no other begins in its namespace. ``ended`` is called when it ends, for controllers that
+    would not look again soon. In a namespace known as slow, a write gives its hand back at once. When slow writes
+    succeed, the API server may be slow as a whole. So the namespace may have two writes at a time, then four and so on,
+    up to the number of hands.
     """
 
     def __init__(self, number: int, clock: Callable[[], float], ended: Callable[[], None] = lambda: None) -> None:
@@ -36,7 +37,7 @@ class Hands:
         self._clock = clock
         self._ended = ended
         self._under_way: Counter[str] = Counter()
-        self._slow: dict[str, int] = {}  # where the last has taken long, and how many may at a time
+        self._slow: dict[str, int] = {}  # writes that may run at a time, by namespace whose last was slow
         self._aside: Aside[str] = Aside(*AGAIN)
 
     async def take(self) -> None:
@@ -44,32 +45,32 @@ class Hands:
         await self._free.acquire()
 
     async def take_for(self, namespace: str) -> bool:
-        """Waits for a hand to write in a namespace with; false, and none taken, if nothing is to be written there."""
+        """Waits for a hand to write in a namespace. Returns false, without a hand, if nothing may be written there."""
         if self.are_kept_from(namespace):
             return False
         await self.take()
-        if self.are_kept_from(namespace):  # since then
+        if self.are_kept_from(namespace):  # this may have changed meanwhile
             self.give_back()
             return False
         return True
 
     def give_back(self) -> None:
-        """The hand that was taken is not needed."""
+        """Gives back a hand that was not needed."""
         self._free.release()
 
     def are_kept_from(self, namespace: str) -> bool:
-        """Whether nothing is to be written in a namespace now."""
+        """Whether nothing may be written in a namespace now."""
         too_many = self._under_way[namespace] >= self._slow.get(namespace, 1)
         would_keep_its_hand = namespace in self._aside and self._under_way.total() >= SLOW_AT_MOST
         return too_many or would_keep_its_hand or self._aside.holds(namespace, self._clock())
 
     def are_slow_in(self, namespace: str) -> bool:
-        """Whether the last write in a namespace has taken long."""
+        """Whether the last write in a namespace was slow."""
         return namespace in self._slow
 
     @contextmanager
     def at_work(self, namespace: str) -> Iterator[None]:
-        """A write in a namespace, with the hand that was taken, which goes back by itself."""
+        """Runs a write in a namespace within the context, and gives the hand back."""
         loop, kept = asyncio.get_running_loop(), True
 
         def go_back() -> None:
@@ -85,7 +86,7 @@ class Hands:
         timer = loop.call_later(SLOW, go_back) if kept else None
         try:
             yield
-        except Blocked:  # the API server was well
+        except Blocked:  # the API server answered as it should
             self._note_done(namespace, after=loop.time() - started)
             raise
         except ActionFailed:
@@ -106,7 +107,7 @@ class Hands:
     def _put_aside(self, namespace: str) -> None:
         now = self._clock()
         self._note_slow(namespace, 1)
-        if not self._aside.holds(namespace, now):  # as it does if several have failed at a time
+        if not self._aside.holds(namespace, now):  # it holds already if several writes fail at a time
             self._aside.put(namespace, now)
 
     def _note_done(self, namespace: str, after: float) -> None:

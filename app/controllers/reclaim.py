@@ -1,6 +1,6 @@
-"""Takes back what was lent: evicts for entitled pods, and keeps the room until they are bound.
+"""Reclaims lent resources: evicts pods for entitled pods, and keeps the room until these are bound.
 
-Every plan is a Reservation before anybody is evicted for it, so that whoever leads next goes on where this one stopped.
+Every plan is recorded as a Reservation before any eviction, so that the next leader can continue it.
 """
 
 import asyncio
@@ -31,23 +31,24 @@ log = structlog.get_logger(__name__)
 INTERVAL = 0.25
 """Seconds between looks."""
 AGAIN = (0.5, 5.0)
-"""Seconds until the same question is asked again after nobody could be evicted: at first, and at most (doubling)."""
+"""Seconds until a question is asked again for which no victims were found: at first, and at most (doubling)."""
 BLOCKED_AGAIN = 2.0
 """Seconds between attempts at a pod that a disruption budget protects."""
 SOON = 1.0
-"""Seconds that a pod is given to be bound by itself, before anything more is written for it."""
+"""Seconds for which a pod may be bound by itself, before anything more is written for it."""
 LINGERING = 10
-"""How many times ``reclaim.bindTimeout`` victims may take to go of whom it is not known when they have to be gone."""
+"""Multiple of ``reclaim.bindTimeout`` that victims may take to end if their deadline is not known."""
 GIVE_UP_TWICE = 2
-"""Failed plans of a pod until it has to wait for a change that could help it."""
+"""Failed plans after which a pod waits for a change that could help it."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far a reservation has come, on the store's clock. It says itself what the next leader must know of that.
+    """Progress of a reservation, on the store's clock. The reservation itself stores what the next leader must know.
 
-    ``failing_jobs`` have failed by its evictions. ``announcement`` says who goes for it, and is still to be written.
-    ``kind`` is what a failure counts for, None where the pod was gone when this replica began to look after it.
+    ``failing_jobs`` are the Jobs that failed by its evictions. ``announcement``: the Event on its victims, not written
+    yet. ``kind``: the kind of pods that a failure counts for; None if the pod was gone when this replica started with
+    it.
     """
 
     started_at: float
@@ -63,7 +64,7 @@ class Progress:
 
 @dataclass(slots=True)
 class Backoff:
-    """How often plans for a pod have failed, when the next may be made, and how often it had been helped by then."""
+    """Failed plans for a pod, the time of the next, and the number of changes that could have helped it until then."""
 
     failures: int = 0
     until: float = 0.0
@@ -72,14 +73,14 @@ class Backoff:
 
 @dataclass(slots=True)
 class Question:
-    """A shape of pods for which nobody could be evicted: when to ask again, and how long to wait after that."""
+    """A shape of pods for which nobody could be evicted: the time of the next question, and the wait after it."""
 
     again_at: float = 0.0
     wait: float = field(default=AGAIN[0])
 
 
 class Reclaim:
-    """Looks after waiting pods and after the reservations made for them. For the leader only."""
+    """Handles waiting pods and their reservations. For the leader only."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class Reclaim:
         settings: ReclaimSettings,
         epoch: Callable[[], float] = time.time,
     ) -> None:
-        """``epoch`` tells the seconds since the epoch, which reservations are written in."""
+        """``epoch`` returns the seconds since the epoch, in which reservations are written."""
         self._epoch = epoch
         self._store = store
         self._actuator = actuator
@@ -102,14 +103,14 @@ class Reclaim:
         self._broken = BrokenGangs(store, actuator, settings)
 
     async def run(self) -> None:
-        """Goes on until cancelled."""
+        """Runs until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 await asyncio.sleep(INTERVAL)
                 await self.look(group)
 
     async def look(self, group: asyncio.TaskGroup) -> None:
-        """Does once what is to be done now, in the group where that takes time: a slow plan holds up no other."""
+        """Does one round. Slow work runs in the group, so that a slow plan delays no other."""
         if self._store.unready() or self._store.cluster.unsettled:
             return
         self._broken.clean_up(group)
@@ -132,7 +133,7 @@ class Reclaim:
         self._forget_what_is_gone()
 
     def _begin(self, group: asyncio.TaskGroup, plans: list[Plan]) -> None:
-        """Starts plans that are of use together only."""
+        """Starts plans that are of use only together."""
         begun = []
         for plan in plans:
             backoff = self._backoff.get(plan.pod.uid)
@@ -142,13 +143,13 @@ class Reclaim:
         for _, reservation in begun:
             self._store.cluster.upsert_reservation(reservation)
             self._unrecorded.add(reservation.name)
-        # Plans for several were made one after the other, so the first of them may be true no longer.
+        # Plans for several pods are made one after the other, so the first may be outdated.
         as_of = self._store.cluster.relevant if len(begun) == 1 else None
         for plan, reservation in begun:
             self._under_way.begin(group, reservation.name, self._start(plan, reservation, as_of))
 
     async def _plans(self, members: list[Pod]) -> list[Plan]:
-        """A plan for each of these pods, if it is time to look for them and there are all of them."""
+        """Returns a plan for each of these pods, if a search is due and all of them can be planned for."""
         cluster, now = self._store.cluster, self._store.clock()
         current = [cluster.pods.get(member.uid) for member in members]
         pods = [pod for pod in current if pod is not None and self._may_be_planned_for(pod)]
@@ -161,13 +162,13 @@ class Reclaim:
         result = await self._look_for_plans(pods)
         if isinstance(result, list):
             self._questions.pop(shape, None)
-            now_there = [cluster.pods.get(pod.uid) for pod in pods]  # the search took its time
+            now_there = [cluster.pods.get(pod.uid) for pod in pods]  # the search took time
             return result if all(pod is not None and self._may_be_planned_for(pod) for pod in now_there) else []
         question = self._questions.setdefault(shape, Question())
         question.again_at = now + question.wait
         question.wait = min(question.wait * 2, AGAIN[1])
         metrics.RECLAIM_WITHOUT_PLAN.labels(result.reason).inc()
-        if not result.node and result.reason != "room":  # so what is held for others of its gang is held in vain
+        if not result.node and result.reason != "room":  # so room held for other members of its gang is held in vain
             await self._end_all(reclaim.mates_of(cluster, pods[0]), "not-needed")
         return []
 
@@ -189,19 +190,19 @@ class Reclaim:
         return (not given_up or self._is_patience_over(pod)) and self._store.clock() >= backoff.until
 
     def _is_patience_over(self, pod: Pod) -> bool:
-        """Whether budgets that never let anybody go have kept what a pod waits for for as long as that is borne."""
+        """Whether budgets that never allow an eviction have blocked this pod for ``reclaim.budgetPatience``."""
         since, patience = self._kept_since.get(pod.uid), self._settings.budget_patience
         return since is not None and patience is not None and self._store.clock() >= since + patience
 
     async def _start(self, plan: Plan, reservation: Reservation, as_of: int | None) -> None:
-        """Records a plan, and evicts for it. Where it cannot be recorded, or another is, nobody is evicted.
+        """Records a plan, and evicts for it. If it cannot be recorded, or another is, nobody is evicted.
 
-        ``as_of``: up to which relevant change the plan is known to be true.
+        ``as_of``: the generation of relevant changes for which the plan is known to be valid.
         """
         cluster = self._store.cluster
         try:
             await self._actuator.reserve(reservation)
-        except BaseException as failure:  # also where the lead was lost: what was recorded all the same is seen
+        except BaseException as failure:  # also if the lead was lost: the watch shows what was recorded all the same
             mates = reclaim.mates(cluster, reservation)
             if cluster.reservations.get(reservation.name) is reservation:
                 cluster.delete_reservation(reservation.name)
@@ -231,7 +232,7 @@ class Reclaim:
             await self._follow(reservation)
 
     async def _follow(self, reservation: Reservation) -> None:
-        """Brings a reservation forward, or to its end."""
+        """Continues a reservation, or ends it."""
         cluster, now = self._store.cluster, self._store.clock()
         pod = cluster.pods.get(reservation.pod.uid)
         if pod is None or not cluster.is_in_force(reservation):
@@ -255,12 +256,12 @@ class Reclaim:
         elif not any(victim.assigned for victim in there) and not reclaim.waits_for_others(cluster, reservation):
             await self._wait_for_binding(reservation, pod, progress)
         elif not staying and all(victim.deletion_time for victim in there):
-            return  # that they have until then is known
+            return  # their deadline is known
         elif now - progress.started_at > self._settings.bind_timeout * LINGERING:
             await self._give_up(reservation, "lingering")
 
     async def _finish(self, reservation: Reservation, pod: Pod | None) -> None:
-        """Ends a reservation for a pod that does not wait any more; None is one that is gone."""
+        """Ends a reservation for a pod that no longer waits; None for a pod that is gone."""
         is_bound, progress = pod is not None and pod.assigned, self._progress_of(reservation)
         if not await self._end(reservation, "bound" if is_bound else "gone"):
             return
@@ -270,7 +271,7 @@ class Reclaim:
             self._count_in_vain(reservation, progress, is_its_own_fault=True)
 
     def _is_as_planned(self, reservation: Reservation, staying: list[Pod]) -> bool:
-        """Whether what was planned a moment ago needs no second look: all are there, and no room is without it."""
+        """Whether a new plan needs no second check: all victims are there, and the pod has no room without it."""
         cluster = self._store.cluster
         return (
             len(staying) == len(reservation.victims)
@@ -279,15 +280,15 @@ class Reclaim:
         )
 
     async def _evict(self, reservation: Reservation, progress: Progress) -> None:
-        """Asks for the eviction of those who have not been evicted yet; says of whom it was done.
+        """Evicts the victims that were not evicted yet, and writes an Event on each.
 
-        Nobody goes while it is known that another of the same plan, or of a plan for its gang, cannot.
+        Evicts none while another victim of the plan, or of a plan for its gang, is known to be blocked.
         """
         cluster, now, failed, evicted = self._store.cluster, self._store.clock(), False, list[Pod]()
         if any(mate.name in self._unrecorded for mate in reclaim.mates(cluster, reservation)):
             return
         progress.next_attempt = now + BLOCKED_AGAIN
-        if progress.announcement is not None:  # before anybody goes
+        if progress.announcement is not None:  # before any eviction
             self._actuator.report(progress.announcement)
             progress.announcement = None
         held_back = reclaim.held_back(cluster, reservation)
@@ -306,12 +307,12 @@ class Reclaim:
                 break
             evicted.append(victim)
         self._broken.note(evicted)
-        if not self._store.unready():  # or else not all have been asked for
+        if not self._store.unready():  # otherwise some were not asked
             await self._mind_failures(reservation, progress, now, failed=failed)
 
     async def _ask_to_go(self, victim: Pod, reservation: Reservation, progress: Progress) -> bool:
-        """Asks for the eviction of one victim, and says so; whether that was granted."""
-        why = reclaim.grounds(self._store.cluster, reservation, victim)  # as long as it is there
+        """Evicts one victim, and writes an Event on it; returns whether the eviction was granted."""
+        why = reclaim.grounds(self._store.cluster, reservation, victim)  # while it is there
         job = reclaim.failing(self._store.cluster, reservation).get(victim.uid, "")
         self._store.cluster.ask_to_go(victim.uid)
         try:
@@ -332,7 +333,7 @@ class Reclaim:
         return True
 
     async def _evict_or_delete(self, victim: Pod, reservation: Reservation) -> None:
-        """Evicts a victim, or deletes it where budgets keep what was lent for good, and have for long enough."""
+        """Evicts a victim, or deletes it if a budget that never allows evictions has blocked for ``budgetPatience``."""
         cluster, name, now = self._store.cluster, reclaim.name_of(victim), self._store.clock()
         grace = self._settings.max_grace
         grace = grace if grace is not None and victim.grace > grace else None
@@ -350,14 +351,14 @@ class Reclaim:
 
     @staticmethod
     def _price(job: str, progress: Progress) -> str:
-        """That a Job fails by an eviction, for people; it is counted once."""
+        """Says that a Job fails by an eviction; counts the Job once."""
         if job and job not in progress.failing_jobs:
             progress.failing_jobs.add(job)
             metrics.JOBS_FAILED.inc()
         return f"; evicting it fails Job {job}" if job else ""
 
     async def _mind_failures(self, reservation: Reservation, progress: Progress, now: float, *, failed: bool) -> None:
-        """Gives up what has failed for too long."""
+        """Notes failures, and gives up a reservation that has failed for too long."""
         if not failed:
             if progress.failing_since is not None:
                 progress.failing_since = None
@@ -379,12 +380,12 @@ class Reclaim:
         now = self._store.clock()
         if progress.freed_at is None:
             progress.freed_at = now
-        if now - progress.freed_at < SOON:  # most are bound without any more ado
+        if now - progress.freed_at < SOON:  # most pods are bound meanwhile
             return
         if not progress.noted and not reservation.freed_at:
             progress.noted = await self._note(replace(reservation, freed_at=self._epoch() - (now - progress.freed_at)))
         if not progress.nominated and pod.nominated_node != reservation.node:
-            progress.nominated = True  # once: written again and again it would wake the pod each time
+            progress.nominated = True  # once: each write would wake the pod
             try:
                 await self._actuator.nominate(pod, reservation.node)
             except ActionFailed as failure:
@@ -395,7 +396,7 @@ class Reclaim:
             await self._give_up(reservation, "not-bound")
 
     async def _note(self, reservation: Reservation) -> bool:
-        """Lets the others know how far a reservation has come; whether that was done."""
+        """Writes the progress of a reservation for other replicas; returns whether that succeeded."""
         try:
             await self._actuator.note_progress(reservation)
         except ActionFailed as failure:
@@ -404,7 +405,7 @@ class Reclaim:
         return True
 
     async def _give_up(self, reservation: Reservation, reason: str) -> None:
-        """Keeps the room no longer, but remembers that it was in vain."""
+        """Releases the room, and remembers that the evictions were in vain."""
         given_up, mates = replace(reservation, failed_at=self._epoch()), reclaim.mates(self._store.cluster, reservation)
         if await self._note(given_up):
             self._count_in_vain(reservation, self._progress_of(reservation), is_its_own_fault=reason == "not-bound")
@@ -418,7 +419,7 @@ class Reclaim:
             await self._end_all(mates, "not-needed")
 
     def _count_in_vain(self, reservation: Reservation, progress: Progress, *, is_its_own_fault: bool) -> None:
-        """Counts those who went for a pod that does not run; if that is its own fault, others like it wait."""
+        """Counts victims that ended for a pod that does not run. If that is the pod's own fault, similar pods wait."""
         cluster, pod, now = self._store.cluster, reservation.pod, self._store.clock()
         gone = {victim.uid for victim in reservation.victims} - {
             victim.uid for victim in reclaim.staying(cluster, reservation)
@@ -429,7 +430,7 @@ class Reclaim:
             cluster.in_vain.fail(pod.namespace, progress.kind, progress.started_at, now)
 
     async def _forget(self, reservation: Reservation) -> None:
-        """Removes one that was given up, and that nobody needs to know of any more."""
+        """Removes a reservation that was given up and is of no further use."""
         try:
             await self._actuator.unreserve(reservation.name)
         except ActionFailed as failure:
@@ -438,7 +439,7 @@ class Reclaim:
             self._store.cluster.delete_reservation(reservation.name)
 
     def _progress_of(self, reservation: Reservation) -> Progress:
-        """How far a reservation has come; at first, how far it had when this replica began to look after it."""
+        """Returns the progress of a reservation, at first as the reservation itself records it."""
         progress = self._progress.get(reservation.name)
         if progress is None:
             pod = self._store.cluster.pods.get(reservation.pod.uid)
@@ -451,11 +452,11 @@ class Reclaim:
         return progress
 
     def _on_clock(self, at: float) -> float:
-        """A time since the epoch on the store's clock; never later than now."""
+        """Converts a time since the epoch to the store's clock; never later than now."""
         return self._store.clock() - max(0.0, self._epoch() - at)
 
     def _remember_failures(self) -> None:
-        """Takes over what a leader before this one has learnt: how often, and when last, plans for a pod have failed.
+        """Takes over from an earlier leader how often, and when last, plans for a pod have failed.
 
         What has changed since is not known, so the next change counts.
         """
@@ -485,7 +486,7 @@ class Reclaim:
         metrics.RECLAIM_FAILURES.labels(reason).inc()
 
     async def _end(self, reservation: Reservation, outcome: str) -> bool:
-        """Keeps the room no longer; whether that was done."""
+        """Ends a reservation and releases the room; returns whether that succeeded."""
         try:
             await self._actuator.unreserve(reservation.name)
         except ActionFailed as failure:

@@ -1,7 +1,7 @@
-"""Tells in events of an elastic quota which of its rules keeps pods waiting. For the leader only.
+"""Writes Events on an elastic quota that say which of its rules keeps pods waiting. For the leader only.
 
-kube-scheduler writes on every pod why it waits; whose quota it is learns it here, of all pods in one. Only what stands
-in the pods' conditions is looked at, since the scheduler may ask another replica than the one that leads.
+kube-scheduler writes on each pod why it waits. Here the owner of the quota learns it, for all pods in one Event. The
+controller reads only the pods' conditions, since the scheduler may ask another replica than the leader.
 """
 
 import asyncio
@@ -24,19 +24,19 @@ from policy.quota.rules import named_in
 INTERVAL = 5.0
 """Seconds between looks."""
 AT_MOST = 20
-"""Events written per look; the others are written later."""
+"""Events per look; the others are written later."""
 REPEAT = 300.0
-"""Seconds until the same rule of the same quota is told again, while or when pods wait for it."""
+"""Seconds until the same rule of the same quota is reported again while pods wait for it."""
 EXPIRES = 3600.0
-"""Seconds that an API server keeps an event by default: what is told again after that is told anew."""
+"""Seconds for which an API server keeps an Event by default; a later report is a new Event."""
 SLICE = 500
 
 Story = tuple[str, str, Rule[Any]]
-"""Namespace and name of a quota, and the rule of it that pods wait for."""
+"""Namespace and name of a quota, and its rule that pods wait for."""
 
 
 class Refusals:
-    """Looks who waits for which quota, and tells it seldom enough."""
+    """Finds the pods that wait for each quota, and reports them at intervals."""
 
     def __init__(self, store: Store, actuator: Actuator) -> None:
         self._store = store
@@ -44,11 +44,11 @@ class Refusals:
         self._told: dict[Story, tuple[float, Series]] = {}
 
     async def run(self) -> None:
-        """Goes on until cancelled."""
+        """Runs until cancelled."""
         await at_intervals(INTERVAL, self.look)
 
     async def look(self) -> None:
-        """Tells of those who wait now, as far as it is time for that."""
+        """Reports the waiting pods whose report is due."""
         if self._store.unready():
             return
         now = self._store.clock()
@@ -67,7 +67,7 @@ class Refusals:
         return about_quota(obj.metadata, self._store.kind_of_quota(ELASTIC_QUOTAS.key(obj.metadata)))
 
     async def _waiting(self) -> dict[Story, list[Pod]]:
-        """The pods that the scheduler last said a quota refuses, by quota and rule."""
+        """Returns the pods that a quota refuses according to the scheduler's last message, by quota and rule."""
         cluster, waiting = self._store.cluster, defaultdict[Story, list[Pod]](list)
         for index, pod in enumerate(list(cluster.refused.values()), start=1):
             governing = cluster.ledger.account(pod.namespace).quota

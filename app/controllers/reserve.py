@@ -1,7 +1,7 @@
-"""Reserves nodes for jobs that starve, and lets go of them. For the leader only.
+"""Reserves nodes for jobs that starve, and releases them. For the leader only.
 
-What is reserved stands in Reservation objects, so that the next leader keeps to it. This only sees to it that there are
-those that ``policy.reserve.node_reservation`` decides on, and no others.
+Reservation objects hold what is reserved, so that the next leader keeps it. This controller makes the objects match
+the decisions of ``policy.reserve.node_reservation``.
 """
 
 import asyncio
@@ -29,15 +29,15 @@ log = structlog.get_logger(__name__)
 INTERVAL = 0.5
 """Seconds between looks."""
 AGAIN = (1.0, 30.0)
-"""Seconds until a job that nothing could be reserved for is looked at again: at first, and at most (doubling)."""
+"""Seconds until a job without a reservation is looked at again: at first, and at most (doubling)."""
 AT_MOST = 0.05
-"""Seconds of work in one look, after which other jobs have to wait for the next."""
+"""Seconds of work in one look; the other jobs wait for the next look."""
 GRACE = 10.0
-"""Seconds that a reserved job may lack members: who controls it may be replacing one."""
+"""Seconds for which a reserved job may lack members: its controller may be replacing one."""
 AT_ONCE = 20
 """Writes under way at a time."""
 TOLD = 10
-"""How many members of a job are told in an event what is done for it."""
+"""Maximum number of members of a job that get an Event."""
 
 Key = tuple[str, str]
 """Namespace and name of a job."""
@@ -45,7 +45,7 @@ Key = tuple[str, str]
 
 @dataclass(slots=True)
 class Question:
-    """A job for which nothing could be reserved: when to ask again, how long to wait after that, and what was told."""
+    """A job for which nothing could be reserved: when to try again, the wait after that, and the last message."""
 
     again_at: float = 0.0
     wait: float = AGAIN[0]
@@ -53,10 +53,10 @@ class Question:
 
 
 class Reserve:
-    """Looks after jobs that starve, and after what is reserved for them."""
+    """Handles starving jobs and their reservations."""
 
     def __init__(self, store: Store, actuator: Actuator, terms: Terms, epoch: Callable[[], float] = time.time) -> None:
-        """``epoch`` tells the seconds since the epoch, which the age of jobs is measured in."""
+        """``epoch`` returns the seconds since the epoch, in which the age of jobs is measured."""
         self._store = store
         self._actuator = actuator
         self._terms = terms
@@ -65,11 +65,11 @@ class Reserve:
         self._incomplete: dict[Key, float] = {}
 
     async def run(self) -> None:
-        """Goes on until cancelled."""
+        """Runs until cancelled."""
         await at_intervals(INTERVAL, self.look)
 
     async def look(self) -> None:
-        """Does once what is to be done now."""
+        """Does one round."""
         cluster = self._store.cluster
         if self._store.unready() or cluster.unsettled:
             return
@@ -82,14 +82,14 @@ class Reserve:
         jobs = [job for _, job in sorted(found, key=lambda each: each[0])]
         there = {(job.namespace, job.name) for job in jobs}
         missed = {(each.pod.namespace, each.job) for each in cluster.reserved} - there
-        gone = {key for key in missed if cluster.job(*key) is None}  # or else it was reserved in a pause
+        gone = {key for key in missed if cluster.job(*key) is None}  # otherwise it was reserved during a pause
         await self._lift([each for key in gone for each in cluster.reserved.of_job(*key)], "the job is gone")
         await self._forget(now)
         self._questions = {key: each for key, each in self._questions.items() if key in there}
         self._incomplete = {key: each for key, each in self._incomplete.items() if key in there}
         worked = 0.0
         for key in [(job.namespace, job.name) for job in jobs]:
-            job = cluster.job(*key)  # as it is now: something may have been written meanwhile
+            job = cluster.job(*key)  # its current state: writes may have changed it
             if job is not None and (cluster.reserved.of_job(*key) or (worked < AT_MOST and self._is_due(key))):
                 decision, took = await self._decide(job, now)
                 worked += took
@@ -100,7 +100,7 @@ class Reserve:
                 await asyncio.sleep(0)
 
     async def _decide(self, job: Job, now: float) -> tuple[Decision, float]:
-        """What is to be reserved for a job, and how many seconds of work that was, without the pauses."""
+        """Decides what to reserve for a job; also returns the seconds of work, without pauses."""
         pause = Pause()
         decision = await at_leisure(node_reservation.deciding(self._store.cluster, job, self._terms, now), pause=pause)
         return decision, pause.worked()
@@ -110,7 +110,7 @@ class Reserve:
         return question is None or self._store.clock() >= question.again_at
 
     async def _carry_out(self, key: Key, decision: Decision) -> None:
-        """Makes what is reserved for a job what it should be."""
+        """Makes the reservations of a job match the decision."""
         own = self._store.cluster.reserved.of_job(*key)
         if own and self._may_be_replaced(key, decision):
             return
@@ -126,10 +126,10 @@ class Reserve:
         if not await self._lift(moving, "the member gets another node"):
             return
         if new and not node_reservation.are_open(self._store.cluster, decision.job, new):
-            return  # it has changed in a pause: the next look decides anew
+            return  # the state changed during a pause: the next look decides again
         if new:
             await self._reserve(decision.job, new)
-        # Last, as a node may have passed from one member to another, and nobody may slip in between.
+        # Last, as a node may pass from one member to another, and no other pod may take it in between.
         await self._lift([each for each in surplus if each not in moving], decision.text or "the job has changed")
         if decision.places:
             self._questions.pop(key, None)
@@ -137,7 +137,7 @@ class Reserve:
             self._say_why_not(key, decision)
 
     def _may_be_replaced(self, key: Key, decision: Decision) -> bool:
-        """Whether a job lacks members that may come yet."""
+        """Whether a job lacks members that may still come."""
         if decision.reason != node_reservation.INCOMPLETE or not (decision.job.waiting or decision.job.granted):
             self._incomplete.pop(key, None)
             return False
@@ -147,7 +147,7 @@ class Reserve:
     async def _reserve(self, job: Job, places: list[Place]) -> None:
         """Records all of these places. If one cannot be recorded, nothing is reserved for the job.
 
-        They count from now on, not only once they are recorded: else somebody might be promised room there meanwhile.
+        They count at once, before they are recorded: otherwise another pod might be promised the same room.
         """
         cluster, now = self._store.cluster, self._epoch()
         made = [node_reservation.reservation_of(job, place, now) for place in places]
@@ -161,7 +161,7 @@ class Reserve:
                 try:
                     await self._actuator.reserve(reservation)
                 except AlreadyThere:
-                    return ""  # it has not been seen yet; what is not as it should be is put right then
+                    return ""  # the watch has not shown it yet; a later look corrects any difference
                 except ActionFailed as failure:
                     return str(failure)
                 del unrecorded[reservation.name]
@@ -169,7 +169,7 @@ class Reserve:
 
         try:
             failures = [text for text in await asyncio.gather(*map(record, made)) if text]
-        finally:  # also where the lead is lost meanwhile
+        finally:  # also if the lead is lost meanwhile
             for name, reservation in unrecorded.items():
                 if cluster.reserved.get(name) is reservation:
                     cluster.delete_reservation(name)
@@ -183,7 +183,7 @@ class Reserve:
         self._tell(job, "NodesReserved", f"reserved for {job.title}, which waits since {waits}: {nodes}")
 
     async def _lift(self, reservations: list[Reservation], why: str) -> bool:
-        """Reserves nothing of this any more; whether that was done."""
+        """Deletes reservations; returns whether all are deleted."""
         done = True
         for reservation in reservations:
             try:
@@ -197,7 +197,7 @@ class Reserve:
         return done
 
     async def _give_up(self, reservations: list[Reservation]) -> None:
-        """Reserves nothing of this any more, and remembers it: the job has to wait anew."""
+        """Gives up reservations, and remembers it: the job has to wait anew."""
         for reservation in reservations:
             given_up = replace(reservation, failed_at=self._epoch())
             try:
@@ -208,7 +208,7 @@ class Reserve:
                 self._store.cluster.upsert_reservation(given_up)
 
     async def _forget(self, now: float) -> None:
-        """Removes those that were given up when the job may have nodes again, or is gone."""
+        """Removes reservations that were given up, once the job may have nodes again or is gone."""
         for reservation in list(self._store.cluster.given_up.values()):
             over = now - reservation.failed_at > self._terms.starving_after
             if reservation.reason == STARVING and (over or not self._store.cluster.is_in_force(reservation)):
@@ -229,7 +229,7 @@ class Reserve:
 
 
 def _is_as_it_was(job: Job | None, before: Job) -> bool:
-    """Whether a job has the same members, as far along, as when a decision about it was begun."""
+    """Whether a job has the same members in the same states as when its decision began."""
     return job is not None and _standing(job) == _standing(before)
 
 

@@ -1,4 +1,4 @@
-"""How controllers look again and again."""
+"""Repeated rounds of controllers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,14 +6,14 @@ from typing import Never
 
 
 async def at_intervals(seconds: float, look: Callable[[], Awaitable[None]]) -> Never:
-    """Looks each time so many seconds have passed since the last look has ended. Goes on until cancelled."""
+    """Looks repeatedly, ``seconds`` after the end of the last look, until cancelled."""
     while True:
         await asyncio.sleep(seconds)
         await look()
 
 
 async def at_intervals_with_group(seconds: float, look: Callable[[asyncio.TaskGroup], Awaitable[None]]) -> Never:
-    """Looks at once, and then as ``at_intervals`` does. What a look begins in the group goes on beside later looks."""
+    """Looks at once, then like ``at_intervals``. Tasks that a look starts in the group run beside later looks."""
     async with asyncio.TaskGroup() as group:
         while True:
             await look(group)

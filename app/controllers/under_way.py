@@ -1,4 +1,4 @@
-"""What a controller does while it looks on: one thing at a time for each of those that it looks after."""
+"""Keyed tasks of a controller that run beside its looks: one at a time for each key."""
 
 import asyncio
 from collections.abc import Coroutine, Hashable
@@ -8,17 +8,17 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class UnderWay(Generic[Key]):
-    """For whom something is being done in a task group."""
+    """The keys for which a task is running in a task group."""
 
     def __init__(self) -> None:
         self._keys: set[Key] = set()
 
     def __contains__(self, key: Key) -> bool:
-        """Whether something is being done for this one."""
+        """Whether a task is running for this key."""
         return key in self._keys
 
     def begin(self, group: asyncio.TaskGroup, key: Key, work: Coroutine[Any, Any, None]) -> None:
-        """Does something for this one, unless something is being done already."""
+        """Starts work for this key, unless a task is running for it."""
         if key in self._keys:
             work.close()
             return

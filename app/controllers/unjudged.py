@@ -1,4 +1,4 @@
-"""Tells on a pod once that it has more constraints than are judged. For the leader only."""
+"""Writes one Event on each pod that has more constraints than are judged. For the leader only."""
 
 from heapq import nsmallest
 
@@ -12,11 +12,11 @@ from policy.nodes import fit
 INTERVAL = 5.0
 """Seconds between looks."""
 AT_MOST, OF_NAMESPACE = 20, 5
-"""Events written per look, in all and for the pods of one namespace; the others are written later."""
+"""Events per look, in all and for the pods of one namespace; the others are written later."""
 
 
 class Unjudged:
-    """Looks for pods that wait and whose constraints are not judged, as there are too many of them."""
+    """Looks for waiting pods with too many constraints to be judged."""
 
     def __init__(self, store: Store, actuator: Actuator) -> None:
         self._store = store
@@ -24,11 +24,11 @@ class Unjudged:
         self._told: set[str] = set()
 
     async def run(self) -> None:
-        """Goes on until cancelled."""
+        """Runs until cancelled."""
         await at_intervals(INTERVAL, self.look)
 
     async def look(self) -> None:
-        """Tells of some of those that it has not told of yet."""
+        """Writes Events on some of the pods that have none yet."""
         if self._store.unready():
             return
         cluster = self._store.cluster

@@ -1,4 +1,4 @@
-"""Wakes refused pods that could run now: the scheduler does not notice that a quota was raised."""
+"""Wakes refused pods that could run now, since the scheduler does not notice a raised quota."""
 
 import asyncio
 
@@ -15,11 +15,11 @@ from policy.queueing.waking import to_wake
 log = structlog.get_logger(__name__)
 
 INTERVAL = 0.25
-"""Seconds between looks; what the scheduler retries by itself meanwhile needs no waking."""
+"""Seconds between looks; pods that the scheduler retries meanwhile need no waking."""
 AGAIN = 15.0
-"""Seconds until a pod that was woken and is still refused is woken again, and until all are looked at anyway."""
+"""Seconds until a woken pod that is still refused is woken again, and until all are looked at anyway."""
 SOON = 1.0
-"""Seconds until what would have been too much at once is looked at again."""
+"""Seconds until the next look for pods above the rate."""
 RATE, BURST = 100.0, 200
 """Pods woken per second in the long run, and at once after a rest: no more than a scheduler places."""
 AT_ONCE = 20
@@ -38,18 +38,18 @@ class Wake:
         self._may_wake = 0.0
         self._woken: dict[str, float] = {}
         self._failed: Aside[str] = Aside()
-        self._chosen = 0  # and waiting for a hand
+        self._chosen = 0  # pods that are chosen and wait for a hand
         self._hands = Hands(AT_ONCE, store.clock, self._look_soon)
 
     async def run(self) -> None:
-        """Goes on until cancelled."""
+        """Runs until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 await asyncio.sleep(INTERVAL)
                 self.look(group)
 
     def look(self, group: asyncio.TaskGroup) -> None:
-        """Wakes whoever is worth it now, in the group: one that takes long holds up no other."""
+        """Wakes, in the group, the pods that could run now. A slow write delays no other."""
         now = self._store.clock()
         cluster = self._store.cluster
         if self._store.unready() or (cluster.eased == self._seen and now < self._look_at):
@@ -58,7 +58,7 @@ class Wake:
         self._seen, self._looked = cluster.eased, now
         self._woken = {uid: at for uid, at in self._woken.items() if now - at < AGAIN}
         found = [pod for pod in to_wake(cluster, self._stands_aside) if pod.uid not in self._woken]
-        found.sort(key=self._is_held_up)  # last, so that they use up no rate that others need
+        found.sort(key=self._is_held_up)  # last, so that they take no rate from others
         pods = found[: min(int(self._may_wake), BURST - self._chosen)]
         self._may_wake -= len(pods)
         self._chosen += len(pods)
