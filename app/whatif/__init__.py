@@ -1,1 +1,1 @@
-"""What would become of the cluster if something about it were changed: tried on a copy."""
+"""What-if questions: changes of the cluster that are tried on a copy."""

@@ -1,7 +1,7 @@
 """Changes of a cluster by manifests: objects that are added, changed or removed.
 
-A manifest of an object that is there is merged into it, as ``kubectl patch --type merge`` would (RFC 7386): only the
-fields that change need be named, and null removes one.
+A manifest of an existing object is merged into it, as ``kubectl patch --type merge`` would (RFC 7386). It need name
+only the fields that change, and null removes one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,25 +38,25 @@ _KINDS = {(kind.api_version, kind.name): kind for kind in KINDS}
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An object that is to be as the manifest says, or that is to be removed (``manifest`` None)."""
+    """An object that should be as the manifest says, or be removed (``manifest`` is None)."""
 
     kind: Kind
     namespace: str
     name: str
     manifest: Json | None
     field: str
-    """Where it stands in the request."""
+    """Its place in the request."""
 
 
 def read(apply: Iterable[Any], remove: Iterable[Any]) -> list[Change]:
-    """The changes of a request: first what is removed. Raises Problem (422) that names the field at fault."""
+    """Returns the changes of a request, removals first. Raises Problem (422) that names the field at fault."""
     removed = [change_of(document, f"remove[{number}]") for number, document in enumerate(remove)]
     applied = [change_of(document, f"apply[{number}]") for number, document in enumerate(apply)]
     return [replace(each, manifest=None) for each in removed] + applied
 
 
 def change_of(document: Any, field: str) -> Change:
-    """The change that makes an object as a manifest says, which stands in this field. Raises Problem (422)."""
+    """Returns the change for a manifest at this field of the request. Raises Problem (422)."""
     if not isinstance(document, dict):
         raise Problem(422, "must be an object", field=field)
     kind = _kind_of(document, field)
@@ -70,7 +70,7 @@ def change_of(document: Any, field: str) -> Change:
 
 
 def apply(cluster: Cluster, changes: Iterable[Change], now: float, epoch: float) -> None:
-    """Changes the cluster, which must be a copy. Pods that are new are created at ``epoch``. Raises Problem (422)."""
+    """Changes the cluster, which must be a copy. New pods are created at ``epoch``. Raises Problem (422)."""
     for change in changes:
         if change.manifest is None:
             key = key_of(cluster, change.kind, change.namespace, change.name)
@@ -82,7 +82,7 @@ def apply(cluster: Cluster, changes: Iterable[Change], now: float, epoch: float)
 
 
 def key_of(cluster: Cluster, kind: Kind, namespace: str, name: str) -> Key | None:
-    """The key of an object by its name; None for a pod that is not there."""
+    """Returns the key of an object by its name; None for a pod that does not exist."""
     if kind is PODS:
         pod = cluster.pod(namespace, name)
         return pod.uid if pod else None
@@ -92,7 +92,7 @@ def key_of(cluster: Cluster, kind: Kind, namespace: str, name: str) -> Key | Non
 
 
 def merged(present: Any, patch: Any) -> Any:
-    """A JSON merge patch (RFC 7386) applied."""
+    """Applies a JSON merge patch (RFC 7386)."""
     if not isinstance(patch, Mapping):
         return patch
     result = dict(present) if isinstance(present, Mapping) else {}
@@ -105,7 +105,7 @@ def merged(present: Any, patch: Any) -> Any:
 
 
 def _kind_of(document: Json, field: str) -> Kind:
-    """The kind of a document; where no apiVersion is named, the first of that name."""
+    """Returns the kind of a document; without an apiVersion, the first of that name."""
     name, version = document.get("kind"), document.get("apiVersion")
     found = [kind for kind in KINDS if kind.name == name and version in (kind.api_version, None)]
     if not found or found[0].label == "reservations":
@@ -133,7 +133,7 @@ def _upsert(cluster: Cluster, change: Change, manifest: Json, now: float, epoch:
 
 
 def _date(cluster: Cluster, kind: Kind, obj: Any, now: float, epoch: float) -> None:
-    """What is new and does not say when it was created is created now."""
+    """Sets the creation time of a new object that names none."""
     if obj.metadata.creation_timestamp is not None:
         return
     if kind is PODS:
@@ -155,7 +155,7 @@ def _ensure_readable(cluster: Cluster, change: Change) -> None:
 
 
 def _present(cluster: Cluster, kind: Kind, namespace: str, name: str) -> Json | None:  # noqa: PLR0911 - one for each
-    """The manifest of an object that is there, as far as the rules know it."""
+    """Returns the manifest of an existing object, as far as the rules know it."""
     if kind is PODS:
         pod: Pod | None = cluster.pod(namespace, name)
         return rendering.pod_manifest(pod) if pod else None

@@ -1,4 +1,4 @@
-"""A story as a chart: a row per pod over time, and how much of quotas and queues is used; as text, or as a page."""
+"""A story as a chart, as text or as a page: a row per pod over time, and the use of quotas and queues."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ LEGEND = f"{WAITS} waits   {RESERVED} a node is reserved for it   {RUNS} runs   
 COLOURS = {WAITS: "#c9c9c9", RESERVED: "#e0a030", RUNS: "#3572b0"}
 HIDDEN = ("pods", "ephemeral-storage")
 ROW, LABEL, LONG = 18, 190, 720
-"""Of the page, in pixels: the height of a row, and the widths of names and of bars."""
+"""Sizes of the page in pixels: the height of a row, and the widths of names and of bars."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How much of a resource is used over time, by whom."""
+    """The use of a resource over time, by a quota or a queue."""
 
     name: str
     resource: str
@@ -33,7 +33,7 @@ class Usage:
 
 
 def text_chart(story: Story, width: int) -> list[str]:
-    """The lines of a chart of so many characters in all."""
+    """Returns the lines of a chart of this many characters."""
     names = [_name(life) for life in story.lives.values()]
     used = usages(story.moments)
     label = max((len(name) for name in [*names, *(_label(each) for each in used)]), default=0) + 1
@@ -46,7 +46,7 @@ def text_chart(story: Story, width: int) -> list[str]:
 
 
 def page(story: Story, title: str) -> str:
-    """The same as a page of its own, without anything from elsewhere."""
+    """Returns the chart as a page, without anything from elsewhere."""
     length, lives = story.length or 1.0, list(story.lives.values())
     used = usages(story.moments)
     height = ROW * (len(lives) + 3 * len(used) + 3)
@@ -84,7 +84,7 @@ def page(story: Story, title: str) -> str:
 
 
 def usages(moments: Sequence[Moment]) -> list[Usage]:
-    """Each resource that is used of a quota or a queue at some time."""
+    """Returns the use of each resource that is used of a quota or a queue at some time."""
     found = list(_usages("", [(moment.at, moment.quotas) for moment in moments]))
     return found + list(_usages("queue ", [(moment.at, moment.queues) for moment in moments]))
 
@@ -98,7 +98,7 @@ def _usages(prefix: str, moments: Sequence[tuple[float, Mapping[str, Resources]]
 
 
 def _phases(life: Life, length: float) -> Iterator[tuple[str, float, float]]:
-    """What a pod does from when to when."""
+    """Yields the phases of a pod with their start and end."""
     end = length if life.ended is None else life.ended
     started = end if life.started is None else life.started
     reserved = started if life.reserved is None else life.reserved
@@ -108,7 +108,7 @@ def _phases(life: Life, length: float) -> Iterator[tuple[str, float, float]]:
 
 
 def _last_state(life: Life) -> str:
-    """What a pod does in the end, which is seen also of one that came only then."""
+    """Returns the last phase of a pod; it is drawn even if the pod came only at the end."""
     if life.started is not None:
         return RUNS
     return WAITS if life.reserved is None else RESERVED
@@ -144,7 +144,7 @@ def _steps(usage: Usage, length: float, bottom: int) -> str:
 
 
 def _axis(length: float, columns: int) -> str:
-    """Times above the columns, as many as have room."""
+    """Returns the times above the columns, as many as fit."""
     ticks = max(1, min(4, columns // 14)) if length > 1 else 1
     line = [" "] * (columns + 10)
     for tick in range(ticks):
@@ -154,7 +154,7 @@ def _axis(length: float, columns: int) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """``0s``, ``90s``, ``5m``, ``1d 12h``: in units that fit."""
+    """Formats seconds in fitting units: ``0s``, ``90s``, ``5m``, ``1d 12h``."""
     whole = round(seconds)
     if whole < 120:  # noqa: PLR2004
         return f"{whole}s"
@@ -182,5 +182,5 @@ def _label(usage: Usage) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text in a page."""
+    """Escapes text for a page."""
     return escape(inert(text))

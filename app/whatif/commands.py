@@ -1,4 +1,4 @@
-"""A change as manifests and as commands for a shell, for people who want to make it."""
+"""Changes as manifests and as shell commands, for people who want to make them."""
 
 import shlex
 from collections.abc import Iterable
@@ -9,14 +9,14 @@ import msgspec
 from policy.explain.remedy import Change
 
 PATCHED = {"ElasticQuota": "elasticquotas.scheduling.x-k8s.io", "Queue": "queues.scheduling.volcano.sh"}
-"""Kinds of which kubectl can set what a remedy changes, as it names them."""
+"""Kinds whose fields kubectl can set as a remedy changes them, by kubectl's name."""
 
 
 def commands(changes: Iterable[Change]) -> list[str]:
-    """What makes these changes; nothing where that takes more than kubectl, as nodes or new pods do.
+    """Returns the commands for these changes; none if kubectl is not enough, as for nodes or new pods.
 
-    Nor where a name is none that the API server would take, which may be so in a folder of manifests, or in a quota's
-    bounds: kubectl would read it as a flag, or the terminal into which it is pasted as a command of its own.
+    Also none if the API server would reject a name, which a folder of manifests or a quota's bounds may contain.
+    kubectl would read such a name as a flag, or a terminal would run it as a command.
     """
     made = []
     for change in changes:
@@ -34,11 +34,11 @@ def commands(changes: Iterable[Change]) -> list[str]:
 
 
 def nested(change: Change, document: dict[str, Any]) -> dict[str, Any]:
-    """The document, with the fields of the change set in it."""
+    """Returns the document with the change's fields set in it."""
     for path, value in change.fields:
         inner: dict[str, Any] = document
         for part in path[:-1]:
-            if inner.get(part) is None:  # also what was to be removed: this is what stands there instead
+            if inner.get(part) is None:  # also if the change removed it: this replaces it
                 inner[part] = {}
             inner = inner[part]
         inner[path[-1]] = value

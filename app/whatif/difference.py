@@ -1,4 +1,4 @@
-"""What is another after a trial: in words and numbers for people and scripts."""
+"""The effect of a trial, in words and numbers for people and scripts."""
 
 from collections.abc import Generator
 from typing import TypeVar
@@ -22,7 +22,7 @@ from policy.quota import elastic_quota
 from policy.quota.rules import named_in
 
 MOST_NAMED = 1000
-"""Waiting pods that are named, at most."""
+"""Maximum number of waiting pods that are named."""
 
 Figures = TypeVar("Figures", QuotaFigures, QueueFigures)
 Numbers = tuple[dict[tuple[str, str], QuotaFigures], dict[str, QueueFigures]]
@@ -30,7 +30,7 @@ SLICE = 20
 
 
 def numbers(cluster: Cluster) -> Generator[None, None, Numbers]:
-    """The figures of every elastic quota in force, and of every queue."""
+    """Returns the figures of every elastic quota in force, and of every queue."""
     quotas: dict[tuple[str, str], QuotaFigures] = {}
     for number, (namespace, of_namespace) in enumerate(sorted(cluster.quotas.items())):
         quota = elastic_quota.in_force(of_namespace.values())
@@ -56,7 +56,7 @@ def numbers(cluster: Cluster) -> Generator[None, None, Numbers]:
 
 
 def difference(before: Numbers, trial: Trial, otherwise: Trial | None) -> Generator[None, None, WhatIfModel]:
-    """What a trial has led to. ``otherwise``: to what the cluster comes without the change, where that is known."""
+    """Returns the effect of a trial. ``otherwise``: the result without the change, if known."""
     after = yield from numbers(trial.cluster)
     waiting = yield from _waiting(trial, otherwise)
     return WhatIfModel(
@@ -74,13 +74,13 @@ def difference(before: Numbers, trial: Trial, otherwise: Trial | None) -> Genera
 
 
 def rule_of(pod: Pod) -> str:
-    """The rule that last refused a waiting pod; empty if none did."""
+    """Returns the rule that last refused a waiting pod; empty if none did."""
     rule = named_in(pod.unschedulable.message) if pod.unschedulable else None
     return rule.name if rule else ""
 
 
 def title(pod: Pod) -> str:
-    """What people call a pod."""
+    """Returns a pod's name for people."""
     return f"{pod.namespace}/{pod.name}"
 
 

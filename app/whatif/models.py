@@ -1,4 +1,4 @@
-"""The shapes of what would change. Amounts are Kubernetes quantities in text, pods are namespace/name."""
+"""Models of what-if questions. Amounts are Kubernetes quantities as text, pods are namespace/name."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def _with_examples(schema: dict[str, Any]) -> None:
 
 
 class WhatIfRequest(Model):
-    """What is to be changed: manifests that are merged into what is there, and objects that are removed."""
+    """The changes to try: manifests that are merged into existing objects, and objects that are removed."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=_with_examples)
 
@@ -35,7 +35,7 @@ class WhatIfRequest(Model):
 
 
 class AdmittedModel(Model):
-    """A pod that would be placed, and where. ``anyway``: also without the change; null if that took too long."""
+    """A pod that would be placed, and its node. ``anyway``: also without the change; null if that took too long."""
 
     pod: str
     node: str
@@ -43,7 +43,7 @@ class AdmittedModel(Model):
 
 
 class EvictedModel(Model):
-    """A pod that would be evicted, for whom (empty: its group would be broken), and why."""
+    """A pod that would be evicted, for which pod (empty: because its group would be broken), and why."""
 
     pod: str
     node: str
@@ -53,7 +53,7 @@ class EvictedModel(Model):
 
 
 class RefusedModel(Model):
-    """A pod that would still wait, the rule that refuses it (empty: no node has room), and what it would be told."""
+    """A pod that would still wait, the rule that refuses it (empty: no node has room), and the message."""
 
     pod: str
     rule: str
@@ -62,7 +62,7 @@ class RefusedModel(Model):
 
 
 class QuotaFigures(Model):
-    """An elastic quota in numbers."""
+    """The figures of an elastic quota."""
 
     min: Quantities
     max: Quantities
@@ -70,7 +70,7 @@ class QuotaFigures(Model):
 
 
 class QuotaChange(Model):
-    """An elastic quota whose numbers would change; null where there is none."""
+    """An elastic quota whose figures would change; null if it would not exist."""
 
     namespace: str
     name: str
@@ -79,7 +79,7 @@ class QuotaChange(Model):
 
 
 class QueueFigures(Model):
-    """A queue in numbers."""
+    """The figures of a queue."""
 
     weight: int
     capability: Quantities
@@ -89,7 +89,7 @@ class QueueFigures(Model):
 
 
 class QueueChange(Model):
-    """A queue whose numbers would change; null where there is none."""
+    """A queue whose figures would change; null if it would not exist."""
 
     name: str
     before: QueueFigures | None
@@ -97,10 +97,10 @@ class QueueChange(Model):
 
 
 class WhatIfModel(Model):
-    """What would become of the cluster: who would run, go and wait, and which numbers would be others.
+    """The effect of the changes: pods that would run, be evicted and wait, and figures that would change.
 
-    ``spared`` are those who would be evicted without the change. ``waiting`` counts all that would wait; ``refused``
-    has the first of them, and before all others those that wait by the change.
+    ``spared`` are pods that would be evicted without the change. ``waiting`` counts all pods that would wait;
+    ``refused`` lists the first of them, beginning with those that wait because of the change.
     """
 
     admitted: list[AdmittedModel]

@@ -1,4 +1,4 @@
-"""Remedies that work: each is tried on a copy, and completed with what is still missing there, until the pod runs."""
+"""Tries remedies on a copy, and completes each with what is still missing, until the pod runs."""
 
 import re
 from collections.abc import Generator, Iterable, Sequence
@@ -26,9 +26,9 @@ from policy.preemption.victims import Plan
 from policy.simulate.snapshot import copy
 
 MOST = 6
-"""Ways that are tried."""
+"""Maximum number of remedies that are tried."""
 ROUNDS = 5
-"""How often a way is completed with what is still missing."""
+"""Maximum number of times that a remedy is completed with what is still missing."""
 
 _FROM = re.compile(r"from \S+ to")
 
@@ -36,17 +36,17 @@ _FROM = re.compile(r"from \S+ to")
 Changes = dict[tuple[str, str, str], Change]
 """Changes by kind, namespace and name."""
 NOTHING = ""
-"""The sort of the way in which nothing is changed."""
+"""The sort of the remedy that changes nothing."""
 WITH_ALL, ALONE, UNTRIED = "with-all", "alone", "no"
-"""What a remedy was tried with: all others that wait, this pod (or its gang) alone, or nothing."""
+"""What a remedy was tried with: all other waiting pods, this pod (or its gang) alone, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """Changes with which the pod runs; none, if it does without. ``path`` and ``value`` where it is a single field.
+    """Changes with which the pod runs; none if it runs without. ``path`` and ``value`` if it is a single field.
 
-    ``commands`` are the same for a shell, where kubectl is enough for them. ``tried`` is WITH_ALL, ALONE (the pod
-    runs if no other that waits comes before it) or UNTRIED (the numbers suggest it).
+    ``commands`` make the changes in a shell, if kubectl is enough. ``tried`` is WITH_ALL, ALONE (the pod runs if no
+    other waiting pod comes before it) or UNTRIED (the numbers suggest it).
     """
 
     text: str
@@ -59,9 +59,9 @@ class Remedy:
 
 
 class Search:
-    """Looks for remedies of one pod: the small question first, what is enough for it (or its gang) alone.
+    """Searches for remedies of one pod. First it finds what is enough for the pod (or its gang) alone.
 
-    Then all that happens is played with each change, which takes long where many wait.
+    Then it simulates everything that follows from each change, which takes long if many pods wait.
     """
 
     def __init__(self, scene: Scene, pod: Pod) -> None:
@@ -74,7 +74,7 @@ class Search:
 
     @property
     def found(self) -> list[Remedy]:
-        """What is known of each way, also while it is looked for: what it was tried with, and the pod runs."""
+        """The remedies found so far, also during the search, with what each was tried with."""
         known: dict[str, Remedy | None] = {}
         if not self.complete and NOTHING not in self._alone:
             known |= {sort: _remedy([way], way.changes, tried=UNTRIED) for sort, way in self._ways.items()}
@@ -82,12 +82,12 @@ class Search:
         return [remedy for remedy in known.values() if remedy is not None]
 
     def run(self) -> Generator[None, None, None]:
-        """Tries what could help, one after the other."""
+        """Tries the possible remedies one by one."""
         cluster = yield from copy(self._scene.taken)
         yield from self._add_ways(cluster)
         pod = cluster.pod(self._namespace, self._name)
         if pod is not None and fit.unlisted(cluster.table, pod) and cluster.check(pod) is None:
-            self._ways, self.complete = {}, True  # no rule is in its way, and all else cannot be judged from here
+            self._ways, self.complete = {}, True  # no rule refuses it, and the rest cannot be judged from here
             return
         if pod is not None and (yield from runs_alone(cluster, pod)):
             text = "wait, nothing has to be changed for this pod alone"
@@ -103,7 +103,7 @@ class Search:
             self._with_all = {NOTHING: Remedy(text, "", "", "", WhatIfRequest(), [])}
         else:
             self._alone.pop(NOTHING, None)
-            yield from self._add_ways(otherwise.cluster)  # now all others have had their turn
+            yield from self._add_ways(otherwise.cluster)  # after all other pods have had their turn
             for approach in self._ways.values():
                 self._with_all[approach.sort] = yield from self._complete(approach)
         self.complete = True
@@ -115,9 +115,9 @@ class Search:
                 self._ways.setdefault(approach.sort, approach)
 
     def _enough_alone(self, cluster: Cluster, first: Approach) -> Generator[None, None, Remedy | None]:
-        """What is enough on a cluster that stands still, where nobody else is placed; None if nothing is.
+        """Returns what is enough on a static cluster, where no other pod is placed; None if nothing is.
 
-        The cluster stands as before when it has ended.
+        Restores the cluster before it ends.
         """
         parts, made, now = {first.sort: first}, merged_changes((), first.changes), self._scene.taken.now
         for _ in range(ROUNDS):
@@ -129,7 +129,7 @@ class Search:
                 enough = pod is not None and (yield from runs_alone(cluster, pod))
                 more = (yield from approaches(cluster, pod)) if pod and not enough else []
             except Problem:
-                enough, more = False, []  # what cannot be made does not help
+                enough, more = False, []  # a change that cannot be made does not help
             yield from meanwhile.take_back()
             if enough:
                 return _remedy(list(parts.values()), list(made.values()), tried=ALONE)
@@ -139,18 +139,18 @@ class Search:
         return None
 
     def _complete(self, first: Approach) -> Generator[None, None, Remedy | None]:
-        """What is enough although all others have their turn, and everything happens that follows; None if nothing."""
+        """Returns what is enough after all others had their turn and all effects have followed; None if nothing is."""
         parts, made = {first.sort: first}, merged_changes((), first.changes)
         for _ in range(ROUNDS):
             try:
                 made_now = _read(made.values())
                 trial = yield from run(self._scene, made_now)
             except Problem:
-                return None  # what cannot be made does not help
+                return None  # a change that cannot be made does not help
             if trial.admits(self._namespace, self._name):
                 return _remedy(list(parts.values()), list(made.values()), tried=WITH_ALL)
             cluster = trial.cluster
-            if cluster.pod(self._namespace, self._name) is None:  # it had room, and was evicted again
+            if cluster.pod(self._namespace, self._name) is None:  # it was placed, and evicted again
                 cluster = yield from copy(self._scene.taken)
                 changes.apply(cluster, made_now, self._scene.taken.now, trial.simulation.time)
             pod = cluster.pod(self._namespace, self._name)
@@ -169,7 +169,7 @@ class Search:
 
 
 def runs_alone(cluster: Cluster, pod: Pod) -> Generator[None, None, bool]:
-    """Whether a waiting pod would run if it were the next to be tried: nodes have room for it, or it is made for it."""
+    """Whether a waiting pod would run if it were tried next: nodes have room, or evictions make it."""
     if cluster.verdict(pod.namespace, pod.name).outcome != "admissible":
         return False
     if fit.fits(cluster.table, pod).any():
@@ -180,19 +180,19 @@ def runs_alone(cluster: Cluster, pod: Pod) -> Generator[None, None, bool]:
 
 
 def _read(made: Iterable[Change]) -> list[changes.Change]:
-    """The changes as they are made of manifests. Raises Problem (422)."""
+    """Converts the changes to those of manifests. Raises Problem (422)."""
     request = request_of(made)
     return changes.read(request.apply, request.remove)
 
 
 def _can_be_taken_back(cluster: Cluster, made: Iterable[Change]) -> bool:
-    """Whether nobody is to be changed who holds a grant, which would not come back."""
+    """Whether no changed pod holds a grant, which would be lost."""
     pods = (cluster.pod(each.namespace, each.name) for each in made if each.kind == PODS.name)
     return not any(pod is not None and pod.uid in cluster.grants for pod in pods)
 
 
 def _go_on(parts: dict[str, Approach], made: Changes, after: Approach | None) -> bool:
-    """Adds what is done after what was done so far; whether there is something."""
+    """Adds the next approach to the changes so far; returns whether there is one."""
     if after is None:
         return False
     more = merged_changes(made.values(), after.changes)
@@ -204,18 +204,18 @@ def _go_on(parts: dict[str, Approach], made: Changes, after: Approach | None) ->
 
 
 def _next(first: Approach, made: Changes, more: list[Approach]) -> Approach | None:
-    """What is added to changes that are not enough: of what is missing then, rather more of the same sort."""
+    """Returns what to add to changes that are not enough, preferring more of the same sort."""
     more.sort(key=lambda each: each.sort != first.sort)
     return next((each for each in more if merged_changes(made.values(), each.changes) != made), None)
 
 
 def title_of(pod: Pod | None) -> str:
-    """What people call a pod, if there is one."""
+    """Returns a pod's name for people; empty for no pod."""
     return title(pod) if pod else ""
 
 
 def merged_changes(made: Iterable[Change], more: Iterable[Change]) -> Changes:
-    """Changes, and then more of them: of the same field the later one counts."""
+    """Merges changes with later ones; a later change of the same field replaces the earlier."""
     result = {(each.kind, each.namespace, each.name): each for each in made}
     for change in more:
         key = change.kind, change.namespace, change.name
@@ -228,7 +228,7 @@ def merged_changes(made: Iterable[Change], more: Iterable[Change]) -> Changes:
 
 
 def request_of(made: Iterable[Change]) -> WhatIfRequest:
-    """The changes as they are asked about, and as kubectl would take them."""
+    """Returns the changes as a what-if request, in the form that kubectl takes."""
     request = WhatIfRequest(apply=[], remove=[])
     for change in made:
         kind = next(kind for kind in KINDS if change.kind in (kind.name, kind.label))
@@ -266,7 +266,7 @@ def _remedy(parts: Sequence[Approach], made: Sequence[Change], *, tried: str) ->
 
 
 def _both(before: Approach, after: Approach) -> Approach:
-    """One sentence for what was done twice: a bound that was raised and then raised again, pods and more pods."""
+    """Joins two approaches of one sort in one sentence: a bound that is raised twice, or pods and more pods."""
     both = tuple(merged_changes(before.changes, after.changes).values())
     starts = _FROM.findall(before.text)
     if all(change.removed for change in both):

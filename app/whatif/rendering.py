@@ -1,6 +1,6 @@
-"""The objects of the rules as manifests: what a change is merged into, as the manifests themselves are not kept.
+"""Renders the rules' objects as manifests into which changes are merged, as the original manifests are not kept.
 
-Decoded again, a manifest says the same to the rules as the object did; it names only what they use.
+Decoded again, a manifest means the same to the rules as the object did; it names only what they use.
 """
 
 from collections.abc import Iterable
@@ -35,11 +35,11 @@ from policy.quota.queues import Queue
 Json = dict[str, Any]
 
 CLAIM = "a resource claim"
-"""What app.store names as undecidable, beside volumes and constraints of which there are too many."""
+"""The name in app.store of an undecidable claim, beside volumes and constraints of which there are too many."""
 
 
 def pod_manifest(pod: Pod) -> Json:
-    """A pod: one container that requests all that it does."""
+    """Renders a pod, with one container that requests all."""
     annotations = {
         PREEMPTIBLE: None if pod.preemptible else "false",
         QUEUE: pod.queue or None,
@@ -79,7 +79,7 @@ def _owner(pod: Pod) -> Json:
 
 
 def job_manifest(job: BatchJob) -> Json:
-    """A Job (``batch/v1``)."""
+    """Renders a Job (``batch/v1``)."""
     spec: Json = {
         "activeDeadlineSeconds": job.deadline or None,
         "backoffLimit": job.backoff_limit,
@@ -103,7 +103,7 @@ def _failure_rule(rule: FailureRule) -> Json:
 
 
 def node_manifest(node: Node) -> Json:
-    """A node."""
+    """Renders a node."""
     taints = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in node.taints]
     status = "True" if node.ready else "False" if node.reachable else "Unknown"
     conditions = [{"type": "Ready", "status": status}]
@@ -115,13 +115,13 @@ def node_manifest(node: Node) -> Json:
 
 
 def quota_manifest(quota: ElasticQuota) -> Json:
-    """An elastic quota, as it is in force."""
+    """Renders an elastic quota as it is in force."""
     metadata = {"name": quota.name, "namespace": quota.namespace, "creationTimestamp": _time(quota.created)}
     return {"metadata": _given(metadata), "spec": {"min": _quantities(quota.min), "max": _quantities(quota.max)}}
 
 
 def queue_manifest(queue: Queue) -> Json:
-    """A queue, as it is in force."""
+    """Renders a queue as it is in force."""
     spec = {
         "weight": queue.weight,
         "capability": _quantities(queue.capability),
@@ -134,7 +134,7 @@ def queue_manifest(queue: Queue) -> Json:
 
 
 def group_manifest(group: Group) -> Json:
-    """A pod group of the kind that its name tells."""
+    """Renders a pod group of the kind that its name contains."""
     kind, _, name = group.name.partition("/")
     metadata = _given({"name": name, "namespace": group.namespace, "creationTimestamp": _time(group.created)})
     if kind == NATIVE_GROUPS:
@@ -143,18 +143,18 @@ def group_manifest(group: Group) -> Json:
 
 
 def namespace_manifest(namespace: Namespace) -> Json:
-    """What a namespace says of queues."""
+    """Renders what a namespace says of queues."""
     annotations = {QUEUE: namespace.queue or None, ALLOWED_QUEUES: ",".join(sorted(namespace.allowed)) or None}
     return {"metadata": {"name": namespace.name, "annotations": _given(annotations)}}
 
 
 def weight_manifest(namespace: str, name: str, weight: int) -> Json:
-    """The part of a resource quota that gives its namespace a weight."""
+    """Renders the part of a resource quota that gives its namespace a weight."""
     return {"metadata": {"name": name, "namespace": namespace}, "spec": {"hard": {WEIGHT: str(weight)}}}
 
 
 def budget_manifest(budget: Budget) -> Json:
-    """A disruption budget."""
+    """Renders a disruption budget."""
     status = {"disruptionsAllowed": budget.allowed, "disruptedPods": dict.fromkeys(sorted(budget.disrupted), "")}
     return {
         "metadata": {"name": budget.name, "namespace": budget.namespace},
@@ -228,7 +228,7 @@ def _node_term(term: NodeTerm) -> Json:
 
 
 def _pod_term(term: PodTerm, *, by_label: bool) -> Json:
-    """Which namespaces a selector selects is not known, only that it is none or all."""
+    """Renders a term. The namespaces that a selector selects are not known, only whether it is none or all."""
     whose: Json = {} if not by_label else {"matchExpressions": [{"key": "example.com/any", "operator": "Exists"}]}
     return _given(
         {

@@ -1,4 +1,4 @@
-"""A folder of manifests as a story: when objects come, and for how long pods run, stands in annotations of theirs."""
+"""Reads a folder of manifests as a story: annotations say when objects appear, and how long pods run."""
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -25,20 +25,20 @@ _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?
 _DATES = frozenset(
     {"creationTimestamp", "startTime", "startedAt", "finishedAt", "lastTransitionTime", "lastHeartbeatTime"}
 )
-"""Fields that say when something happened to an object of a cluster."""
+"""Fields with the time of something that happened to an object."""
 _ORDER = {kind.label: number for number, kind in enumerate(KINDS)}
 
 
 class InvalidDuration(ValueError):
-    """The text is no duration."""
+    """The text is not a duration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What comes when, how long pods run by UID, and what is wrong with the folder.
+    """The arrivals of a story, the durations of pods by UID, and the problems of the folder.
 
-    ``start`` is the time of its beginning, in seconds since the epoch: that at which the objects were taken from a
-    cluster, as far as they tell, so that what has waited there has waited for as long here.
+    ``start`` is the time at which it begins, in seconds since the epoch: when the objects were taken from a cluster, if
+    they tell. So pods have waited as long here as there.
     """
 
     arrivals: list[Arrival]
@@ -48,7 +48,7 @@ class Scenario:
 
 
 def duration(text: str) -> float:
-    """Seconds of a duration like ``90``, ``2m30s`` or ``1d12h``. Raises InvalidDuration."""
+    """Parses a duration like ``90``, ``2m30s`` or ``1d12h`` into seconds. Raises InvalidDuration."""
     match = _DURATION.fullmatch(text.strip())
     if match is None or not any(match.groups()):
         raise InvalidDuration(f"{text!r} is not a duration, like 90, 2m30s or 1d12h")
@@ -57,7 +57,7 @@ def duration(text: str) -> float:
 
 
 def read(directory: Path, legacy: str = "auto") -> Scenario:
-    """A folder as a story. Objects of a moment come in the order of kinds, and then as they stand in the folder."""
+    """Reads a folder as a story. Simultaneous objects come in the order of kinds, then in that of the folder."""
     folder = manifests.read(directory, legacy)
     problems = [str(problem) for problem in folder.problems]
     documents = [msgspec.json.decode(manifest.raw) for manifest in folder.manifests]
@@ -80,7 +80,7 @@ def read(directory: Path, legacy: str = "auto") -> Scenario:
 
 
 def play(scenario: Scenario, settings: Settings, until: float) -> Generator[None, None, tuple[Story, Cluster]]:
-    """What happens in a story, and the cluster as it is in the end."""
+    """Plays a story; returns what happens, and the cluster at the end."""
     cluster = Cluster(settings.rules, settle_time=0)
     terms = settings.reserve.terms
     timeline = Timeline(Simulation(cluster, terms, scenario.start), terms, scenario.arrivals, scenario.durations)
@@ -89,7 +89,7 @@ def play(scenario: Scenario, settings: Settings, until: float) -> Generator[None
 
 
 def standing(arrivals: Iterable[Arrival], settings: Settings, epoch: float) -> Cluster:
-    """A cluster where all of this is there already."""
+    """Builds a cluster in which all of this exists already."""
     cluster = Cluster(settings.rules, settle_time=0)
     for arrival in arrivals:
         arrival.show(cluster, epoch)
@@ -99,7 +99,7 @@ def standing(arrivals: Iterable[Arrival], settings: Settings, epoch: float) -> C
 
 
 def _anew(manifest: Manifest, order: float) -> Callable[[Cluster, float], None]:
-    """How an object comes that is created then; of those of a moment the ones that stand first a bit earlier."""
+    """Returns the call that creates an object. Of simultaneous pods, earlier ones are created a bit earlier."""
     kind, obj = manifest.kind, manifest.obj
 
     def show(cluster: Cluster, now: float) -> None:
@@ -115,7 +115,7 @@ def _anew(manifest: Manifest, order: float) -> Callable[[Cluster, float], None]:
 
 
 def _as_it_was(manifest: Manifest, _: float) -> Callable[[Cluster, float], None]:
-    """How an object comes that was created before, and says when."""
+    """Returns the call that adds an object created before, with its own times."""
 
     def show(cluster: Cluster, now: float) -> None:
         manifest.kind.upsert(cluster, manifest.obj, now)
@@ -124,13 +124,13 @@ def _as_it_was(manifest: Manifest, _: float) -> Callable[[Cluster, float], None]
 
 
 def _taken_at(documents: Iterable[dict[str, Any]]) -> float:
-    """When the objects were taken from a cluster: the last time that any of them names. What comes later says so."""
+    """Returns when the objects were taken from a cluster: the last time in any of them that is not to come later."""
     times = [time for document in documents if AT not in _annotations(document) for time in _times(document)]
     return max(times, default=START)
 
 
 def _times(value: Any) -> Iterator[float]:
-    """All times in an object, in seconds since the epoch; what cannot be read is none."""
+    """Yields all times in an object, in seconds since the epoch; skips times that cannot be read."""
     if isinstance(value, list):
         for item in value:
             yield from _times(item)

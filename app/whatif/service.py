@@ -1,4 +1,4 @@
-"""Trials for who asks, in the process that answers the scheduler: in slices, and for a limited time."""
+"""Trials on request in the process that answers the scheduler: in slices, and for a limited time."""
 
 import time
 from collections.abc import Generator, Hashable, Iterable
@@ -23,17 +23,17 @@ from policy.simulate.snapshot import copy, discard, snapshot
 T = TypeVar("T")
 
 REMEMBERED = 5.0
-"""Seconds for which the remedies of a pod are not looked for again while what is said of it is the same."""
+"""Seconds for which the remedies of a pod are reused while everything else said of it stays the same."""
 RESTRAINT = 4
-"""For how many times as long as it took they are not in any case, up to those seconds."""
+"""Multiple of the search's duration for which remedies are reused in any case, up to those seconds."""
 
 COMPLETE, OUT_OF_TIME = "complete", "out-of-time"
-"""How a search for remedies has ended: all that it knew was tried, or the time was over."""
+"""How a search for remedies ended: all was tried, or the time was over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """The remedies that were found, and how the search has ended."""
+    """The remedies that were found, and how the search ended."""
 
     remedies: list[Remedy]
     ended: str
@@ -41,7 +41,7 @@ class Searched:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was found for a pod, when it was looked for, how many seconds that took, and what else was said of it."""
+    """The search result for a pod: its time, its duration in seconds, what else was said of it, and the remedies."""
 
     at: float
     took: float
@@ -50,7 +50,7 @@ class Known:
 
 
 class Trials:
-    """Answers what would be, out of copies of the store's cluster. Who asks has a seat (see app.questions)."""
+    """Answers what-if questions on copies of the store's cluster. The asker has a seat (see app.questions)."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
@@ -58,7 +58,7 @@ class Trials:
         self._known: dict[str, Known] = {}
 
     async def what_if(self, changes: Iterable[Change]) -> WhatIfModel:
-        """What would become of the cluster with these changes. Raises Problem (422, 503)."""
+        """Returns the effect of these changes on the cluster. Raises Problem (422, 503)."""
         changes, limit = list(changes), self._settings.whatif.time_limit
         copies, deadline = list[Cluster](), time.perf_counter() + limit
         with undisturbed():
@@ -78,9 +78,9 @@ class Trials:
                     await at_leisure(discard(each))
 
     async def remedies(self, pod: Pod, said: Hashable) -> Searched:
-        """What would let a waiting pod in, as far as it can be found within ``whatif.remedyTime``. Never raises.
+        """Searches for remedies of a waiting pod, within ``whatif.remedyTime``. Never raises.
 
-        ``said`` is all else that is said of it: while that is the same the remedies are, for a moment.
+        ``said`` is everything else that is said of the pod: while it stays the same, remedies are reused for a moment.
         """
         limit, now = self._settings.whatif.remedy_time, self._store.clock()
         self._known = {uid: known for uid, known in self._known.items() if now - known.at < REMEMBERED}
@@ -96,7 +96,7 @@ class Trials:
         return found
 
     def scene(self) -> Scene:
-        """The cluster as it stands."""
+        """Takes a snapshot of the cluster."""
         now = self._store.clock()
         return Scene(snapshot(self._store.cluster, now), self._settings.reserve.terms, time.time() - now)
 

@@ -1,4 +1,4 @@
-"""One trial: a copy of the cluster, some changes, and what has become of it when all has come to rest."""
+"""A trial: a copy of the cluster, some changes, and the state when the simulation has come to rest."""
 
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from policy.simulate.snapshot import Snapshot, copy
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What trials start from. ``epoch`` is what to add to the snapshot's time to have seconds since the epoch."""
+    """The start of trials. ``epoch``: seconds to add to the snapshot's time for seconds since the epoch."""
 
     taken: Snapshot
     terms: Terms
@@ -22,7 +22,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What has become of a cluster. ``placed``: UIDs of pods that waited, or are new, and run now."""
+    """The result of a trial. ``placed``: UIDs of waiting or new pods that run now."""
 
     cluster: Cluster
     simulation: Simulation
@@ -35,14 +35,14 @@ class Trial:
 
 
 def run(scene: Scene, changes: Iterable[Change]) -> Generator[None, None, Trial]:
-    """Tries changes. Raises Problem (422) for one that cannot be made."""
+    """Tries changes on a new copy. Raises Problem (422) for a change that cannot be made."""
     cluster = yield from copy(scene.taken)
     trial = yield from run_on(cluster, scene, changes)
     return trial
 
 
 def run_on(cluster: Cluster, scene: Scene, changes: Iterable[Change]) -> Generator[None, None, Trial]:
-    """The same on a copy that was made already."""
+    """Tries changes on the given copy. Raises Problem (422) for a change that cannot be made."""
     now = scene.taken.now
     for each in changes:
         change.apply(cluster, [each], now, now + scene.epoch)

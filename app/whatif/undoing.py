@@ -1,4 +1,4 @@
-"""Changes of a copy that are made for a while and taken back: that is quicker than another copy."""
+"""Changes of a copy that are made and then undone, which is faster than another copy."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -19,7 +19,7 @@ from policy.cluster.cluster import Cluster
 
 
 class Meanwhile:
-    """Changes that are made, and then taken back. Not of pods that hold a grant: it would not come back with them."""
+    """Changes that are made and then undone. Not for pods with a grant, which would be lost."""
 
     def __init__(self, cluster: Cluster, now: float, epoch: float) -> None:
         """New pods are created at ``epoch``."""
@@ -29,21 +29,21 @@ class Meanwhile:
         self._before: list[tuple[Change, Any]] = []
 
     def make(self, made: Iterable[Change]) -> Iterator[None]:
-        """Makes them, one after the other. Raises Problem (422) for one that cannot be made."""
+        """Makes the changes one by one. Raises Problem (422) for one that cannot be made."""
         for change in made:
             self._before.append((change, _object(self._cluster, change)))
             changes.apply(self._cluster, [change], self._now, self._epoch)
             yield
 
     def take_back(self) -> Iterator[None]:
-        """Puts back what stood there, the last first."""
+        """Restores the objects, the last change first."""
         while self._before:
             _put_back(self._cluster, *self._before.pop(), self._now)
             yield
 
 
 def _object(cluster: Cluster, change: Change) -> Any:  # noqa: PLR0911 - one for each kind
-    """What stands there of this name, as the cluster knows it; None if nothing does."""
+    """Returns the cluster's object of this name; None if there is none."""
     where = change.namespace, change.name
     if change.kind is PODS:
         return cluster.pod(*where)
@@ -73,7 +73,7 @@ def _put_back(cluster: Cluster, change: Change, obj: Any, now: float) -> None:
     elif kind is NODES:
         cluster.upsert_node(obj)
     elif kind is ELASTIC_QUOTAS:
-        cluster.delete_quota(obj.namespace, obj.name)  # what cannot be read would leave the good one in force
+        cluster.delete_quota(obj.namespace, obj.name)  # an unreadable quota would leave the good one in force
         cluster.upsert_quota(obj)
     elif kind is QUEUES:
         cluster.upsert_queue(obj)
