@@ -1,4 +1,4 @@
-"""``quotaward check``: what would go wrong, found before it does."""
+"""``quotaward check``: finds what would go wrong before it does."""
 
 from app.checks.finding import Finding as Finding
 from app.checks.folder import manifests as manifests

@@ -1,4 +1,4 @@
-"""Amounts in quotas and queues that Kubernetes takes for others than they say."""
+"""Checks for amounts in quotas and queues that Kubernetes reads as other amounts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,11 +7,11 @@ from app.checks.finding import Finding, error
 from policy.objects.quantity import LARGEST, InvalidQuantity, is_capped
 
 SHOWN = 40
-"""Characters of an amount that are shown."""
+"""Maximum number of characters of an amount that are shown."""
 
 
 def uncountable(where: str, amounts: Any) -> Iterator[Finding]:
-    """Amounts that are more than Kubernetes counts; those that are none are found when they are read."""
+    """Finds amounts above what Kubernetes counts. Invalid amounts are found when they are read."""
     for name, amount in amounts.items() if isinstance(amounts, dict) else ():
         try:
             capped = is_capped(amount)

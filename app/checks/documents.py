@@ -1,4 +1,4 @@
-"""The documents of a folder as they stand there, also those that no rule reads."""
+"""The documents of a folder as written, including those that no rule reads."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import yaml
 from app.sources.manifests import SUFFIXES, Fault, documents_of, files_below
 
 LONGEST, MOST = 2**16, 1000
-"""How much is looked at of a file that is no manifest by its name (bytes), and how many such files."""
+"""Maximum number of bytes that are read of a file whose name is not a manifest's, and of such files."""
 _MANIFEST = re.compile(
     rb"^\s*[\"']?apiVersion[\"']?\s*:\s*\S.*?^\s*[\"']?kind[\"']?\s*:\s*\S", re.MULTILINE | re.DOTALL
 )
@@ -28,13 +28,13 @@ class Document:
 
 
 def of_all(directory: Path) -> list[Document]:
-    """All objects of a folder that can be read and name a kind."""
+    """Returns all objects of a folder that can be read and name a kind."""
     found = []
     for file in files_below(directory):
         try:
             documents = list(documents_of(file))
         except (OSError, ValueError, yaml.YAMLError, RecursionError):
-            continue  # it is among the problems of the folder
+            continue  # the folder's problems report it
         for number, content in documents:
             if isinstance(content, dict) and content.get("kind") and content.get("apiVersion"):
                 metadata = content.get("metadata")
@@ -47,7 +47,7 @@ def of_all(directory: Path) -> list[Document]:
 
 
 def looks_like_manifests(directory: Path) -> list[str]:
-    """Files that hold manifests and are not read because of their names, in a sentence each."""
+    """Names the files that contain manifests but are not read because of their names, in a sentence each."""
     others = [
         path
         for path in sorted(directory.rglob("*"))

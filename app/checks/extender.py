@@ -1,4 +1,4 @@
-"""Whether a Quotaward answers at an address, and when a scheduler last asked it, for ``quotaward check --cluster``."""
+"""Checks whether a Quotaward answers at an address, and when a scheduler last called it (``check --cluster``)."""
 
 import re
 import time
@@ -10,8 +10,8 @@ _LAST = re.compile(r'^quotaward_extender_last_request_timestamp_seconds\{verb="f
 
 
 def extender(url: str) -> list[Finding]:
-    """Asks for its readiness and its metrics, both without showing who asks."""
-    import urllib3  # noqa: PLC0415 - only where somebody is asked
+    """Asks for readiness and metrics, both without credentials."""
+    import urllib3  # noqa: PLC0415 - only needed here
 
     try:
         pool = urllib3.PoolManager(timeout=TIMEOUT, retries=False)

@@ -1,4 +1,4 @@
-"""What a check has found."""
+"""The findings of a check."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ ERROR, WARNING, INFO = "error", "warning", "info"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something found: an ``error`` makes an object useless, a ``warning`` is allowed and rarely meant.
+    """A finding: an ``error`` makes an object useless, a ``warning`` is allowed but rarely intended.
 
-    An ``info`` is as it may be.
+    An ``info`` needs no action.
     """
 
     severity: str
@@ -17,15 +17,15 @@ class Finding:
 
 
 def warning(text: str) -> Finding:
-    """Something that is allowed and rarely meant."""
+    """Returns a finding about something allowed but rarely intended."""
     return Finding(WARNING, text)
 
 
 def info(text: str) -> Finding:
-    """Something that is worth knowing."""
+    """Returns a finding that is worth knowing."""
     return Finding(INFO, text)
 
 
 def error(text: str) -> Finding:
-    """Something that cannot work."""
+    """Returns a finding about something that cannot work."""
     return Finding(ERROR, text)

@@ -1,4 +1,4 @@
-"""What would go wrong with a folder of manifests, found before it does."""
+"""Checks a folder of manifests for what would go wrong."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -20,21 +20,21 @@ from policy.objects.quantity import render
 from policy.quota import elastic_quota, queues
 
 QUEUE_KEYS = {"weight", "capability", "guarantee", "reclaimable", "priority"}
-"""What is read of a queue's spec."""
+"""Keys of a queue's spec that are read."""
 NOTED_QUEUE_KEYS = {"deserved", "parent"}
-"""What is not, as the queue's own condition NotEnforced says."""
+"""Keys that are not read, as the queue's own condition NotEnforced says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found in a folder, and how many objects of each kind were read or skipped."""
+    """The findings in a folder, and the objects of each kind that were read or skipped."""
 
     findings: list[Finding]
     read: Counter[str]
     skipped: Counter[str]
 
     def counts(self) -> list[str]:
-        """How many objects of which kinds were read, and how many were not, in words."""
+        """Says how many objects of which kinds were read, and how many were skipped."""
         return [
             f"{what} {', '.join(f'{number} {kind}' for kind, number in sorted(counted.items()))}"
             for what, counted in (("read", self.read), ("skipped", self.skipped))
@@ -43,7 +43,7 @@ class Report:
 
 
 def manifests(directory: Path, elsewhere: Collection[str] = ()) -> Report:
-    """What is wrong with a folder of manifests; ``elsewhere`` are resources that nodes list which are not in it."""
+    """Checks a folder of manifests. ``elsewhere``: resources of nodes that are not in it."""
     folder = source.read(directory)
     findings = [Finding("error", str(problem)) for problem in folder.problems]
     findings += [Finding("warning", str(strange)) for strange in folder.strange]
@@ -65,7 +65,7 @@ def manifests(directory: Path, elsewhere: Collection[str] = ()) -> Report:
 
 
 def _name_warnings(cluster: Cluster, manifests: list[source.Manifest], elsewhere: Collection[str]) -> Iterator[Finding]:
-    """Resources of quotas and queues that no pod can request, or no node lists, also none elsewhere."""
+    """Finds resources of quotas and queues that no pod can request, or that no node lists, here or elsewhere."""
     there = {resource for node in cluster.table.nodes() for resource in node.allocatable} | set(elsewhere)
     for each in manifests:
         name = each.key if isinstance(each.key, str) else "/".join(each.key)
@@ -73,7 +73,7 @@ def _name_warnings(cluster: Cluster, manifests: list[source.Manifest], elsewhere
 
 
 def resource_findings(where: str, obj: Any, there: Collection[str]) -> Iterator[Finding]:
-    """What is found about the resources that a quota or a queue names; ``there`` are those that nodes list."""
+    """Checks the resources that a quota or a queue names; ``there`` are those that nodes list."""
     spec = getattr(obj, "spec", None)
     if not isinstance(spec, dict):
         return
@@ -93,12 +93,12 @@ def resource_findings(where: str, obj: Any, there: Collection[str]) -> Iterator[
 
 
 def _names(amounts: Any) -> set[str]:
-    """The resources that something is said of, other than that there is none."""
+    """Returns the resources whose amount is not zero."""
     return {str(name) for name, amount in amounts.items() if str(amount) != "0"} if isinstance(amounts, dict) else set()
 
 
 def _unknown_bounds(manifests: list[source.Manifest]) -> list[Finding]:
-    """Keys of a quota's spec that bound nothing: a mistyped max is no max."""
+    """Finds keys of a quota's spec that bound nothing: a mistyped max is no max."""
     return [
         Finding("warning", f"{each.file}: ElasticQuota {'/'.join(each.key)}: spec.{key} bounds nothing: min and max do")
         for each in manifests
@@ -108,7 +108,7 @@ def _unknown_bounds(manifests: list[source.Manifest]) -> list[Finding]:
 
 
 def _unknown_queue_keys(manifests: list[source.Manifest]) -> list[Finding]:
-    """Keys of a queue's spec that do nothing, mistyped or of Volcano alone."""
+    """Finds keys of a queue's spec that do nothing, mistyped or Volcano's own."""
     findings = []
     for each in manifests:
         if not isinstance(each.obj, QueueObject) or not isinstance(each.obj.spec, dict):
@@ -143,7 +143,7 @@ def _quota_warnings(cluster: Cluster) -> list[Finding]:
 
 
 def _unnamed(cluster: Cluster) -> list[Finding]:
-    """Quotas whose min does not name what the min of another does: what they use of that is lent to them."""
+    """Finds quotas whose min lacks a resource that another min names: all that they use of it is borrowed."""
     named_by: dict[str, str] = {}
     for namespace, quota, _ in cluster.ledger.quotas():
         for resource in quota.min:
@@ -160,7 +160,7 @@ def _unnamed(cluster: Cluster) -> list[Finding]:
 
 
 def _beyond_nodes(cluster: Cluster, what: str, promised: resources.Resources) -> list[Finding]:
-    """Where more is promised than the nodes have; nothing is said where no nodes are known."""
+    """Finds resources of which more is promised than the nodes have. Finds nothing if no nodes are known."""
     if not cluster.table.rows:
         return []
     capacity = resources.total(node.allocatable for node in cluster.table.nodes())
@@ -194,7 +194,7 @@ def _queue_findings(cluster: Cluster) -> list[Finding]:
 
 
 def _membership_warnings(cluster: Cluster) -> list[Finding]:
-    """Who names a queue that does not exist: such pods are refused, as soon as there is any queue."""
+    """Finds objects that name a missing queue: their pods are refused as soon as there is any queue."""
     membership = cluster.membership
     named = [(f"Namespace {each.name}", {each.queue, *each.allowed}) for each in membership.namespaces.values()]
     named += [
@@ -210,7 +210,7 @@ def _membership_warnings(cluster: Cluster) -> list[Finding]:
 
 
 def _budget_warnings(cluster: Cluster) -> list[Finding]:
-    """Budgets that keep what their pods have borrowed."""
+    """Finds budgets that never allow an eviction, so that borrowed resources are not taken back."""
     return [
         Finding(
             "warning",
@@ -223,7 +223,7 @@ def _budget_warnings(cluster: Cluster) -> list[Finding]:
 
 
 def _job_warnings(cluster: Cluster) -> list[Finding]:
-    """Jobs whose deadline runs while their pods wait at gates, and those that one eviction fails."""
+    """Finds Jobs whose deadline runs while their pods wait at gates, and Jobs that one eviction fails."""
     findings = []
     for job in sorted(cluster.batch_jobs, key=lambda job: job.key):
         if job.deadline and cluster.is_gated(job.namespace):

@@ -14,7 +14,7 @@ NAMED_BY = (GROUP, LEGACY_GROUP, VOLCANO_GROUP)
 
 
 def group_findings(cluster: Cluster, documents: Iterable[Document]) -> Iterator[Finding]:
-    """What is found about the groups that the pods of a folder name. Of those that templates name, more may come."""
+    """Checks the groups that the pods of a folder name. Templates may create more members."""
     groups = cluster.membership.groups
     members = Counter((pod.namespace, pod.group) for pod in cluster.pods.values() if pod.group)
     to_come = set(_named_by_templates(documents))
@@ -33,7 +33,7 @@ def group_findings(cluster: Cluster, documents: Iterable[Document]) -> Iterator[
 
 
 def _named_by_templates(documents: Iterable[Document]) -> Iterator[tuple[str, str]]:
-    """Namespace and name of each group that a template of pods names."""
+    """Yields namespace and name of each group that a pod template names."""
     for document in documents:
         if document.kind == "Pod":
             continue

@@ -1,4 +1,4 @@
-"""Annotations, labels and gates that are nearly what is read, and values of them that mean nothing."""
+"""Checks for annotations, labels and gates that are nearly known keys, and for values without a meaning."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ _BY_PART = {part: {key.name: key for key in KEYS if key.part == part} for part i
 
 
 def key_findings(where: str, kind: str, document: dict[str, Any]) -> Iterator[Finding]:
-    """What is found in an object, and in the templates of pods that it has."""
+    """Checks an object and its pod templates."""
     metadata, spec = document.get("metadata"), document.get("spec")
     if isinstance(metadata, dict):
         for part, field in ((ANNOTATION, "annotations"), (LABEL, "labels")):
@@ -26,7 +26,7 @@ def key_findings(where: str, kind: str, document: dict[str, Any]) -> Iterator[Fi
 
 
 def pod_templates(value: Any) -> Iterator[dict[str, Any]]:
-    """The templates of pods within an object's spec, wherever they stand."""
+    """Yields the pod templates anywhere in an object's spec."""
     if isinstance(value, list):
         for item in value:
             yield from pod_templates(item)

@@ -1,4 +1,4 @@
-"""What is wrong with a live cluster, as far as it says with some fifty requests: ``quotaward check --cluster``."""
+"""Checks a live cluster with some fifty requests: ``quotaward check --cluster``."""
 
 import asyncio
 from collections import Counter
@@ -23,10 +23,10 @@ from policy.quota.rules import named_in
 
 TIMEOUT = 10.0
 PAGE = 500
-"""Objects of a kind that are looked at: the first page of a list."""
+"""Objects of a kind that are checked: the first page of a list."""
 AT_ONCE = 8
 OURS = (ELASTIC_QUOTAS, QUEUES, RESERVATIONS)
-"""The kinds whose definitions come with Quotaward."""
+"""Kinds whose definitions come with Quotaward."""
 BROKEN = (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError)
 
 
@@ -36,14 +36,14 @@ class Unreachable(Exception):
 
 @dataclass(slots=True)
 class Live:
-    """What was found in a cluster. ``there`` are the resources that its nodes list."""
+    """The findings in a cluster. ``there`` are the resources that its nodes list."""
 
     findings: list[Finding] = field(default_factory=list)
     there: set[str] = field(default_factory=set)
 
 
 async def cluster(kubeconfig: Path | None, settings: Settings) -> Live:
-    """Asks the API server of a kubeconfig file, or the one that ``serve`` would ask. Raises CannotConnect."""
+    """Checks the cluster of a kubeconfig file, or the one that ``serve`` would use. Raises CannotConnect."""
     client = await KubeClient.connect(kubeconfig)
     live = Live()
     try:
@@ -57,7 +57,7 @@ async def cluster(kubeconfig: Path | None, settings: Settings) -> Live:
 
 
 async def _definitions(client: KubeClient, _: Settings, live: Live) -> None:
-    """Which kinds are installed, and may be listed."""
+    """Checks which kinds are installed and may be listed."""
     for kind in KINDS:
         status, _items = await _list(client, kind.path, 1)
         if status == HTTPStatus.NOT_FOUND and kind in OURS:
@@ -71,7 +71,7 @@ async def _definitions(client: KubeClient, _: Settings, live: Live) -> None:
 
 
 async def _resources(client: KubeClient, _: Settings, live: Live) -> None:
-    """Resources that quotas and queues name and no node lists."""
+    """Finds resources that quotas and queues name but no node lists."""
     for node in await _objects(client, NODES):
         if node.status is not None:
             live.there.update(node.status.allocatable or ())
@@ -83,7 +83,7 @@ async def _resources(client: KubeClient, _: Settings, live: Live) -> None:
 
 
 async def _rights(client: KubeClient, settings: Settings, live: Live) -> None:
-    """What whoever asks may not do of what Quotaward has to."""
+    """Finds rights that Quotaward needs and these credentials lack."""
     hands = asyncio.Semaphore(AT_ONCE)
 
     async def lacks(right: Right) -> bool:
@@ -126,7 +126,7 @@ async def _may(client: KubeClient, right: Right) -> bool:
 
 
 async def _leader(client: KubeClient, settings: Settings, live: Live) -> None:
-    """Whether somebody holds the Lease."""
+    """Checks whether a replica holds the Lease."""
     leader: LeaderSettings = settings.leader
     where = f"Lease {leader.namespace}/{leader.name}"
     path = f"/apis/coordination.k8s.io/v1/namespaces/{leader.namespace}/leases/{leader.name}"
@@ -153,7 +153,7 @@ def _held(where: str, spec: dict[str, Any]) -> Finding:
 
 
 async def _schedulers(client: KubeClient, _: Settings, live: Live) -> None:
-    """Which schedulers the pods name."""
+    """Counts the pods of each scheduler."""
     named: Counter[str] = Counter()
     waiting: Counter[str] = Counter()
     for pod in await _objects(client, PODS):
@@ -166,7 +166,7 @@ async def _schedulers(client: KubeClient, _: Settings, live: Live) -> None:
 
 
 async def _events(client: KubeClient, _: Settings, live: Live) -> None:
-    """Whether schedulers say of pods what Quotaward has answered."""
+    """Checks whether the schedulers' events repeat Quotaward's answers."""
     query = {"fieldSelector": "reason=FailedScheduling", "limit": str(PAGE)}
     status, document = await _get(client, "/api/v1/events", query)
     if status != HTTPStatus.OK:
@@ -181,7 +181,7 @@ async def _events(client: KubeClient, _: Settings, live: Live) -> None:
 
 
 async def _others(client: KubeClient, _: Settings, live: Live) -> None:
-    """Objects that look as if they were read."""
+    """Finds objects that look as if they were read, but are not."""
     installed = {kind.label for kind in KINDS if (await _list(client, kind.path, 1))[0] != HTTPStatus.NOT_FOUND}
     followed = {label for label, successor in SUCCESSORS.items() if successor.label not in installed}
     try:
@@ -191,7 +191,7 @@ async def _others(client: KubeClient, _: Settings, live: Live) -> None:
 
 
 async def _objects(client: KubeClient, kind: Kind) -> Iterator[Any]:
-    """The first page of a kind, decoded; what cannot be is left out."""
+    """Returns the first page of a kind, decoded; objects that cannot be decoded are omitted."""
     _status, items = await _list(client, kind.path, PAGE)
     return iter([obj for item in items if (obj := _decoded(kind, item)) is not None])
 
@@ -209,7 +209,7 @@ async def _list(client: KubeClient, path: str, limit: int) -> tuple[int, list[An
 
 
 async def _get(client: KubeClient, path: str, query: dict[str, str]) -> tuple[int, dict[str, Any]]:
-    """Status and document of an answer. Raises Unreachable."""
+    """Returns status and document of an answer. Raises Unreachable."""
     try:
         async with client.get(path, query, read_timeout=TIMEOUT) as response:
             body = await response.read()

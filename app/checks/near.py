@@ -1,20 +1,20 @@
-"""Which of the names that are known somebody has probably meant."""
+"""Guesses which known name a misspelled name means."""
 
 from collections.abc import Iterable
 from functools import lru_cache
 
 SURELY = 8
-"""Letters of a name for each of which one may be wrong."""
+"""Letters of a name per wrong letter that is allowed."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name that another one is a misspelling of; empty if there is none, or if the name itself is known."""
+    """Returns the known name that this one misspells; empty if there is none, or if the name itself is known."""
     return _nearest(name, frozenset(known))
 
 
 @lru_cache(maxsize=4096)
 def _nearest(name: str, known: frozenset[str]) -> str:
-    """The same: many objects have the same labels."""
+    """Finds the nearest name. Cached, as many objects have the same labels."""
     if name in known:
         return ""
     candidates = [each for each in known if abs(len(name) - len(each)) <= _wrong_in(each)]
@@ -23,12 +23,12 @@ def _nearest(name: str, known: frozenset[str]) -> str:
 
 
 def _wrong_in(name: str) -> int:
-    """How many letters of a name may be wrong."""
+    """Returns how many letters of a name may be wrong."""
     return max(1, len(name) // SURELY)
 
 
 def distance(one: str, other: str) -> int:
-    """How many letters have to be added, left out, changed or swapped with their neighbour to make one of the other."""
+    """Returns the edit distance of two names: letters to add, omit, change or swap with a neighbour."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, start=1):

@@ -1,4 +1,4 @@
-"""Names of resources in quotas and queues that bound nothing, as no pod requests what is called so."""
+"""Checks for resource names in quotas and queues that bound nothing, as no pod requests such a resource."""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -32,20 +32,20 @@ CONFUSED = {
     "cpus": "cpu",
     "cores": "cpu",
 }
-"""Names that are taken for another."""
+"""Names that are confused with another."""
 OF_RESOURCE_QUOTAS = ("count/", "requests.", "limits.")
-"""What names in a ResourceQuota begin with that count something else than what pods request."""
+"""Prefixes of ResourceQuota names that count something other than pods' requests."""
 
 
 def misspelled(where: str, names: Iterable[str], there: Collection[str]) -> Iterator[Finding]:
-    """Names of resources that no pod requests, or that are nearly another; ``there`` are those that nodes list."""
+    """Finds resource names that no pod requests, or that nearly match another; ``there`` are those that nodes list."""
     for name in sorted(set(names) - set(there)):
         if text := _fault(name, there):
             yield warning(f"{where}.{name} {text}")
 
 
 def on_no_node(where: str, names: Iterable[str], there: Collection[str]) -> Iterator[Finding]:
-    """Names of resources that are as they should be, and that no node lists; none where no nodes are known."""
+    """Finds valid resource names that no node lists; none if no nodes are known."""
     for name in sorted(set(names) - set(there)):
         if there and "/" in name and not _fault(name, there):
             text = "is on no node: it bounds nothing, unless another extender or a driver of resource claims gives it"
@@ -53,7 +53,7 @@ def on_no_node(where: str, names: Iterable[str], there: Collection[str]) -> Iter
 
 
 def _fault(name: str, there: Collection[str]) -> str:
-    """What is wrong with a name that no node lists; empty if nothing is."""
+    """Says what is wrong with a name that no node lists; empty if nothing is."""
     if name.startswith("limits."):
         return f"bounds nothing: limits are not counted, requests are; {name.removeprefix('limits.')} is their name"
     if name.startswith("requests."):

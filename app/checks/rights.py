@@ -1,4 +1,4 @@
-"""All that Quotaward has to be allowed on the API server, as the manifests grant it (a test compares them)."""
+"""All rights that Quotaward needs on the API server, as the manifests grant them (a test compares them)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from app.store.kinds import KINDS, QUEUES, QUOTA_KINDS, RESERVATIONS, SUCCESSORS
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A verb on a resource. ``needed``: something fails without it. ``given_by``: the folder of manifests with it."""
+    """A verb on a resource. ``needed``: something fails without it. ``given_by``: the folder of manifests to apply."""
 
     group: str
     resource: str
@@ -28,7 +28,7 @@ class Right:
 
 
 def rights(leader: LeaderSettings) -> Iterator[Right]:
-    """Every right that manifests/rbac grants, one by one."""
+    """Yields every right that manifests/rbac grants."""
     for kind in KINDS:
         for verb in ("list", "watch"):
             yield Right(kind.group, kind.plural, verb, needed=not (kind.advisory or kind.label in SUCCESSORS))
@@ -52,5 +52,5 @@ def rights(leader: LeaderSettings) -> Iterator[Right]:
 
 
 def rights_to_delete(reclaim: ReclaimSettings) -> Iterator[Right]:
-    """Every right that manifests/patience grants. Nothing needs them without ``reclaim.budgetPatience``."""
+    """Yields every right that manifests/patience grants. They are only needed with ``reclaim.budgetPatience``."""
     yield Right("", "pods", "delete", needed=reclaim.budget_patience is not None, given_by="manifests/patience")

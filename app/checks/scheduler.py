@@ -1,4 +1,4 @@
-"""What is wrong with how a KubeSchedulerConfiguration calls Quotaward, and why kube-scheduler would not take it."""
+"""Checks how a KubeSchedulerConfiguration calls Quotaward, and whether kube-scheduler would accept it."""
 
 import re
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ FIELDS = (
     *("urlPrefix", *VERBS, "weight", "enableHTTPS", "tlsConfig", "httpTimeout", "nodeCacheCapable"),
     *("managedResources", "ignorable"),
 )
-"""The fields of an extender; kube-scheduler reads its configuration strictly, and refuses others."""
+"""The fields of an extender. kube-scheduler reads its configuration strictly, and refuses others."""
 _DURATION = re.compile(r"[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
-"""What Go takes as a duration."""
+"""Durations that Go accepts."""
 
 
 def scheduler_configuration(file: Path) -> list[Finding]:
-    """What is wrong with the configuration in a file, or in the ConfigMaps in it."""
+    """Checks the configuration in a file, or in the ConfigMaps in it."""
     try:
         documents = [each for each in yaml.safe_load_all(file.read_text()) if each is not None]
     except (OSError, *NO_YAML) as reason:
@@ -39,7 +39,7 @@ def scheduler_configuration(file: Path) -> list[Finding]:
 
 
 def _configurations(where: str, documents: list[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every configuration in these documents with where it stands."""
+    """Yields every configuration in these documents with its place."""
     for number, document in enumerate(documents, start=1):
         at = f"{where}, document {number}" if len(documents) > 1 else where
         if not isinstance(document, dict):
@@ -86,7 +86,7 @@ def _place(where: str) -> Iterator[Finding]:
 
 
 def _what_is_refused(where: str, extenders: list[dict[str, Any]]) -> Iterator[Finding]:
-    """What kube-scheduler does not start with, of whichever extender."""
+    """Finds what keeps kube-scheduler from starting, in any of the extenders."""
     binders = sum(bool(extender.get("bindVerb")) for extender in extenders)
     if binders > 1:
         yield error(f"{where}: extenders: {binders} have a bindVerb, and kube-scheduler takes one")
