@@ -1,14 +1,14 @@
-"""A bell: rings when something has changed, and wakes all who wait for that."""
+"""A notifier: rings when something has changed, and wakes all who wait for that."""
 
 import asyncio
 from contextlib import suppress
 
 
 class Bell:
-    """``rung`` counts how often it has rung, so that nobody misses what happens while busy."""
+    """A bell; ``rung`` counts its rings, so that a busy listener misses none."""
 
     def __init__(self) -> None:
-        """It has not rung yet."""
+        """Starts without a ring."""
         self.rung = 0
         self._event = asyncio.Event()
 
@@ -18,7 +18,7 @@ class Bell:
         self._event.set()
 
     async def wait(self, heard: int, at_most: float) -> None:
-        """Waits until it has rung more often than was heard, but so many seconds at most."""
+        """Waits until there are more rings than ``heard``, but at most ``at_most`` seconds."""
         if self.rung == heard:
             self._event.clear()
             with suppress(TimeoutError):

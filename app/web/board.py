@@ -1,7 +1,7 @@
-"""The board: every part of the page as it was last rendered, and which of them have changed since when.
+"""The board: every part of the page as last rendered, and which parts have changed since which version.
 
-Nothing is computed unless somebody looks, and then once for all who look. Work is cut into slices of a few
-milliseconds, between which the loop answers the scheduler; only what has changed is looked at and rendered again.
+Nothing is computed unless a page is open, and then once for all viewers. Work is cut into slices of a few
+milliseconds, between which the loop answers the scheduler. Only changes are looked at and rendered again.
 """
 
 import asyncio
@@ -21,15 +21,15 @@ from app.web.bell import Bell
 from app.web.parts import Gone, Part
 
 INTERVAL = 0.15
-"""Seconds that the board stays as it is at least, however much changes."""
+"""Minimum number of seconds between two updates of the board, however much changes."""
 RESTRAINT = 4
-"""How many times as long as it takes to bring the board up to date it is left alone afterwards."""
+"""Multiple of an update's duration for which the board rests afterwards."""
 HEARTBEAT = 0.5
-"""Seconds after which it is looked at though no bell has rung: time alone makes watches stale and grants old."""
+"""Seconds after which the board is updated without a ring: time alone makes watches stale and grants old."""
 REMEMBERED = 5000
-"""How many changes are remembered, so that those who look on can be told."""
+"""Number of changes that are remembered for open pages."""
 LONGEST = 20
-"""Digits of a version that somebody may have sent."""
+"""Maximum number of digits of a version in a request."""
 
 Look = Callable[[], Iterator[Part | Gone | None]]
 Render = Callable[[str, dict[str, Any]], str]
@@ -38,7 +38,7 @@ Key = tuple[str, ...]
 
 @dataclass(slots=True)
 class Fragment:
-    """A part, and the HTML of it."""
+    """A part and its HTML."""
 
     part: Part
     html: Markup
@@ -46,9 +46,10 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What has to be done to a page: put this HTML in place of the element with that id.
+    """A change of a page: this HTML replaces the element with that id.
 
-    Where there is none yet, it goes into the list ``row_of``, behind the element ``after``; without that, to the top.
+    If there is no such element, the HTML goes into the list ``row_of``, after the element ``after``; if that is empty,
+    to the top.
     """
 
     id: str
@@ -59,7 +60,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What has changed up to a version; ``reload`` where that cannot be told any more."""
+    """The changes up to a version; ``reload`` if they are no longer known."""
 
     version: str
     changed: tuple[Change, ...] = ()
@@ -68,7 +69,7 @@ class Changes:
 
 
 class Board:
-    """Keeps the parts. ``look`` takes from the store what may have changed, ``render`` makes HTML of it."""
+    """Keeps the parts. ``look`` yields what may have changed in the store, ``render`` makes HTML of it."""
 
     def __init__(self, look: Look, render: Render, bell: Bell) -> None:
         """The ``bell`` rings when something in the store has changed."""
@@ -87,11 +88,11 @@ class Board:
 
     @property
     def version(self) -> str:
-        """What a page that is made now shows; of no use to another process."""
+        """The version of a page that is made now; other processes do not know it."""
         return f"{self._process}-{self._version}"
 
     async def refresh(self) -> None:
-        """Brings the board up to date, unless that was done just now."""
+        """Updates the board, unless that was done just now."""
         async with self._lock:
             if time.monotonic() < self._again_at:
                 return
@@ -100,21 +101,21 @@ class Board:
             self._again_at = time.monotonic() + max(INTERVAL, RESTRAINT * taken)
 
     async def wait(self) -> None:
-        """Waits until it may not be up to date any more, and was left alone for long enough."""
+        """Waits until the board may be out of date and has rested for long enough."""
         await self._bell.wait(self._heard, HEARTBEAT)
         await asyncio.sleep(max(0.0, self._again_at - time.monotonic()))
 
     def html(self, name: str) -> Markup:
-        """A part that is no row; empty while it has not been looked at."""
+        """Returns the HTML of a part that is no row; empty before the first update."""
         fragment = self._fragments.get((name,))
         return fragment.html if fragment else Markup()
 
     def rows(self, of: str) -> list[Fragment]:
-        """The rows of a list, in order."""
+        """Returns the rows of a list, in order."""
         return [self._fragments[key] for key in self._rows.get(of, ())]
 
     def changes(self, since: str) -> Changes:
-        """What a page of that version lacks."""
+        """Returns what a page of that version lacks."""
         process, _, number = since.partition("-")
         seen = int(number) if number.isdecimal() and len(number) < LONGEST else -1
         if process != self._process or not self._forgotten <= seen <= self._version:
@@ -128,7 +129,7 @@ class Board:
         return Changes(self.version, changed, tuple(id_of(key) for key in touched - self._fragments.keys()))
 
     async def _bring_up_to_date(self) -> float:
-        """Looks at what may have changed; returns how many seconds of work that were."""
+        """Looks at what may have changed; returns the seconds of work."""
         version, pause = self._version + 1, Pause()
         for part in self._look():
             if part is not None and self._take(part):
@@ -141,7 +142,7 @@ class Board:
         return pause.worked()
 
     def _take(self, part: Part | Gone) -> bool:
-        """Whether a page shows it differently from now on."""
+        """Takes in a part; returns whether a page shows it differently now."""
         known = self._fragments.get(part.key)
         if isinstance(part, Gone):
             if known is not None:
@@ -169,7 +170,7 @@ class Board:
 
 
 def id_of(key: Key) -> str:
-    """The id of a part's element: names may hold anything, an id may not."""
+    """Returns the id of a part's element: names may contain any character, an id may not."""
     if len(key) == 1:
         return key[0]
     return f"{key[0]}-{blake2b(repr(key).encode(), digest_size=8).hexdigest()}"

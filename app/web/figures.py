@@ -1,4 +1,4 @@
-"""What the page shows of quotas, queues and the cluster: plain numbers, ready to be compared with those before."""
+"""The figures on the page of quotas, queues and the cluster: plain numbers that can be compared with earlier ones."""
 
 from bisect import bisect_left, insort
 from collections import defaultdict
@@ -15,9 +15,9 @@ from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.queue_ledger import QueueAccount, Tenant
 
 NAMED = 8
-"""How many lenders and borrowers of one resource are named."""
+"""Maximum number of lenders and borrowers of a resource that are named."""
 TENANTS = 50
-"""How many namespaces of a queue are shown."""
+"""Maximum number of namespaces of a queue that are shown."""
 MEANINGS = {
     "request": "asked for by the pod",
     "used": "used under its quota",
@@ -43,15 +43,15 @@ MEANINGS = {
     "ready": "members that run or may start",
     "pending": "members that wait",
 }
-"""What the figures of an explanation are."""
+"""Meanings of the figures of an explanation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One resource, in amounts: what is used, what its owner can count on, and what cannot be exceeded.
+    """One resource, in amounts: what is used, what its owner is sure of, and the limit.
 
-    ``own`` is None where nothing is lent, so that nothing can be borrowed; ``most`` is None where there is no limit.
-    ``kept`` is the part of ``own`` that nobody may borrow, ``wanted`` what pods ask for that run or wait.
+    ``own`` is None if nothing is lent, so that nothing can be borrowed; ``most`` is None if there is no limit. ``kept``
+    is the part of ``own`` that nobody may borrow; ``wanted`` is the request of all pods, running or waiting.
     """
 
     resource: str
@@ -63,24 +63,24 @@ class Bar:
 
     @property
     def borrowed(self) -> int:
-        """What is used beyond its owner's own."""
+        """The amount used beyond ``own``."""
         return 0 if self.own is None else max(0, self.used - self.own)
 
     @property
     def full(self) -> bool:
-        """Whether not even the smallest pod gets more."""
+        """Whether even the smallest pod gets nothing more."""
         return self.most is not None and self.used >= self.most > 0
 
     @property
     def scale(self) -> int:
-        """What the whole width stands for."""
+        """The amount that the full width stands for."""
         open_end = (max(self.used, self.own or 0, self.wanted or 0) * 5 + 3) // 4
         return max(1, open_end if self.most is None else max(self.most, self.used, self.own or 0))
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaRow:
-    """An elastic quota; one that is not in force shows what it says, and uses and lends nothing."""
+    """An elastic quota. One that is not in force shows its spec, and uses and lends nothing."""
 
     namespace: str
     name: str
@@ -91,12 +91,12 @@ class QuotaRow:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """By what names it can be found."""
+        """The names by which it can be found."""
         return self.namespace, self.name
 
     @property
     def states(self) -> tuple[str, ...]:
-        """By what it can be picked out of many."""
+        """The states by which it can be filtered."""
         return _states(self.bars, self.waiting, self.conditions)
 
 
@@ -112,7 +112,7 @@ class TenantRow:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue with its namespaces; ``unnamed`` is how many more of these there are."""
+    """A queue with its namespaces; ``unnamed`` counts the namespaces that are not listed."""
 
     name: str
     state: str
@@ -127,20 +127,20 @@ class QueueRow:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """By what names it can be found."""
+        """The names by which it can be found."""
         return self.name, *(tenant.namespace for tenant in self.tenants)
 
     @property
     def states(self) -> tuple[str, ...]:
-        """By what it can be picked out of many."""
+        """The states by which it can be filtered."""
         return _states(self.bars, self.waiting, self.conditions)
 
 
 @dataclass(frozen=True, slots=True)
 class Loan:
-    """One resource between those who leave theirs unused and those who use more than theirs, the largest first.
+    """One resource, its lenders, who leave part of theirs unused, and its borrowers, the largest first.
 
-    Nobody borrows from anybody in particular: what is unused is one pool.
+    Nobody borrows from a particular lender: all that is unused is one pool.
     """
 
     resource: str
@@ -153,48 +153,48 @@ class Loan:
 
 
 class Ranking:
-    """Amounts by name: their sum, and the largest of them, kept in order while single ones change."""
+    """Amounts by name: their sum, and the largest, kept in order while single amounts change."""
 
     def __init__(self) -> None:
-        """Nobody yet."""
+        """Starts empty."""
         self.total = 0
         self._ordered: list[tuple[int, str]] = []
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Returns the number of names."""
         return len(self._ordered)
 
     def add(self, name: str, amount: int) -> None:
-        """One more; who is there already has to be removed first."""
+        """Adds a name. A name that is there must be removed first."""
         self.total += amount
         insort(self._ordered, (-amount, name))
 
     def remove(self, name: str, amount: int) -> None:
-        """One that is there with this amount."""
+        """Removes a name that has this amount."""
         self.total -= amount
         del self._ordered[bisect_left(self._ordered, (-amount, name))]
 
     def largest(self) -> tuple[tuple[str, int], ...]:
-        """The largest, with their names."""
+        """Returns the largest amounts with their names."""
         return tuple((name, -amount) for amount, name in self._ordered[:NAMED])
 
 
 class Loans:
-    """Sums up the bars of quotas or queues, and changes with each of them."""
+    """Sums up the bars of quotas or queues, and is updated for each that changes."""
 
     def __init__(self) -> None:
-        """Nobody yet."""
+        """Starts empty."""
         self._lenders: defaultdict[str, Ranking] = defaultdict(Ranking)
         self._borrowers: defaultdict[str, Ranking] = defaultdict(Ranking)
         self._bars: dict[str, tuple[Bar, ...]] = {}
 
     @property
     def names(self) -> Collection[str]:
-        """Those that have bars."""
+        """Names that have bars."""
         return self._bars.keys()
 
     def put(self, name: str, bars: tuple[Bar, ...]) -> None:
-        """What one quota or queue leaves unused, or uses of others; no bars: it is gone."""
+        """Sets the bars of a quota or queue; no bars remove it."""
         for bar in self._bars.pop(name, ()):
             for rankings, amount in self._parts(bar):
                 rankings[bar.resource].remove(name, amount)
@@ -207,7 +207,7 @@ class Loans:
                 rankings[bar.resource].add(name, amount)
 
     def result(self) -> tuple[Loan, ...]:
-        """The resources of which somebody has borrowed."""
+        """Returns the resources of which somebody has borrowed."""
         return tuple(self._loan(resource) for resource in sorted(self._borrowers))
 
     def _parts(self, bar: Bar) -> Iterator[tuple[defaultdict[str, Ranking], int]]:
@@ -232,7 +232,7 @@ class Loans:
 
 
 def quota_rows(cluster: Cluster, namespace: str, waiting: int) -> Iterator[QuotaRow]:
-    """The elastic quotas of a namespace, of which ``waiting`` pods wait for a node."""
+    """Yields the elastic quotas of a namespace, of which ``waiting`` pods wait for a node."""
     quotas = cluster.quotas.get(namespace, {})
     governing = elastic_quota.in_force(quotas.values())
     for _, quota in sorted(quotas.items()):
@@ -244,7 +244,7 @@ def quota_rows(cluster: Cluster, namespace: str, waiting: int) -> Iterator[Quota
 
 
 def queue_row(cluster: Cluster, name: str, waiting: int) -> QueueRow:
-    """A queue that exists, for which ``waiting`` pods wait."""
+    """Returns the row of a queue that exists, for which ``waiting`` pods wait."""
     queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
     tenants = sorted(account.tenants)
     return QueueRow(
@@ -262,7 +262,7 @@ def queue_row(cluster: Cluster, name: str, waiting: int) -> QueueRow:
 
 
 def cluster_bars(cluster: Cluster) -> tuple[Bar, ...]:
-    """What all nodes have, and what the pods on them request."""
+    """Returns the allocatable amounts of all nodes, and the requests of the pods on them."""
     return tuple(
         Bar(resource, requested, most=allocatable)
         for resource, (allocatable, requested) in sorted(cluster.table.totals().items())
@@ -283,7 +283,7 @@ def _quota_bars(quota: ElasticQuota, used: Resources, lent: Resources) -> tuple[
 
 
 def _queue_bars(cluster: Cluster, account: QueueAccount) -> tuple[Bar, ...]:
-    """Of what no node lists there is nothing to divide, so that nothing of it is borrowed."""
+    """Returns the bars of a queue. A resource that no node lists is not divided, so none of it is borrowed."""
     ledger, division = cluster.ledger.queues, account.division
     capability = account.queue.capability if account.queue else {}
     used, request = allocated(cluster, account), shown(cluster, account.request)

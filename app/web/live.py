@@ -1,7 +1,7 @@
-"""What changes on a page while somebody looks at it, as server-sent events.
+"""Changes of a page while it is open, as server-sent events.
 
-All who look on are woken when something has changed, and the board does the work once for all. A client that reads
-slowly is waited for, so that nothing piles up; one that was away is told what it lacks.
+All viewers are woken when something has changed, and the board works once for all. The server waits for a slow
+client, so that nothing piles up. A client that reconnects gets what it lacks.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from app.web.bell import Bell
 from app.web.board import HEARTBEAT, INTERVAL, RESTRAINT, Board, Changes
 
 WATCHERS = 32
-"""How many may look on at a time."""
+"""Maximum number of viewers at a time."""
 PER_EVENT = 100
-"""How many changes are sent at once."""
+"""Maximum number of changes in one event."""
 SILENCE = 15.0
-"""Seconds after which something is sent that says nothing, so that a connection that is dead is noticed."""
+"""Seconds until an empty event is sent, so that a dead connection is noticed."""
 ANEW = 30.0
-"""Seconds after which a pod is looked at again although nothing that is watched has changed."""
+"""Seconds after which a pod is explained again although nothing that is watched has changed."""
 CALM = 0.5
-"""Seconds between explanations of a pod at least: one may take a while."""
+"""Minimum number of seconds between explanations of a pod: one may take a while."""
 FULL = b'data: {"full":true}\n\n'
 NOTHING = b":\n\n"
 REOPEN = b"retry: 2000\n\n"
@@ -34,17 +34,17 @@ REOPEN = b"retry: 2000\n\n"
 
 @dataclass(eq=False, slots=True)
 class Place:
-    """The place of somebody who looks on, as long as it is ``had``."""
+    """The place of a viewer; ``had`` becomes false when another viewer gets it."""
 
     asker: str
     had: bool = True
 
 
 class Live:
-    """Sends changes to a bounded number of pages. When all places are taken, who has the most makes room for others."""
+    """Sends changes to a bounded number of pages. When all places are taken, the asker with the most loses one."""
 
     def __init__(self, board: Board, bell: Bell, is_stopping: Callable[[], bool], watchers: int = WATCHERS) -> None:
-        """Once it ``is_stopping``, all who look on are let go. The ``bell`` is the board's."""
+        """Ends all streams once ``is_stopping``. The ``bell`` is the board's."""
         self._board = board
         self._bell = bell
         self._is_stopping = is_stopping
@@ -52,7 +52,7 @@ class Live:
         self._places: list[Place] = []
 
     async def page(self, since: str, asker: str = "") -> AsyncIterator[bytes]:
-        """What changes on the page, beginning with what a page of that version lacks."""
+        """Yields changes of the page, beginning with what a page of version ``since`` lacks."""
         with self._place(asker) as place:
             if place.had:
                 yield REOPEN
@@ -72,7 +72,7 @@ class Live:
                 yield FULL
 
     async def pod(self, state: Callable[[], str], since: str, asker: str = "") -> AsyncIterator[bytes]:
-        """That something is different, whenever ``state`` is from what it was ``since``, and now and then anyway."""
+        """Yields an event when ``state`` differs from ``since``, and regularly without a change."""
         with self._place(asker) as place:
             if place.had:
                 yield REOPEN
@@ -91,7 +91,7 @@ class Live:
 
     @contextmanager
     def _place(self, asker: str) -> Iterator[Place]:
-        """A place. Where there are too many, one of the asker's who has the most is had no longer: maybe this one."""
+        """Takes a place. If there are too many, the asker with the most loses one, maybe this one."""
         place = Place(asker)
         self._places.append(place)
         if len(self._places) > self._most:
@@ -108,7 +108,7 @@ class Live:
 
 
 def _events(changes: Changes) -> Iterator[bytes]:
-    """The changes in pieces; only the last one says which version that makes."""
+    """Yields the changes in pieces; only the last names the version."""
     if not (changes.reload or changes.changed or changes.removed):
         return
     parts = [changes.changed[start : start + PER_EVENT] for start in range(0, len(changes.changed), PER_EVENT)] or [()]

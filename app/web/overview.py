@@ -1,4 +1,4 @@
-"""All that the page shows, taken from the store in small steps: everything once, and then what has changed since."""
+"""Yields the parts of the page from the store in small steps: all at first, later what has changed."""
 
 from collections.abc import Collection, Iterable, Iterator
 from heapq import nsmallest
@@ -13,19 +13,19 @@ from app.web.waiting import Crowds
 from policy.cluster.shown_resources import named
 
 ROWS = 2000
-"""How many quotas' namespaces, and how many queues, are shown; REST has them all."""
+"""Maximum number of namespaces with quotas that are shown, and of queues; REST has all."""
 
 
 class Rows:
-    """The rows of one list, by the namespace or queue that they are of: the first by name, where there are many."""
+    """The rows of one list, by their namespace or queue; the first names, if there are many."""
 
     def __init__(self) -> None:
-        """None yet."""
+        """Starts without rows."""
         self.shown: set[str] = set()
         self._keys: dict[str, set[tuple[str, ...]]] = {}
 
     def heed(self, names: Collection[str], touched: set[str]) -> None:
-        """Of these names there are rows from now on; adds those to ``touched`` that come or go by that."""
+        """Sets the names that have rows; adds names to ``touched`` that this shows or hides."""
         if all((name in names) == (name in self.shown) for name in touched):
             return
         shown = set(names if len(names) <= ROWS else nsmallest(ROWS, names))
@@ -33,11 +33,11 @@ class Rows:
         self.shown = shown
 
     def of(self, name: str, rows: Iterable[Part]) -> Iterator[Part | Gone]:
-        """The rows of a name as they are now, as far as they are shown, and those that are gone."""
+        """Yields the current rows of a name, if it is shown, and its rows that are gone."""
         keys, now = self._keys.setdefault(name, set()), set[tuple[str, ...]]()
         for row in rows if name in self.shown else ():
             now.add(row.key)
-            keys.add(row.key)  # at once: this may be broken off
+            keys.add(row.key)  # before the yield: the caller may stop here
             yield row
         yield from map(Gone, keys - now)
         keys &= now
@@ -46,10 +46,10 @@ class Rows:
 
 
 class Overview:
-    """What there is to see. ``decisions`` are the latest verdicts, the last one first."""
+    """The content of the page. ``decisions`` are the latest verdicts, the latest first."""
 
     def __init__(self, store: Store, settings: Settings, decisions: Iterable[Any]) -> None:
-        """Nothing has been looked at yet."""
+        """Starts with nothing looked at."""
         self._store = store
         self._settings = settings
         self._decisions = decisions
@@ -63,9 +63,9 @@ class Overview:
         self._named = frozenset[str]()
 
     def look(self) -> Iterator[Part | Gone | None]:
-        """What may be different from when it was looked at before; None where nothing is ready yet.
+        """Yields parts that may have changed since the last look; None if nothing is ready yet.
 
-        No step takes long. What was not come to, because it was broken off, is looked at the next time.
+        No step takes long. If the caller stops, the next look continues with the rest.
         """
         self._heed_changes()
         yield Part(("status",), "status", parts.status(self._store, self._settings))
@@ -80,7 +80,7 @@ class Overview:
         yield Part(("decisions",), "decisions", parts.latest(self._decisions))
 
     def _heed_changes(self) -> None:
-        """Notes which namespaces and queues have to be looked at: all of them, where something common has changed."""
+        """Notes the namespaces and queues to look at; all of them, if something common to them has changed."""
         cluster = self._store.cluster
         namespaces, queues, everything = cluster.touched.take()
         if everything or self._lent is None:

@@ -1,4 +1,4 @@
-"""The parts of the page, each ready to be compared with how it was before, and those that there are only once."""
+"""The parts of the page, each comparable with an earlier state, and the functions for those that exist only once."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ VERBS = ("filter", "prioritize", "preempt", "bind")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of the page that changes as a whole: ``template`` shows ``model``.
+    """A part of the page that changes as a whole: ``template`` shows ``model``.
 
-    ``key`` tells it from the others. ``row_of`` is the list that it is a row of, if it is one.
+    ``key`` identifies it. ``row_of`` is the list of which it is a row, if any.
     """
 
     key: tuple[str, ...]
@@ -32,16 +32,16 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A row that is not there any more."""
+    """A row that no longer exists."""
 
     key: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Whether what is shown can be trusted, and how this process is run; ``unready`` says what is missing.
+    """The state of this process: ``unready`` says why the page cannot be trusted; the rest is how the process runs.
 
-    ``warnings``: what is not as it should be, although it can be trusted.
+    ``warnings``: what is wrong although the page can be trusted.
     """
 
     unready: str
@@ -55,7 +55,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """When kube-scheduler last called a verb (epoch seconds, 0: never), and how often it was answered how."""
+    """The last call of a verb by kube-scheduler (epoch seconds, 0: never), and how often each result was given."""
 
     verb: str
     last: int
@@ -64,7 +64,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What the scheduler was told about a pod, and when (epoch seconds)."""
+    """An answer to the scheduler about a pod, and its time (epoch seconds)."""
 
     at: float
     pod: str
@@ -74,7 +74,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """How many rows a list has, of how many there are."""
+    """The number of rows that a list shows, and the number that exist."""
 
     shown: int
     total: int
@@ -82,7 +82,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Lending:
-    """Who uses what others leave unused."""
+    """Lending between quotas and between queues."""
 
     between_quotas: tuple[Loan, ...]
     between_queues: tuple[Loan, ...]
@@ -90,14 +90,14 @@ class Lending:
 
 @dataclass(frozen=True, slots=True)
 class Reservations:
-    """What is kept for whom, and how many reservations there are in all."""
+    """Reservations that are shown, and the number of all."""
 
     items: tuple[ReservationModel, ...]
     total: int
 
 
 def status(store: Store, settings: Settings) -> Status:
-    """How this process stands."""
+    """Returns the state of this process."""
     return Status(
         store.unready(),
         settings.mode,
@@ -110,7 +110,7 @@ def status(store: Store, settings: Settings) -> Status:
 
 
 def calls() -> Iterator[Calls]:
-    """What the scheduler has asked of it."""
+    """Yields the scheduler's calls of each verb."""
     last = {sample.labels["verb"]: int(sample.value) for sample in _samples(metrics.LAST_REQUEST)}
     answers = [sample for sample in _samples(metrics.REQUESTS) if sample.value]
     for verb in VERBS:
@@ -119,14 +119,14 @@ def calls() -> Iterator[Calls]:
 
 
 def reservations(store: Store) -> Reservations:
-    """What is kept for whom, the oldest first."""
+    """Returns the reservations, the oldest first."""
     everything = [*store.cluster.reservations.values(), *store.cluster.reserved]
     first = sorted(everything, key=lambda each: (each.since, each.name))[:RESERVATIONS]
     return Reservations(tuple(reservation_model(each) for each in first), len(everything))
 
 
 def latest(decisions: Iterable[Any]) -> tuple[Decided, ...]:
-    """The first of the decisions."""
+    """Returns the first of the decisions."""
     return tuple(_decided(each) for each in islice(decisions, DECISIONS))
 
 

@@ -1,4 +1,4 @@
-"""Templates to HTML, in which everything that comes from the cluster is escaped, and the headers that go with it."""
+"""Renders templates to HTML, in which all text from the cluster is escaped, and sets their headers."""
 
 from datetime import UTC, datetime
 from functools import cache
@@ -22,22 +22,22 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
-"""Nothing is loaded from elsewhere, nothing runs that is not a file of ours, and nobody frames the page."""
+"""Headers that allow no other origin, no scripts but our files, and no framing of the page."""
 DOCS_HEADERS = HEADERS | {
     "content-security-policy": HEADERS["content-security-policy"].replace(
         "style-src 'self'", "style-src 'self' 'unsafe-inline'"
     )
 }
-"""For /docs: Swagger UI writes styles into elements."""
+"""Headers for /docs: Swagger UI writes styles into elements."""
 
 
 def percent(part: int, whole: int) -> str:
-    """A part of a whole as a length of 100, to a tenth."""
+    """Formats a part of a whole as a percentage, to a tenth."""
     return f"{max(0, min(100, 100 * part / whole)) if whole else 0:.1f}".removesuffix(".0")
 
 
 def duration(seconds: float) -> str:
-    """A time to come for people, in the largest unit of which it is more than one and a half."""
+    """Formats a duration for people, in the largest unit of which it is more than one and a half."""
     for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 1.5 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -45,7 +45,7 @@ def duration(seconds: float) -> str:
 
 
 def time_of(seconds: float) -> Markup:
-    """Seconds since the epoch as an element, of which the script makes an age."""
+    """Formats seconds since the epoch as an element, of which the script makes an age."""
     try:
         return written(datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     except (OverflowError, ValueError, OSError):
@@ -53,18 +53,18 @@ def time_of(seconds: float) -> Markup:
 
 
 def written(text: str) -> Markup:
-    """A time in RFC 3339 as an element."""
+    """Formats a time in RFC 3339 as an element."""
     return Markup('<time datetime="{}">{} UTC</time>').format(text, text.replace("T", " ").removesuffix("Z"))
 
 
 def _inert(value: Any) -> Any:
-    """What a template shows: text of others is inert, what we have made HTML of already stays as it is."""
+    """Sanitizes a value for a template: makes text of others inert, and keeps our own HTML."""
     return inert(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @cache
 def environment() -> Environment:
-    """The templates, all compiled: that takes too long to be done while the scheduler waits."""
+    """Returns the environment with all templates compiled: compiling takes too long while the scheduler waits."""
     made = Environment(
         loader=PackageLoader("app.web"),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""The page, the explanation of a pod, what changes on them, and the files they need."""
+"""The routes of the page and of a pod's explanation, with their live updates and static files."""
 
 import asyncio
 import time
@@ -40,7 +40,7 @@ from policy.stepwise import at_once
 CHUNK = 16_000
 """Characters of a page that are sent at a time."""
 SLICE = 100
-"""Rows that are looked through at a time."""
+"""Rows that are filtered between two pauses."""
 CHOICES = {
     "": "all",
     "waiting": "with pods that wait",
@@ -55,7 +55,7 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """What the page is made of."""
+    """The parts that make the page."""
 
     board: Board
     live: Live
@@ -63,7 +63,7 @@ class Web:
 
     @classmethod
     def over(cls, standing: Standing, settings: Settings, decisions: Iterable[Any] = ()) -> Self:
-        """A page of this replica's store, and of the latest decisions, the last one first."""
+        """Builds a page of this replica's store, and of the latest decisions, the latest first."""
         templates = environment()
 
         def render(template: str, variables: dict[str, Any]) -> str:
@@ -77,24 +77,24 @@ class Web:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which rows are asked for: by a part of a name, and by a state."""
+    """The rows that are requested: by a part of a name, and by a state."""
 
     text: str
     state: str
 
     @classmethod
     def of(cls, text: str, state: str) -> Self:
-        """What somebody asks for, as far as there is such a thing."""
+        """Builds a choice from a request; an unknown state selects all."""
         return cls(text[:200].strip(), state if state in CHOICES else "")
 
     def shown(self, row: Fragment) -> Markup:
-        """The row; hidden if it is none of them."""
+        """Returns the row, hidden if it does not match."""
         names = row.part.model.names
         included = self.names(*names) and (not self.state or self.state in row.part.model.states)
         return row.html if included else Markup("<li hidden") + row.html.removeprefix("<li")
 
     def names(self, *names: str) -> bool:
-        """Whether one of the names has the text in it."""
+        """Whether one of the names contains the text."""
         return any(self.text.lower() in name.lower() for name in names)
 
 
@@ -107,7 +107,7 @@ def install(app: FastAPI) -> None:
 
 @router.get("/")
 async def show_page(request: Request, q: str = "", show: str = "") -> Response:
-    """Who has what, and who waits. What is not asked for is there and hidden, so that a script can show it."""
+    """Shows quotas, queues and waiting pods. Rows that do not match are hidden, so that a script can show them."""
     web: Web = request.app.state.web
     await web.board.refresh()
     choice = Choice.of(q, show)
@@ -127,14 +127,14 @@ async def show_page(request: Request, q: str = "", show: str = "") -> Response:
 
 @router.get("/waiting")
 async def show_waiting(request: Request, q: str = "") -> Response:
-    """Who waits, as a part of the page: the first of those that are asked for may be others than the first of all."""
+    """Shows the waiting pods as a part of the page. The first that match may differ from the first of all."""
     await request.app.state.web.board.refresh()
     return HTMLResponse(await _waiting(request, Choice.of(q, "")), headers=HEADERS)
 
 
 @router.get("/live")
 async def follow_page(request: Request, since: str = "") -> Response:
-    """What changes on the page, as events."""
+    """Sends the changes of the page as events."""
     web: Web = request.app.state.web
     return StreamingResponse(
         web.live.page(request.headers.get("last-event-id", since), asker_of(request.scope)), headers=EVENTS
@@ -143,7 +143,7 @@ async def follow_page(request: Request, since: str = "") -> Response:
 
 @router.get("/pods")
 async def find_pod(request: Request, name: str = "") -> Response:
-    """Leads to the explanation of a pod that is named NAMESPACE/NAME."""
+    """Redirects to the explanation of a pod that is named NAMESPACE/NAME."""
     namespace, _, only = name.strip().partition("/")
     if not namespace or not only:
         return _error_page(request, Problem(422, "a pod is named NAMESPACE/NAME"), root=".")
@@ -152,7 +152,7 @@ async def find_pod(request: Request, name: str = "") -> Response:
 
 @router.get("/pods/{namespace}/{name}")
 async def show_pod(namespace: str, name: str, request: Request) -> Response:
-    """Why a pod is or is not admitted."""
+    """Explains why a pod is admitted or not."""
     web: Web = request.app.state.web
     version = _state_of(request.app.state.store.cluster, namespace, name)
     try:
@@ -175,7 +175,7 @@ async def show_pod(namespace: str, name: str, request: Request) -> Response:
 
 @router.get("/live/pods/{namespace}/{name}")
 async def follow_pod(namespace: str, name: str, request: Request, since: str = "") -> Response:
-    """That the explanation of a pod has changed, as events."""
+    """Sends an event when the explanation of a pod has changed."""
     web: Web = request.app.state.web
     state = partial(_state_of, request.app.state.store.cluster, namespace, name)
     return StreamingResponse(web.live.pod(state, since, asker_of(request.scope)), headers=EVENTS)
@@ -183,13 +183,13 @@ async def follow_pod(namespace: str, name: str, request: Request, since: str = "
 
 @router.get("/docs")
 async def show_docs(request: Request) -> Response:
-    """The description of REST."""
+    """Shows the description of REST."""
     web: Web = request.app.state.web
     return HTMLResponse(web.templates.get_template("docs.html").render(), headers=DOCS_HEADERS)
 
 
 class _Files(StaticFiles):
-    """Files that are ours or shipped with us, with the headers of the page; browsers ask whether they have changed."""
+    """Static files, ours and bundled ones, with the headers of the page. Browsers ask whether they have changed."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -198,7 +198,7 @@ class _Files(StaticFiles):
 
 
 async def _in_chunks(pieces: Iterator[str]) -> AsyncIterator[str]:
-    """A page in chunks, between which the loop answers the scheduler."""
+    """Joins a page into chunks, between which the loop answers the scheduler."""
     gathered: list[str] = []
     size = 0
     for piece in pieces:
@@ -213,7 +213,7 @@ async def _in_chunks(pieces: Iterator[str]) -> AsyncIterator[str]:
 
 
 async def _shown(rows: list[Fragment], choice: Choice) -> list[Markup]:
-    """The rows of a list, those hidden that are not asked for."""
+    """Returns the rows of a list, hidden where they do not match."""
     shown = []
     for index, row in enumerate(rows, start=1):
         shown.append(choice.shown(row))
@@ -223,7 +223,7 @@ async def _shown(rows: list[Fragment], choice: Choice) -> list[Markup]:
 
 
 async def _waiting(request: Request, choice: Choice) -> Markup:
-    """Who waits; where names are asked for, the first of those."""
+    """Renders the waiting pods; if names are requested, the first that match."""
     web: Web = request.app.state.web
     if not choice.text:
         return web.board.html("waiting")
@@ -246,7 +246,7 @@ async def _waiting(request: Request, choice: Choice) -> Markup:
 
 
 def _state_of(cluster: Cluster, namespace: str, name: str) -> str:
-    """What tells that the explanation of a pod is different, as far as that is known without a search for plans."""
+    """Returns a hash that changes with the explanation of a pod, as far as that is known without a search for plans."""
     pod, awaited = cluster.pod(namespace, name), tuple[Any, ...]()
     if pod is not None and pod.pending:
         held = cluster.is_held_for(pod.uid)

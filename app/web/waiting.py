@@ -1,4 +1,4 @@
-"""Who waits for a node, and why: of many pods the first in turn, and the sums of all."""
+"""Waiting pods and their reasons: the first pods in turn, and counts of all."""
 
 from bisect import insort
 from collections import Counter
@@ -14,23 +14,23 @@ from policy.quota.closed_queues import shortened
 from policy.quota.rules import RULES
 
 SHOWN = 100
-"""How many waiting pods are shown one by one."""
+"""Maximum number of waiting pods that are shown one by one."""
 SLICE = 100
 NOT_BY_NUMBERS = {rule.name: rule.text for rule in RULES if rule.refuses is None}
-"""Rules that also look at nodes: whether they still hold is not asked here, as it may take a while."""
+"""Rules that also look at nodes. Whether they still refuse a pod is not checked here, as it may take a while."""
 LONGEST = 300
-"""Characters of what a scheduler says that are shown."""
+"""Maximum number of characters of a scheduler's message that are shown."""
 LONGEST_KEPT = 2000
-"""Characters of what a scheduler says up to which it is remembered which rule that names."""
+"""Maximum number of characters of a scheduler's message for which the rule that it names is cached."""
 FEW = 5
-"""Pods whose rules are asked for at a time."""
+"""Pods whose rules are checked between two pauses."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
-    """A pod that waits: why, in words, and since when it is there (epoch seconds).
+    """A waiting pod: the reason in words, and its creation (epoch seconds).
 
-    ``kept`` is the node where room is kept for it, if there is one.
+    ``kept`` is the node where room is kept for it, if any.
     """
 
     namespace: str
@@ -43,7 +43,7 @@ class WaitingPod:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A rule, or another reason (see policy.explain.reasons), and how many pods it keeps waiting."""
+    """A rule or another reason (see policy.explain.reasons), and the number of pods that it keeps waiting."""
 
     rule: str
     pods: int
@@ -51,22 +51,22 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The first pods in turn, and how many wait for which rule."""
+    """The first pods in turn, and the number that wait for each rule."""
 
     pods: tuple[WaitingPod, ...] = ()
     reasons: tuple[Reason, ...] = ()
 
     @property
     def total(self) -> int:
-        """How many wait in all."""
+        """The number of all waiting pods."""
         return sum(reason.pods for reason in self.reasons)
 
 
 @dataclass(slots=True)
 class Crowd:
-    """Who waits of a namespace: how many for which rule that the scheduler has named, and of which queue.
+    """The waiting pods of a namespace: how many by the rule that the scheduler named, and by queue.
 
-    ``first`` are those whose turn comes first, ``untried`` all that no scheduler has tried yet.
+    ``first`` are the first in turn, ``untried`` all that no scheduler has tried yet.
     """
 
     by_rule: Counter[str] = field(default_factory=Counter)
@@ -76,15 +76,15 @@ class Crowd:
 
     @property
     def total(self) -> int:
-        """How many wait in all."""
+        """The number of all waiting pods."""
         return self.by_queue.total()
 
 
 class Crowds:
-    """Who waits, by namespace: only those have to be counted again where something has changed."""
+    """Waiting pods by namespace, so that only changed namespaces are counted again."""
 
     def __init__(self, *, observe: bool = False) -> None:
-        """Nobody waits. ``observe``: nobody waits for a rule of ours either, as nobody is refused."""
+        """Starts without pods. ``observe``: no pod waits for a rule of ours, as none is refused."""
         self._observe = observe
         self.by_queue: Counter[str] = Counter()
         self._by_rule: Counter[str] = Counter()
@@ -92,16 +92,16 @@ class Crowds:
 
     @property
     def namespaces(self) -> Collection[str]:
-        """Of which pods wait."""
+        """Namespaces with waiting pods."""
         return self._crowds.keys()
 
     def number(self, namespace: str) -> int:
-        """How many pods of a namespace wait."""
+        """Returns the number of waiting pods of a namespace."""
         crowd = self._crowds.get(namespace)
         return crowd.total if crowd else 0
 
     def count(self, cluster: Cluster, namespace: str, is_meant: Callable[[Pod], bool] | None = None) -> Iterator[None]:
-        """Counts who waits of a namespace now (those that are meant, if that is said). It pauses in between."""
+        """Counts the waiting pods of a namespace, or those for which ``is_meant`` is true. Pauses in between."""
         crowd = Crowd()
         for index, pod in enumerate(list(cluster.pending_in(namespace)), start=1):
             if _waits(cluster, pod) and (is_meant is None or is_meant(pod)):
@@ -118,7 +118,7 @@ class Crowds:
         self._put(namespace, crowd)
 
     def waiting(self, cluster: Cluster) -> Iterator[Waiting | None]:
-        """What is shown of them, after pauses. Why each of the first waits is asked of the rules now."""
+        """Yields what is shown of the pods, after pauses. The rules say now why each of the first pods waits."""
         by_rule, looked_at, first = Counter(self._by_rule), 0, list[Pod]()
         for crowd in list(self._crowds.values()):
             for pod in crowd.untried:
@@ -131,7 +131,7 @@ class Crowds:
                 if looked_at % SLICE == 0:
                     yield None
                 if not _join(first, pod):
-                    break  # the others of this crowd come later still
+                    break  # the rest of this crowd comes later still
         by_number = sorted(by_rule.items(), key=lambda each: (-each[1], each[0]))
         reasons = tuple(Reason(rule, number) for rule, number in by_number if number)
         shown = list[WaitingPod]()
@@ -151,17 +151,17 @@ class Crowds:
             self.by_queue.update(crowd.by_queue)
         for queue in before.by_queue:
             if not self.by_queue[queue]:
-                del self.by_queue[queue]  # pods may name what they like
+                del self.by_queue[queue]  # pods may name any queue
 
 
 def _rule_now(cluster: Cluster, pod: Pod) -> str:
-    """The rule that refuses a pod that no scheduler has tried yet."""
+    """Returns the rule that refuses a pod that no scheduler has tried yet."""
     refused = cluster.check(pod) if pod.uid in cluster.pods else None
     return refused.rule if refused else UNTRIED
 
 
 def _join(first: list[Pod], pod: Pod) -> bool:
-    """Keeps those whose turn comes first; whether this pod is one of them."""
+    """Keeps the first pods in turn; returns whether this pod is one of them."""
     if len(first) == SHOWN and turn(pod) >= turn(first[-1]):
         return False
     insort(first, pod, key=turn)
@@ -170,7 +170,7 @@ def _join(first: list[Pod], pod: Pod) -> bool:
 
 
 def _reason_in(message: str) -> str:
-    """The rule that a scheduler names, or what else it says: that is the same of many pods."""
+    """Returns the rule or other reason in a scheduler's message. Cached, as many pods have the same message."""
     return _remembered_reason_in(message) if len(message) <= LONGEST_KEPT else reason_in(message)
 
 
@@ -198,7 +198,7 @@ def _shown(cluster: Cluster, pod: Pod, *, observe: bool) -> WaitingPod:
 
 
 def _said(pod: Pod, untried: str = "", retried: str = "") -> str:
-    """What the scheduler says of a pod, after what we say of one that it has not tried, or has to try again."""
+    """Returns the scheduler's message on a pod. A prefix of ours says that it was not tried, or must be tried again."""
     if pod.unschedulable is None:
         return f"{untried}no scheduler has tried it yet"
     reason = _reason_in(pod.unschedulable.message)

@@ -1,2 +1,2 @@
-// Shows the description of REST that this server gives of itself.
+// Shows the server's own description of REST.
 SwaggerUIBundle({ url: "openapi.json", dom_id: "#docs", deepLinking: true, validatorUrl: null });

@@ -1,4 +1,4 @@
-// Keeps the page up to date, filters it, and tells times as ages. Everything can be read without this script.
+// Keeps the page up to date, filters it, and shows times as ages. The page can be read without this script.
 "use strict";
 
 const RETRY = 10_000; // milliseconds until a server that would not serve us is asked again
@@ -94,7 +94,7 @@ function put({ id, row_of, after, html }) {
   else list.prepend(element);
 }
 
-// Of many pods that wait the server sends the first in turn: of those that are asked for they are others than of all.
+// Of many waiting pods the server sends only the first in turn. With a filter, the first that match may be others.
 const CALM = 1000; // milliseconds between two such questions
 let asking = false;
 let askAgain = false;
@@ -177,7 +177,7 @@ function disconnect() {
   stream = null;
 }
 
-// Nobody looks at a page in the background, so nothing is asked for it; it catches up when it is looked at again.
+// A page in the background asks for nothing, since nobody looks at it. It catches up when it is shown again.
 document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
 window.addEventListener("pagehide", disconnect);
 window.addEventListener("pageshow", connect);
