@@ -1,1 +1,1 @@
-"""The only code that changes the world."""
+"""Actuators: the only code that writes to the cluster."""

@@ -1,6 +1,6 @@
-"""Events: what ``kubectl describe`` shows of an object beside its state. People read them, no program relies on them.
+"""Events: what ``kubectl describe`` shows of an object beside its state. They are for people, not for programs.
 
-What goes on is one event whose count is raised, as those that client-go writes: not one event per observation.
+A condition that lasts is one Event whose count rises, like the Events of client-go, not one Event per observation.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from policy.objects.pod import Pod
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The object that an event is about, as it is named in Kubernetes."""
+    """The object that an Event is about, as Kubernetes names it."""
 
     api_version: str
     kind: str
@@ -28,7 +28,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """An event that goes on: its own name, when it was first seen, and how often until now."""
+    """An Event that is repeated: its own name, when it was first seen, and its count."""
 
     name: str
     since: datetime
@@ -37,7 +37,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that whoever owns the subject should know; ``reason`` is one word to filter by."""
+    """A fact that the subject's owner should know; ``reason`` is one word to filter by."""
 
     subject: Subject
     reason: str
@@ -47,15 +47,15 @@ class Event:
 
 
 def about_pod(pod: Pod) -> Subject:
-    """A pod as the subject of an event."""
+    """Returns a pod as the subject of an Event."""
     return Subject(PODS.api_version, PODS.name, pod.namespace, pod.name, pod.uid)
 
 
 def about_job(job: BatchJob) -> Subject:
-    """A Job as the subject of an event."""
+    """Returns a Job as the subject of an Event."""
     return Subject(JOBS.api_version, JOBS.name, job.namespace, job.name, job.uid)
 
 
 def about_quota(meta: Metadata, kind: Kind) -> Subject:
-    """An elastic quota as the subject of an event."""
+    """Returns an elastic quota as the subject of an Event."""
     return Subject(kind.api_version, kind.name, meta.namespace or "", meta.name, meta.uid or "")

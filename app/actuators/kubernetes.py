@@ -30,23 +30,23 @@ log = structlog.get_logger(__name__)
 
 TIMEOUT = 10.0
 EVICTIONS_AT_ONCE, IN_ONE_NAMESPACE = 100, 20
-"""So many wait for an answer at a time, and of those in one namespace, where a webhook may hang.
+"""Maximum number of evictions that wait for an answer, in all and in one namespace, where a webhook may hang.
 
-Whoever writes anything else sees to that itself.
+Callers bound all other writes themselves.
 """
 REPORTS_AT_ONCE, REPORTS_AT_MOST = 50, 1000
-"""Events that wait for an answer at a time, and those with them that wait for their turn."""
+"""Maximum number of Events that wait for an answer, and of those together with Events in line."""
 FINISHING = 2.0
-"""Seconds that Events may take at the end."""
+"""Seconds for Events under way at the end."""
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 COMPONENT = "quotaward"
 LONGEST_MESSAGE = 1024
-"""Characters that the API server takes as the message of an Event."""
+"""Maximum number of characters of an Event's message that the API server accepts."""
 ADMISSIBLE = "quotaward.dev/Admissible"
 GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
-"""What the API server answers for a pod that is gone, or a namesake of it with another UID."""
+"""Statuses for a pod that is gone, or whose name is that of a pod with another UID."""
 
 OF_THE_OBJECT = (
     HTTPStatus.BAD_REQUEST,
@@ -55,11 +55,11 @@ OF_THE_OBJECT = (
     HTTPStatus.UNPROCESSABLE_ENTITY,
     HTTPStatus.INTERNAL_SERVER_ERROR,
 )
-"""What the API server answers where it would not change this very object so, or a webhook of its namespace fails."""
+"""Statuses for a change that the API server rejects for this very object, or if a webhook of its namespace fails."""
 NO_RIGHT = "cannot patch resource"
-"""What it says to whom it forbids that for all objects; a policy or a webhook forbids in words of its own."""
+"""Part of the message if we lack the right for all objects; a policy or a webhook has other words."""
 DENIED = 'admission webhook "'
-"""What it says where a webhook refuses something, with whatever status that chooses."""
+"""Part of the message if a webhook refuses something, whatever status it chooses."""
 
 
 class KubernetesActuator:
@@ -110,7 +110,7 @@ class KubernetesActuator:
         await self._patch_status(pod, {"conditions": [condition]})
 
     async def open_gate(self, pod: Pod) -> None:
-        """Removes the gate from where it was seen, if it still stands there. Raises Rejected, ActionFailed."""
+        """Removes the gate from its last known index, if it is still there. Raises Rejected, ActionFailed."""
         try:
             await self._send("PATCH", PODS.path_of(pod.namespace, pod.name), removal(pod.uid, pod.gate), JSON_PATCH)
         except Refused as refused:
@@ -121,7 +121,7 @@ class KubernetesActuator:
             raise
 
     async def evict(self, victim: PodName, grace: int | None = None) -> None:
-        """Asks the Eviction API, which heeds disruption budgets. Raises Blocked, ActionFailed."""
+        """Calls the Eviction API, which respects disruption budgets. Raises Blocked, ActionFailed."""
         eviction = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -139,7 +139,7 @@ class KubernetesActuator:
             raise
 
     async def delete(self, victim: PodName, grace: int | None = None) -> None:
-        """Deletes the pod itself, which no disruption budget hinders. Raises ActionFailed."""
+        """Deletes the pod itself, which no disruption budget prevents. Raises ActionFailed."""
         await self._unless_gone(
             self._send("DELETE", PODS.path_of(victim.namespace, victim.name), _options(victim, grace))
         )
@@ -187,9 +187,9 @@ class KubernetesActuator:
         )
 
     def report(self, event: Event) -> None:
-        """Creates an Event in the namespace of its subject, or raises the count of the one that is there.
+        """Creates an Event in the namespace of its subject, or raises the count of an existing one.
 
-        Nobody waits for that: a webhook may hang. The Event is lost if that fails, or too many wait.
+        Nobody waits for it, since a webhook may hang. The Event is lost if it fails, or if too many wait.
         """
         if len(self._reports) >= REPORTS_AT_MOST:
             log.debug("event not written", reason=event.reason, error="too many wait")
@@ -199,7 +199,7 @@ class KubernetesActuator:
         report.add_done_callback(self._reports.discard)
 
     async def finish(self) -> None:
-        """Lets Events that are under way arrive, if they do so soon; the others are lost."""
+        """Waits a short time for Events under way; the rest are lost."""
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(*self._reports, return_exceptions=True), FINISHING)
 
@@ -212,7 +212,7 @@ class KubernetesActuator:
                 log.debug("event not written", reason=event.reason, error=str(failure))
 
     async def _goes_on(self, event: Event, series: Series) -> bool:
-        """Raises the count of an Event; false where the API server has it no longer. Raises ActionFailed."""
+        """Raises the count of an Event; returns false if the API server no longer has it. Raises ActionFailed."""
         change = {
             "count": series.count,
             "message": _message_of(event),
@@ -228,7 +228,7 @@ class KubernetesActuator:
         return True
 
     async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any], kind: Kind) -> None:
-        """Replaces the status of an elastic quota: what is no longer used must not stay in it. Raises ActionFailed."""
+        """Replaces the status of an elastic quota as a whole, so that no outdated field stays. Raises ActionFailed."""
         await self._unless(
             HTTPStatus.NOT_FOUND,
             self._send(
@@ -240,7 +240,7 @@ class KubernetesActuator:
         )
 
     async def write_queue_status(self, name: str, status: dict[str, Any]) -> None:
-        """Replaces each of the fields as a whole: what is no longer used must not stay in it. Raises ActionFailed."""
+        """Replaces each field as a whole, so that no outdated part stays. Raises ActionFailed."""
         fields = [{"op": "add", "path": f"/status/{field}", "value": value} for field, value in status.items()]
         try:
             await self._send("PATCH", QUEUES.path_of("", name, "status"), fields, JSON_PATCH)
@@ -249,11 +249,11 @@ class KubernetesActuator:
                 return
             if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
                 raise
-            # there is no status yet, whose fields could be replaced
+            # there is no status yet whose fields could be replaced
             await self._send("PATCH", QUEUES.path_of("", name, "status"), {"status": status}, MERGE_PATCH)
 
     async def write_limit(self, namespace: str, hard: Hard, owners: Mapping[str, str], seen: Limit | None) -> None:
-        """Creates the ResourceQuota, or changes the very one that was seen. Raises ActionFailed."""
+        """Creates the ResourceQuota, or changes the one that was seen. Raises ActionFailed."""
         if seen is None:
             body = resource_quotas.to_create(namespace, hard, owners)
             await self._send("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body)
@@ -262,14 +262,14 @@ class KubernetesActuator:
             await self._send("PATCH", RESOURCE_QUOTAS.path_of(namespace, NAME), change, MERGE_PATCH)
 
     async def remove_limit(self, namespace: str, seen: Limit) -> None:
-        """Deletes the very ResourceQuota that was seen. Raises ActionFailed."""
+        """Deletes the ResourceQuota that was seen. Raises ActionFailed."""
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": seen.uid}}
         await self._unless(
             HTTPStatus.NOT_FOUND, self._send("DELETE", RESOURCE_QUOTAS.path_of(namespace, NAME), options)
         )
 
     async def _patch_status(self, pod: Pod, status: dict[str, Any]) -> None:
-        """Changes a pod's status, if it is there. Its UID goes with it, so that a namesake is not touched.
+        """Changes a pod's status if the pod exists. Sends its UID, so that no other pod of this name is changed.
 
         Raises ActionFailed.
         """
@@ -278,7 +278,7 @@ class KubernetesActuator:
         await self._unless_gone(self._send("PATCH", path, body, STRATEGIC_MERGE_PATCH))
 
     async def _send(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> None:
-        """Raises Refused where the API server does not do it, TimedOut or ActionFailed where it does not answer."""
+        """Sends a write. Raises Refused if the API server refuses, TimedOut or ActionFailed if it does not answer."""
         try:
             status, answer = await self._client.send(method, path, body, content_type, timeout=TIMEOUT)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -289,7 +289,7 @@ class KubernetesActuator:
             raise Refused(status, said(answer))
 
     async def _unless_gone(self, request: Awaitable[None]) -> None:
-        """There is nothing to do for a pod that is gone."""
+        """Sends a request, and ignores that the pod is gone."""
         try:
             await request
         except Refused as refused:
@@ -305,21 +305,21 @@ class KubernetesActuator:
 
 
 class Refused(ActionFailed):
-    """The API server did not do it; ``status`` is that of HTTP."""
+    """The API server refused a write; ``status`` is that of HTTP."""
 
     def __init__(self, status: int, message: str) -> None:
-        """With what the API server said."""
+        """``message`` is that of the API server."""
         super().__init__(f"the API server answered {status}: {message}")
         self.status = status
 
 
 def _time(seconds: float) -> str | None:
-    """A time since the epoch as Kubernetes writes it; nothing for zero."""
+    """Formats a time since the epoch as Kubernetes does; None for zero."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None
 
 
 def _object_of(event: Event) -> dict[str, Any]:
-    """The Event as the API server wants it."""
+    """Builds the Event for the API server."""
     subject, now = event.subject, _time(time.time())
     name = {"name": event.series.name} if event.series else {"generateName": f"{subject.name}."}
     return {
@@ -345,11 +345,11 @@ def _object_of(event: Event) -> dict[str, Any]:
 
 
 def _message_of(event: Event) -> str:
-    """What an Event says, as the API server takes it and a terminal may show it."""
+    """Returns an Event's message, within the API server's limit and safe for a terminal."""
     return inert(event.message)[:LONGEST_MESSAGE]
 
 
 def _options(victim: PodName, grace: int | None) -> dict[str, Any]:
-    """How a pod is deleted: this one, not a namesake."""
+    """Returns the options of a deletion, with the UID so that no other pod of this name is deleted."""
     options: dict[str, Any] = {"preconditions": {"uid": victim.uid}}
     return options if grace is None else options | {"gracePeriodSeconds": grace}

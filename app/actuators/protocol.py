@@ -1,4 +1,4 @@
-"""What may be done to the cluster, wherever it lives."""
+"""The actions on a cluster, on the API server or in memory."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -11,27 +11,27 @@ from policy.objects.reservation import PodName, Reservation
 
 
 class ActionFailed(Exception):
-    """What was to be done was not done; the text says why."""
+    """The action was not done; the text says why."""
 
 
 class Blocked(ActionFailed):
-    """A disruption budget does not let the pod go now."""
+    """A disruption budget blocks the eviction now."""
 
 
 class AlreadyThere(ActionFailed):
-    """There is one of that name already."""
+    """An object of that name exists already."""
 
 
 class Rejected(ActionFailed):
-    """It was not done because of the very object that it was to be done to: others may succeed."""
+    """The action failed because of this very object: it may succeed on others."""
 
 
 class TimedOut(Rejected):
-    """Nobody said in time whether it was done: as a rule a webhook of its namespace hangs."""
+    """No answer came in time: usually a webhook of the namespace hangs."""
 
 
 class Actuator(Protocol):
-    """The only way in which anything is written."""
+    """The only interface through which anything is written."""
 
     async def bind(self, pod: Pod, node: str) -> None:
         """Binds a pod to a node. Raises ActionFailed."""
@@ -40,43 +40,43 @@ class Actuator(Protocol):
         """Makes the scheduler try a refused pod again. Raises ActionFailed."""
 
     async def count_in(self, pod: Pod, queue: str | None) -> None:
-        """Notes on a pod in which queue it counts (empty: in none), or (None) that it is the one that it names.
+        """Records on a pod the queue in which it counts (empty: in none); None: the queue that it names.
 
         Raises ActionFailed.
         """
 
     async def open_gate(self, pod: Pod) -> None:
-        """Takes our scheduling gate off a pod, and no other; a pod that is gone is no error. Raises ActionFailed."""
+        """Removes only our scheduling gate from a pod. Does nothing if the pod is gone. Raises ActionFailed."""
 
     async def evict(self, victim: PodName, grace: int | None = None) -> None:
-        """Evicts a pod; one that is gone is no error. Raises Blocked, ActionFailed.
+        """Evicts a pod. Does nothing if it is gone. Raises Blocked, ActionFailed.
 
-        ``grace``: seconds that it gets to end, None: as many as it asks for.
+        ``grace``: seconds in which it has to end; None: as many as it asks for.
         """
 
     async def delete(self, victim: PodName, grace: int | None = None) -> None:
-        """Deletes a pod, whatever its disruption budgets say; one that is gone is no error. Raises ActionFailed."""
+        """Deletes a pod in spite of disruption budgets. Does nothing if it is gone. Raises ActionFailed."""
 
     async def nominate(self, pod: Pod, node: str) -> None:
         """Tells the scheduler to try a node first. Raises ActionFailed."""
 
     async def reserve(self, reservation: Reservation) -> None:
-        """Makes a reservation known to every replica. Raises AlreadyThere, ActionFailed."""
+        """Publishes a reservation to every replica. Raises AlreadyThere, ActionFailed."""
 
     async def note_progress(self, reservation: Reservation) -> None:
-        """Makes known to every replica how far a reservation has come. Raises ActionFailed."""
+        """Publishes the progress of a reservation to every replica. Raises ActionFailed."""
 
     async def unreserve(self, name: str) -> None:
-        """Removes a reservation; one that is gone is no error. Raises ActionFailed."""
+        """Removes a reservation. Does nothing if it is gone. Raises ActionFailed."""
 
     def report(self, event: Event) -> None:
-        """Notes an event on its subject, as well as may be: nobody waits for it, and it may be lost."""
+        """Reports an Event on its subject without waiting; it may be lost."""
 
     async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any], kind: Kind) -> None:
-        """Replaces the status of an elastic quota of that kind; one that is gone is no error. Raises ActionFailed."""
+        """Replaces the status of an elastic quota of that kind. Does nothing if it is gone. Raises ActionFailed."""
 
     async def write_queue_status(self, name: str, status: dict[str, Any]) -> None:
-        """Replaces these fields of a queue's status alone; one that is gone is no error. Raises ActionFailed."""
+        """Replaces only these fields of a queue's status. Does nothing if it is gone. Raises ActionFailed."""
 
     async def write_limit(self, namespace: str, hard: Hard, owners: Mapping[str, str], seen: Limit | None) -> None:
         """Creates the resource quota of the quota manager, or changes the one that was seen. Raises ActionFailed.
@@ -85,4 +85,4 @@ class Actuator(Protocol):
         """
 
     async def remove_limit(self, namespace: str, seen: Limit) -> None:
-        """Removes the resource quota that was seen; one that is gone is no error. Raises ActionFailed."""
+        """Removes the resource quota that was seen. Does nothing if it is gone. Raises ActionFailed."""

@@ -1,4 +1,4 @@
-"""Acts on the in-memory cluster of a folder of manifests, where no API server is."""
+"""Acts on the in-memory cluster of a folder of manifests, where there is no API server."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 
 class RecordingActuator:
-    """Applies what is done to the store itself."""
+    """Applies actions to the store itself."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -36,16 +36,16 @@ class RecordingActuator:
         """Does nothing: no scheduler waits here."""
 
     async def count_in(self, pod: Pod, queue: str | None) -> None:
-        """Does nothing: the cluster knows, and a folder of manifests is nobody's to write to."""
+        """Does nothing: the cluster knows it already, and the folder of manifests is not written."""
 
     async def open_gate(self, pod: Pod) -> None:
-        """Takes the gate off the pod as it is now."""
+        """Removes the gate from the pod in its current state."""
         cluster = self._store.cluster
         if (known := cluster.pods.get(pod.uid)) is not None:
             cluster.upsert_pod(replace(known, gate=-1, unschedulable=None), self._store.clock())
 
     async def evict(self, victim: PodName, grace: int | None = None) -> None:  # noqa: ARG002 - gone at once
-        """Removes the pod at once, as far as disruption budgets let it go. Raises Blocked."""
+        """Removes the pod at once, if disruption budgets allow it. Raises Blocked."""
         cluster = self._store.cluster
         pod = cluster.pods.get(victim.uid)
         if pod is None:
@@ -63,19 +63,19 @@ class RecordingActuator:
         self._store.cluster.upsert_pod(replace(pod, nominated_node=node), self._store.clock())
 
     async def reserve(self, reservation: Reservation) -> None:
-        """Keeps the room."""
+        """Adds the reservation to the cluster."""
         self._store.cluster.upsert_reservation(reservation)
 
     async def note_progress(self, reservation: Reservation) -> None:
-        """Notes it in the cluster."""
+        """Updates the reservation in the cluster."""
         self._store.cluster.upsert_reservation(reservation)
 
     async def unreserve(self, name: str) -> None:
-        """Keeps the room no longer."""
+        """Removes the reservation from the cluster."""
         self._store.cluster.delete_reservation(name)
 
     def report(self, event: Event) -> None:
-        """Logs it."""
+        """Logs the Event."""
         log.info("event", about=str(event.subject), reason=event.reason, message=event.message)
 
     async def write_quota_status(self, namespace: str, name: str, status: dict[str, Any], kind: Kind) -> None:
@@ -85,11 +85,11 @@ class RecordingActuator:
         """Does nothing: REST shows it."""
 
     async def write_limit(self, namespace: str, hard: Hard, owners: Mapping[str, str], seen: Limit | None) -> None:
-        """Notes it in the cluster; nobody stops pods at creation here."""
+        """Records the limit in the cluster; nothing enforces it at creation here."""
         uid = seen.uid if seen else namespace
         self._store.cluster.upsert_limit(namespace, Limit(uid, hard, ours=True, owners=frozenset(owners.values())))
 
     async def remove_limit(self, namespace: str, seen: Limit) -> None:
-        """Notes it in the cluster."""
+        """Removes the limit from the cluster."""
         if self._store.cluster.limits.get(namespace) == seen:
             self._store.cluster.delete_limit(namespace)

@@ -1,4 +1,4 @@
-"""The ResourceQuotas of the quota manager as the API server wants them."""
+"""Bodies of the quota manager's ResourceQuotas for the API server."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from policy.objects.quantity import render
 
 
 def to_create(namespace: str, hard: Hard, owners: Mapping[str, str]) -> dict[str, Any]:
-    """A new one, owned by these queues: it goes with the last of them, also where nobody runs who would remove it."""
+    """Returns a new one, owned by these queues: it goes with the last of them, even if no process removes it."""
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
@@ -20,7 +20,7 @@ def to_create(namespace: str, hard: Hard, owners: Mapping[str, str]) -> dict[str
 
 
 def to_change(seen: Limit, hard: Hard, owners: Mapping[str, str]) -> dict[str, Any]:
-    """What makes it of the one that was seen; its UID goes with it, so that a namesake is not touched."""
+    """Returns the change of the one that was seen. It includes the UID, so that no other of this name is changed."""
     gone = dict.fromkeys(seen.hard.keys() - hard.keys())
     return {"metadata": {"uid": seen.uid, **_metadata(owners)}, "spec": {"hard": {**gone, **_quantities(hard)}}}
 

@@ -1,6 +1,6 @@
 """Structured logs on standard error, for people or as JSON.
 
-To log never fails, whatever becomes of standard error: who logs is about to answer the scheduler.
+Logging never fails, whatever happens to standard error: the caller is about to answer the scheduler.
 """
 
 import logging
@@ -17,13 +17,13 @@ from app.settings import LogSettings
 
 
 class Sink:
-    """Writes to standard error. What cannot be written is lost and counted: nobody reads the pipe, the disk is full.
+    """Writes to standard error. Counts lines that cannot be written and are lost: no reader of the pipe, a full disk.
 
-    Nothing is buffered, so that what is lost does not come up again with the next line, or at the end.
+    Nothing is buffered, so that a lost line does not reappear with the next one, or at the end.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
-        """``stream`` is None where there is no standard error at all."""
+        """``stream`` is None if there is no standard error."""
         self._encoding = getattr(stream, "encoding", None) or "utf-8"
         try:
             self._file = stream.fileno() if stream is not None else None
@@ -31,11 +31,11 @@ class Sink:
             self._file = None
 
     def isatty(self) -> bool:
-        """Whether people look at it."""
+        """Whether it is a terminal."""
         return self._file is not None and os.isatty(self._file)
 
     def write(self, text: str) -> int:
-        """Writes as much as can be written."""
+        """Writes as much as possible."""
         rest = text.encode(self._encoding, "backslashreplace")
         try:
             while rest and self._file is not None:
@@ -47,11 +47,11 @@ class Sink:
         return len(text)
 
     def flush(self) -> None:
-        """Nothing is kept back."""
+        """Does nothing, as nothing is buffered."""
 
 
 def configure(settings: LogSettings) -> None:
-    """Sets up logging for the process, that of libraries included."""
+    """Configures logging for the process, including libraries."""
     _occupy_standard_streams()
     sink = Sink(sys.stderr)
     level = logging.getLevelNamesMapping()[settings.level.upper()]
@@ -62,7 +62,7 @@ def configure(settings: LogSettings) -> None:
         structlog.processors.format_exc_info,
     ]
     rendering: list[structlog.typing.Processor] = (
-        [structlog.processors.JSONRenderer()]  # has escapes of its own
+        [structlog.processors.JSONRenderer()]  # it escapes text itself
         if settings.format == "json"
         else [_make_inert, structlog.dev.ConsoleRenderer(colors=sink.isatty())]
     )
@@ -83,7 +83,7 @@ def configure(settings: LogSettings) -> None:
 
 
 def _make_inert(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """An event as a terminal may show it: on one line, but for the lines of a traceback."""
+    """Makes an event safe for a terminal: on one line, except the lines of a traceback."""
     for key, value in event.items():
         lines = str(value).split("\n") if key == "exception" else [value if isinstance(value, str) else repr(value)]
         event[key] = "\n".join(map(inert, lines))
@@ -91,17 +91,17 @@ def _make_inert(_logger: object, _method: str, event: MutableMapping[str, Any]) 
 
 
 def _occupy_standard_streams() -> None:
-    """Opens what of 0, 1 and 2 is closed: the next file or connection would get the number, which libuv cannot bear."""
+    """Opens those of 0, 1 and 2 that are closed: the next file would get the number, which breaks libuv."""
     while (lowest := os.open(os.devnull, os.O_RDWR)) <= 2:  # noqa: PLR2004 - standard error
         pass
     os.close(lowest)
 
 
 def warn_unknown(variable: str, closest: str) -> None:
-    """Says that an environment variable is taken for no setting, and which may be meant."""
+    """Warns that an environment variable is no setting, and names the closest one."""
     structlog.get_logger(__name__).warning("environment variable is no setting", variable=variable, closest=closest)
 
 
 def warn_insecure(address: str) -> None:
-    """Says loudly that anybody who reaches the address may ask."""
+    """Warns that anybody who reaches the address may use it."""
     structlog.get_logger(__name__).warning("listening beyond loopback without TLS or authentication", address=address)

@@ -1,4 +1,4 @@
-"""The figures of queues for Prometheus: many series, so the text is written in slices, like that of quotas."""
+"""The figures of queues for Prometheus, written in slices like those of quotas, as there are many series."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ FIGURES = (
 
 
 async def queue_lines(cluster: Cluster) -> bytes:
-    """Exposition text: deserved, allocated, guarantee and what is missing of it by queue and resource; cpu in cores."""
+    """Returns exposition text by queue and resource: deserved, allocated, guarantee, its missing part; cpu in cores."""
     lines: dict[str, list[str]] = {figure: [] for figure, _ in FIGURES}
     for index, (name, account) in enumerate(sorted(cluster.ledger.queues.accounts.items())):
         if account.queue is not None:
@@ -36,14 +36,14 @@ async def queue_lines(cluster: Cluster) -> bytes:
 
 
 def _amounts(cluster: Cluster, account: QueueAccount) -> tuple[Resources, Resources, Resources, Resources]:
-    """What the figures are, in their order."""
+    """Returns the figures in their order."""
     division = account.division
     zero = dict.fromkeys({**division.deserved, **shown(cluster, account.request)}, 0)
     return {**zero, **division.deserved}, {**zero, **allocated(cluster, account)}, division.guarantee, _missing(account)
 
 
 def _missing(account: QueueAccount) -> Resources:
-    """What the spec guarantees, as far as its capability lets it, and the nodes do not have."""
+    """Returns the part of the guarantee, within the capability, that the nodes do not have."""
     queue, kept = account.queue, account.division.guarantee
     if queue is None:
         return {}

@@ -1,6 +1,6 @@
 """The figures of elastic quotas for Prometheus.
 
-There are as many series as quotas times resources, so the text is written here, in slices between which the loop
+There are as many series as quotas times resources. So the text is written here, in slices between which the loop
 answers the scheduler.
 """
 
@@ -13,7 +13,7 @@ FIGURES = (("used", "in use"), ("min", "guaranteed"), ("max", "allowed at most")
 
 
 async def quota_lines(ledger: Ledger) -> bytes:
-    """Exposition text: used, min and max by namespace and resource; cpu in cores."""
+    """Returns exposition text: used, min and max by namespace and resource; cpu in cores."""
     lines: dict[str, list[str]] = {figure: [] for figure, _ in FIGURES}
     for index, (namespace, quota, account) in enumerate(list(ledger.quotas())):
         bounded = sorted({**quota.min, **quota.max})
@@ -35,10 +35,10 @@ async def quota_lines(ledger: Ledger) -> bytes:
 
 
 def escaped(label: str) -> str:
-    """A label's value as the text format wants it: a quota may name resources as it likes."""
+    """Escapes a label's value for the text format: a quota may name resources freely."""
     return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def base_unit(resource: str, amount: int) -> float | int:
-    """An amount in the unit that Prometheus wants: cores, bytes, pieces."""
+    """Converts an amount to Prometheus' unit: cores, bytes, pieces."""
     return amount / 1000 if resource == "cpu" else amount

@@ -1,1 +1,1 @@
-"""Where the picture comes from."""
+"""Sources of objects."""

@@ -1,15 +1,15 @@
-"""What the API server would have filled into an object that nobody has sent to it."""
+"""Defaults that the API server would have filled into an object that it has never seen."""
 
 from typing import Any
 
 from app.store.kinds import JOBS, PODS, Kind
 
 RESERVED_WHOLE = "hugepages-"
-"""What kinds of memory begin with that nobody may be limited to more of than is requested."""
+"""Prefix of the memory resources that cannot be overcommitted: the limit is the request."""
 
 
 def with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
-    """What the API server would have filled in: the namespace, an identity, and amounts that follow from others."""
+    """Fills in what the API server would: the namespace, an identity, and amounts that follow from others."""
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
         return document
@@ -29,19 +29,19 @@ def with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _uid_of(namespace: str, named: dict[str, Any]) -> str:
-    """What stands for the UID of an object that has none: one for both it and who refers to it."""
+    """Returns a substitute UID, the same for the object and for references to it."""
     return f"{namespace}/{named.get('name')}"
 
 
 def _with_uid(owner: Any, namespace: str | None) -> Any:
-    """A reference to an owner, which is in the namespace of what it owns."""
+    """Adds the UID to a reference to an owner, which is in the namespace of the object."""
     if namespace and isinstance(owner, dict) and owner.get("kind") == JOBS.name and not owner.get("uid"):
         return {**owner, "uid": _uid_of(namespace, owner)}
     return owner
 
 
 def _containers_that_request(spec: dict[str, Any]) -> dict[str, Any]:
-    """The containers of a pod's spec, each of which requests what it is limited to, unless it says how much."""
+    """Returns the containers of a pod's spec. Each requests its limit of a resource for which it names no request."""
     fields = ("containers", "initContainers")
     return {
         field: [_that_requests(each) for each in spec[field]] for field in fields if isinstance(spec.get(field), list)
@@ -58,11 +58,10 @@ def _that_requests(container: Any) -> Any:
 
 
 def _that_requests_as_a_pod(spec: dict[str, Any]) -> dict[str, Any]:
-    """A pod's spec that requests, for the pod as a whole, what it is limited to as a whole.
+    """Sets the pod-level requests of a pod's spec from its pod-level limits.
 
-    That is so of cpu and memory where neither the pod nor any of its containers requests it, and of huge pages where
-    the pod does not. As Kubernetes 1.37 does it (``DefaultPodLevelResources`` in pkg/api/pod), as far as requests
-    come of it.
+    This applies to cpu and memory if neither the pod nor any container requests it, and to huge pages if the pod does
+    not. Kubernetes 1.37 does the same (``DefaultPodLevelResources`` in pkg/api/pod), as far as requests are concerned.
     """
     match spec:
         case {"resources": {"limits": dict(limits), **resources}}:
@@ -79,7 +78,7 @@ def _that_requests_as_a_pod(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _requested_by_containers(spec: dict[str, Any]) -> set[str]:
-    """The resources that any container requests."""
+    """Returns the resources that any container requests."""
     names: set[str] = set()
     for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
         match container:

@@ -16,12 +16,12 @@ from app.store.store import Store
 log = structlog.get_logger(__name__)
 
 RETRY = 1.0
-"""Seconds until it is asked again whether a kind is installed."""
+"""Seconds until discovery is asked again whether a kind is installed."""
 
 
 async def follow(client: KubeClient, store: Store, groups: GroupSettings, *, keeps: bool = True) -> None:
-    """Keeps the store true to the API server until cancelled. ``keeps``: as for a reflector."""
-    log.info("following", api_server=client.api.configuration.host)  # it may be the environment that chose it
+    """Keeps the store up to date with the API server until cancelled. ``keeps``: see Reflector."""
+    log.info("following", api_server=client.api.configuration.host)  # the environment may have chosen it
     async with asyncio.TaskGroup() as group:
         for kind in KINDS:
             work = Reflector(client, kind, store, keeps=keeps).run
@@ -36,9 +36,9 @@ async def follow(client: KubeClient, store: Store, groups: GroupSettings, *, kee
 async def _follow_legacy(
     client: KubeClient, kind: Kind, store: Store, groups: GroupSettings, work: Callable[[], Awaitable[None]]
 ) -> None:
-    """Follows a kind of the older group where that is wanted: by itself, where there was not the newer at the start.
+    """Follows a kind of the older group if wanted; with ``auto`` if the newer was not installed at the start.
 
-    That is decided once: quotas that count must not be none because a definition is installed.
+    This is decided once: installing a definition must not make the quotas that count disappear.
     """
     wanted = groups.legacy == "on"
     if groups.legacy == "auto":
@@ -50,9 +50,9 @@ async def _follow_legacy(
 
 
 async def _is_installed(client: KubeClient, kind: Kind) -> bool:
-    """Whether the API server serves a kind; where it does not say, as if it did."""
+    """Whether the API server serves a kind; true if it may not be asked."""
     while True:
         try:
             return await served(client, kind) is not Served.NO
         except UNANSWERED:
-            await asyncio.sleep(RETRY)  # the reflector of that kind says so
+            await asyncio.sleep(RETRY)  # the reflector of that kind reports it

@@ -1,7 +1,7 @@
 """A folder of manifests as the source: every YAML and JSON file below it, read again when one changes.
 
-What is wrong with one file or document is reported, and loses nothing else: the other objects are served, and of an
-object that was good before, the good one stays.
+A fault in one file or document is reported, and loses nothing else: the other objects are served. A faulty object that
+was good before stays as it was.
 """
 
 import asyncio
@@ -40,9 +40,9 @@ from policy.cluster.cluster import Cluster
 log = structlog.get_logger(__name__)
 
 ALIASED, SHORT = 10, 100_000
-"""How many times as long a file may be with its aliases written out, and how long any may be (characters)."""
+"""Factor by which a file may grow with its aliases written out, and the length that any may have (characters)."""
 MANY = 1000
-"""Objects that were new or different, after which the garbage collector is spared them."""
+"""New or changed objects after which the garbage collector is told to skip what exists."""
 SUFFIXES = (".yaml", ".yml", ".json")
 OURS = (ELASTIC_QUOTAS.group, QUEUES.group, RESERVATIONS.group)
 """API groups of which all kinds are read: another kind in one of them is mistyped."""
@@ -51,14 +51,14 @@ _KINDS = {(kind.api_version, kind.name): kind for kind in KINDS}
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with a file, or with a document in it (counted from 1; 0: with the file)."""
+    """A fault in a file, or in a document of it (counted from 1; 0: the file)."""
 
     file: Path
     document: int
     text: str
 
     def __str__(self) -> str:
-        """One line for people."""
+        """Describes the fault in one line for people."""
         return f"{self.file}, document {self.document}: {self.text}" if self.document else f"{self.file}: {self.text}"
 
 
@@ -75,10 +75,10 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """What was read: the objects, the files that could not be read, and all that is wrong.
+    """The content of a folder: the objects, the files that could not be read, and all faults.
 
-    ``damaged`` holds the keys of objects that are there and cannot be used. ``strange`` are objects of kinds that look
-    mistyped, and are left out as all that no rule reads. ``is_there``: whether the folder is.
+    ``damaged``: keys of objects that exist but cannot be used. ``strange``: objects whose kind looks mistyped, which
+    are omitted like all that no rule reads. ``is_there``: whether the folder exists.
     """
 
     manifests: list[Manifest]
@@ -90,14 +90,14 @@ class Folder:
 
 
 def read(directory: Path, legacy: str = "auto") -> Folder:
-    """Everything below a directory. Never raises: what is wrong is among the problems.
+    """Reads everything below a directory. Never raises: faults are among the problems.
 
-    ``legacy`` is the setting ``groups.legacy``: whether kinds of the older group are read as well, ``on``, ``off`` or
-    ``auto``: where there is none of the newer.
+    ``legacy`` is the setting ``groups.legacy``: whether kinds of the older group are read too: ``on``, ``off`` or
+    ``auto``: only if there are none of the newer.
     """
     folder = Folder([], set(), set(), [], [], directory.is_dir())
     seen: dict[tuple[str, str | None, str], Path] = {}
-    trial = Cluster()  # one for all: each would leave a thousand parts to the garbage collector
+    trial = Cluster()  # one for all: each leaves a thousand objects to the garbage collector
     for file in files_below(directory):
         try:
             documents = list(documents_of(file))
@@ -114,7 +114,7 @@ def read(directory: Path, legacy: str = "auto") -> Folder:
 
 
 def _leave_out_legacy(folder: Folder, legacy: str) -> None:
-    """Takes out the objects of the older group that are not to be read, each with a word."""
+    """Removes objects of the older group that are not to be read, and reports each."""
     newer: dict[str, set[Key]] = {successor.label: set() for successor in SUCCESSORS.values()}
     for manifest in folder.manifests:
         if manifest.kind.label in newer:
@@ -138,7 +138,7 @@ def _leave_out_legacy(folder: Folder, legacy: str) -> None:
 
 
 def files_below(directory: Path) -> list[Path]:
-    """Manifests below a directory, but not what is hidden: Kubernetes keeps the versions of a mounted map there."""
+    """Lists manifests below a directory, except hidden files: Kubernetes keeps the versions of a mounted map there."""
     return sorted(
         path
         for path in directory.rglob("*")
@@ -149,7 +149,7 @@ def files_below(directory: Path) -> list[Path]:
 
 
 def _state(directory: Path) -> dict[Path, tuple[int, ...]]:
-    """By file, and for the folder itself, what is different once it has changed. What goes meanwhile is left out."""
+    """Returns the state of the folder and of each file, which any change alters. Skips files that disappear."""
     state: dict[Path, tuple[int, ...]] = {}
     for file in (directory, *files_below(directory)):
         with suppress(OSError):
@@ -159,7 +159,7 @@ def _state(directory: Path) -> dict[Path, tuple[int, ...]]:
 
 
 class ManifestSource:
-    """Keeps the store true to a folder, which it takes in at once."""
+    """Keeps the store up to date with a folder, which it reads at once."""
 
     def __init__(self, directory: Path, store: Store, legacy: str = "auto") -> None:
         self._directory = directory
@@ -170,7 +170,7 @@ class ManifestSource:
         self.apply(read(directory, legacy))
 
     def example_question(self) -> str:
-        """A request of filter for the first pod that waits, as JSON; empty if none does."""
+        """Returns a request of filter for the first waiting pod, as JSON; empty if none waits."""
         pods = [manifest for manifest in self._applied.values() if manifest.kind is PODS]
         for manifest in pods:
             pod = self._store.cluster.pods.get(str(manifest.key))
@@ -180,7 +180,7 @@ class ManifestSource:
         return ""
 
     async def follow(self) -> None:
-        """Takes in the folder again after every change, until cancelled."""
+        """Reads the folder again after every change, until cancelled."""
         while True:
             try:
                 await self._watch()
@@ -189,13 +189,13 @@ class ManifestSource:
             await asyncio.sleep(0.5)
 
     async def _watch(self) -> None:
-        """Watches the folder until another one stands in its place."""
+        """Watches the folder until another one replaces it."""
         watched = self._directory.stat().st_ino
         watching = False
         async for changes in watchfiles.awatch(
             self._directory, step=50, debounce=200, rust_timeout=500, yield_on_timeout=True
         ):
-            # What changed before the watch stood is not told; but reading for nothing would slow down every answer.
+            # Changes before the watch began are not reported. But needless reading would slow down every answer.
             if changes or (not watching and await asyncio.to_thread(_state, self._directory) != self._taken_in):
                 await self.take_in()
             watching = True
@@ -203,8 +203,8 @@ class ManifestSource:
                 return
 
     async def take_in(self) -> None:
-        """Reads the folder beside the loop, and makes the store true to it."""
-        found = list[Folder]()  # what a thread returns outright is kept until somebody looks for garbage
+        """Reads the folder in a thread, and updates the store from it."""
+        found = list[Folder]()  # a value that a thread returns is kept until the next garbage collection
         with undisturbed():
             self._taken_in = await asyncio.to_thread(_state, self._directory)
             await asyncio.to_thread(lambda: found.append(read(self._directory, self._legacy)))
@@ -212,9 +212,9 @@ class ManifestSource:
                 spare_what_stays()
 
     def apply(self, folder: Folder) -> int:
-        """Makes the store true to what was read; how many manifests were new or different.
+        """Updates the store from what was read; returns how many manifests were new or different.
 
-        An object whose manifest has not changed stays as it has become.
+        An object whose manifest has not changed keeps its current state.
         """
         changed = 0
         for problem in folder.problems:
@@ -233,7 +233,7 @@ class ManifestSource:
                 self._store.upsert(manifest.kind, manifest.obj)
                 changed += 1
             elif known.file == manifest.file:
-                continue  # the object that is there already is one that the garbage collector need not look at
+                continue  # keep the old object, which the garbage collector skips
             self._applied[identity] = manifest
         for kind in KINDS:
             self._store.complete(kind)
@@ -241,9 +241,9 @@ class ManifestSource:
 
 
 def documents_of(file: Path) -> Iterator[tuple[int, Any]]:
-    """The objects of a file with the number of their document; lists are taken apart.
+    """Yields the objects of a file with the number of their document; splits lists.
 
-    Raises ValueError for a file that aliases make many times as long as it is: of a few lines they can make gigabytes.
+    Raises ValueError for a file that aliases expand too much: a few lines can become gigabytes.
     """
     text = file.read_text(encoding="utf-8")
     longest = ALIASED * len(text) + SHORT
@@ -257,7 +257,7 @@ def documents_of(file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _yaml_documents(text: str) -> Iterator[Any]:
-    """The documents of YAML. Raises ValueError, too, where the library does not look before it makes a value."""
+    """Yields the documents of YAML. Raises ValueError also where the library does not check before it makes a value."""
     try:
         yield from yaml.load_all(text, Loader=yaml.CSafeLoader)
     except (LookupError, AttributeError) as error:
@@ -265,11 +265,11 @@ def _yaml_documents(text: str) -> Iterator[Any]:
 
 
 def _length(value: Any, known: dict[int, int]) -> int:
-    """About how long a value is when all that aliases stand for is written out."""
+    """Returns the approximate length of a value with all aliases written out."""
     if not isinstance(value, dict | list):
         return len(value) if isinstance(value, str | bytes) else 1
     if (length := known.get(id(value))) is None:
-        known[id(value)] = 0  # what holds itself is turned down when it is written out
+        known[id(value)] = 0  # a value that contains itself is refused when it is encoded
         parts = chain(value, value.values()) if isinstance(value, dict) else value
         length = known[id(value)] = 1 + sum(_length(each, known) for each in parts)
     return length
@@ -284,7 +284,7 @@ def _items(document: Any) -> Iterator[Any]:
 
 
 def _item(item: Any, of: dict[str, Any]) -> Any:
-    """An item of a typed list (a PodList) names no kind of its own."""
+    """Adds the kind to an item of a typed list (a PodList), which names none."""
     kind = str(of.get("kind", ""))
     if isinstance(item, dict) and "kind" not in item and kind.endswith("List") and kind != "List":
         return {"apiVersion": of.get("apiVersion"), "kind": kind.removesuffix("List"), **item}
@@ -299,7 +299,7 @@ def _take(
     number: int,
     document: Any,
 ) -> None:
-    """Adds one object to what was read, or what is wrong with it."""
+    """Adds an object, or its faults, to what was read."""
     if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
         folder.problems.append(Fault(file, number, "is not a Kubernetes object: apiVersion and kind are missing"))
         return
@@ -318,8 +318,8 @@ def _take(
             folder.damaged.add((kind.label, key))
         if kind not in QUOTA_KINDS or key is None:
             return
-        # A quota that cannot be read refuses everything; left out it would allow everything.
-        # Only its names are taken, as what else is in its metadata may be at fault.
+        # An unreadable quota refuses everything; without it everything would be allowed. Only its names are taken, as
+        # other metadata may be at fault.
         raw = msgspec.json.encode({"metadata": {"namespace": key[0], "name": key[1]}, "spec": str(error)})
         obj, readable = kind.decoder.decode(raw), False
     key = kind.key(obj.metadata)
@@ -336,7 +336,7 @@ def _take(
 
 
 def _report_unread(folder: Folder, file: Path, number: int, document: dict[str, Any]) -> None:
-    """An object that no rule reads is left out, but not one of a version that we do not know."""
+    """Reports an object that is not read, if it looks mistyped, has an unknown version, or is of another project."""
     group, name = str(document["apiVersion"]).rpartition("/")[0], str(document["kind"])
     where = f"{name} {_describe(document)}"
     for kind in KINDS:
@@ -351,7 +351,7 @@ def _report_unread(folder: Folder, file: Path, number: int, document: dict[str, 
 
 
 def _faults(trial: Cluster, kind: Kind, obj: Any) -> tuple[str, ...]:
-    """What the rules cannot use of a decoded object, which is put into a cluster of its own for that and taken out."""
+    """Returns the faults of a decoded object, by adding it to a separate cluster and removing it."""
     if not obj.metadata.name:
         return ("metadata.name: missing",)
     if isinstance(obj, ElasticQuotaObject):
@@ -365,7 +365,7 @@ def _faults(trial: Cluster, kind: Kind, obj: Any) -> tuple[str, ...]:
 
 
 def _key_of(kind: Kind, document: dict[str, Any]) -> Key | None:
-    """The key of an object that cannot be decoded, as far as it has one."""
+    """Returns the key of an object that cannot be decoded, as far as it has one."""
     metadata = with_defaults(kind, document).get("metadata")
     if not isinstance(metadata, dict):
         return None

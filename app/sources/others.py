@@ -1,7 +1,7 @@
-"""Objects in a cluster that look as if they were read here: of other projects, or of the older of two API groups.
+"""Finds objects that look as if they were read: those of other projects, or of the older of two API groups.
 
-They are looked for once, at the start, with at most two requests for each kind. Where they may not be listed nothing is
-said of them: no right is needed for this.
+It looks once, at the start, with at most two requests for each kind. Kinds that may not be listed are skipped: this
+needs no rights of its own.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ _groups_decoder, _some_decoder = msgspec.json.Decoder(_Groups), msgspec.json.Dec
 
 
 async def look(client: KubeClient, store: Store) -> None:
-    """Notes in the store, and in the log, what there is; what cannot be seen is left out."""
+    """Notes what it finds in the store and in the log; skips what cannot be seen."""
     while not store.synced:
         await asyncio.sleep(TICK)
     followed = {kind.label for kind in KINDS if kind.label in SUCCESSORS and store.known(kind)}
@@ -58,9 +58,9 @@ async def look(client: KubeClient, store: Store) -> None:
 
 
 async def unread(client: KubeClient, followed: Collection[str]) -> list[str]:
-    """A sentence for each kind that there are objects of; ``followed`` are labels of the older kinds that are read.
+    """Returns a sentence for each kind that has objects. ``followed``: labels of the older kinds that are read.
 
-    Raises one of CANNOT_SEE where not even the groups can be seen.
+    Raises one of CANNOT_SEE if not even the groups can be seen.
     """
     groups = _groups_decoder.decode(await _get(client, "/apis", {}))
     versions = {group.name: group.preferred_version.group_version for group in groups.groups}
@@ -73,7 +73,7 @@ async def unread(client: KubeClient, followed: Collection[str]) -> list[str]:
 
 
 def _candidates(versions: dict[str, str], followed: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Where to look for what, and what to say of it."""
+    """Yields the paths to look at, with the sentence for each."""
     for other in OTHERS:
         if other.group in versions:
             path = f"/apis/{versions[other.group]}/{other.plural}"
@@ -85,6 +85,6 @@ def _candidates(versions: dict[str, str], followed: Collection[str]) -> Iterator
 
 
 async def _get(client: KubeClient, path: str, query: dict[str, str]) -> bytes:
-    """The answer; empty JSON for one that is none."""
+    """Returns the answer; an empty JSON object for an error."""
     async with client.get(path, query, read_timeout=TIMEOUT) as response:
         return await response.read() if response.status == HTTPStatus.OK else b"{}"
