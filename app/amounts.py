@@ -1,4 +1,4 @@
-"""Amounts for people: as short as they can be told. REST has exact ones."""
+"""Short amounts for people. REST has exact ones."""
 
 from policy.objects import quantity
 from policy.objects.quantity import InvalidQuantity, is_bytes, render, to_milli
@@ -7,7 +7,7 @@ UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def amount(resource: str, value: int) -> str:
-    """An amount for people: cores, bytes to three digits, pieces."""
+    """Formats an amount for people: cores, bytes to three digits, pieces."""
     if resource == "cpu":
         return f"{value / 1000:.3f}".rstrip("0").rstrip(".")
     if not is_bytes(resource):
@@ -19,7 +19,7 @@ def amount(resource: str, value: int) -> str:
 
 
 def readable(resource: str, text: str) -> str:
-    """A quantity of REST for people; as it stands if it is none."""
+    """Formats a quantity of REST for people; leaves an invalid one as it is."""
     try:
         return amount(resource, quantity.amount(resource, to_milli(text)))
     except InvalidQuantity:

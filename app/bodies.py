@@ -1,4 +1,4 @@
-"""Bodies of requests, which are limited in size, and in what is made of them."""
+"""Limits of request bodies: their size, and what is decoded from them."""
 
 from collections import Counter
 from typing import Any
@@ -9,19 +9,19 @@ from app.observability import metrics
 from app.problems import Problem
 
 DISCARDED_AT_MOST = 8
-"""How many times the limit of a body is read away, so that the client sees the answer, before the line is cut."""
+"""Multiple of a body's limit that is read and discarded, so that the client sees the answer, before the cut."""
 BYTES_PER_ITEM = 10
-"""A body may have an item (of a list or a map) for each so many bytes of its limit. Manifests have one in some 20."""
+"""Bytes of a body's limit for each item (of a list or a map) that it may have. Manifests have one in some 20."""
 WIDEST = 20_000
-"""Items that one object may have. A pod has some hundred, a node with fifty images five hundred."""
+"""Maximum number of items of one object. A pod has about a hundred, a node with fifty images five hundred."""
 DEEPEST = 64
-"""How deep the lists and maps of one object may be nested. Those of a pod are ten deep."""
+"""Deepest nesting of lists and maps of one object. A pod's is ten."""
 CLIENTS = 4
-"""Clients that may send as much at a time as one may."""
+"""Clients that may send the maximum at the same time."""
 
 
 class Room:
-    """Memory for bodies of clients that nobody asks who they are: bounded for each of them, and for all together."""
+    """Bounds the memory for bodies of unauthenticated clients: for each client, and for all together."""
 
     def __init__(self, limit: int) -> None:
         """``limit``: of one body, in bytes."""
@@ -30,7 +30,7 @@ class Room:
         self._taken: Counter[str] = Counter()
 
     async def read(self, client: str, receive: Receive, limit: int, setting: str) -> bytes:
-        """The whole body, as the function ``read`` gives it. Raises Problem (400, 413; 503 without room for it)."""
+        """Returns the whole body, like the function ``read``. Raises Problem (400, 413; 503 without room for it)."""
         taken = 0
 
         async def received() -> Message:
@@ -47,13 +47,13 @@ class Room:
             return await read(received, limit, setting)
         finally:
             self._taken[client] -= taken
-            self._taken += Counter()  # forgets whoever has none
+            self._taken += Counter()  # forgets clients that have none
 
 
 async def read(receive: Receive, limit: int, setting: str) -> bytes:
-    """The whole body. Raises Problem (413) for one beyond the limit (bytes), which is that of a setting.
+    """Returns the whole body. Raises Problem (413) if it exceeds the limit (bytes), which ``setting`` names.
 
-    Such a body is read away, not kept.
+    A body that is too large is read and discarded.
     """
     chunks: list[bytes] = []
     size = 0
@@ -75,9 +75,9 @@ async def read(receive: Receive, limit: int, setting: str) -> bytes:
 
 
 def ensure_narrow(body: bytes, most: int, field: str | None = None) -> None:
-    """Raises Problem (422) for JSON that may have more items than ``most``: it would take long to decode.
+    """Raises Problem (422) for JSON that may have more items than ``most``: decoding would take long.
 
-    In strings, too, what stands before an item is counted.
+    Also counts these characters within strings.
     """
     if body.count(b",") + body.count(b"[") + body.count(b"{") > most:
         raise _refused("too-wide", 422, f"has more than {most} items", field)
@@ -95,7 +95,7 @@ def ensure_shallow(document: Any, field: str) -> None:
 
 
 def too_deep(field: str | None = None) -> Problem:
-    """What is said of lists and maps that are nested too deeply."""
+    """Returns the problem for lists and maps that are nested too deeply."""
     return _refused("too-deep", 422, f"is nested more than {DEEPEST} deep", field)
 
 

@@ -243,7 +243,7 @@ def top(
     from app import top as screen  # noqa: PLC0415
 
     try:
-        if once or not sys.stdout.isatty():  # nobody sees a screen that goes into a file or a pipe
+        if once or not sys.stdout.isatty():  # a file or a pipe has no screen
             screen.show_once(server)
         else:
             screen.show_live(server, interval)
@@ -288,7 +288,7 @@ def check(
 
 
 def _live(kubeconfig: Path | None, server: str) -> "Live":
-    """What a live cluster says, and the Quotaward at that address."""
+    """Checks a live cluster, and the Quotaward at that address."""
     import asyncio  # noqa: PLC0415
 
     from app.checks import live  # noqa: PLC0415 - the official client takes a second to import
@@ -311,7 +311,7 @@ def main() -> None:
 def _show(
     show: Callable[[dict[str, Any]], None], server: Server, path: str, body: dict[str, Any] | None = None
 ) -> None:
-    """Prints what a running server answers, asked by POST if there is a body; a failure ends with a sentence."""
+    """Prints a running server's answer, asked by POST if there is a body; a failure ends with a sentence."""
     document = server.ask(path, body)
     try:
         show(document)

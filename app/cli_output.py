@@ -1,4 +1,4 @@
-"""What the client commands print."""
+"""Output of the client commands."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from app.amounts import readable
 
 _console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
 if not _console.is_terminal:
-    _console.width = 10_000  # what reads it wants all of it
+    _console.width = 10_000  # a program that reads it needs all of it
 
 
 def print_quotas(document: dict[str, Any]) -> None:
-    """A row per quota and resource."""
+    """Prints a row per quota and resource."""
     table = Table(box=None, pad_edge=False)
     for column in ("NAMESPACE", "NAME", "RESOURCE", "USED", "MIN", "MAX", "BORROWED", "CONDITIONS"):
         table.add_column(column, no_wrap=True)
@@ -30,7 +30,7 @@ def print_quotas(document: dict[str, Any]) -> None:
 
 
 def print_queues(document: dict[str, Any]) -> None:
-    """A row per queue and resource, and below it one per namespace."""
+    """Prints a row per queue and resource, and below it one per namespace."""
     table = Table(box=None, pad_edge=False)
     for column in ("QUEUE", "NAMESPACE", "WEIGHT", "RESOURCE", "ALLOCATED", "DESERVED", "GUARANTEE", "CAPABILITY"):
         table.add_column(column, no_wrap=True)
@@ -54,12 +54,12 @@ def print_queues(document: dict[str, Any]) -> None:
 
 
 def print_explanation(document: dict[str, Any]) -> None:
-    """A paragraph: the verdict, the numbers it rests on, who holds what is lacking, and what would change it."""
+    """Prints a paragraph: the verdict, its figures, the holders of what is lacking, and remedies."""
     _console.print(document["summary"])
 
 
 def print_gates(document: dict[str, Any]) -> None:
-    """A row per job that waits, in the order in which they would be let out."""
+    """Prints a row per waiting job, in the order in which their gates would open."""
     table = Table(box=None, pad_edge=False)
     for column in ("QUEUE", "PLACE", "JOB", "PODS", "PRIORITY", "WAITS FOR"):
         table.add_column(column, no_wrap=True)
@@ -77,7 +77,7 @@ def print_gates(document: dict[str, Any]) -> None:
 
 
 def print_plan(document: dict[str, Any]) -> None:
-    """Who goes for whom, and who waits with nobody going for it."""
+    """Prints the planned evictions, and the waiting pods for which nobody is evicted."""
     for eviction in document["evictions"]:
         price = f" (evicting it fails Job {eviction['failsJob']})" if eviction.get("failsJob") else ""
         _console.print(f"evict {eviction['pod']} from {eviction['node']} for {eviction['for']}{price}")
@@ -88,7 +88,7 @@ def print_plan(document: dict[str, Any]) -> None:
 
 
 def print_reservations(document: dict[str, Any]) -> None:
-    """A row per reservation."""
+    """Prints a row per reservation."""
     table = Table(box=None, pad_edge=False)
     for column in ("NAME", "REASON", "JOB", "POD", "NODE", "VICTIMS", "SINCE"):
         table.add_column(column, no_wrap=True)

@@ -1,4 +1,4 @@
-"""The commands that say what would be: of a running server's cluster, and of a folder of manifests."""
+"""The what-if commands, for a running server's cluster and for a folder of manifests."""
 
 import shutil
 from collections.abc import Iterable
@@ -22,15 +22,15 @@ from policy.stepwise import at_once
 
 
 class CannotSimulate(Exception):
-    """What was asked for cannot be tried; the text says why."""
+    """The question cannot be tried; the text says why."""
 
 
 class CannotChange(Exception):
-    """A change cannot be made to what is there; the text says why."""
+    """A change cannot be made to the existing objects; the text says why."""
 
 
 def read_documents(paths: Iterable[Path]) -> list[dict[str, Any]]:
-    """The objects of manifests, of files and of all files below a folder. Raises CannotSimulate."""
+    """Reads the objects of files, and of all files below folders. Raises CannotSimulate."""
     found: list[dict[str, Any]] = []
     for path in paths:
         files = files_below(path) if path.is_dir() else [path]
@@ -43,7 +43,7 @@ def read_documents(paths: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def reference(text: str) -> dict[str, Any]:
-    """An object to be removed: ``KIND/NAME`` or ``KIND/NAMESPACE/NAME``. Raises CannotSimulate."""
+    """Parses an object to remove: ``KIND/NAME`` or ``KIND/NAMESPACE/NAME``. Raises CannotSimulate."""
     kind, *names = text.split("/")
     if len(names) not in (1, 2) or not all((kind, *names)):
         raise CannotSimulate(f"{text!r} must be KIND/NAME or KIND/NAMESPACE/NAME")
@@ -51,12 +51,12 @@ def reference(text: str) -> dict[str, Any]:
 
 
 def settings_of(config: Path | None) -> Settings:
-    """The settings of a configuration file; the defaults without one. Raises InvalidSettings."""
+    """Loads the settings of a configuration file; the defaults without one. Raises InvalidSettings."""
     return settings_module.load(["--config", str(config)] if config else [])
 
 
 def scenario_of(directory: Path, settings: Settings) -> Scenario:
-    """What stands in a folder. Raises CannotSimulate where that is nothing that can be used."""
+    """Reads a folder as a scenario. Raises CannotSimulate if it contains nothing usable."""
     read = scenario.read(directory, settings.groups.legacy)
     if not read.arrivals:
         raise CannotSimulate("; ".join(read.problems) or f"{directory} has no manifests")
@@ -64,7 +64,7 @@ def scenario_of(directory: Path, settings: Settings) -> Scenario:
 
 
 def story_of(read: Scenario, settings: Settings, until: float) -> tuple[Story, list[str]]:
-    """What happens in a scenario, and the pods that wait in the end, with the reason."""
+    """Plays a scenario; returns the story, and the pods that wait at the end with the reason."""
     story, cluster = at_once(scenario.play(read, settings, until))
     waiting = [
         f"{pod.namespace}/{pod.name} waits: {pod.unschedulable.message if pod.unschedulable else 'not tried yet'}"
@@ -75,7 +75,7 @@ def story_of(read: Scenario, settings: Settings, until: float) -> tuple[Story, l
 
 
 def difference_in(read: Scenario, settings: Settings, apply: list[Any], remove: list[Any]) -> dict[str, Any]:
-    """What would become of the cluster of a scenario with changes. Raises CannotChange."""
+    """Returns the effect of changes on a scenario's cluster. Raises CannotChange."""
     cluster = scenario.standing(read.arrivals, settings, read.start)
     scene = Scene(snapshot(cluster, read.start), settings.reserve.terms, 0.0)
     try:
@@ -87,7 +87,7 @@ def difference_in(read: Scenario, settings: Settings, apply: list[Any], remove: 
 
 
 def print_story(story: Story, waiting: list[str]) -> None:
-    """The chart, and who waits in the end; that it was given up comes first."""
+    """Prints the chart and the pods that wait at the end; before that, whether the story was given up."""
     if story.given_up_at is not None:
         pods = len(story.lives) + len(story.over) + story.never_came
         say(
@@ -103,7 +103,7 @@ def print_story(story: Story, waiting: list[str]) -> None:
 
 
 def print_difference(document: dict[str, Any]) -> None:
-    """Who would run, go and wait, and which numbers would be others; what happens anyway is marked."""
+    """Prints which pods would run, be evicted and wait, and which figures would change. Marks what happens anyway."""
     for each in document["admitted"]:
         say(f"runs: {each['pod']} on {each['node']}{_anyway(each)}")
     for each in document["evicted"]:
@@ -126,7 +126,7 @@ def _anyway(each: dict[str, Any]) -> str:
 
 
 def _figures(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str:
-    """The figures that differ: ``used.cpu 3 -> 4``."""
+    """Describes the figures that differ: ``used.cpu 3 -> 4``."""
     if before is None or after is None:
         return "new" if before is None else "gone"
     parts = []

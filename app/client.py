@@ -1,4 +1,4 @@
-"""Asking a running Quotaward, for the commands that do."""
+"""A client of a running Quotaward, for the commands that need one."""
 
 import asyncio
 import functools
@@ -17,7 +17,7 @@ from app.settings import is_loopback
 
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 TIMEOUT = 30.0
-"""Seconds for an answer: what would be takes its time."""
+"""Seconds for an answer: a what-if question takes time."""
 
 Url = Annotated[str, typer.Option("--server", help="URL of a running Quotaward.", envvar="QUOTAWARD_SERVER")]
 Token = Annotated[
@@ -33,20 +33,20 @@ class CannotAsk(Exception):
 
 
 class WrongOption(Exception):
-    """By these options nobody can be asked; the text is a sentence that names the one at fault."""
+    """These options cannot be used; the text is a sentence that names the one at fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a Quotaward runs, and what to show it. ``ca`` is a file, where the system's CAs do not do."""
+    """The address of a Quotaward, and our credentials. ``ca`` is a file, if the system's CAs are not enough."""
 
     url: str
     token: str
     ca: Path | None
 
     def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """The document at a path, asked for by POST if there is a body; its text is inert. Raises CannotAsk."""
-        import urllib3  # noqa: PLC0415 - only where somebody is asked
+        """Fetches the document at a path, by POST if there is a body, and makes its text inert. Raises CannotAsk."""
+        import urllib3  # noqa: PLC0415 - only needed here
 
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         method = "GET" if body is None else "POST"
@@ -64,7 +64,7 @@ class Server:
         return document
 
     def text(self, path: str) -> str:
-        """What stands at a path that is no document; its lines are inert. Raises CannotAsk."""
+        """Fetches the text at a path, and makes its lines inert. Raises CannotAsk."""
         import urllib3  # noqa: PLC0415
 
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
@@ -80,12 +80,12 @@ class Server:
 
     @property
     def stranger(self) -> str:
-        """What to say where the answer is not Quotaward's."""
+        """The message if the answer is not Quotaward's."""
         return f"{self.url} does not answer as Quotaward does"
 
 
 def _reason(error: Exception) -> str:
-    """Why there is no answer; where nothing listens, how to reach one that runs."""
+    """Says why there is no answer; if nothing listens, also how to reach a server in a cluster."""
     if not isinstance(error.__cause__, ConnectionRefusedError):
         return str(error)
     tunnel = "kubectl -n quotaward-system port-forward deployment/quotaward-scheduler 8080"
@@ -93,7 +93,7 @@ def _reason(error: Exception) -> str:
 
 
 def reaching_a_server(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options by which it finds its server, in the place of the argument ``server``."""
+    """Replaces a command's argument ``server`` by the options that find the server."""
 
     @functools.wraps(command)
     def run(*, url: str, token: str, kubeconfig: Path | None, ca: Path | None, **rest: Any) -> None:
@@ -118,11 +118,11 @@ def reaching_a_server(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _server(url: str, token: str, kubeconfig: Path | None, ca: Path | None) -> Server:
-    """Raises WrongOption for what can be used in no case, or would show a token to everybody on the way."""
+    """Builds the server. Raises WrongOption for unusable options, or for a token that would be sent in plain text."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a bracket that is not closed, a port that is none
+    except ValueError:  # an unclosed bracket, an invalid port
         usable = False
     if not usable:
         raise WrongOption(f"--server (or QUOTAWARD_SERVER): {url!r} is no URL like {DEFAULT_SERVER}")
@@ -135,7 +135,7 @@ def _server(url: str, token: str, kubeconfig: Path | None, ca: Path | None) -> S
 
 
 def _token_of(kubeconfig: Path) -> str:
-    """The bearer token of a kubeconfig's user. Raises WrongOption."""
+    """Returns the bearer token of a kubeconfig's user. Raises WrongOption."""
     from app.kube.client import CannotConnect, token_of  # noqa: PLC0415 - it takes long to load
 
     try:

@@ -1,4 +1,4 @@
-"""When a Job of Kubernetes is ended by its deadline, though its pods still wait."""
+"""Kubernetes Jobs that their deadline ends although their pods still wait."""
 
 from datetime import UTC, datetime
 
@@ -8,17 +8,17 @@ from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod
 
 JOB_ENDS = "job-ends"
-"""The step that is told of in any case: it comes, whatever becomes of the pod before."""
+"""A step that is always mentioned: it comes, whatever happens to the pod before."""
 
 
 def ending(job: BatchJob) -> str:
-    """When a Job is ended, for people."""
+    """Says when a Job is ended."""
     at = datetime.fromtimestamp(job.ends_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"its Job {job.title} is ended at {at} by activeDeadlineSeconds, whether its pods run or not"
 
 
 def end_of_job(cluster: Cluster, pod: Pod, epoch: float) -> list[Prospect]:
-    """What comes of a waiting pod's Job; nothing where it has no deadline. ``epoch`` is now."""
+    """Returns the next step of a waiting pod's Job; none without a deadline. ``epoch`` is now."""
     job = cluster.batch_jobs.of(pod)
     if job is None or not job.ends_at:
         return []

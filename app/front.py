@@ -1,7 +1,7 @@
 """The HTTP application with kube-scheduler's verbs in front of it.
 
-The scheduler waits for every answer, and what a web framework does for a request (middleware, routing, handlers of
-exceptions) takes as long as the answer itself. The verbs need none of it.
+The scheduler waits for every answer. The work of a web framework (middleware, routing, exception handlers) takes as
+long as the answer itself, and the verbs need none of it.
 """
 
 from fastapi import FastAPI
@@ -12,12 +12,12 @@ from app.serving.reply import AtOnce
 
 
 class Application(FastAPI):
-    """FastAPI for all but the verbs: ``verbs`` are asked by their paths, before anything else is done."""
+    """FastAPI for everything except the verbs: ``verbs`` are found by path before anything else."""
 
     verbs: dict[str, ASGIApp]
 
     def at_once(self, path: bytes, _client_valid_until: float) -> AtOnce | None:
-        """Who replies at once to requests for a path."""
+        """Returns the handler that replies at once to a path; None for other paths."""
         verb = self.verbs.get(path.decode("latin-1"))
         return verb if isinstance(verb, Verb) else None
 

@@ -1,6 +1,6 @@
-"""When the garbage collector may look around: at a large cluster that takes tenths of a second, and nobody is answered.
+"""Control of the garbage collector: on a large cluster a collection takes tenths of a second, without any answers.
 
-What is dropped is freed at once all the same; only what refers to itself in a circle has to be found.
+Dropped objects are still freed at once; only reference cycles have to be found.
 """
 
 import gc
@@ -12,10 +12,10 @@ _under_way = 0
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """While many objects come into being that stay for a moment, nobody looks for garbage among them.
+    """Stops the collector while many short-lived objects are created.
 
-    For one thread alone, that of the loop; several may be in here at a time. Of those that overlap there may be no end,
-    so whoever leaves the others looks once at what has come into being since.
+    For the loop's thread only; contexts may overlap. Overlapping contexts may never all end, so each that leaves others
+    runs one collection of the youngest generation.
     """
     global _under_way  # noqa: PLW0603 - there is one collector
     _under_way += 1
@@ -31,5 +31,5 @@ def undisturbed() -> Iterator[None]:
 
 
 def spare_what_stays() -> None:
-    """What is there now is not looked at any more. It is freed as soon as it is dropped, like anything else."""
+    """Excludes existing objects from collections. They are still freed as soon as they are dropped."""
     gc.freeze()

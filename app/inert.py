@@ -1,7 +1,7 @@
-"""What others wrote, made harmless to show: terminals obey some characters, and others deceive readers.
+"""Makes text of others harmless to show: terminals obey some characters, and others deceive readers.
 
-Used where text leaves for people: what the command line is told and prints, logs, Events, the page and charts. JSON has
-escapes of its own.
+It is used where text leaves for people: arguments and output of the command line, logs, Events, the page and charts.
+JSON has its own escapes.
 """
 
 import re
@@ -11,14 +11,14 @@ from typing import Any
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""Characters that are letters or marks to Unicode, and show nothing."""
+"""Characters that Unicode calls letters or marks, but that show nothing."""
 
 
 def inert(text: str) -> str:
-    r"""The text with everything escaped that is not seen as what it is, as ``\x1b`` or ``\u202e``.
+    r"""Escapes every character that is not seen as what it is, as ``\x1b`` or ``\u202e``.
 
     Those are control characters (ESC, DEL, line breaks and C1 among them), bidi controls, zero-width characters, lone
-    surrogates, and spaces that are none. What was escaped stays as it is if that is done again.
+    surrogates, and unusual spaces. Escaping again changes nothing.
     """
     if text.isprintable() and not _UNSEEN.search(text):
         return text
@@ -26,7 +26,7 @@ def inert(text: str) -> str:
 
 
 def inert_document(value: Any) -> Any:
-    """A JSON value in which all text is inert, keys as well."""
+    """Returns a JSON value in which all text is inert, including keys."""
     if isinstance(value, str):
         return inert(value)
     if isinstance(value, dict):
@@ -35,7 +35,7 @@ def inert_document(value: Any) -> Any:
 
 
 def say(*lines: str, err: bool = False) -> None:
-    """Prints lines, each of which stays one, on standard output, or on standard error."""
+    """Prints lines on standard output or standard error; each stays one line."""
     for line in lines:
         print(inert(line), file=sys.stderr if err else sys.stdout, flush=True)
 

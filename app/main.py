@@ -1,4 +1,4 @@
-"""The application: everything put together, and run until told to stop."""
+"""Puts the application together, and runs it until stopped."""
 
 import asyncio
 import gc
@@ -60,7 +60,7 @@ Lead = Callable[[Work], Coroutine[Any, Any, None]]
 
 
 def cluster_of(settings: Settings, settle_time: float) -> Cluster:
-    """A cluster of which nothing is known yet, with the rules and times of these settings."""
+    """Makes an empty cluster with the rules and times of these settings."""
     return Cluster(
         settings.rules,
         grant_lifetime=settings.grants.lifetime,
@@ -75,12 +75,12 @@ def cluster_of(settings: Settings, settle_time: float) -> Cluster:
 
 
 def application(standing: Standing, extender: Extender, settings: Settings) -> Application:
-    """The HTTP application: kube-scheduler's verbs, REST, health and metrics."""
+    """Builds the HTTP application: kube-scheduler's verbs, REST, health and metrics."""
     app = Application(
         title="Quotaward",
         description="Elastic quotas for a stock kube-scheduler.",
         version="1",
-        docs_url=None,  # they would load what they show from elsewhere
+        docs_url=None,  # they would load their files from other hosts
         redoc_url=None,
     )
     app.state.store = standing.store
@@ -113,7 +113,7 @@ def application(standing: Standing, extender: Extender, settings: Settings) -> A
 
 
 def probe_application(standing: Standing) -> FastAPI:
-    """Health and readiness alone, for a kubelet that cannot reach loopback."""
+    """Builds an application of health and readiness only, for a kubelet that cannot reach loopback."""
     app = FastAPI(openapi_url=None)
     app.state.standing = standing
     app.include_router(health.probes)
@@ -122,7 +122,7 @@ def probe_application(standing: Standing) -> FastAPI:
 
 
 async def serve(settings: Settings) -> None:
-    """Serves until SIGTERM or SIGINT. Raises CannotConnect, InvalidSettings, OSError where an address cannot be had."""
+    """Serves until SIGTERM or SIGINT. Raises CannotConnect, InvalidSettings, or OSError for an unusable address."""
     settle = 0.0 if settings.manifests else settings.store.settle_time
     store = Store(cluster_of(settings, settle), max_staleness=settings.store.max_staleness, settle_time=settle)
     async with AsyncExitStack() as stack:
@@ -142,7 +142,7 @@ async def serve(settings: Settings) -> None:
             source = ManifestSource(settings.manifests, store, settings.groups.legacy)
             follow = source.follow()
             if settings.plain_listen:
-                with suppress(OSError):  # nobody has to read it
+                with suppress(OSError):  # it may go unread
                     _show_example(source, settings)
         else:
             from app.access.reviews import Reviews  # noqa: PLC0415
@@ -186,7 +186,7 @@ async def serve(settings: Settings) -> None:
 
 
 def _show_example(source: ManifestSource, settings: Settings) -> None:
-    """Prints where to look, and two questions about a pod that waits: a person's, and kube-scheduler's."""
+    """Prints the address, and two questions about a waiting pod: a person's, and kube-scheduler's."""
     url = f"http://{settings.plain_listen}"
     say(f"Quotaward serves {settings.manifests} on {url}, where its page is")
     question = source.example_question()
@@ -201,7 +201,7 @@ def _show_example(source: ManifestSource, settings: Settings) -> None:
 
 
 async def _run(servers: list[Server], background: list[Coroutine[Any, Any, None]], standing: Standing) -> None:
-    """Runs until a signal, or until something in the background fails: a half-alive process helps nobody."""
+    """Runs until a signal, or until a background task fails: a half-alive process helps nobody."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -222,20 +222,20 @@ async def _run(servers: list[Server], background: list[Coroutine[Any, Any, None]
 
 
 async def _alone(work: Work) -> None:
-    """Leads where there is nobody else."""
+    """Leads at once, as there is no other replica."""
     metrics.LEADER.set(1)
     await work()
 
 
 async def _lead_once_synced(store: Store, lead: Lead, work: Work) -> None:
-    """Leads, but not before it knows what it would decide about: another replica may know already."""
+    """Leads once the store is complete: another replica may be complete already."""
     while not store.synced:
         await asyncio.sleep(TICK)
     await lead(work)
 
 
 async def _control(store: Store, actuator: Actuator, settings: Settings) -> None:
-    """Runs the controllers that are switched on."""
+    """Runs the enabled controllers."""
     controllers: dict[str, Work] = {
         "events": partial(
             _together, Refusals(store, actuator).run, Deadlines(store, actuator).run, Unjudged(store, actuator).run
@@ -269,7 +269,7 @@ async def _tick(store: Store) -> None:
 
 
 async def _freeze_once_synced(store: Store) -> None:
-    """Spares the garbage collector what will stay anyway, then has nothing more to do."""
+    """Excludes lasting objects from garbage collection once the store is complete, then waits forever."""
     while not store.synced:
         await asyncio.sleep(TICK)
     gc.collect()
@@ -278,7 +278,7 @@ async def _freeze_once_synced(store: Store) -> None:
 
 
 def _answer_with_problems(app: FastAPI) -> None:
-    """Every error is a problem document."""
+    """Answers every error with a problem document."""
 
     def answer(problem: Problem) -> Response:
         return Response(problem.body(), problem.status, problem.headers())

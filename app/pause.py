@@ -1,4 +1,4 @@
-"""Long work on the cluster gives way to the scheduler: all that decides runs in one loop."""
+"""Pauses for long work on the cluster, since all decisions run in one loop: the scheduler comes first."""
 
 import asyncio
 import time
@@ -10,20 +10,20 @@ from typing import ClassVar, TypeVar
 T = TypeVar("T")
 
 SLICE = 0.0003
-"""Seconds of work after which the scheduler is answered first; one more step like the last would go beyond them."""
+"""Seconds of work after which the scheduler is answered. A step like the last must not go beyond them."""
 TURNS = 3
-"""Turns of the loop in which a question is answered: it is seen in one, read in the next, and answered in the third.
+"""Turns of the loop that a question takes: it is seen in one, read in the next, and answered in the third.
 
-With fewer it would wait for one more slice in each of them.
+With fewer turns, it would wait for another slice of work in each.
 """
 
 
 class TimeIsUp(Exception):
-    """The work takes longer than it may."""
+    """The work takes longer than allowed."""
 
 
 class Pause:
-    """Measures the work of whoever made it, and lets others go first when it is time.
+    """Measures its owner's work, and pauses when a slice is over.
 
     All who work at the same time do a slice each, in turn.
     """
@@ -36,11 +36,11 @@ class Pause:
         self._since = self._stepped = clock()
 
     def worked(self) -> float:
-        """Seconds of work so far, without the pauses."""
+        """Returns the seconds of work so far, without pauses."""
         return self._before + self._clock() - self._since
 
     async def if_due(self) -> float:
-        """To be called after each step. Pauses after a slice of work; returns the time on the clock after that."""
+        """Pauses after a slice of work; returns the time on the clock afterwards. Call it after each step."""
         now = self._clock()
         if now - self._since + now - self._stepped > SLICE:
             self._before += now - self._since
@@ -52,7 +52,7 @@ class Pause:
     async def _let_others_go_first(self) -> None:
         self._in_turn.append(self)
         try:
-            while self._in_turn[0] is not self:  # else the next slice would be somebody else's
+            while self._in_turn[0] is not self:  # otherwise the next slice would be another's
                 await asyncio.sleep(0)
             for _ in range(TURNS):
                 await asyncio.sleep(0)
@@ -61,7 +61,7 @@ class Pause:
 
 
 async def at_leisure(work: Generator[None, None, T], deadline: float = float("inf"), pause: Pause | None = None) -> T:
-    """What work returns that pauses often, done in slices. Raises TimeIsUp after ``deadline`` on the clock.
+    """Runs work in slices, and returns its result. Raises TimeIsUp after ``deadline`` on the clock.
 
     ``pause``, if given, has measured the work afterwards.
     """

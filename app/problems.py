@@ -9,7 +9,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class Problem(Exception):
-    """An answer that is an error: an HTTP status, what is wrong, and the field at fault where there is one."""
+    """An error as an answer: an HTTP status, what is wrong, and the field at fault, if any."""
 
     def __init__(
         self,
@@ -20,7 +20,7 @@ class Problem(Exception):
         retry_after: int | None = None,
         closes: bool = False,
     ) -> None:
-        """``retry_after`` in seconds, for what passes by itself; ``closes``: nothing more is said on the connection."""
+        """``retry_after``: seconds, for errors that pass; ``closes``: the answer closes the connection."""
         super().__init__(detail)
         self.status = status
         self.detail = detail
@@ -29,7 +29,7 @@ class Problem(Exception):
         self.closes = closes
 
     def document(self) -> dict[str, Any]:
-        """The problem document."""
+        """Returns the problem document."""
         document = {
             "type": "about:blank",
             "title": HTTPStatus(self.status).phrase,
@@ -39,11 +39,11 @@ class Problem(Exception):
         return document if self.field is None else document | {"field": self.field}
 
     def body(self) -> bytes:
-        """The problem document as JSON."""
+        """Returns the problem document as JSON."""
         return msgspec.json.encode(self.document())
 
     def headers(self) -> dict[str, str]:
-        """The headers that go with it."""
+        """Returns the headers of the answer."""
         headers = {"content-type": MEDIA_TYPE}
         if self.retry_after is not None:
             headers["retry-after"] = str(self.retry_after)

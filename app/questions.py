@@ -1,4 +1,4 @@
-"""Questions of people and scripts that take much work: each waits for a seat, and is answered in the asker's turn."""
+"""Costly questions of people and scripts: each waits for a seat, and is answered in its asker's turn."""
 
 import re
 from contextlib import AsyncExitStack
@@ -11,21 +11,21 @@ from app.serving.reply import Reply
 from app.serving.seats import Flow, Seats
 
 COSTLY = re.compile(r"/(?:api/v1/.+|waiting|pods(?:/.*)?)?")
-"""Paths of REST and of the page. What a page is sent while it is open has places of its own (see app.web.live)."""
+"""Paths of REST and of the page that take much work. Live updates of a page have their own bound (see app.web.live)."""
 WHAT_IF = "/api/v1/whatif"
-"""The one question that has a body."""
+"""The only question with a body."""
 LIMIT = "whatif.bodyLimit"
 NAMESPACED = re.compile(r"/(?:api/v1/(?:elasticquotas|pods)|pods)/([^/]+).*")
 
 
 def asker_of(scope: Scope) -> str:
-    """Whose share a request takes: the user's that was let in, else that of the client's address."""
+    """Returns whose share a request takes: that of its user if there is one, else of the client's address."""
     asker = scope.get("state", {}).get("asker")
     return str(asker or (scope.get("client") or ("",))[0])
 
 
 def flow_of(scope: Scope) -> Flow | None:
-    """Whom a question has to wait behind; None for one that takes no work."""
+    """Returns the flow that a question waits in; None for a cheap one."""
     path: str = scope["path"]
     if not COSTLY.fullmatch(path):
         return None
@@ -34,7 +34,7 @@ def flow_of(scope: Scope) -> Flow | None:
 
 
 class Questions:
-    """An application whose costly questions are answered in the turn of who asks them."""
+    """Wraps an application, and answers costly questions in the askers' turn."""
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
         """``limit``: of the body of a question, in bytes (the setting ``whatif.bodyLimit``)."""
@@ -43,9 +43,9 @@ class Questions:
         self._seats = Seats()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request. A body is read before there is a seat, and is in the state of the scope then.
+        """Answers one request. Reads its body before it has a seat, and puts it into the scope's state.
 
-        The seat is given up when the answer begins: a client may take long to read it.
+        Gives up the seat when the answer begins, since a client may take long to read it.
         """
         flow = flow_of(scope) if scope["type"] == "http" else None
         if flow is None:

@@ -1,4 +1,4 @@
-"""Opens the gates of all pods, with the API server and nothing else: nobody is asked whether they may run."""
+"""Opens the gates of all pods, using the API server alone: no rule is asked."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,14 +20,14 @@ from policy.objects.pod import Pod
 from policy.objects.resources import NOTHING
 
 AT_ONCE = 32
-"""Gates that are being opened at a time."""
+"""Gates that are opened at a time."""
 PAGE = 500
 PASSES = 5
-"""How many times it is looked whether there are more: new ones may come as long as the policy is in force."""
+"""Maximum number of passes over the pods: new ones may appear while the policy is in force."""
 
 
 class CannotList(Exception):
-    """The pods could not be listed, or are those of no namespace; the text says why."""
+    """The pods could not be listed, or the namespace does not exist; the text says why."""
 
 
 class _ListMeta(Struct, gc=False):
@@ -40,7 +40,7 @@ class _PodList(Struct, gc=False):
 
 
 async def release(kubeconfig: Path | None, namespace: str | None) -> tuple[int, list[str]]:
-    """Opens the gates in a namespace or in all; how many, and what went wrong with others.
+    """Opens the gates in a namespace or in all; returns their number, and the failures.
 
     Raises CannotConnect, CannotList.
     """
@@ -67,8 +67,8 @@ async def release(kubeconfig: Path | None, namespace: str | None) -> tuple[int, 
 
 
 async def _look_whether_there_is(client: KubeClient, namespace: str) -> None:
-    """Raises CannotList if there is no such namespace; who may not look is not told."""
-    # The API server lists no pods of a namespace that it does not know: that looks as if all were released.
+    """Raises CannotList if the namespace does not exist. Ignores that it may not be read."""
+    # The API server lists no pods for an unknown namespace, which looks as if all were released.
     with suppress(aiohttp.ClientError, OSError):
         async with client.get(NAMESPACES.path_of("", namespace), {}, read_timeout=30) as response:
             if response.status == HTTPStatus.NOT_FOUND:
@@ -85,7 +85,7 @@ async def _open(actuator: KubernetesActuator, pod: Pod, hands: asyncio.Semaphore
 
 
 async def _gated(client: KubeClient, namespace: str | None) -> AsyncIterator[list[Pod]]:
-    """Pods without a node that have our gate, be they held up by others, too, page by page. Raises CannotList."""
+    """Yields pods without a node that have our gate, even among others, page by page. Raises CannotList."""
     path = f"/api/v1/namespaces/{namespace}/pods" if namespace else PODS.path
     query = {"fieldSelector": "spec.nodeName=", "limit": str(PAGE)}
     while True:

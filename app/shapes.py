@@ -1,4 +1,4 @@
-"""What all shapes of REST have in common: keys are camelCase, amounts are Kubernetes quantities in text."""
+"""The base of REST's models: keys are camelCase, amounts are Kubernetes quantities as text."""
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -13,19 +13,19 @@ Quantities = dict[str, str]
 
 
 class Model(BaseModel):
-    """Keys are camelCase."""
+    """A model with camelCase keys."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
 def quantities(resources: Resources) -> Quantities:
-    """Amounts as text, by resource name."""
+    """Returns amounts as text, by resource name."""
     return {resource: render(resource, value) for resource, value in sorted(resources.items())}
 
 
 def used_of(cluster: Cluster, quota: ElasticQuota, used: Resources) -> Resources:
-    """What is shown as used under a quota: the resources that it names, and what else its pods use.
+    """Returns what is shown as used under a quota: the resources that it names, and others that its pods use.
 
-    Of the latter only those that operators name are shown (policy.cluster.shown_resources).
+    Of the others, only those that operators name are shown (policy.cluster.shown_resources).
     """
     return {**dict.fromkeys((*quota.max, *quota.min), 0), **shown(cluster, used)}

@@ -1,4 +1,4 @@
-"""Whether this replica may be asked: it leads where it has to, and is not about to stop."""
+"""Readiness of this replica: it leads if it has to, and is not stopping."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ NOT_LEADING = "another replica leads"
 
 @dataclass(slots=True)
 class Standing:
-    """``leads`` tells whether this replica leads, where only the leader answers; ``stopping``: it was told to end."""
+    """``leads``: whether this replica leads, if only the leader answers; ``stopping``: whether it was told to stop."""
 
     store: Store
     leads: Callable[[], bool] = lambda: True
     stopping: bool = False
 
     def unready(self) -> str:
-        """Why nobody should be sent here; empty if that is as well."""
+        """Says why this replica must not be asked; empty if it may be."""
         if self.stopping:
             return "shutting down"
         return self.store.unready() if self.leads() else NOT_LEADING
 
     def for_leader(self, answer: Callable[[bytes], Answer]) -> Callable[[bytes], Answer]:
-        """The same, but for a replica that does not lead: it knows nothing of what the leader has granted.
+        """Wraps a verb: a replica that does not lead refuses, as it does not know the leader's grants.
 
-        The connection ends with that, so that the scheduler makes a new one, to the leader.
+        The refusal closes the connection, so that the scheduler opens a new one, to the leader.
         """
 
         def asked(body: bytes) -> Answer:

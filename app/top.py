@@ -1,4 +1,4 @@
-"""``quotaward top``: quotas, queues, reservations and who waits, in a terminal, again and again."""
+"""``quotaward top``: shows quotas, queues, reservations and waiting pods in a terminal, refreshed regularly."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from policy.objects.quantity import InvalidQuantity, to_milli
 BAR = 24
 """Characters of a bar."""
 RESERVATIONS = 5
-"""How many reservations are shown."""
+"""Maximum number of reservations that are shown."""
 AROUND = 11
 """Lines of a frame beside rows and reservations."""
 ASKED = (
@@ -29,14 +29,14 @@ ASKED = (
     "quotaward_leader",
     "quotaward_observing",
 )
-"""The metrics that are looked at."""
+"""Metrics that are read."""
 REASONS = {"no-room": "no room on nodes", "other": "another reason", "untried": "not tried yet"}
-"""How the reasons of ``quotaward_pending_pods`` are called that are no rules."""
+"""Names of the reasons in ``quotaward_pending_pods`` that are no rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a server told, and when (seconds since the epoch); samples of metrics by name and value of their label."""
+    """A server's answers and their time (seconds since the epoch); samples by metric and value of its label."""
 
     server: str
     at: float
@@ -48,7 +48,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One resource of a quota or a queue, in quantities; None where there is no such bound."""
+    """One resource of a quota or a queue, in quantities; None for a bound that does not exist."""
 
     name: str
     resource: str
@@ -59,7 +59,7 @@ class Row:
 
     @property
     def fullness(self) -> float:
-        """Used as a part of the most, or of its own where there is no most; of nothing it is all or nothing."""
+        """The part of ``most``, else of ``own``, that is used; if that is zero: 1 if anything is used, else 0."""
         bound = _milli(self.most) if self.most is not None else _milli(self.own)
         used = _milli(self.used)
         return used / bound if bound else float(used > 0)
@@ -74,7 +74,7 @@ def show_once(server: Server) -> None:
 
 
 def show_live(server: Server, interval: float) -> None:
-    """Shows frames until interrupted, one each so many seconds. Raises CannotAsk if even the first cannot be had."""
+    """Shows a frame every ``interval`` seconds until interrupted. Raises CannotAsk if the first cannot be fetched."""
     console = Console(highlight=False, markup=False, emoji=False)
     shown = _fetch(server)
     with Live(console=console, screen=True, auto_refresh=False) as live:
@@ -89,7 +89,7 @@ def show_live(server: Server, interval: float) -> None:
 
 
 def frame(shown: Snapshot, rows: int | None) -> RenderableType:
-    """All of it; of quotas and queues together so many rows, the fullest of each, or every one."""
+    """Renders a frame with so many rows of quotas and queues together, the fullest of each, or with every row."""
     queues = _fullest_first(_rows_of_queues(shown))
     quotas = _fullest_first(_rows_of_quotas(shown))
     for_queues = len(queues) if rows is None else min(len(queues), max(2, rows // 3))
@@ -179,7 +179,7 @@ def _table(titles: tuple[str, str, str], rows: list[Row], total: int) -> Rendera
 
 
 def _bar(row: Row) -> Text:
-    """What is used of its own, what beyond that, what of its own is left, and the rest up to the most."""
+    """Draws what is used of ``own``, what is used beyond it, what is left of it, and the rest up to ``most``."""
     used, own, most = (_milli(each) for each in (row.used, row.own, row.most))
     within = used if row.own is None else min(used, own)
     scale = max(used, own, most, 1)
@@ -207,7 +207,7 @@ def _reservations(first: list[dict[str, Any]], total: int) -> RenderableType:
 
 
 def _milli(quantity: str | None) -> int:
-    """A quantity in thousandths; nothing for none, and for what is none."""
+    """Returns a quantity in thousandths; 0 for None and for an invalid one."""
     try:
         return to_milli(quantity) if quantity is not None else 0
     except InvalidQuantity:
