@@ -82,8 +82,8 @@ def _be_honest(plan: Plan, over: Any, told: Any) -> None:
     over.wait()
     for thread in threads:
         thread.join(_PATIENCE / 4)
-    created = {name: team.created.get(name, bound) for name, bound in list(team.bound.items())}
-    told.put([(created[name], bound) for name, bound in list(team.bound.items())])
+    bound_at = dict(team.bound)  # its watch may still go on
+    told.put([(team.created.get(name, bound), bound) for name, bound in bound_at.items()])
 
 
 class _Team:
