@@ -249,7 +249,8 @@ def over_deserved(asking: Asking) -> list[str] | None:
 def refusal_to_move(ledger: QueueLedger, account: QueueAccount, request: Resources) -> Refusal | None:
     """Returns why a queue refuses a pod that runs in another already, or None. The pod must not be in the ledger.
 
-    Others claim nothing that it does not have already. The capability may be known later than the queue names it.
+    Others claim nothing that it does not have already. The division may lag behind the queue's capability, so the lower
+    of the two counts.
     """
     if account.queue is None or not account.queue.open:
         return CLOSED.refusal()
