@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from policy.cluster.cluster import Cluster
-from policy.explain.next_steps import Prospect
+from policy.explain.next_steps import NextStep
 from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod
 
@@ -17,9 +17,9 @@ def ending(job: BatchJob) -> str:
     return f"its Job {job.title} is ended at {at} by activeDeadlineSeconds, whether its pods run or not"
 
 
-def end_of_job(cluster: Cluster, pod: Pod, epoch: float) -> list[Prospect]:
+def end_of_job(cluster: Cluster, pod: Pod, epoch: float) -> list[NextStep]:
     """Returns the next step of a waiting pod's Job; none without a deadline. ``epoch`` is now."""
     job = cluster.batch_jobs.of(pod)
     if job is None or not job.ends_at:
         return []
-    return [Prospect(JOB_ENDS, ending(job), max(0.0, job.ends_at - epoch))]
+    return [NextStep(JOB_ENDS, ending(job), max(0.0, job.ends_at - epoch))]

@@ -7,20 +7,19 @@ from app.api.models import (
     ChangeModel,
     ExplanationModel,
     HolderModel,
-    ProspectModel,
+    NextStepModel,
     RemedyModel,
 )
 from app.ending import JOB_ENDS
-from app.whatif.remedies import ALONE, UNTRIED, WITH_ALL, Remedy
+from app.whatif.remedies import ALONE, UNTRIED, WITH_ALL, TriedRemedy
 from app.whatif.service import COMPLETE, OUT_OF_TIME, Searched
 from policy.cluster.cluster import Cluster
 from policy.explain import holders as holding
 from policy.explain.holders import Holder
-from policy.explain.next_steps import NOT_JUDGED, Prospect
+from policy.explain.next_steps import NOT_JUDGED, NextStep
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
-from policy.objects.verdict import Refusal, Verdict
-from policy.objects.verdict import Remedy as Hint
+from policy.objects.verdict import Hint, Refusal, Verdict
 from policy.quota.rules import BY_NAME
 
 NAMED = 20
@@ -52,7 +51,7 @@ def explanation(
     verdict: Verdict,
     outlook: str,
     held: Sequence[Holder],
-    prospects: Sequence[Prospect],
+    next_steps: Sequence[NextStep],
     searched: Searched | None,
     late: Sequence[str] = (),
     *,
@@ -85,9 +84,9 @@ def explanation(
         remedies=shown,
         searched=ended,
         holders=[_holder(each) for each in held],
-        next=[ProspectModel(step=each.step, text=each.text, in_seconds=_rounded(each.after)) for each in prospects],
+        next=[NextStepModel(step=each.step, text=each.text, in_seconds=_rounded(each.after)) for each in next_steps],
         terminating=list(late),
-        summary=_summary(name, verdict, held, prospects, _what_helps(shown, ended), late),
+        summary=_summary(name, verdict, held, next_steps, _what_helps(shown, ended), late),
     )
 
 
@@ -105,7 +104,7 @@ def _summary(
     name: tuple[str, str],
     verdict: Verdict,
     held: Sequence[Holder],
-    prospects: Sequence[Prospect],
+    next_steps: Sequence[NextStep],
     what_helps: Iterable[str],
     late: Sequence[str],
 ) -> str:
@@ -116,8 +115,8 @@ def _summary(
         sentences += [_compared(verdict, resource) for resource in verdict.resources or verdict.numbers]
     sentences += [_told(each) for each in held[:TOLD]]
     sentences += late
-    sentences += [f"Next: {each.text}{_when(each.after)}" for each in prospects[:1]]
-    sentences += [f"Mind that {each.text}" for each in prospects if each.step in MINDED]
+    sentences += [f"Next: {each.text}{_when(each.after)}" for each in next_steps[:1]]
+    sentences += [f"Mind that {each.text}" for each in next_steps if each.step in MINDED]
     sentences += what_helps
     return " ".join(f"{sentence.rstrip('.')}." for sentence in sentences)
 
@@ -178,7 +177,7 @@ def duration(seconds: float) -> str:
     return " ".join(parts[:2])
 
 
-def _remedy(remedy: Remedy) -> RemedyModel:
+def _remedy(remedy: TriedRemedy) -> RemedyModel:
     change = ChangeModel(apply=remedy.change.apply, remove=remedy.change.remove)
     return RemedyModel(
         text=remedy.text,

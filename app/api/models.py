@@ -122,7 +122,7 @@ class HolderModel(Model):
     in_vain: list[str] = Field(default=[])
 
 
-class ProspectModel(Model):
+class NextStepModel(Model):
     """A next step: its name, its text, and in how many seconds, if that is known."""
 
     step: str
@@ -184,7 +184,7 @@ class ExplanationModel(Model):
     remedies: list[RemedyModel]
     searched: str = ""
     holders: list[HolderModel]
-    next: list[ProspectModel]
+    next: list[NextStepModel]
     terminating: list[str] = Field(default=[])
     summary: str
 

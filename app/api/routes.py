@@ -39,7 +39,7 @@ from app.shapes import quantities, used_of
 from app.store.store import Store
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import shown
-from policy.explain.next_steps import Times, prospects
+from policy.explain.next_steps import Times, next_steps
 from policy.explain.remedy import listed
 from policy.explain.terminating import conditions_of_quota, late_beside, sentences
 from policy.objects.job import short
@@ -123,7 +123,7 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     times = Times(now, time.time() - now, settings.reclaim.delay)
     outlook = "; ".join(filter(None, [each async for each in _outlooks(request, cluster, pod)]))
     held = holders_of(cluster, pod, verdict)
-    expected = await at_leisure(prospects(cluster, pod, settings.reserve.terms, times, settings.why_idle))
+    expected = await at_leisure(next_steps(cluster, pod, settings.reserve.terms, times, settings.why_idle))
     if not pod.terminating:
         expected += end_of_job(cluster, pod, time.time())
     waits = verdict.outcome == "refused" or pod.uid in cluster.unschedulable_since

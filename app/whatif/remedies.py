@@ -17,8 +17,8 @@ from app.whatif.trial import Scene, Trial, run
 from app.whatif.undoing import Meanwhile
 from policy.cluster.cluster import Cluster
 from policy.explain.queue_remedies import OPENED
-from policy.explain.remedies import ahead, approaches
-from policy.explain.remedy import Approach, Change, listed
+from policy.explain.remedies import ahead, remedies
+from policy.explain.remedy import Change, Remedy, listed
 from policy.nodes import fit
 from policy.objects.pod import Pod
 from policy.preemption import victims
@@ -42,7 +42,7 @@ WITH_ALL, ALONE, UNTRIED = "with-all", "alone", "no"
 
 
 @dataclass(frozen=True, slots=True)
-class Remedy:
+class TriedRemedy:
     """Changes with which the pod runs; none if it runs without. ``path`` and ``value`` if it is a single field.
 
     ``commands`` make the changes in a shell, if kubectl is enough. ``tried`` is WITH_ALL, ALONE (the pod runs if no
@@ -67,15 +67,15 @@ class Search:
     def __init__(self, scene: Scene, pod: Pod) -> None:
         self._scene = scene
         self._namespace, self._name = pod.namespace, pod.name
-        self._ways: dict[str, Approach] = {}
-        self._alone: dict[str, Remedy | None] = {}
-        self._with_all: dict[str, Remedy | None] = {}
+        self._ways: dict[str, Remedy] = {}
+        self._alone: dict[str, TriedRemedy | None] = {}
+        self._with_all: dict[str, TriedRemedy | None] = {}
         self.complete = False
 
     @property
-    def found(self) -> list[Remedy]:
+    def found(self) -> list[TriedRemedy]:
         """The remedies found so far, also during the search, with what each was tried with."""
-        known: dict[str, Remedy | None] = {}
+        known: dict[str, TriedRemedy | None] = {}
         if not self.complete and NOTHING not in self._alone:
             known |= {sort: _remedy([way], way.changes, tried=UNTRIED) for sort, way in self._ways.items()}
         known |= self._alone | self._with_all
@@ -91,30 +91,30 @@ class Search:
             return
         if pod is not None and (yield from runs_alone(cluster, pod)):
             text = "wait, nothing has to be changed for this pod alone"
-            self._alone = {NOTHING: Remedy(text, "", "", "", WhatIfRequest(), [], ALONE)}
+            self._alone = {NOTHING: TriedRemedy(text, "", "", "", WhatIfRequest(), [], ALONE)}
         else:
-            for approach in list(self._ways.values()):
-                if _can_be_taken_back(cluster, approach.changes):
-                    self._alone[approach.sort] = yield from self._enough_alone(cluster, approach)
+            for remedy in list(self._ways.values()):
+                if _can_be_taken_back(cluster, remedy.changes):
+                    self._alone[remedy.sort] = yield from self._enough_alone(cluster, remedy)
         otherwise = yield from run(self._scene, ())
         if otherwise.admits(self._namespace, self._name):
             text = self._left_alone(otherwise)
             self._ways, self._alone = {}, {}
-            self._with_all = {NOTHING: Remedy(text, "", "", "", WhatIfRequest(), [])}
+            self._with_all = {NOTHING: TriedRemedy(text, "", "", "", WhatIfRequest(), [])}
         else:
             self._alone.pop(NOTHING, None)
             yield from self._add_ways(otherwise.cluster)  # after all other pods have had their turn
-            for approach in self._ways.values():
-                self._with_all[approach.sort] = yield from self._complete(approach)
+            for remedy in self._ways.values():
+                self._with_all[remedy.sort] = yield from self._complete(remedy)
         self.complete = True
 
     def _add_ways(self, cluster: Cluster) -> Generator[None, None, None]:
         pod = cluster.pod(self._namespace, self._name)
-        for approach in (yield from approaches(cluster, pod)) if pod else ():
+        for remedy in (yield from remedies(cluster, pod)) if pod else ():
             if len(self._ways) < MOST:
-                self._ways.setdefault(approach.sort, approach)
+                self._ways.setdefault(remedy.sort, remedy)
 
-    def _enough_alone(self, cluster: Cluster, first: Approach) -> Generator[None, None, Remedy | None]:
+    def _enough_alone(self, cluster: Cluster, first: Remedy) -> Generator[None, None, TriedRemedy | None]:
         """Returns what is enough on a static cluster, where no other pod is placed; None if nothing is.
 
         Restores the cluster before it ends.
@@ -127,7 +127,7 @@ class Search:
                 yield from cluster.divide()
                 pod = cluster.pod(self._namespace, self._name)
                 enough = pod is not None and (yield from runs_alone(cluster, pod))
-                more = (yield from approaches(cluster, pod)) if pod and not enough else []
+                more = (yield from remedies(cluster, pod)) if pod and not enough else []
             except Problem:
                 enough, more = False, []  # a change that cannot be made does not help
             yield from meanwhile.take_back()
@@ -138,7 +138,7 @@ class Search:
                 return None
         return None
 
-    def _complete(self, first: Approach) -> Generator[None, None, Remedy | None]:
+    def _complete(self, first: Remedy) -> Generator[None, None, TriedRemedy | None]:
         """Returns what is enough after all others had their turn and all effects have followed; None if nothing is."""
         parts, made = {first.sort: first}, merged_changes((), first.changes)
         for _ in range(ROUNDS):
@@ -154,7 +154,7 @@ class Search:
                 cluster = yield from copy(self._scene.taken)
                 changes.apply(cluster, made_now, self._scene.taken.now, trial.simulation.time)
             pod = cluster.pod(self._namespace, self._name)
-            more = (yield from approaches(cluster, pod, ahead(cluster, pod))) if pod else []
+            more = (yield from remedies(cluster, pod, ahead(cluster, pod))) if pod else []
             if not _go_on(parts, made, _next(first, made, more)):
                 return None
         return None
@@ -191,8 +191,8 @@ def _can_be_taken_back(cluster: Cluster, made: Iterable[Change]) -> bool:
     return not any(pod is not None and pod.uid in cluster.grants for pod in pods)
 
 
-def _go_on(parts: dict[str, Approach], made: Changes, after: Approach | None) -> bool:
-    """Adds the next approach to the changes so far; returns whether there is one."""
+def _go_on(parts: dict[str, Remedy], made: Changes, after: Remedy | None) -> bool:
+    """Adds the next remedy to the changes so far; returns whether there is one."""
     if after is None:
         return False
     more = merged_changes(made.values(), after.changes)
@@ -203,7 +203,7 @@ def _go_on(parts: dict[str, Approach], made: Changes, after: Approach | None) ->
     return True
 
 
-def _next(first: Approach, made: Changes, more: list[Approach]) -> Approach | None:
+def _next(first: Remedy, made: Changes, more: list[Remedy]) -> Remedy | None:
     """Returns what to add to changes that are not enough, preferring more of the same sort."""
     more.sort(key=lambda each: each.sort != first.sort)
     return next((each for each in more if merged_changes(made.values(), each.changes) != made), None)
@@ -251,7 +251,7 @@ def _new(like: Any, name: str) -> Json:
     return manifest
 
 
-def _remedy(parts: Sequence[Approach], made: Sequence[Change], *, tried: str) -> Remedy:
+def _remedy(parts: Sequence[Remedy], made: Sequence[Change], *, tried: str) -> TriedRemedy:
     text, created = listed([part.text for part in parts]), any(part.sort == OPENED for part in parts)
     target = path = value = ""
     if len(made) == 1:
@@ -262,11 +262,11 @@ def _remedy(parts: Sequence[Approach], made: Sequence[Change], *, tried: str) ->
             [(where, to)] = change.fields
             path, value = ".".join(where), "" if to is None else str(to)
     kubectl = [] if created or tried == UNTRIED else commands(made)
-    return Remedy(text, target, path, value, request_of(made), kubectl, tried)
+    return TriedRemedy(text, target, path, value, request_of(made), kubectl, tried)
 
 
-def _both(before: Approach, after: Approach) -> Approach:
-    """Joins two approaches of one sort in one sentence: a bound that is raised twice, or pods and more pods."""
+def _both(before: Remedy, after: Remedy) -> Remedy:
+    """Joins two remedies of one sort in one sentence: a bound that is raised twice, or pods and more pods."""
     both = tuple(merged_changes(before.changes, after.changes).values())
     starts = _FROM.findall(before.text)
     if all(change.removed for change in both):
@@ -276,4 +276,4 @@ def _both(before: Approach, after: Approach) -> Approach:
         text = _FROM.sub(lambda _: starts.pop(0), after.text)
     else:
         text = listed([before.text, after.text])
-    return Approach(after.sort, text, both)
+    return Remedy(after.sort, text, both)

@@ -14,7 +14,7 @@ from app.store.store import Store
 from app.whatif.changes import Change
 from app.whatif.difference import difference, numbers
 from app.whatif.models import WhatIfModel
-from app.whatif.remedies import Remedy, Search
+from app.whatif.remedies import Search, TriedRemedy
 from app.whatif.trial import Scene, Trial, run, run_on
 from policy.cluster.cluster import Cluster
 from policy.objects.pod import Pod
@@ -35,7 +35,7 @@ COMPLETE, OUT_OF_TIME = "complete", "out-of-time"
 class Searched:
     """The remedies that were found, and how the search ended."""
 
-    remedies: list[Remedy]
+    remedies: list[TriedRemedy]
     ended: str
 
 

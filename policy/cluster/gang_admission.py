@@ -17,7 +17,7 @@ from policy.nodes.packing import Alike, Places, best_of, decidable, depends_on_o
 from policy.objects.group import Group, Key, counting
 from policy.objects.pod import Pod, turn
 from policy.objects.resources import total
-from policy.objects.verdict import Remedy
+from policy.objects.verdict import Hint
 from policy.quota import admission
 from policy.quota.gang_minimum import REFUSAL
 
@@ -227,7 +227,7 @@ class Gangs:
         }
         return {"members": figures}
 
-    def remedies(self, pod: Pod) -> tuple[Remedy, ...]:
+    def remedies(self, pod: Pod) -> tuple[Hint, ...]:
         """What would let a member in whose group cannot start."""
         group = self.gated(pod)
         if group is None:
@@ -238,14 +238,14 @@ class Gangs:
         lacking = missing - 1 - len(waiting)
         if lacking > 0:
             text = f"create {lacking} more members of {target}, or lower its minMember"
-            return (Remedy(text, target, "spec.minMember", str(group.minimum - lacking)),)
+            return (Hint(text, target, "spec.minMember", str(group.minimum - lacking)),)
         if group.key in self._backoff and self._backoff[group.key].until:
-            return (Remedy("wait: it was not complete in time, and others go first for a while", target),)
+            return (Hint("wait: it was not complete in time, and others go first for a while", target),)
         if self._admissible(pod, waiting, missing, frozenset()) is None:
             text = f"its quota or queue has not enough left for {missing} members together: raise it, or wait"
-            return (Remedy(text, target),)
+            return (Hint(text, target),)
         text = f"wait until nodes have room for {missing} members together, or add nodes"
-        return (Remedy(text, "Node"),)
+        return (Hint(text, "Node"),)
 
     # What is decided
 

@@ -28,7 +28,7 @@ MOMENT = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Prospect:
+class NextStep:
     """Something under way or to come. ``step`` names it; ``after`` is in seconds from now, None: not known."""
 
     step: str
@@ -60,14 +60,14 @@ def acts(_: str) -> str:
     return ""
 
 
-def prospects(
+def next_steps(
     cluster: Cluster, pod: Pod, terms: Terms, times: Times, why_idle: WhyIdle = acts
-) -> Generator[None, None, list[Prospect]]:
+) -> Generator[None, None, list[NextStep]]:
     """Returns the next steps in order; none for a pod that does not wait. Iterate to the end; it may pause."""
     if not pod.pending or pod.terminating:
         return []
     if pod.gated:
-        return [Prospect("gated", "a scheduling gate keeps the scheduler from looking at it")]
+        return [NextStep("gated", "a scheduling gate keeps the scheduler from looking at it")]
     of_reclaim = yield from _of_reclaim(cluster, pod, times, why_idle("reclaim"))
     of_reserving = yield from _of_reserving(cluster, pod, terms, times, why_idle("reserve"))
     steps = [
@@ -85,21 +85,21 @@ def unjudged_text(what: str) -> str:
     return f"{what}: it is let in by numbers, nobody is evicted for it, and its anti-affinity keeps nobody away here"
 
 
-def _of_excess(cluster: Cluster, pod: Pod) -> Iterator[Prospect]:
+def _of_excess(cluster: Cluster, pod: Pod) -> Iterator[NextStep]:
     """Tells that its demands are not judged, as there are too many of them."""
     what = fit.unjudged(cluster.table, pod)
     if what:
-        yield Prospect(NOT_JUDGED, unjudged_text(what))
+        yield NextStep(NOT_JUDGED, unjudged_text(what))
 
 
-def _of_gate(cluster: Cluster, pod: Pod, idle: str) -> Iterator[Prospect]:
+def _of_gate(cluster: Cluster, pod: Pod, idle: str) -> Iterator[NextStep]:
     """Tells its position in the line, and what it waits for."""
     text = positions.outlook(cluster, pod)
     if text:
-        yield Prospect("at-gate", f"{text}; nobody is let out: {idle}" if idle else text)
+        yield NextStep("at-gate", f"{text}; nobody is let out: {idle}" if idle else text)
 
 
-def _of_reclaim(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Generator[None, None, list[Prospect]]:
+def _of_reclaim(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Generator[None, None, list[NextStep]]:
     for reservation in cluster.reservations.values():
         if reservation.pod.uid == pod.uid:
             return [_progress(cluster, reservation)]
@@ -110,66 +110,66 @@ def _of_reclaim(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Generato
     if not isinstance(result, NoPlan):
         return [_planned(cluster, pod, result, since + times.delay, times.now, idle)]
     if result.reason == "waiting":
-        return [Prospect("room-coming", f"node {result.node} will have room for it when pods that are going are gone")]
+        return [NextStep("room-coming", f"node {result.node} will have room for it when pods that are going are gone")]
     roomy = result.reason == "undecidable" and fit.fits(cluster.table, pod).any()
     if result.reason == "room" or (roomy and not fit.unlisted(cluster.table, pod)):
         return []  # a node has room, as far as is known
     step = "undecidable" if result.reason == "undecidable" else "nobody-to-evict"
-    return [Prospect(step, f"nobody is evicted for it: {result.text}")]
+    return [NextStep(step, f"nobody is evicted for it: {result.text}")]
 
 
-def _planned(cluster: Cluster, pod: Pod, plan: Plan, at: float, now: float, idle: str) -> Prospect:
+def _planned(cluster: Cluster, pod: Pod, plan: Plan, at: float, now: float, idle: str) -> NextStep:
     """Tells which victims would be evicted for it, if no other pod comes first and room is made at all."""
     who = f"{names_of(plan.victims)} on node {plan.node}"
     price = f"; {told(plan.failing)}" if plan.failing else ""
     if idle:
-        return Prospect("nobody-to-evict", f"nobody is evicted for it: {idle}; else it would be {who}")
+        return NextStep("nobody-to-evict", f"nobody is evicted for it: {idle}; else it would be {who}")
     if (until := cluster.in_vain.waits_until(pod)) > now:
         why = "others went in vain for pods of its namespace, so that it takes a while until somebody goes again"
-        return Prospect("reclaim-planned", f"{who} would be evicted for it; {why}{price}", until - now)
+        return NextStep("reclaim-planned", f"{who} would be evicted for it; {why}{price}", until - now)
     if failures := reclaim.failures(cluster, pod):
         again = "1 time" if failures == 1 else f"{failures} times"
         text = f"{who} would be evicted for it; that was given up {again} already, and is tried again later{price}"
-        return Prospect("reclaim-planned", text)
+        return NextStep("reclaim-planned", text)
     if first := reclaim.others_first(cluster, pod):
         before = "1 pod has its turn" if first == 1 else f"{first} pods have their turn"
-        return Prospect("reclaim-planned", f"{who} would be evicted for it; {before} before it{price}")
-    return Prospect("reclaim-planned", f"{who} will be evicted for it{price}", max(0.0, at - now))
+        return NextStep("reclaim-planned", f"{who} would be evicted for it; {before} before it{price}")
+    return NextStep("reclaim-planned", f"{who} will be evicted for it{price}", max(0.0, at - now))
 
 
-def _progress(cluster: Cluster, reservation: Reservation) -> Prospect:
+def _progress(cluster: Cluster, reservation: Reservation) -> NextStep:
     node, there = reservation.node, [each for each in reservation.victims if each.uid in cluster.pods]
     leaving = [cluster.pods[victim.uid] for victim in there]
     if reclaim.is_lost(cluster, reservation):
-        return Prospect("node-lost", f"node {node} cannot take it any more, so room is made elsewhere if it can be")
+        return NextStep("node-lost", f"node {node} cannot take it any more, so room is made elsewhere if it can be")
     if protected := reclaim.protected_victims(cluster, reservation):
         text = f"room is being made on node {node}, but a disruption budget does not let go now: {names_of(protected)}"
-        return Prospect("budget", f"{text}{reclaim.kept_for_good(cluster, protected)}")
+        return NextStep("budget", f"{text}{reclaim.kept_for_good(cluster, protected)}")
     if leaving:
         text = f"room is being made on node {node}: {names_of(leaving)} are on their way out"
         failing = reclaim.failing(cluster, reservation)
-        return Prospect("victims-leaving", f"{text}; {told(failing)}" if failing else text)
-    return Prospect("to-be-bound", f"room was made on node {node}; the scheduler has to bind it there")
+        return NextStep("victims-leaving", f"{text}; {told(failing)}" if failing else text)
+    return NextStep("to-be-bound", f"room was made on node {node}; the scheduler has to bind it there")
 
 
-def _of_gang(gangs: Gangs, pod: Pod, times: Times) -> Iterator[Prospect]:
+def _of_gang(gangs: Gangs, pod: Pod, times: Times) -> Iterator[NextStep]:
     group = gangs.gated(pod)
     if group is None or not gangs.is_waiting(pod):
         return
     ready, waiting, name = len(gangs.ready(group)), len(gangs.pending(group)), group.name.rpartition("/")[2]
     text = f"PodGroup {name} starts with {group.minimum} members: {ready} are ready, {waiting} wait"
     if gangs.lacks_members(pod):
-        yield Prospect("gang-incomplete", f"{text}; the others are still to be created")
+        yield NextStep("gang-incomplete", f"{text}; the others are still to be created")
     elif until := gangs.backs_off_until(group.key):
         text = f"{text}; it was not complete in time, and others go first for a while"
-        yield Prospect("gang-backs-off", text, max(0.0, until - times.now))
+        yield NextStep("gang-backs-off", text, max(0.0, until - times.now))
     elif refused := gangs.refused_together(pod):
-        yield Prospect("gang-refused", f"{text}; all together they would be refused: {refused.message}")
+        yield NextStep("gang-refused", f"{text}; all together they would be refused: {refused.message}")
     else:
-        yield Prospect("gang-waiting", f"{text}; it starts as soon as there is room for all of them at once")
+        yield NextStep("gang-waiting", f"{text}; it starts as soon as there is room for all of them at once")
 
 
-def _of_kept_nodes(cluster: Cluster, pod: Pod) -> Iterator[Prospect]:
+def _of_kept_nodes(cluster: Cluster, pod: Pod) -> Iterator[NextStep]:
     """Tells which jobs the nodes are reserved for, if all nodes with room for the pod are."""
     if not len(cluster.reserved) or pod.uid in cluster.grants:
         return
@@ -177,12 +177,12 @@ def _of_kept_nodes(cluster: Cluster, pod: Pod) -> Iterator[Prospect]:
     if fitting and fitting <= cluster.nodes_reserved_from(pod):
         jobs = sorted({f"{each.pod.namespace}/{short(each.job)}" for each in cluster.reserved if each.node in fitting})
         text = f"the nodes that have room are reserved for {listed(jobs)}, and free for all again once that has started"
-        yield Prospect("nodes-reserved", text)
+        yield NextStep("nodes-reserved", text)
 
 
 def _of_reserving(
     cluster: Cluster, pod: Pod, terms: Terms, times: Times, idle: str
-) -> Generator[None, None, list[Prospect]]:
+) -> Generator[None, None, list[NextStep]]:
     own, now = cluster.reserved.of_pod(pod.uid), times.now + times.epoch
     if own is not None and cluster.is_in_force(own):
         there = [
@@ -193,14 +193,14 @@ def _of_reserving(
         text = f"node {own.node} is reserved for it, and nobody else may start there"
         if there:
             text = f"{text}; it waits until enough of these have ended: {names_of(there)}"
-        return [Prospect("node-draining", text)]
+        return [NextStep("node-draining", text)]
     job = cluster.job(pod.namespace, job_name(cluster.membership.groups, pod))
     waits = pod.uid in cluster.unschedulable_since and pod.created and terms.max_nodes_percent and not idle
     if job is None or not waits or job.ready >= job.minimum:
         return []
     if starving.is_starving(cluster, job, terms, now):
         decision = yield from node_reservation.deciding(cluster, job, terms, now)
-        return [Prospect("nothing-reserved", f"no node is reserved for it: {decision.text}")] if decision.text else []
+        return [NextStep("nothing-reserved", f"no node is reserved for it: {decision.text}")] if decision.text else []
     then = starving.since(job) + terms.starving_after
     if then <= now:
         return []
@@ -208,12 +208,12 @@ def _of_reserving(
     if not decision.places:
         return []
     text = "nodes will be reserved for it if it waits until then, and things stand as they do now"
-    return [Prospect("reservation-planned", text, then - now)]
+    return [NextStep("reservation-planned", text, then - now)]
 
 
-def _to_be_tried(cluster: Cluster, pod: Pod) -> Prospect:
+def _to_be_tried(cluster: Cluster, pod: Pod) -> NextStep:
     if pod.uid in cluster.grants:
-        return Prospect("to-be-bound", "it was let through; the scheduler is to bind it")
+        return NextStep("to-be-bound", "it was let through; the scheduler is to bind it")
     if pod.unschedulable is None:
-        return Prospect("to-be-tried", "the scheduler has not tried it yet")
-    return Prospect("to-be-tried", "the scheduler tries it again as soon as something changes that could help")
+        return NextStep("to-be-tried", "the scheduler has not tried it yet")
+    return NextStep("to-be-tried", "the scheduler tries it again as soon as something changes that could help")

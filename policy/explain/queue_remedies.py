@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 
 from policy.cluster.cluster import Cluster
-from policy.explain.remedy import Approach, Change, Need, Steps, corrected, end, listed, raised, standing
+from policy.explain.remedy import Change, Need, Remedy, Steps, corrected, end, listed, raised, standing
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
 from policy.quota import fair_share, queues
@@ -20,7 +20,7 @@ OPENED = "open"
 """The sort of remedy that makes a queue admit; the queue may have to be created."""
 
 
-def for_capability(need: Need) -> Iterator[Approach]:
+def for_capability(need: Need) -> Iterator[Remedy]:
     """Suggests a higher capability, or the end of pods of the queue."""
     cluster, asked = need.cluster, need.asked
     name = cluster.queue_of(need.pod)
@@ -84,7 +84,7 @@ def for_share(need: Need) -> Steps:
     if weight:
         text = f"raise the weight of Namespace {namespace} from {before} to at least {weight}"
         fields = ((("spec", "hard", WEIGHT), str(weight)),)
-        yield Approach("weight", text, (Change("ResourceQuota", namespace, quota, fields),))
+        yield Remedy("weight", text, (Change("ResourceQuota", namespace, quota, fields),))
     ledger, name = cluster.ledger.queues, cluster.queue_of(pod)
     account = ledger.accounts[name]
     lacking = {
@@ -96,7 +96,7 @@ def for_share(need: Need) -> Steps:
     yield from end(pods, lacking, f"of Queue {name}")
 
 
-def opened(need: Need) -> Iterator[Approach]:
+def opened(need: Need) -> Iterator[Remedy]:
     """Suggests creating, opening or correcting the queue."""
     name = need.cluster.queue_of(need.pod)
     queue = need.cluster.queues.get(name)
@@ -108,8 +108,8 @@ def opened(need: Need) -> Iterator[Approach]:
         yield _changed(OPENED, name, f"correct Queue {name}: {'; '.join(queue.errors)}", corrected(queue.errors))
 
 
-def _changed(sort: str, queue: str, text: str, fields: tuple[tuple[tuple[str, ...], object], ...]) -> Approach:
-    return Approach(sort, text, (Change("Queue", "", queue, fields),))
+def _changed(sort: str, queue: str, text: str, fields: tuple[tuple[tuple[str, ...], object], ...]) -> Remedy:
+    return Remedy(sort, text, (Change("Queue", "", queue, fields),))
 
 
 def _admits(cluster: Cluster, pod: Pod) -> Generator[None, None, bool]:

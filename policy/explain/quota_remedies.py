@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from policy.explain.remedy import Approach, Change, Need, corrected, end, listed, raised, standing
+from policy.explain.remedy import Change, Need, Remedy, corrected, end, listed, raised, standing
 from policy.objects.quantity import render
 from policy.objects.resources import largest
 from policy.quota.elastic_quota import ElasticQuota
@@ -10,7 +10,7 @@ from policy.quota.elastic_quota import ElasticQuota
 PREEMPTIBLE = "quotaward.dev/preemptible"
 
 
-def for_max(need: Need) -> Iterator[Approach]:
+def for_max(need: Need) -> Iterator[Remedy]:
     """Suggests a higher max, or the end of pods of the namespace."""
     cluster, pod, asked = need.cluster, need.pod, need.asked
     account = cluster.ledger.accounts[pod.namespace]
@@ -24,7 +24,7 @@ def for_max(need: Need) -> Iterator[Approach]:
     yield from end(pods, {r: amount - quota.max[r] for r, amount in needed.items()}, f"in namespace {pod.namespace}")
 
 
-def for_borrowing(need: Need) -> Iterator[Approach]:
+def for_borrowing(need: Need) -> Iterator[Remedy]:
     """Suggests a higher min, the end of pods that borrow, or making the pod evictable."""
     cluster, pod, asked = need.cluster, need.pod, need.asked
     ledger, pool = cluster.ledger, cluster.ledger.pool
@@ -51,19 +51,19 @@ def for_borrowing(need: Need) -> Iterator[Approach]:
     if not pod.preemptible:
         text = f"let {pod.namespace}/{pod.name} be evicted if need be (without {PREEMPTIBLE}), so that it may borrow"
         fields = ((("metadata", "annotations", PREEMPTIBLE), None),)
-        yield Approach("unpin", text, (Change("Pod", pod.namespace, pod.name, fields),))
+        yield Remedy("unpin", text, (Change("Pod", pod.namespace, pod.name, fields),))
 
 
-def corrected_quota(need: Need) -> Iterator[Approach]:
+def corrected_quota(need: Need) -> Iterator[Remedy]:
     """Suggests correcting the quota."""
     quota = need.cluster.ledger.accounts[need.pod.namespace].quota
     if quota is not None:
         text = f"correct {_title(quota)}: {'; '.join(quota.errors)}"
-        yield Approach("correct", text, (Change("ElasticQuota", quota.namespace, quota.name, corrected(quota.errors)),))
+        yield Remedy("correct", text, (Change("ElasticQuota", quota.namespace, quota.name, corrected(quota.errors)),))
 
 
-def _changed(sort: str, quota: ElasticQuota, text: str, fields: tuple[tuple[tuple[str, ...], str], ...]) -> Approach:
-    return Approach(sort, text, (Change("ElasticQuota", quota.namespace, quota.name, fields),))
+def _changed(sort: str, quota: ElasticQuota, text: str, fields: tuple[tuple[tuple[str, ...], str], ...]) -> Remedy:
+    return Remedy(sort, text, (Change("ElasticQuota", quota.namespace, quota.name, fields),))
 
 
 def _from_to(quota: ElasticQuota, resource: str, before: int, after: int) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from policy.cluster.cluster import Cluster
 from policy.explain.queue_remedies import for_capability, for_deserved, for_share, opened
 from policy.explain.quota_remedies import corrected_quota, for_borrowing, for_max
-from policy.explain.remedy import MOST_ADDED, Approach, Change, Need, Steps
+from policy.explain.remedy import MOST_ADDED, Change, Need, Remedy, Steps
 from policy.explain.room_remedies import add_nodes, for_room
 from policy.objects.pod import Pod, turn
 from policy.objects.verdict import MOST_TOLD, Refusal
@@ -31,7 +31,7 @@ WAYS: dict[str, tuple[Callable[[Need], Steps], ...]] = {
 """Remedies by the rule that refuses a pod. They need the whole cluster, so they are no part of the rule."""
 
 
-def approaches(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> Generator[None, None, list[Approach]]:
+def remedies(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> Generator[None, None, list[Remedy]]:
     """Returns remedies for a waiting pod where all others have had their turn, the likeliest first.
 
     ``first`` are other pods that take free room before it. The cluster must be a copy: weights are tried out on it.
@@ -69,7 +69,7 @@ def _refused_together(cluster: Cluster, members: list[Pod]) -> tuple[list[Pod], 
     return [member for member in members if cluster.queue_of(member) in cluster.queues], refused
 
 
-def _gathered(found: Steps) -> Generator[None, None, list[Approach]]:
+def _gathered(found: Steps) -> Generator[None, None, list[Remedy]]:
     gathered = []
     for each in found:
         if each is None:
@@ -98,7 +98,7 @@ def _give_hope(cluster: Cluster) -> Iterator[None]:
     yield from cluster.divide()
 
 
-def _for_gang(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
+def _for_gang(cluster: Cluster, pod: Pod) -> Iterator[Remedy]:
     """Suggests more members, or a smaller minimum: as many as there are, or as have room."""
     group = cluster.gangs.gated(pod)
     if group is None:
@@ -111,6 +111,6 @@ def _for_gang(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
     if 0 < lacking <= MOST_ADDED:
         names = [f"{pod.name}-more-{number + 1}" for number in range(lacking)]
         text = f"create {lacking} more {'member' if lacking == 1 else 'members'} of {target}"
-        yield Approach("members", text, tuple(Change("Pod", pod.namespace, name, like=pod) for name in names))
+        yield Remedy("members", text, tuple(Change("Pod", pod.namespace, name, like=pod) for name in names))
     text = f"lower the minimum of {target} from {group.minimum} to {least}"
-    yield Approach("minimum", text, (Change(kind, group.namespace, name, ((("spec", "minMember"), least),)),))
+    yield Remedy("minimum", text, (Change(kind, group.namespace, name, ((("spec", "minMember"), least),)),))

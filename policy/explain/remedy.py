@@ -37,7 +37,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Approach:
+class Remedy:
     """A remedy: ``sort`` tells one from another, ``text`` is a sentence without its full stop."""
 
     sort: str
@@ -45,7 +45,7 @@ class Approach:
     changes: tuple[Change, ...]
 
 
-Steps = Iterator[Approach | None]
+Steps = Iterator[Remedy | None]
 """Remedies, and None wherever others may work in between."""
 
 
@@ -79,7 +79,7 @@ class Need:
         return [each for each in self.first if each.uid not in uids]
 
 
-def end(pods: Iterable[Pod], lacking: Resources, where: str) -> Iterator[Approach]:
+def end(pods: Iterable[Pod], lacking: Resources, where: str) -> Iterator[Remedy]:
     """Suggests the end of pods, in their order, until so much is free. Leaves out pods that are not needed."""
     lacking = {resource: amount for resource, amount in lacking.items() if amount > 0}
     chosen, freed = list[Pod](), dict[str, int]()
@@ -98,7 +98,7 @@ def end(pods: Iterable[Pod], lacking: Resources, where: str) -> Iterator[Approac
     if chosen and _suffices(freed, lacking):
         amounts = listed([f"{render(r, amount)} of {r}" for r, amount in sorted(lacking.items())])
         text = f"wait until pods {where} release {amounts}, as {names_of(chosen)} would"
-        yield Approach("end", text, tuple(removed(pod) for pod in chosen))
+        yield Remedy("end", text, tuple(removed(pod) for pod in chosen))
 
 
 def standing(cluster: Cluster, is_meant: Callable[[Pod], bool]) -> list[Pod]:

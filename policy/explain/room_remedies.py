@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from policy.cluster.cluster import Cluster
-from policy.explain.remedy import MOST_ADDED, Approach, Change, Need, Steps, listed, may_end, names_of, removed
+from policy.explain.remedy import MOST_ADDED, Change, Need, Remedy, Steps, listed, may_end, names_of, removed
 from policy.nodes import fit, scores
 from policy.objects.node import Node
 from policy.objects.pod import Pod
@@ -37,7 +37,7 @@ def for_room(need: Need) -> Steps:
         yield from _end_on_a_node(cluster, pod, reserved)
 
 
-def add_nodes(need: Need) -> Iterator[Approach]:
+def add_nodes(need: Need) -> Iterator[Remedy]:
     """Suggests as many nodes as these pods need, like the largest suitable one, or larger if that is too small.
 
     Suggests none if it takes too many, or a resource that no node lists.
@@ -59,25 +59,25 @@ def add_nodes(need: Need) -> Iterator[Approach]:
     taken = sum(name.startswith(ADDED) for name in table.names)
     names = [f"{ADDED}-{taken + count + 1}" for count in range(number)]
     of = ", ".join(f"{render(resource, amount)} {resource}" for resource, amount in sorted(size.items())[:MOST_TOLD])
-    yield Approach(
+    yield Remedy(
         "node",
         f"add {'a node' if number == 1 else f'{number} nodes'} of {of}",
         tuple(Change("Node", "", name, like=_named(name, model, size)) for name in names),
     )
 
 
-def _unreserve(cluster: Cluster, nodes: set[str]) -> Iterator[Approach]:
+def _unreserve(cluster: Cluster, nodes: set[str]) -> Iterator[Remedy]:
     """Suggests the end of a job that nodes are reserved for."""
     for namespace, name in sorted({(each.pod.namespace, each.job) for each in cluster.reserved if each.node in nodes}):
         job = cluster.job(namespace, name)
         if job is not None:
             pods = job.waiting + job.granted
             text = f"delete {names_of(pods)}: nodes are reserved for {job.title}, which starves"
-            yield Approach("unreserve", text, tuple(removed(each) for each in pods))
+            yield Remedy("unreserve", text, tuple(removed(each) for each in pods))
             return
 
 
-def _let_go(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
+def _let_go(cluster: Cluster, pod: Pod) -> Iterator[Remedy]:
     """Suggests how to get past disruption budgets that block evictions for the pod."""
     for reservation in cluster.reservations.values():
         protected = reclaim.protected_victims(cluster, reservation) if reservation.pod.uid == pod.uid else []
@@ -90,13 +90,13 @@ def _let_go(cluster: Cluster, pod: Pod) -> Iterator[Approach]:
                 allowed[key] = allowed.get(key, budget.allowed) + 1
         said = [f"PodDisruptionBudget {namespace}/{name}" for namespace, name in allowed]
         path = "status", "disruptionsAllowed"
-        yield Approach(
+        yield Remedy(
             "budget",
             f"let {listed(said)} allow the disruption of {names_of(protected)}, which is to be evicted for it",
             tuple(Change("PodDisruptionBudget", *key, ((path, most),)) for key, most in allowed.items()),
         )
         text = f"delete {names_of(protected)} by hand, which a disruption budget keeps from being evicted for it"
-        yield Approach("end", text, tuple(removed(victim) for victim in protected))
+        yield Remedy("end", text, tuple(removed(victim) for victim in protected))
 
 
 def _end_on_a_node(cluster: Cluster, pod: Pod, reserved: set[str]) -> Steps:
@@ -113,7 +113,7 @@ def _end_on_a_node(cluster: Cluster, pod: Pod, reserved: set[str]) -> Steps:
         text = f"wait until {names_of(best)} on node {best[0].node} has ended, or delete it"
         if len(best) > 1:
             text = f"wait until {names_of(best)} on node {best[0].node} have ended, or delete them"
-        yield Approach("end", text, tuple(removed(each) for each in best))
+        yield Remedy("end", text, tuple(removed(each) for each in best))
 
 
 def _enough_of(cluster: Cluster, pod: Pod, node: str) -> list[Pod]:

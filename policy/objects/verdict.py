@@ -42,7 +42,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Remedy:
+class Hint:
     """One change that would let the pod in; ``path`` and ``value`` name a field of ``target`` and its new value."""
 
     text: str
@@ -51,12 +51,12 @@ class Remedy:
     value: str = ""
 
 
-def all_of(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
+def all_of(remedies: Sequence[Hint]) -> tuple[Hint, ...]:
     """Joins remedies that only help together, such as one for each resource, into one; none of none."""
     if len(remedies) < 2:  # noqa: PLR2004
         return tuple(remedies)
     targets = {each.target for each in remedies}
-    return (Remedy(" and ".join(each.text for each in remedies), targets.pop() if len(targets) == 1 else ""),)
+    return (Hint(" and ".join(each.text for each in remedies), targets.pop() if len(targets) == 1 else ""),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,5 +71,5 @@ class Verdict:
     rule: str = ""
     message: str = ""
     numbers: dict[str, dict[str, int]] = field(default_factory=dict)
-    remedies: tuple[Remedy, ...] = ()
+    remedies: tuple[Hint, ...] = ()
     resources: tuple[str, ...] = ()

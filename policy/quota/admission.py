@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from policy.objects.pod import Pod
 from policy.objects.resources import Resources
-from policy.objects.verdict import MOST_TOLD, Refusal, Remedy, told
+from policy.objects.verdict import MOST_TOLD, Hint, Refusal, told
 from policy.quota import elastic_quota, exempt, queues
 from policy.quota.ledger import Ledger
 from policy.quota.rule import QUEUE, QUOTA, Rows
@@ -105,7 +105,7 @@ def numbers(ledger: Ledger, pod: Pod, refused: Refusal | None) -> Rows:
     return figures
 
 
-def remedies(ledger: Ledger, pod: Pod, refused: Refusal, asked: Resources) -> tuple[Remedy, ...]:
+def remedies(ledger: Ledger, pod: Pod, refused: Refusal, asked: Resources) -> tuple[Hint, ...]:
     """Returns changes that would let a refused pod in, computed from the numbers now; nobody has tried them.
 
     ``asked`` is its request together with those of all that it can start only together with. Returns none for a pod

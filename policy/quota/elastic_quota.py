@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from policy.objects.conditions import Condition
 from policy.objects.quantity import render
 from policy.objects.resources import NOTHING, Resources, total
-from policy.objects.verdict import Remedy, all_of
+from policy.objects.verdict import Hint, all_of
 from policy.quota.rule import QUOTA, Rows, Rule, Use
 
 if TYPE_CHECKING:
@@ -234,32 +234,32 @@ def _use(
     return Use(QUOTA, f"{namespace}/{quota.name}", used, most, (namespace,), ahead=ahead.get(resource, 0))
 
 
-def _to_correct(ledger: Ledger, pod: Pod, _refused: Sequence[str], _asked: Resources) -> tuple[Remedy, ...]:
+def _to_correct(ledger: Ledger, pod: Pod, _refused: Sequence[str], _asked: Resources) -> tuple[Hint, ...]:
     quota = ledger.account(pod.namespace).quota
     if quota is None:
         return ()
-    return (Remedy(f"correct {_title(quota)}: {'; '.join(quota.errors)}", _title(quota)),)
+    return (Hint(f"correct {_title(quota)}: {'; '.join(quota.errors)}", _title(quota)),)
 
 
-def _to_raise_max(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources) -> tuple[Remedy, ...]:
+def _to_raise_max(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources) -> tuple[Hint, ...]:
     return _raised(ledger, pod, refused, asked, (_raise_max, _wait_in_namespace))
 
 
-def _to_raise_min(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources) -> tuple[Remedy, ...]:
+def _to_raise_min(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources) -> tuple[Hint, ...]:
     found = _raised(ledger, pod, refused, asked, (_raise_min, _wait_for_borrowers))
     if pod.preemptible or not found:
         return found
     text = 'drop the annotation quotaward.dev/preemptible: "false": a pod that may not be evicted may not borrow'
-    return (*found, Remedy(text, f"Pod {pod.namespace}/{pod.name}"))
+    return (*found, Hint(text, f"Pod {pod.namespace}/{pod.name}"))
 
 
-_Raise = Callable[[str, str, dict[str, int]], Remedy]
-_Wait = Callable[["Ledger", "Pod", str, dict[str, int]], Remedy | None]
+_Raise = Callable[[str, str, dict[str, int]], Hint]
+_Wait = Callable[["Ledger", "Pod", str, dict[str, int]], Hint | None]
 
 
 def _raised(
     ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources, ways: tuple[_Raise, _Wait]
-) -> tuple[Remedy, ...]:
+) -> tuple[Hint, ...]:
     """Suggests raising a bound of the quota, or waiting if that helps in all that the pod is refused for."""
     quota = ledger.account(pod.namespace).quota
     if quota is None:
@@ -275,29 +275,29 @@ def _title(quota: ElasticQuota) -> str:
     return f"{QUOTA} {quota.namespace}/{quota.name}"
 
 
-def _raise_max(target: str, resource: str, row: dict[str, int]) -> Remedy:
+def _raise_max(target: str, resource: str, row: dict[str, int]) -> Hint:
     now, needed = render(resource, row["max"]), render(resource, row["used"] + row["ahead"] + row["request"])
-    return Remedy(
+    return Hint(
         f"raise max of {resource} in {target} from {now} to at least {needed}", target, f"spec.max.{resource}", needed
     )
 
 
-def _raise_min(target: str, resource: str, row: dict[str, int]) -> Remedy:
+def _raise_min(target: str, resource: str, row: dict[str, int]) -> Hint:
     now, needed = render(resource, row["min"]), render(resource, row["used"] + row["ahead"] + row["request"])
-    return Remedy(
+    return Hint(
         f"raise min of {resource} in {target} from {now} to at least {needed}", target, f"spec.min.{resource}", needed
     )
 
 
-def _wait_in_namespace(_: Ledger, pod: Pod, resource: str, row: dict[str, int]) -> Remedy | None:
+def _wait_in_namespace(_: Ledger, pod: Pod, resource: str, row: dict[str, int]) -> Hint | None:
     if row["request"] > row["max"]:
         return None  # no pod that ends can help one that is larger than max
     lacking = render(resource, row["used"] + row["ahead"] + row["request"] - row["max"])
     text = f"wait until pods in namespace {pod.namespace} release {lacking} of {resource}"
-    return Remedy(text, f"Namespace {pod.namespace}")
+    return Hint(text, f"Namespace {pod.namespace}")
 
 
-def _wait_for_borrowers(ledger: Ledger, pod: Pod, resource: str, row: dict[str, int]) -> Remedy | None:
+def _wait_for_borrowers(ledger: Ledger, pod: Pod, resource: str, row: dict[str, int]) -> Hint | None:
     claimed = row["claimedByOthers"]
     most = min(row["poolMin"], row.get("poolCapacity", row["poolMin"])) if claimed else row["poolMin"]
     lacking = row["poolUsed"] + row["poolAhead"] + row["request"] + claimed - most
@@ -317,7 +317,7 @@ def _wait_for_borrowers(ledger: Ledger, pod: Pod, resource: str, row: dict[str, 
     notes += [f"waiting within their min: {', '.join(waiting)}"] if waiting else []
     who = f" ({'; '.join(notes)})" if notes else ""
     text = f"wait until {render(resource, lacking)} of {resource} is released under any elastic quota{who}"
-    return Remedy(text, "")
+    return Hint(text, "")
 
 
 INVALID: Rule[Asking] = Rule(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policy.objects.resources import Resources
-from policy.objects.verdict import Refusal, Remedy, all_of
+from policy.objects.verdict import Hint, Refusal, all_of
 from policy.quota.queues import Asking
 from policy.quota.rule import QUEUE, Rows, Rule, Use
 
@@ -173,7 +173,7 @@ def users(ledger: Ledger, pod: Pod, resource: str) -> Iterator[Use]:
         yield Use("Namespace", namespace, used, entitled, (namespace,), queue)
 
 
-def _to_wait_for_others(ledger: Ledger, pod: Pod, refused: Sequence[str], _asked: Resources) -> tuple[Remedy, ...]:
+def _to_wait_for_others(ledger: Ledger, pod: Pod, refused: Sequence[str], _asked: Resources) -> tuple[Hint, ...]:
     queue = ledger.queue_of(pod)
     tenants, found = ledger.queues.known(queue).tenants, []
     for resource in refused:
@@ -182,7 +182,7 @@ def _to_wait_for_others(ledger: Ledger, pod: Pod, refused: Sequence[str], _asked
         )
         whose = f" (entitled and waiting: {', '.join(waiting)})" if waiting else ""
         text = f"wait until pods of queue {queue} release {resource}{whose}, or raise the weight of the namespace"
-        found.append(Remedy(text, f"Namespace {pod.namespace}", "volcano.sh/namespace.weight"))
+        found.append(Hint(text, f"Namespace {pod.namespace}", "volcano.sh/namespace.weight"))
     return all_of(found)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from policy.objects.conditions import Condition
 from policy.objects.quantity import render
 from policy.objects.resources import NOTHING, Resources, total
-from policy.objects.verdict import Refusal, Remedy, all_of
+from policy.objects.verdict import Hint, Refusal, all_of
 from policy.quota.rule import QUEUE, Rows, Rule, Use
 from policy.quota.water_filling import Bid, divide
 
@@ -349,16 +349,16 @@ def _use(name: str, account: QueueAccount, bound: Resources, resource: str) -> U
     return Use(QUEUE, name, used, most, tuple(account.tenants), name)
 
 
-def _to_open(ledger: Ledger, pod: Pod, _refused: Sequence[str], _asked: Resources) -> tuple[Remedy, ...]:
+def _to_open(ledger: Ledger, pod: Pod, _refused: Sequence[str], _asked: Resources) -> tuple[Hint, ...]:
     name = ledger.queue_of(pod)
     target, queue = f"{QUEUE} {name}", ledger.queues.known(name).queue
     if queue is None:
-        return (Remedy(f"create {target}, or choose a queue that exists", target),)
+        return (Hint(f"create {target}, or choose a queue that exists", target),)
     text = "; ".join(queue.errors) or f"it is {queue.state}"
-    return (Remedy(f"open {target}: {text}", target),)
+    return (Hint(f"open {target}: {text}", target),)
 
 
-def _to_raise_capability(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources) -> tuple[Remedy, ...]:
+def _to_raise_capability(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources) -> tuple[Hint, ...]:
     """Suggests a higher capability; more nodes where the capability is not what bounds the queue."""
     name = ledger.queue_of(pod)
     target, account = f"{QUEUE} {name}", ledger.queues.known(name)
@@ -370,15 +370,15 @@ def _to_raise_capability(ledger: Ledger, pod: Pod, refused: Sequence[str], asked
         if named.get(resource, needed) < needed:
             path = f"spec.capability.{resource}"
             text = f"raise capability of {resource} in {target} to at least {render(resource, needed)}"
-            found.append(Remedy(text, target, path, render(resource, needed)))
+            found.append(Hint(text, target, path, render(resource, needed)))
         else:
             amount = render(resource, needed - row["realCapability"])
             text = f"add nodes with {amount} of {resource}: the rest is used outside of queues, or guaranteed to others"
-            found.append(Remedy(text, "Node"))
+            found.append(Hint(text, "Node"))
     return all_of(found)
 
 
-def _to_wait_for_others(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources) -> tuple[Remedy, ...]:
+def _to_wait_for_others(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources) -> tuple[Hint, ...]:
     name = ledger.queue_of(pod)
     target, account = f"{QUEUE} {name}", ledger.queues.known(name)
     found = []
@@ -387,7 +387,7 @@ def _to_wait_for_others(ledger: Ledger, pod: Pod, refused: Sequence[str], asked:
         lacking = row["allocatedInAllQueues"] + row["request"] + row["claimedByOtherQueues"] - row["total"]
         amount = render(resource, lacking)
         text = f"wait until other queues leave {amount} of {resource}, or raise the weight of {target}"
-        found.append(Remedy(text, target))
+        found.append(Hint(text, target))
     return all_of(found)
 
 

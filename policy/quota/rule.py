@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from policy.objects.verdict import Refusal, Remedy
+from policy.objects.verdict import Hint, Refusal
 
 if TYPE_CHECKING:
     from policy.objects.pod import Pod
@@ -58,7 +58,7 @@ def _nobody(_ledger: Ledger, _pod: Pod, _resource: str) -> Iterator[Use]:
     return iter(())
 
 
-def _no_hint(_ledger: Ledger, _pod: Pod, _refused: Sequence[str], _asked: Resources) -> tuple[Remedy, ...]:
+def _no_hint(_ledger: Ledger, _pod: Pod, _refused: Sequence[str], _asked: Resources) -> tuple[Hint, ...]:
     return ()
 
 
@@ -85,7 +85,7 @@ class Rule(Generic[Asking]):
     figures: tuple[str, ...] = ()
     bound: str = ""
     users: Callable[[Ledger, Pod, str], Iterator[Use]] = _nobody
-    hints: Callable[[Ledger, Pod, Sequence[str], Resources], tuple[Remedy, ...]] = _no_hint
+    hints: Callable[[Ledger, Pod, Sequence[str], Resources], tuple[Hint, ...]] = _no_hint
     event: str = ""
 
     def refusal(self, resources: Sequence[str] = ()) -> Refusal:

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from app.whatif.trial import Scene, run
 from policy.cluster.budgets import Budget
 from policy.cluster.cluster import Cluster, Unsettled
-from policy.explain.next_steps import Times, prospects
+from policy.explain.next_steps import Times, next_steps
 from policy.nodes.table import NodeTable
 from policy.objects.constraints import Constraints
 from policy.objects.group import Group
@@ -255,7 +255,7 @@ def nodes_are_reserved(cluster: Cluster, _: Pod, __: Pick) -> Iterator[object]:
 
 
 def is_foreseen(cluster: Cluster, pod: Pod, _: Pick) -> Iterator[None]:
-    return prospects(cluster, pod, TERMS, Times(NOW, 0.0, 1.0))
+    return next_steps(cluster, pod, TERMS, Times(NOW, 0.0, 1.0))
 
 
 def gates_are_opened(cluster: Cluster, _: Pod, __: Pick) -> Iterator[list[Pod]]:

@@ -11,7 +11,7 @@ from app.actuators.recording import RecordingActuator
 from app.controllers.reclaim import Reclaim
 from app.observability import metrics
 from app.settings import ReclaimSettings
-from policy.explain.next_steps import Times, prospects
+from policy.explain.next_steps import Times, next_steps
 from policy.objects.reservation import PodName, Reservation
 from policy.preemption import reclaim, victims
 from policy.reserve.starving import Terms
@@ -672,7 +672,7 @@ def test_the_explanation_says_that_others_went_in_vain():
     world.asks()
     cluster = world.store.cluster
     times = Times(world.clock.now, EPOCH, 0)
-    found = at_once(prospects(cluster, cluster.pod("b", f"p{world.rounds - 1}-0"), Terms(), times))
+    found = at_once(next_steps(cluster, cluster.pod("b", f"p{world.rounds - 1}-0"), Terms(), times))
     told = {each.step: each for each in found}
     assert "others went in vain for pods of its namespace" in told["reclaim-planned"].text
     assert 0 < told["reclaim-planned"].after <= 10

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.settings import Settings
-from policy.explain.next_steps import Times, prospects
+from policy.explain.next_steps import Times, next_steps
 from policy.objects.reservation import PodName, Reservation
 from policy.reserve.starving import Terms
 from policy.stepwise import at_once
@@ -25,7 +25,7 @@ def steps(*items, terms=None, settings=None, name="p"):
     cluster = store.cluster
     for _ in cluster.divide():
         pass
-    found = at_once(prospects(cluster, cluster.pod("b", name), terms or Terms(3600, 100), times, why_idle))
+    found = at_once(next_steps(cluster, cluster.pod("b", name), terms or Terms(3600, 100), times, why_idle))
     return {each.step: each.text for each in found}
 
 
