@@ -14,8 +14,9 @@ from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.protocol import ActionFailed
 from app.kube.client import KubeClient
 from app.kube.said import said
-from app.store.kinds import NAMESPACES, PODS
-from app.store.objects import PodObject, PodSpec, gate_of
+from app.store.namespaces import NAMESPACES
+from app.store.pod_object import PodObject, PodSpec
+from app.store.pods import PODS, gate_of
 from policy.objects.pod import Pod
 from policy.objects.resources import NOTHING
 

@@ -6,8 +6,10 @@ A condition that lasts is one Event whose count rises, like the Events of client
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.store.kinds import JOBS, PODS, Kind
-from app.store.objects import Metadata
+from app.store.jobs import JOBS
+from app.store.kind import Kind
+from app.store.metadata import Metadata
+from app.store.pods import PODS
 from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod
 

@@ -21,7 +21,11 @@ from app.kube.client import KubeClient
 from app.kube.said import said
 from app.kube.scheduling_gates import removal
 from app.store.heeded import COUNTS_IN
-from app.store.kinds import PODS, QUEUES, RESERVATIONS, RESOURCE_QUOTAS, Kind
+from app.store.kind import Kind
+from app.store.pods import PODS
+from app.store.queues import QUEUES
+from app.store.reservations import RESERVATIONS
+from app.store.resource_quotas import RESOURCE_QUOTAS
 from policy.cluster.quota_manager import NAME, Hard, Limit
 from policy.objects.pod import Pod
 from policy.objects.reservation import PodName, Reservation

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from app.actuators.events import Event
-from app.store.kinds import Kind
+from app.store.kind import Kind
 from policy.cluster.quota_manager import Hard, Limit
 from policy.objects.pod import Pod
 from policy.objects.reservation import PodName, Reservation

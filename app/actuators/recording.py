@@ -8,7 +8,7 @@ import structlog
 
 from app.actuators.events import Event
 from app.actuators.protocol import ActionFailed, Blocked
-from app.store.kinds import Kind
+from app.store.kind import Kind
 from app.store.store import Store
 from policy.cluster.quota_manager import Hard, Limit
 from policy.objects.pod import Pod

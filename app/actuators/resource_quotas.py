@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.store.heeded import MANAGED
-from app.store.kinds import QUEUES
+from app.store.queues import QUEUES
 from policy.cluster.quota_manager import NAME, REQUESTS, Hard, Limit
 from policy.objects.quantity import render
 

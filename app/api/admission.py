@@ -16,7 +16,8 @@ from app import bodies
 from app.problems import Problem
 from app.questions import asker_of
 from app.store.heeded import GATE
-from app.store.objects import PodObject, PodSpec, controller_of
+from app.store.pod_object import PodObject, PodSpec
+from app.store.pods import controller_of
 from policy.quota.entitlement import SYSTEM_OWNERS
 
 router = APIRouter(prefix="/admission", include_in_schema=False)

@@ -13,7 +13,8 @@ from app.checks.groups import group_findings
 from app.checks.keys import key_findings
 from app.checks.resource_names import misspelled, on_no_node
 from app.sources import manifests as source
-from app.store.objects import ElasticQuotaObject, QueueObject
+from app.store.elastic_quotas import ElasticQuotaObject
+from app.store.queues import QueueObject
 from policy.cluster.cluster import Cluster
 from policy.objects import resources
 from policy.objects.quantity import render

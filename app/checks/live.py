@@ -18,7 +18,13 @@ from app.checks.rights import Right, rights, rights_to_delete
 from app.kube.client import KubeClient
 from app.settings import LeaderSettings, Settings
 from app.sources import others
-from app.store.kinds import ELASTIC_QUOTAS, KINDS, NODES, PODS, QUEUES, RESERVATIONS, SUCCESSORS, Kind
+from app.store.elastic_quotas import ELASTIC_QUOTAS
+from app.store.kind import Kind
+from app.store.kinds import KINDS, SUCCESSORS
+from app.store.nodes import NODES
+from app.store.pods import PODS
+from app.store.queues import QUEUES
+from app.store.reservations import RESERVATIONS
 from policy.quota.rules import named_in
 
 TIMEOUT = 10.0

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from app.settings import LeaderSettings, ReclaimSettings
-from app.store.kinds import KINDS, QUEUES, QUOTA_KINDS, RESERVATIONS, SUCCESSORS
+from app.store.kinds import KINDS, QUOTA_KINDS, SUCCESSORS
+from app.store.queues import QUEUES
+from app.store.reservations import RESERVATIONS
 
 
 @dataclass(frozen=True, slots=True)

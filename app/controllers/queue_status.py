@@ -17,7 +17,7 @@ from app.controllers.rounds import at_intervals_with_group
 from app.controllers.under_way import UnderWay
 from app.observability import metrics
 from app.shapes import quantities
-from app.store.kinds import QUEUES
+from app.store.queues import QUEUES
 from app.store.store import Store
 from policy.cluster import quota_manager
 from policy.cluster.cluster import Cluster

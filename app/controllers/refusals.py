@@ -14,8 +14,7 @@ from typing import Any
 from app.actuators.events import Event, Series, Subject, about_quota
 from app.actuators.protocol import Actuator
 from app.controllers.rounds import at_intervals
-from app.store.kinds import ELASTIC_QUOTAS
-from app.store.objects import ElasticQuotaObject
+from app.store.elastic_quotas import ELASTIC_QUOTAS, ElasticQuotaObject
 from app.store.store import Store
 from policy.objects.pod import Pod, turn
 from policy.quota.rule import Rule

@@ -20,7 +20,7 @@ from app.controllers.rounds import at_intervals_with_group
 from app.controllers.under_way import UnderWay
 from app.observability import metrics
 from app.shapes import quantities, used_of
-from app.store.kinds import ELASTIC_QUOTAS
+from app.store.elastic_quotas import ELASTIC_QUOTAS
 from app.store.store import Store
 from policy.explain.terminating import conditions_of_quota
 from policy.quota import elastic_quota

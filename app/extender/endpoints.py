@@ -13,7 +13,8 @@ from app.extender import wire
 from app.extender.decisions import Decisions
 from app.observability import metrics
 from app.problems import Problem
-from app.store.objects import PodObject, version_of
+from app.store.metadata import version_of
+from app.store.pod_object import PodObject
 from app.store.store import Store
 from policy.cluster.cluster import Cluster, Unsettled
 from policy.objects.pod import Pod

@@ -12,7 +12,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from app.problems import Problem
-from app.store.objects import InvalidObject, Metadata, PodObject, pod_of
+from app.store.metadata import Metadata
+from app.store.pod_object import PodObject
+from app.store.pods import pod_of
+from app.store.quantities import InvalidObject
 from policy.objects.pod import Pod
 from policy.preemption.victims import Plan
 

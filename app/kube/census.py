@@ -8,8 +8,8 @@ reached that version, as many objects must be known. See Versions for changes th
 import time
 from collections.abc import Collection
 
-from app.store.kinds import Key
-from app.store.objects import number_of
+from app.store.kind import Key
+from app.store.metadata import number_of
 
 AGAIN = 600.0
 """Seconds until all is listed again because a number differed: API servers may give it roughly."""

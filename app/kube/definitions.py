@@ -16,7 +16,7 @@ import structlog
 
 from app.kube.client import KubeClient
 from app.kube.said import said
-from app.store.kinds import Key, Kind
+from app.store.kind import Key, Kind
 from app.store.store import Store
 
 log = structlog.get_logger(__name__)

@@ -23,8 +23,9 @@ from app.kube.said import said
 from app.kube.versions import Versions
 from app.observability import metrics
 from app.pause import Pause
-from app.store.kinds import SUCCESSORS, Key, Kind
-from app.store.objects import Metadata, number_of, version_of
+from app.store.kind import Key, Kind
+from app.store.kinds import SUCCESSORS
+from app.store.metadata import Metadata, number_of, version_of
 from app.store.store import Store
 
 log = structlog.get_logger(__name__)

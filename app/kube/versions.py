@@ -6,8 +6,8 @@ must not replace a newer one. Nor may the deletion of an object delete another o
 
 from collections import OrderedDict
 
-from app.store.kinds import Key, Kind
-from app.store.objects import Metadata, version_of
+from app.store.kind import Key, Kind
+from app.store.metadata import Metadata, version_of
 from policy.cluster.cluster import Cluster
 
 ENDS = 1000

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from app.store.kinds import JOBS, PODS, Kind
+from app.store.jobs import JOBS
+from app.store.kind import Kind
+from app.store.pods import PODS
 
 RESERVED_WHOLE = "hugepages-"
 """Prefix of the memory resources that cannot be overcommitted: the limit is the request."""

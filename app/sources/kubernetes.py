@@ -10,7 +10,8 @@ from app.kube.definitions import UNANSWERED, Served, served
 from app.kube.reflector import Reflector
 from app.settings import GroupSettings
 from app.sources import others
-from app.store.kinds import KINDS, SUCCESSORS, Kind
+from app.store.kind import Kind
+from app.store.kinds import KINDS, SUCCESSORS
 from app.store.store import Store
 
 log = structlog.get_logger(__name__)

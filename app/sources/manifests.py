@@ -21,19 +21,14 @@ import yaml
 from app.garbage import spare_what_stays, undisturbed
 from app.observability import metrics
 from app.sources.defaults import with_defaults
+from app.store.elastic_quotas import ELASTIC_QUOTAS, ElasticQuotaObject, elastic_quota_of
 from app.store.heeded import OTHERS
-from app.store.kinds import (
-    ELASTIC_QUOTAS,
-    KINDS,
-    PODS,
-    QUEUES,
-    QUOTA_KINDS,
-    RESERVATIONS,
-    SUCCESSORS,
-    Key,
-    Kind,
-)
-from app.store.objects import ElasticQuotaObject, InvalidObject, elastic_quota_of
+from app.store.kind import Key, Kind
+from app.store.kinds import KINDS, QUOTA_KINDS, SUCCESSORS
+from app.store.pods import PODS
+from app.store.quantities import InvalidObject
+from app.store.queues import QUEUES
+from app.store.reservations import RESERVATIONS
 from app.store.store import Store
 from policy.cluster.cluster import Cluster
 

@@ -9,16 +9,12 @@ from typing import Any
 import structlog
 
 from app.observability import metrics
-from app.store.kinds import (
-    ELASTIC_QUOTAS,
-    KINDS,
-    LEGACY_ELASTIC_QUOTAS,
-    NATIVE_POD_GROUPS,
-    QUOTA_KINDS,
-    Key,
-    Kind,
-)
-from app.store.objects import ElasticQuotaObject, InvalidObject, Metadata
+from app.store.elastic_quotas import ELASTIC_QUOTAS, LEGACY_ELASTIC_QUOTAS, ElasticQuotaObject
+from app.store.kind import Key, Kind
+from app.store.kinds import KINDS, QUOTA_KINDS
+from app.store.metadata import Metadata
+from app.store.pod_groups import NATIVE_POD_GROUPS
+from app.store.quantities import InvalidObject
 from policy.cluster.cluster import Cluster
 
 log = structlog.get_logger(__name__)

@@ -12,21 +12,17 @@ import msgspec
 
 from app.problems import Problem
 from app.sources.defaults import with_defaults
-from app.store.kinds import (
-    BUDGETS,
-    JOBS,
-    KINDS,
-    NAMESPACES,
-    NODES,
-    POD_GROUPS,
-    PODS,
-    QUEUES,
-    QUOTA_KINDS,
-    RESOURCE_QUOTAS,
-    Key,
-    Kind,
-)
-from app.store.objects import InvalidObject, group_of
+from app.store.budgets import BUDGETS
+from app.store.jobs import JOBS
+from app.store.kind import Key, Kind
+from app.store.kinds import KINDS, QUOTA_KINDS
+from app.store.namespaces import NAMESPACES
+from app.store.nodes import NODES
+from app.store.pod_groups import POD_GROUPS, group_of
+from app.store.pods import PODS
+from app.store.quantities import InvalidObject
+from app.store.queues import QUEUES
+from app.store.resource_quotas import RESOURCE_QUOTAS
 from app.whatif import rendering
 from policy.cluster.cluster import Cluster
 from policy.objects.pod import Pod

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.problems import Problem
-from app.store.kinds import KINDS, PODS
+from app.store.kinds import KINDS
+from app.store.pods import PODS
 from app.whatif import changes
 from app.whatif.changes import Json
 from app.whatif.commands import commands, nested

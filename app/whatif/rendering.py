@@ -19,7 +19,8 @@ from app.store.heeded import (
     VOLCANO_GROUP,
     WEIGHT,
 )
-from app.store.objects import GROUPS, JOBS, LEGACY_GROUPS, NATIVE_GROUPS, TRACKED
+from app.store.jobs import JOB_VERSION, TRACKED
+from app.store.pod_groups import GROUPS, LEGACY_GROUPS, NATIVE_GROUPS
 from policy.cluster.budgets import Budget
 from policy.objects.batch_job import BatchJob, FailureRule
 from policy.objects.constraints import BY_LABEL, Constraints, HostPort, NodeTerm, PodTerm, Requirement, Selector, Spread
@@ -75,7 +76,7 @@ def pod_manifest(pod: Pod) -> Json:
 def _owner(pod: Pod) -> Json:
     if pod.job is None:
         return {"kind": pod.owner, "uid": pod.controller, "controller": True}
-    return {"apiVersion": JOBS, "kind": "Job", "name": pod.job.name, "uid": pod.job.uid, "controller": True}
+    return {"apiVersion": JOB_VERSION, "kind": "Job", "name": pod.job.name, "uid": pod.job.uid, "controller": True}
 
 
 def job_manifest(job: BatchJob) -> Json:

@@ -14,8 +14,10 @@ from app.settings import Settings
 from app.sources import manifests
 from app.sources.manifests import Fault, Manifest
 from app.store.heeded import AT, FOR
-from app.store.kinds import KINDS, POD_GROUPS, PODS
-from app.store.objects import group_of, pod_of, seconds
+from app.store.kinds import KINDS
+from app.store.metadata import seconds
+from app.store.pod_groups import POD_GROUPS, group_of
+from app.store.pods import PODS, pod_of
 from policy.cluster.cluster import Cluster
 from policy.simulate.simulation import Simulation
 from policy.simulate.timeline import START, Arrival, Story, Timeline

@@ -3,16 +3,14 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from app.store.kinds import (
-    BUDGETS,
-    ELASTIC_QUOTAS,
-    NAMESPACES,
-    NODES,
-    POD_GROUPS,
-    PODS,
-    QUEUES,
-    Kind,
-)
+from app.store.budgets import BUDGETS
+from app.store.elastic_quotas import ELASTIC_QUOTAS
+from app.store.kind import Kind
+from app.store.namespaces import NAMESPACES
+from app.store.nodes import NODES
+from app.store.pod_groups import POD_GROUPS
+from app.store.pods import PODS
+from app.store.queues import QUEUES
 from app.whatif import changes
 from app.whatif.changes import Change
 from policy.cluster.cluster import Cluster

@@ -23,7 +23,7 @@ def alike(pods: Iterable[Pod], table: NodeTable) -> list[Alike]:
     """Pods that are expected on a node stand alone, others with their like: which the same nodes are reserved from."""
     groups: dict[Hashable, list[Pod]] = {}
     for other in pods:
-        # Equal requests and constraints are one object (app.store.objects), which is quicker to compare.
+        # Equal requests and constraints are one object (app.store.shared), which is quicker to compare.
         same = id(other.request), id(other.constraints), other.owner
         who = (other.namespace, other.group, other.queue) if other.group or exempt.is_critical(other) else ()
         kind = other.uid if table.placed(other.uid) else (*same, who)

@@ -121,7 +121,7 @@ class Moving:
 def once_for_each_kind(asks: Callable[[Pod, str], bool]) -> Callable[[Pod, str], bool]:
     """Asks whether a pod may move to a queue; once one was refused, no more for those that are like it.
 
-    Equal requests are one object (app.store.objects).
+    Equal requests are one object (app.store.shared).
     """
     refused: set[Hashable] = set()
 

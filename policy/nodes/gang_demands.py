@@ -56,7 +56,7 @@ class Kinds:
     def of(self, member: Pod) -> Hashable:
         """Returns a key that is equal for members of one kind.
 
-        Equal requests and constraints are one object (app.store.objects), which is quicker to compare.
+        Equal requests and constraints are one object (app.store.shared), which is quicker to compare.
         """
         labels = self._labels.get(id(member.labels))
         if labels is None:

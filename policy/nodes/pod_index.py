@@ -131,7 +131,7 @@ class PodIndex:
         return column
 
     def _enter(self, pod: Pod) -> int:
-        """Counts one more pod of a kind; returns its code. Equal labels are mostly one object (app.store.objects)."""
+        """Counts one more pod of a kind; returns its code. Equal labels are mostly one object (app.store.shared)."""
         key = pod.namespace, id(pod.labels)
         kind = self._kinds.get(key)
         if kind is None:

@@ -101,7 +101,7 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
 def _kind(pod: Pod, cluster: Cluster) -> tuple[str, Hashable]:
     """The namespace, and all that the answer of a scheduler depends on: for pods alike it is the same.
 
-    Equal requests, constraints and labels are one object (app.store.objects), which is quicker to compare.
+    Equal requests, constraints and labels are one object (app.store.shared), which is quicker to compare.
     """
     same = id(pod.request), id(pod.constraints), id(pod.labels)
     return pod.namespace, (pod.scheduler, cluster.queue_of(pod), pod.group, pod.priority, pod.preemptible, same)

@@ -96,7 +96,7 @@ class _KeptOut:
         self._known: dict[Hashable, bool] = {}
 
     def __call__(self, pod: Pod) -> bool:
-        """Compares requests, constraints and labels by identity: equal ones are one object (app.store.objects)."""
+        """Compares requests, constraints and labels by identity: equal ones are one object (app.store.shared)."""
         message = pod.unschedulable.message if pod.unschedulable else ""
         if kept_from(message) is None:
             return False

@@ -86,7 +86,7 @@ def refusal_of_all(
 def _by_kind(ledger: Ledger, pods: Iterable[Pod], rules: Rules) -> Iterable[list[Pod]]:
     """Groups pods by what the rules know of them; the kinds are in the order of their first pods.
 
-    Equal requests are one object (app.store.objects), which is quicker to compare.
+    Equal requests are one object (app.store.shared), which is quicker to compare.
     """
     kinds: dict[Hashable, list[Pod]] = {}
     for pod in pods:

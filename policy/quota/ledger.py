@@ -535,7 +535,7 @@ def _names_of(quota: ElasticQuota | None) -> Resources:
 
 
 def _same(entry: Entry) -> Hashable:
-    """Returns a key that is equal for entries that count alike. Equal requests are one object (app.store.objects)."""
+    """Returns a key that is equal for entries that count alike. Equal requests are one object (app.store.shared)."""
     return (
         entry.kind,
         entry.namespace,

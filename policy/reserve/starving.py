@@ -122,7 +122,7 @@ def goes_first(cluster: Cluster, job: Job, now: float) -> Job | None:
 def _kind(cluster: Cluster, pod: Pod) -> Hashable:
     """Returns a key for pods of which one could start if another could: a group, or all that matters to a pod alone.
 
-    Equal requests, constraints and labels are one object (app.store.objects), which is quicker to compare.
+    Equal requests, constraints and labels are one object (app.store.shared), which is quicker to compare.
     """
     if (pod.namespace, pod.group) in cluster.membership.groups:
         return pod.namespace, pod.group

@@ -129,8 +129,8 @@ async def httpx_msgspec(kubeconfig: str) -> list[Any]:
 async def _keep(body: bytes, kept: list[Any]) -> str:
     from app.kube.reflector import _page_decoder
     from app.pause import Pause
-    from app.store.kinds import PODS as KIND
-    from app.store.objects import pod_of
+    from app.store.pods import PODS as KIND
+    from app.store.pods import pod_of
 
     page = _page_decoder.decode(body)
     pause = Pause()
@@ -144,7 +144,7 @@ async def quotaward(kubeconfig: str) -> list[Any]:
     """Our reflector, whole: aiohttp, msgspec, slices, into the store with its ledger and table."""
     from app.kube.client import KubeClient
     from app.kube.reflector import Reflector
-    from app.store.kinds import PODS as KIND
+    from app.store.pods import PODS as KIND
     from app.store.store import Store
     from policy.cluster.cluster import Cluster
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.store.kinds import KINDS
-from app.store.objects import pod_of
+from app.store.pods import pod_of
 from app.store.store import Store
 from policy.cluster.cluster import Cluster
 from policy.objects.group import Group

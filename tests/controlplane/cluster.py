@@ -3,7 +3,12 @@
 import itertools
 from typing import Any
 
-from app.store.kinds import POD_GROUPS, PODS, QUEUES, QUOTA_KINDS, RESERVATIONS, Kind
+from app.store.kind import Kind
+from app.store.kinds import QUOTA_KINDS
+from app.store.pod_groups import POD_GROUPS
+from app.store.pods import PODS
+from app.store.queues import QUEUES
+from app.store.reservations import RESERVATIONS
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import Object, condition, elastic_quota, node, priority_class, queue
 from tests.controlplane.processes import wait_until

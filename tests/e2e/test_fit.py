@@ -13,7 +13,9 @@ from typing import Self
 import msgspec
 import pytest
 
-from app.store.objects import NodeObject, PodObject, node_of, pod_of
+from app.store.nodes import NodeObject, node_of
+from app.store.pod_object import PodObject
+from app.store.pods import pod_of
 from policy.nodes.fit import fits, fits_on, suitable, undecidable
 from policy.nodes.table import NodeTable
 from policy.objects.pod import Pod

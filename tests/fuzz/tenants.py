@@ -5,7 +5,10 @@ from collections.abc import Coroutine, Iterator
 from functools import cache
 from typing import Any
 
-from app.store.kinds import BUDGETS, JOBS, POD_GROUPS, PODS
+from app.store.budgets import BUDGETS
+from app.store.jobs import JOBS
+from app.store.pod_groups import POD_GROUPS
+from app.store.pods import PODS
 from tests.fuzz.seeds import ITEMS
 from tests.fuzz.steps import CountingLoop
 from tests.fuzz.world import Fault, World

@@ -4,8 +4,11 @@ import msgspec
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from app.store.kinds import BUDGETS, ELASTIC_QUOTAS, NODES, PODS, QUEUES
-from app.store.objects import budget_of, elastic_quota_of, node_of, pod_of, queue_of
+from app.store.budgets import BUDGETS, budget_of
+from app.store.elastic_quotas import ELASTIC_QUOTAS, elastic_quota_of
+from app.store.nodes import NODES, node_of
+from app.store.pods import PODS, pod_of
+from app.store.queues import QUEUES, queue_of
 from app.whatif import changes
 from app.whatif.remedies import Search
 from app.whatif.rendering import budget_manifest, node_manifest, pod_manifest, queue_manifest, quota_manifest

@@ -11,7 +11,8 @@ import aiohttp
 
 from app.kube.client import KubeClient
 from app.kube.reflector import Reflector
-from app.store.kinds import PODS, Kind
+from app.store.kind import Kind
+from app.store.pods import PODS
 from app.store.store import Store
 from policy.cluster.cluster import Cluster
 

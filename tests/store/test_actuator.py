@@ -15,8 +15,8 @@ from app.actuators.events import Event, Series, about_pod
 from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.protocol import ActionFailed, Rejected, TimedOut
 from app.kube.client import KubeClient
-from app.store.kinds import PODS, RESERVATIONS
-from app.store.objects import pod_of, reservation_of
+from app.store.pods import PODS, pod_of
+from app.store.reservations import RESERVATIONS, reservation_of
 from policy.objects.reservation import PodName, Reservation
 from tests.controlplane.admission import (
     a_policy_that_forbids_it,

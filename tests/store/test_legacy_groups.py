@@ -2,7 +2,9 @@
 
 import pytest
 
-from app.store.kinds import LEGACY_ELASTIC_QUOTAS, LEGACY_POD_GROUPS, SUCCESSORS
+from app.store.elastic_quotas import LEGACY_ELASTIC_QUOTAS
+from app.store.kinds import SUCCESSORS
+from app.store.pod_groups import LEGACY_POD_GROUPS
 from tests.controlplane.objects import labelled, pod
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward, install_definitions

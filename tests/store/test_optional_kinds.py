@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from app.kube import reflector
-from app.store.kinds import ELASTIC_QUOTAS, NODES
+from app.store.elastic_quotas import ELASTIC_QUOTAS
+from app.store.nodes import NODES
 from tests.controlplane.objects import Object
 from tests.controlplane.processes import wait_until
 from tests.store.following import connected, following, in_loop, running

@@ -9,7 +9,10 @@ from app.kube import reflector
 from app.observability import metrics
 from app.settings import GroupSettings
 from app.sources import kubernetes
-from app.store.kinds import NODES, PODS, RESERVATIONS, SUCCESSORS
+from app.store.kinds import SUCCESSORS
+from app.store.nodes import NODES
+from app.store.pods import PODS
+from app.store.reservations import RESERVATIONS
 from app.store.store import Store
 from policy.cluster.cluster import Cluster
 from tests.controlplane.objects import pod, pods

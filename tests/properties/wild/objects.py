@@ -5,7 +5,7 @@ from typing import Any
 
 from app.store.heeded import ALLOWED_QUEUES, GATE, GATED, GROUP, PREEMPTIBLE, QUEUE, VOLCANO_GROUP, WEIGHT
 from app.store.kinds import KINDS
-from app.store.objects import NATIVE_GROUPS
+from app.store.pod_groups import NATIVE_GROUPS
 from policy.quota import kept_nodes
 from tests.properties.walk import Pick
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from app.store.kinds import PODS
+from app.store.pods import PODS
 from app.store.store import Store
 from policy.nodes import fit
 from tests.fuzz.world import answer_of

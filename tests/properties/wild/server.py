@@ -7,7 +7,11 @@ from http import HTTPStatus
 from typing import Any
 
 from app.actuators.kubernetes import JSON_PATCH
-from app.store.kinds import KINDS, PODS, RESERVATIONS, RESOURCE_QUOTAS, Kind
+from app.store.kind import Kind
+from app.store.kinds import KINDS
+from app.store.pods import PODS
+from app.store.reservations import RESERVATIONS
+from app.store.resource_quotas import RESOURCE_QUOTAS
 from app.store.store import Store
 from tests.properties.walk import Pick
 from tests.properties.wild.objects import Json

@@ -27,9 +27,11 @@ from app.main import application, cluster_of
 from app.settings import Settings
 from app.sources.manifests import ManifestSource
 from app.standing import Standing
-from app.store import kinds
+from app.store import budgets, elastic_quotas, jobs, namespaces, nodes, queues, reservations
 from app.store.heeded import GATE
-from app.store.kinds import KINDS, POD_GROUPS, PODS
+from app.store.kinds import KINDS
+from app.store.pod_groups import POD_GROUPS
+from app.store.pods import PODS
 from app.store.store import Store
 from app.whatif import scenario
 from policy.cluster.cluster import Cluster, _refused_by_rules
@@ -175,21 +177,21 @@ class WildWorld:
             self._put(self._anything(self._new_uid()))
             return
         item = self.wild.reservation(self.server.pods(), self.clock.now)
-        known = self.server.objects["reservations"].get(key_of(kinds.RESERVATIONS, item))
+        known = self.server.objects["reservations"].get(key_of(reservations.RESERVATIONS, item))
         if known is None or "failedAt" not in known.get("status", {}):  # what was given up is so for good
             self._put(item)
 
     def _is_tweaked(self) -> None:
         some = (
-            kinds.NODES,
-            kinds.NODES,
+            nodes.NODES,
+            nodes.NODES,
             PODS,
             PODS,
-            kinds.ELASTIC_QUOTAS,
-            kinds.QUEUES,
-            kinds.NAMESPACES,
-            kinds.BUDGETS,
-            kinds.JOBS,
+            elastic_quotas.ELASTIC_QUOTAS,
+            queues.QUEUES,
+            namespaces.NAMESPACES,
+            budgets.BUDGETS,
+            jobs.JOBS,
         )
         known = list(self.server.objects[self._pick((*some, *POD_GROUPS)).label].values())
         if known:
@@ -222,7 +224,7 @@ class WildWorld:
         self._put(pod)
 
     def _is_deleted(self) -> None:
-        kind = self._pick((PODS, PODS, PODS, kinds.NODES, *KINDS))
+        kind = self._pick((PODS, PODS, PODS, nodes.NODES, *KINDS))
         if keys := list(self.server.objects[kind.label]):
             key = self._pick(keys)
             self.trace.append(f"delete {kind.label} {key}")
@@ -311,7 +313,7 @@ class WildWorld:
         return content
 
     async def _is_asked_what_if(self) -> None:
-        apply, some = [self._anything("uid-if") for _ in range(self._pick((1, 2)))], self._pick((PODS, kinds.NODES))
+        apply, some = [self._anything("uid-if") for _ in range(self._pick((1, 2)))], self._pick((PODS, nodes.NODES))
         known = list(self.server.objects[some.label])[: self._pick((0, 0, 1))]
         question = {
             "apply": apply,

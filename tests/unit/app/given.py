@@ -15,7 +15,9 @@ from app.extender.endpoints import Extender
 from app.main import application
 from app.settings import Settings
 from app.standing import Standing
-from app.store.kinds import KINDS, NODES, Key
+from app.store.kind import Key
+from app.store.kinds import KINDS
+from app.store.nodes import NODES
 from app.store.store import Store
 from policy.cluster.cluster import Cluster
 

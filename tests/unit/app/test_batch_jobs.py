@@ -17,8 +17,9 @@ from app.controllers.reclaim import Reclaim
 from app.kube.client import KubeClient
 from app.kube.reflector import FORBIDDEN_RETRY, Reflector
 from app.settings import ReclaimSettings
-from app.store.kinds import JOBS, PODS, QUEUES
-from app.store.objects import batch_job_of, pod_of
+from app.store.jobs import JOBS, batch_job_of
+from app.store.pods import PODS, pod_of
+from app.store.queues import QUEUES
 from app.whatif.rendering import job_manifest, pod_manifest
 from policy.objects.batch_job import COUNT, FAIL_JOB, IGNORE, UNLIMITED
 from policy.objects.pod import JobMember

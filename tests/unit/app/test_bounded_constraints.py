@@ -9,8 +9,7 @@ import pytest
 from app.actuators.recording import RecordingActuator
 from app.controllers.unjudged import OF_NAMESPACE, Unjudged
 from app.extender.endpoints import Extender
-from app.store.kinds import PODS
-from app.store.objects import pod_of
+from app.store.pods import PODS, pod_of
 from policy.nodes import gang_demands, pod_demands
 from policy.nodes.fit import fits
 from policy.nodes.tolerations import EVERYTHING

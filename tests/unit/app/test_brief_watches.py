@@ -9,7 +9,8 @@ from structlog.testing import capture_logs
 from app.kube import reflector
 from app.kube.client import KubeClient
 from app.kube.reflector import BRIEF, LONGEST_WAIT, PATIENCE, Reflector
-from app.store.kinds import ELASTIC_QUOTAS, PODS
+from app.store.elastic_quotas import ELASTIC_QUOTAS
+from app.store.pods import PODS
 from tests.unit.app.given import empty_store, kubeconfig, pod
 
 

@@ -11,7 +11,9 @@ from app.kube import definitions, reflector
 from app.kube.census import Census, Incomplete
 from app.kube.client import KubeClient
 from app.kube.reflector import Reflector
-from app.store.kinds import ELASTIC_QUOTAS, PODS, RESERVATIONS
+from app.store.elastic_quotas import ELASTIC_QUOTAS
+from app.store.pods import PODS
+from app.store.reservations import RESERVATIONS
 from tests.unit.app.given import empty_store, kubeconfig, pod, quota
 
 ALL = ("create", "delete", "get", "list", "watch")

@@ -13,7 +13,7 @@ from app.controllers import hands
 from app.controllers.gates import AGAIN, REJECTED, SOON, Gates
 from app.kube.scheduling_gates import removal
 from app.settings import GateSettings, Settings
-from app.store.kinds import PODS
+from app.store.pods import PODS
 from tests.unit.app.given import Clock, client_of, namespace, node, pod, quota, see, store_with
 from tests.unit.app.test_page import Parsed
 

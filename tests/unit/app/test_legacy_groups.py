@@ -14,7 +14,9 @@ from app.kube.reflector import Reflector
 from app.settings import GroupSettings, Settings
 from app.sources import kubernetes, others
 from app.sources.manifests import ManifestSource, read
-from app.store.kinds import ELASTIC_QUOTAS, KINDS, LEGACY_ELASTIC_QUOTAS, LEGACY_POD_GROUPS, POD_GROUPS
+from app.store.elastic_quotas import ELASTIC_QUOTAS, LEGACY_ELASTIC_QUOTAS
+from app.store.kinds import KINDS
+from app.store.pod_groups import LEGACY_POD_GROUPS, POD_GROUPS
 from app.web import parts
 from tests.unit.app.given import complete, empty_store, kubeconfig, pod, quota, see, store_with
 from tests.unit.app.test_status import look_once

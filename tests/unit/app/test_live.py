@@ -9,7 +9,7 @@ import pytest
 from app.serving.server import SHUTDOWN
 from app.settings import Settings
 from app.standing import Standing
-from app.store.kinds import PODS
+from app.store.pods import PODS
 from app.web import live as live_module
 from app.web.bell import Bell
 from app.web.live import FULL, Live

@@ -3,8 +3,10 @@
 import msgspec
 import pytest
 
-from app.store.kinds import ELASTIC_QUOTAS, NODES, PODS
-from app.store.objects import InvalidObject, elastic_quota_of, node_of, pod_of
+from app.store.elastic_quotas import ELASTIC_QUOTAS, elastic_quota_of
+from app.store.nodes import NODES, node_of
+from app.store.pods import PODS, pod_of
+from app.store.quantities import InvalidObject
 from policy.objects.constraints import UNCONSTRAINED, Taint, Toleration
 from policy.objects.pod import Unschedulable
 from tests.unit.app.given import node, pod, quota

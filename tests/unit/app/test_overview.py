@@ -1,7 +1,8 @@
 """What is remembered of a cluster for the page: nothing of what is gone, whatever it was called."""
 
 from app.settings import Settings
-from app.store.kinds import ELASTIC_QUOTAS, PODS
+from app.store.elastic_quotas import ELASTIC_QUOTAS
+from app.store.pods import PODS
 from app.web.overview import Overview
 from tests.unit.app.given import pod, queue, quota, refused, see, store_with
 

@@ -8,7 +8,7 @@ from app.actuators import resource_quotas
 from app.actuators.protocol import ActionFailed, Blocked
 from app.actuators.recording import RecordingActuator
 from app.controllers.resource_quota import AGAIN, ResourceQuotas
-from app.store.kinds import RESOURCE_QUOTAS
+from app.store.resource_quotas import RESOURCE_QUOTAS
 from policy.cluster import quota_manager
 from policy.cluster.cluster import Cluster
 from policy.cluster.quota_manager import Limit

@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from app.store import remembered
-from app.store.kinds import PODS
-from app.store.objects import pod_of
+from app.store.pods import PODS, pod_of
 from tests.unit.app.given import pod
 
 

@@ -7,7 +7,7 @@ import pytest
 from app.actuators.protocol import ActionFailed
 from app.controllers import aside
 from app.controllers.status import AGAIN, INTERVAL, Status
-from app.store.kinds import ELASTIC_QUOTAS
+from app.store.elastic_quotas import ELASTIC_QUOTAS
 from tests.unit.app.given import Clock, empty_store, look_once, pod, quota, see, store_with
 
 RUNNING = pod("p", requests={"cpu": "500m"}, nodeName="n1")

@@ -5,7 +5,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.observability import metrics
-from app.store.kinds import ELASTIC_QUOTAS, KINDS, NATIVE_POD_GROUPS, NODES, PODS
+from app.store.elastic_quotas import ELASTIC_QUOTAS
+from app.store.kinds import KINDS
+from app.store.nodes import NODES
+from app.store.pod_groups import NATIVE_POD_GROUPS
+from app.store.pods import PODS
 from tests.unit.app.given import Clock, empty_store, names_of_nodes, node, pod, quota, see, store_with
 
 STALE_AFTER = 60.0

@@ -5,7 +5,8 @@ import json
 import msgspec
 import pytest
 
-from app.store.objects import PodObject, pod_of
+from app.store.pod_object import PodObject
+from app.store.pods import pod_of
 from policy.objects.pod import Container, PodRequests, effective_request
 from tests.unit.given import pod
 from tests.unit.kubernetes import questions

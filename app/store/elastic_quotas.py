@@ -1,0 +1,57 @@
+"""Elastic quotas, of the API group of today and of the one that scheduler-plugins had before."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from app.store.kind import Kind
+from app.store.metadata import Metadata, seconds
+from app.store.quantities import limits_of
+from policy.quota.elastic_quota import ElasticQuota, elastic_quota
+
+
+class ElasticQuotaObject(Struct, gc=False):
+    """An ElasticQuota. Its spec is looked at field by field, so that a bad one is named, and refuses all."""
+
+    metadata: Metadata
+    spec: Any = None
+    status: Any = None
+
+
+def elastic_quota_of(obj: ElasticQuotaObject) -> ElasticQuota:
+    """The elastic quota as the rules see it; what cannot be read of it stands in its ``errors``."""
+    meta, spec = obj.metadata, {} if obj.spec is None else obj.spec
+    namespace, created = meta.namespace or "", seconds(meta.creation_timestamp)
+    errors: list[str] = []
+    if not isinstance(spec, dict):
+        errors.append(f"spec: must be a map with min and max, not {str(spec)[:80]!r}")
+        spec = {}
+    least = limits_of(spec.get("min"), "spec.min", errors)
+    most = limits_of(spec.get("max"), "spec.max", errors)
+    if errors:
+        return ElasticQuota(namespace, meta.name, created, errors=tuple(errors), readable=False)
+    return elastic_quota(namespace, meta.name, created, least, most)
+
+
+ELASTIC_QUOTAS = Kind(
+    plural="elasticquotas",
+    api_version="scheduling.x-k8s.io/v1alpha1",
+    name="ElasticQuota",
+    decoder=msgspec.json.Decoder(ElasticQuotaObject),
+    key=lambda meta: (meta.namespace or "", meta.name),
+    upsert=lambda cluster, obj, _: cluster.upsert_quota(elastic_quota_of(obj)),
+    delete=lambda cluster, key: cluster.delete_quota(key[0], key[1]),
+    known=lambda cluster: [(namespace, name) for namespace, quotas in cluster.quotas.items() for name in quotas],
+    optional=True,
+    binds=True,
+)
+
+
+LEGACY_ELASTIC_QUOTAS = replace(
+    ELASTIC_QUOTAS,
+    api_version="scheduling.sigs.k8s.io/v1alpha1",
+    title="elasticquotas.scheduling.sigs.k8s.io",
+)
+"""The same of the API group that scheduler-plugins had before. Of two of one name the newer group's counts."""

@@ -1,0 +1,43 @@
+"""Namespaces, as they are read and as the rules see them."""
+
+import msgspec
+from msgspec import Struct
+
+from app.store.heeded import GATED
+from app.store.kind import Kind
+from app.store.metadata import Metadata, as_text
+from policy.objects.membership import Namespace
+
+
+class NamespaceObject(Struct, gc=False):
+    """A Namespace."""
+
+    metadata: Metadata
+
+
+def namespace_of(obj: NamespaceObject) -> Namespace:
+    """What the namespace says of queues, and whether its pods wait at gates."""
+    gated = (obj.metadata.labels or {}).get(GATED) == "true"
+    annotations = obj.metadata.annotations
+    if annotations is None:
+        return Namespace(obj.metadata.name, gated=gated)
+    allowed = as_text(annotations.allowed_queues).split(",")
+    return Namespace(
+        obj.metadata.name,
+        as_text(annotations.queue),
+        frozenset(name.strip() for name in allowed if name.strip()),
+        gated,
+    )
+
+
+NAMESPACES = Kind(
+    plural="namespaces",
+    api_version="v1",
+    name="Namespace",
+    decoder=msgspec.json.Decoder(NamespaceObject),
+    key=lambda meta: meta.name,
+    upsert=lambda cluster, obj, _: cluster.upsert_namespace(namespace_of(obj)),
+    delete=lambda cluster, key: cluster.delete_namespace(str(key)),
+    known=lambda cluster: cluster.membership.namespaces,
+    namespaced=False,
+)

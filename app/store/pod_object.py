@@ -1,0 +1,119 @@
+"""What is read of the JSON of a pod."""
+
+from datetime import datetime
+from typing import Any
+
+from msgspec import Raw, Struct, field
+
+from app.store.metadata import Metadata
+from app.store.placement import NULL, Volume
+from app.store.quantities import ResourceList
+
+
+class Requirements(Struct, gc=False):
+    """A container's or a pod's resource requirements, asked for or actuated."""
+
+    requests: ResourceList | None = None
+
+
+class Port(Struct, rename="camel", gc=False):
+    """What is read of a container's port."""
+
+    host_port: int | None = None
+    protocol: str | None = None
+    host_ip: str | None = field(name="hostIP", default=None)
+
+
+class ContainerSpec(Struct, rename="camel", gc=False):
+    """What is read of a container."""
+
+    name: str = ""
+    resources: Requirements | None = None
+    restart_policy: str | None = None
+    ports: list[Port] | None = None
+
+
+class SchedulingGate(Struct, gc=False):
+    """What keeps the scheduler from looking at a pod."""
+
+    name: str = ""
+
+
+class SchedulingGroup(Struct, rename="camel", gc=False):
+    """Which native group a pod is in."""
+
+    pod_group_name: str | None = None
+
+
+class PodSpec(Struct, rename="camel", gc=False):
+    """What is read of a pod's spec."""
+
+    node_name: str | None = None
+    containers: list[ContainerSpec] | None = None
+    init_containers: list[ContainerSpec] | None = None
+    overhead: ResourceList | None = None
+    resources: Requirements | None = None
+    priority: int | None = None
+    preemption_policy: str | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Raw = NULL
+    tolerations: Raw = NULL
+    topology_spread_constraints: Raw = NULL
+    volumes: list[Volume] | None = None
+    resource_claims: list[Any] | None = None
+    scheduling_gates: list[SchedulingGate] | None = None
+    scheduler_name: str | None = None
+    scheduling_group: SchedulingGroup | None = None
+    termination_grace_period_seconds: int | None = None
+
+
+class PodCondition(Struct, gc=False):
+    """What is read of a condition of a pod."""
+
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+    since: datetime | None = field(name="lastTransitionTime", default=None)
+
+
+class Terminated(Struct, rename="camel", gc=False):
+    """What is read of how a container ended."""
+
+    finished_at: datetime | None = None
+
+
+class ContainerState(Struct, gc=False):
+    """What is read of the state of a container."""
+
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Struct, rename="camel", gc=False):
+    """What is read of a container's status."""
+
+    name: str = ""
+    state: ContainerState | None = None
+    allocated_resources: ResourceList | None = None
+    resources: Requirements | None = None
+
+
+class PodStatus(Struct, rename="camel", gc=False):
+    """What is read of a pod's status."""
+
+    phase: str | None = None
+    start_time: datetime | None = None
+    nominated_node_name: str | None = None
+    conditions: list[PodCondition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    allocated_resources: ResourceList | None = None
+    resources: Requirements | None = None
+
+
+class PodObject(Struct, gc=False):
+    """A Pod."""
+
+    metadata: Metadata
+    spec: PodSpec | None = None
+    status: PodStatus | None = None

@@ -1,0 +1,186 @@
+"""Pods, as they are read (``pod_object``) and as the rules see them."""
+
+import msgspec
+
+from app.store.heeded import COUNTS_IN, GATE, GROUP, LEGACY_GROUP
+from app.store.jobs import JOB_VERSION, TRACKED
+from app.store.kind import Kind
+from app.store.metadata import Metadata, OwnerReference, as_name, as_text, seconds, version_of
+from app.store.placement import constraints_of
+from app.store.pod_groups import GROUPS, LEGACY_GROUPS, NATIVE_GROUPS, VOLCANO_GROUPS
+from app.store.pod_object import PodCondition, PodObject, PodSpec, PodStatus
+from app.store.pod_requests import drop_excess_resources, request_of
+from app.store.quantities import InvalidObject
+from app.store.remembered import remembered
+from app.store.shared import labels_of, shared_text
+from policy.objects.constraints import TOO_MANY, Constraints, HostPort
+from policy.objects.pod import GRACE, JobMember, Pod, Unschedulable
+
+DAEMON_SETS = frozenset({"apps/v1", ""})
+"""The versions of DaemonSets that an API server has; where there is none, as in a folder, a version may lack."""
+
+
+def pod_of(obj: PodObject) -> Pod:
+    """The pod as the rules see it. Raises InvalidObject."""
+    meta, spec, status = obj.metadata, obj.spec or PodSpec(), obj.status or PodStatus()
+    if not meta.uid or not meta.name or not meta.namespace:
+        missing = next(name for name in ("uid", "name", "namespace") if not getattr(meta, name))
+        raise InvalidObject(f"metadata.{missing}", "missing")
+    undecidable = (TOO_MANY["resources"],) if drop_excess_resources(spec) else ()
+    return Pod(
+        uid=meta.uid,
+        namespace=shared_text(meta.namespace),
+        name=meta.name,
+        request=request_of(spec, status),
+        priority=spec.priority or 0,
+        node=shared_text(spec.node_name) if spec.node_name else "",
+        finished=status.phase in ("Succeeded", "Failed"),
+        terminating=meta.deletion_timestamp is not None,
+        deletion_time=seconds(meta.deletion_timestamp) if meta.deletion_timestamp else 0.0,
+        nominated_node=status.nominated_node_name or "",
+        preemptible=(annotations := meta.annotations) is None or annotations.preemptible != "false",
+        unschedulable=_unschedulable(status.conditions),
+        created=seconds(meta.creation_timestamp),
+        version=version_of(meta),
+        labels=labels_of(meta.labels),
+        constraints=_constraints(meta, spec, undecidable),
+        owner=shared_text(controller_of(meta)) if meta.owner_references or annotations else "",
+        group=(group := _group_of(meta, spec)),
+        controller=_controller_uid(meta) if group else "",
+        started=seconds(status.start_time) if status.start_time else 0.0,
+        may_preempt=spec.preemption_policy != "Never",
+        queue=as_name(annotations.queue) if annotations else "",
+        scheduler=shared_text(spec.scheduler_name) if spec.scheduler_name else "",
+        gated=spec.scheduling_gates is not None and any(gate.name != GATE for gate in spec.scheduling_gates),
+        succeeded=status.phase == "Succeeded",
+        finished_at=_finished_at(status) if status.phase == "Succeeded" else 0.0,
+        gate=gate_of(spec) if spec.scheduling_gates else -1,
+        job=_job_of(meta) if meta.owner_references else None,
+        grace=GRACE if (grace := spec.termination_grace_period_seconds) is None else grace,
+        counts_in=_counts_in(status.conditions) if spec.node_name and status.conditions else None,
+    )
+
+
+def _unschedulable(conditions: list[PodCondition] | None) -> Unschedulable | None:
+    for condition in conditions or ():
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return Unschedulable(condition.reason or "", condition.message or "", seconds(condition.since))
+    return None
+
+
+def _counts_in(conditions: list[PodCondition]) -> str | None:
+    """The queue that we noted on a pod as the one that it counts in."""
+    for condition in conditions:
+        if condition.type == COUNTS_IN and condition.status == "True":
+            return condition.message or ""
+    return None
+
+
+def controller_of(meta: Metadata) -> str:
+    """The kind of a pod's controller. That of a static pod is its node: its mark tells, and nothing else does.
+
+    The API server takes the mark only of a pod that is created with a node, and never lets it be added.
+    """
+    if meta.annotations is not None and meta.annotations.mirror is not None:
+        return "Node"
+    return next((_kind(owner) for owner in meta.owner_references or () if owner.controller), "")
+
+
+def _kind(owner: OwnerReference) -> str:
+    """The kind of an owner; empty for one that is only called like a kind of Kubernetes that protects its pods.
+
+    The garbage collector deletes pods whose owner does not exist, but not if it knows no such kind in that version.
+    """
+    is_called_so = owner.kind == "Node" or (owner.kind == "DaemonSet" and owner.api_version not in DAEMON_SETS)
+    return "" if is_called_so else owner.kind
+
+
+def _controller_uid(meta: Metadata) -> str:
+    return next((owner.uid for owner in meta.owner_references or () if owner.controller), "")
+
+
+def _job_of(meta: Metadata) -> JobMember | None:
+    """The Job that a pod says that it belongs to, if one of these is its controller."""
+    for owner in meta.owner_references or ():
+        if owner.controller and owner.kind == "Job" and owner.api_version == JOB_VERSION:
+            failures = as_text(meta.annotations.index_failures if meta.annotations else None)
+            number = int(failures) if failures.isascii() and failures.isdigit() and len(failures) < 10 else 0  # noqa: PLR2004 - 32 bit
+            return _shared_member(owner.uid, owner.name, number, TRACKED in (meta.finalizers or ()))
+    return None
+
+
+@remembered(8192)
+def _shared_member(uid: str, name: str, failures: int, tracked: bool) -> JobMember:  # noqa: FBT001 - to be remembered
+    """One for all the pods of a Job."""
+    return JobMember(uid, name, failures, tracked)
+
+
+def _group_of(meta: Metadata, spec: PodSpec) -> str:
+    """The group that a pod is in, with its kind: the scheduler's own comes first, then Volcano's.
+
+    A group of the name that scheduler-plugins had before comes last.
+    """
+    if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
+        return f"{NATIVE_GROUPS}/{spec.scheduling_group.pod_group_name}"
+    if name := as_name(meta.annotations.group if meta.annotations else None):
+        return f"{VOLCANO_GROUPS}/{name}"
+    if not meta.labels:
+        return ""
+    if name := meta.labels.get(GROUP, ""):
+        return f"{GROUPS}/{name}"
+    return f"{LEGACY_GROUPS}/{name}" if (name := meta.labels.get(LEGACY_GROUP, "")) else ""
+
+
+def _finished_at(status: PodStatus) -> float:
+    """When the last container ended; 0 if that is not known of any."""
+    ends = (given.state.terminated for given in status.container_statuses or () if given.state is not None)
+    return max((seconds(end.finished_at) for end in ends if end is not None), default=0.0)
+
+
+def gate_of(spec: PodSpec) -> int:
+    """Where our gate stands among a pod's scheduling gates; below zero if it has none of ours."""
+    return next((at for at, gate in enumerate(spec.scheduling_gates or ()) if gate.name == GATE), -1)
+
+
+def _constraints(meta: Metadata, spec: PodSpec, undecidable: tuple[str, ...]) -> Constraints:
+    """Raises InvalidObject for affinity, tolerations or spreading that are not shaped as in Kubernetes."""
+    running = [
+        *(spec.containers or ()),
+        *(init for init in spec.init_containers or () if init.restart_policy == "Always"),
+    ]
+    ports = [
+        HostPort(port.host_port, port.protocol or "TCP", port.host_ip or "")
+        for container in running
+        for port in container.ports or ()
+        if port.host_port
+    ]
+    if any(volume.bound for volume in spec.volumes or ()):
+        undecidable += ("a volume that may be bound to nodes",)
+    if spec.resource_claims:
+        undecidable += ("a resource claim",)
+    try:
+        return constraints_of(
+            meta.namespace or "",
+            meta.labels or {},
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            spec.topology_spread_constraints,
+            ports,
+            undecidable,
+        )
+    except msgspec.ValidationError as error:
+        raise InvalidObject("spec", f"affinity, tolerations or topologySpreadConstraints: {error}") from error
+
+
+PODS = Kind(
+    plural="pods",
+    api_version="v1",
+    name="Pod",
+    decoder=msgspec.json.Decoder(PodObject),
+    key=lambda meta: meta.uid or "",
+    upsert=lambda cluster, obj, now: cluster.upsert_pod(pod_of(obj), now),
+    delete=lambda cluster, key: cluster.delete_pod(str(key)),
+    known=lambda cluster: cluster.pods,
+    version_seen=lambda cluster, key: pod.version if (pod := cluster.pods.get(str(key))) else 0,
+)

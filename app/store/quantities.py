@@ -1,0 +1,58 @@
+"""What objects ask for and bound, in quantities of Kubernetes: read into amounts, or the field at fault named."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from policy.objects.quantity import InvalidQuantity, Quantity, amount, to_milli
+
+ResourceList = dict[str, str | int | float | None]
+
+
+class InvalidObject(ValueError):
+    """A Kubernetes object that cannot be used; names the field at fault."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        """The field as a path from the object, like ``spec.overhead.cpu``."""
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+def milli_of(quantities: Mapping[str, Quantity | None] | None, path: str) -> dict[str, int]:
+    """Quantities in thousandths. Raises InvalidObject for one that cannot be read or is negative."""
+    result: dict[str, int] = {}
+    if not quantities:
+        return result
+    for resource, quantity in quantities.items():
+        try:
+            value = 0 if quantity is None else to_milli(quantity)
+        except InvalidQuantity as error:
+            raise InvalidObject(f"{path}.{resource}", str(error)) from error
+        if value < 0:
+            raise InvalidObject(f"{path}.{resource}", "is negative")
+        result[resource] = value
+    return result
+
+
+def milli_or_none(quantities: Mapping[str, Quantity | None] | None, path: str) -> dict[str, int] | None:
+    """Like ``milli_of``; None where there are no quantities at all."""
+    return None if quantities is None else milli_of(quantities, path)
+
+
+def limits_of(given: Any, path: str, errors: list[str]) -> dict[str, int]:
+    """A quota's min or max in amounts; notes in ``errors`` what cannot be read."""
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        errors.append(f"{path}: must be a map of resource names to quantities")
+        return {}
+    result = {}
+    for resource, quantity in given.items():
+        if isinstance(quantity, bool) or not isinstance(quantity, str | int | float):
+            errors.append(f"{path}.{resource}: is not a quantity")
+            continue
+        try:
+            result.update({name: amount(name, milli) for name, milli in milli_of({resource: quantity}, path).items()})
+        except InvalidObject as error:
+            errors.append(str(error))
+    return result

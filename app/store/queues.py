@@ -1,0 +1,85 @@
+"""Queues, as they are read and as the rules see them."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from app.store.kind import Kind
+from app.store.metadata import Metadata
+from app.store.quantities import limits_of
+from policy.quota.queues import LARGEST_WEIGHT, Queue
+
+
+class QueueStatus(Struct, gc=False):
+    """What is read of a queue's status."""
+
+    state: str | None = None
+
+
+class QueueObject(Struct, gc=False):
+    """A Queue. Its spec is looked at field by field, so that a bad one is named, and closes the queue."""
+
+    metadata: Metadata
+    spec: Any = None
+    status: QueueStatus | None = None
+
+
+def queue_of(obj: QueueObject) -> Queue:
+    """The queue as the rules see it; what cannot be read of it stands in its ``errors``."""
+    meta, spec = obj.metadata, {} if obj.spec is None else obj.spec
+    state = (obj.status.state if obj.status else None) or "Open"
+    errors: list[str] = []
+    if not isinstance(spec, dict):
+        errors.append(f"spec: must be a map, not {str(spec)[:80]!r}")
+        spec = {}
+    guarantee = spec.get("guarantee")
+    if guarantee is not None and not isinstance(guarantee, dict):
+        errors.append("spec.guarantee: must be a map with resource")
+        guarantee = None
+    capability = limits_of(spec.get("capability"), "spec.capability", errors)
+    guaranteed = limits_of((guarantee or {}).get("resource"), "spec.guarantee.resource", errors)
+    weight = _whole(spec.get("weight"), "spec.weight", errors)
+    priority = _whole(spec.get("priority"), "spec.priority", errors)
+    reclaimable = spec.get("reclaimable")
+    if reclaimable is not None and not isinstance(reclaimable, bool):
+        errors.append("spec.reclaimable: must be true or false")
+    if errors:
+        return Queue(meta.name, state=state, errors=tuple(errors), readable=False, uid=meta.uid or "")
+    return Queue(
+        meta.name,
+        weight=min(max(1, weight), LARGEST_WEIGHT),
+        capability=capability,
+        guarantee=guaranteed,
+        reclaimable=reclaimable is not False,
+        priority=priority,
+        state=state,
+        notes=tuple(f"spec.{name}" for name in ("deserved", "parent") if spec.get(name))
+        + (("spec.weight (below 1, so 1)",) if weight < 1 and spec.get("weight") is not None else ()),
+        uid=meta.uid or "",
+    )
+
+
+def _whole(given: Any, path: str, errors: list[str]) -> int:
+    """A whole number of 32 bits, 0 where there is none; notes in ``errors`` what is not one."""
+    if given is None:
+        return 0
+    if isinstance(given, bool) or not isinstance(given, int):
+        errors.append(f"{path}: must be a whole number")
+        return 0
+    return max(-LARGEST_WEIGHT, min(given, LARGEST_WEIGHT))
+
+
+QUEUES = Kind(
+    plural="queues",
+    api_version="scheduling.volcano.sh/v1beta1",
+    name="Queue",
+    decoder=msgspec.json.Decoder(QueueObject),
+    key=lambda meta: meta.name,
+    upsert=lambda cluster, obj, _: cluster.upsert_queue(queue_of(obj)),
+    delete=lambda cluster, key: cluster.delete_queue(str(key)),
+    known=lambda cluster: cluster.queues,
+    namespaced=False,
+    optional=True,
+    binds=True,
+)
