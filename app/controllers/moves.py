@@ -7,20 +7,17 @@ policy.cluster.moved.
 import asyncio
 from collections import defaultdict
 
-import structlog
-
 from app.actuators.events import Event, about_pod
-from app.actuators.protocol import ActionFailed, Actuator
+from app.actuators.protocol import Actuator
 from app.controllers.aside import Aside
 from app.controllers.hands import Hands
 from app.controllers.rounds import at_intervals_with_group
 from app.controllers.under_way import UnderWay
+from app.controllers.writes import Writes
 from app.observability import metrics
 from app.store.store import Store
 from policy.cluster.moved import MOVED
 from policy.objects.pod import Pod
-
-log = structlog.get_logger(__name__)
 
 INTERVAL = 1.0
 """Seconds between looks."""
@@ -43,9 +40,14 @@ class Moves:
         self._store = store
         self._actuator = actuator
         self._written: dict[str, tuple[str | None, int]] = {}
-        self._failed: Aside[str] = Aside()
         self._under_way: UnderWay[str] = UnderWay()
-        self._hands = Hands(AT_ONCE, store.clock)
+        self._writes: Writes[str] = Writes(
+            Hands(AT_ONCE, store.clock),
+            Aside(),
+            store.clock,
+            metrics.STATUS_WRITES,
+            "not noted where a pod counts",
+        )
         self._news: defaultdict[Story, list[str]] = defaultdict(list)
         self._told: dict[Story, float] = {}
 
@@ -62,7 +64,7 @@ class Moves:
         self._written = {uid: self._written[uid] for uid in uids if uid in self._written}
         for index, uid in enumerate(uids):
             pod = self._store.cluster.pods.get(uid)
-            if pod is not None and self._is_due(pod) and await self._hands.take_for(pod.namespace):
+            if pod is not None and self._is_due(pod) and await self._writes.hands.take_for(pod.namespace):
                 self._under_way.begin(group, uid, self._write(pod))
             if index % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
@@ -73,7 +75,7 @@ class Moves:
         queue = self._store.cluster.moving.counted.get(pod.uid)
         if pod.counts_in == queue or not (pod.assigned or queue is None):
             return False
-        held_back = pod.uid in self._under_way or self._failed.holds(pod.uid, self._store.clock())
+        held_back = pod.uid in self._under_way or self._writes.failed.holds(pod.uid, self._store.clock())
         return self._written.get(pod.uid) != (queue, pod.version) and not held_back
 
     async def _write(self, pod: Pod) -> None:
@@ -81,16 +83,8 @@ class Moves:
         moving = self._store.cluster.moving
         queue = moving.counted.get(pod.uid)
         story = pod.namespace, queue or "", moving.named_by(pod.uid) if queue is not None else ""
-        try:
-            with self._hands.at_work(pod.namespace):
-                await self._actuator.count_in(pod, queue)
-        except ActionFailed as failure:
-            self._failed.put(pod.uid, self._store.clock())
-            metrics.STATUS_WRITES.labels("failed").inc()
-            log.warning("not noted where a pod counts", namespace=pod.namespace, pod=pod.name, error=str(failure))
-        else:
-            self._failed.clear(pod.uid)
-            metrics.STATUS_WRITES.labels("written").inc()
+        write = self._actuator.count_in(pod, queue)
+        if await self._writes.succeeds(pod.namespace, pod.uid, write, namespace=pod.namespace, pod=pod.name):
             self._written[pod.uid] = queue, pod.version
             if queue is not None:
                 self._news[story].append(pod.uid)

@@ -5,17 +5,10 @@ pod groups are somebody else's.
 """
 
 import asyncio
-from datetime import UTC, datetime
-from typing import Any
 
-import structlog
-
-from app.actuators.protocol import ActionFailed, Actuator
-from app.controllers.aside import Aside
-from app.controllers.hands import Hands
+from app.actuators.protocol import Actuator
 from app.controllers.rounds import at_intervals_with_group
-from app.controllers.under_way import UnderWay
-from app.observability import metrics
+from app.controllers.status_writer import Json, StatusWriter, Subject, condition_of
 from app.shapes import quantities
 from app.store.queues import QUEUES
 from app.store.store import Store
@@ -25,18 +18,13 @@ from policy.cluster.shown_resources import allocated, shown
 from policy.explain.terminating import conditions_of_queue
 from policy.objects.resources import total
 
-log = structlog.get_logger(__name__)
-
 INTERVAL = 1.0
 """Seconds between writes of one queue."""
 REFRESH = 300.0
-"""Seconds until everything is written again, so that what somebody else wrote is put right."""
+"""Seconds until the same status is written again, which corrects what others wrote into it: that is not read."""
 AT_ONCE = 20
 """Writes under way at a time."""
 SLICE = 50
-
-Key = tuple[str, str]
-"""The name of a queue and its UID: one that was made anew has no status."""
 
 
 class QueueStatus:
@@ -45,12 +33,7 @@ class QueueStatus:
     def __init__(self, store: Store, actuator: Actuator) -> None:
         self._store = store
         self._actuator = actuator
-        self._written: dict[Key, dict[str, Any]] = {}
-        self._failed: Aside[Key] = Aside()
-        self._since: dict[tuple[Key, str], str] = {}
-        self._refreshed = store.clock()
-        self._under_way: UnderWay[str] = UnderWay()
-        self._hands = Hands(AT_ONCE, store.clock)
+        self._writer = StatusWriter("queue", AT_ONCE, REFRESH, store.clock, write=self._write)
 
     async def run(self) -> None:
         """Goes on until cancelled."""
@@ -61,50 +44,19 @@ class QueueStatus:
         cluster = self._store.cluster
         if self._store.unready() or self._store.lacks(QUEUES):
             return
-        if self._store.clock() - self._refreshed > REFRESH:
-            self._written.clear()
-            self._refreshed = self._store.clock()
-        wanted: dict[Key, dict[str, Any]] = {}
+        wanted: dict[Subject, Json] = {}
         for index, name in enumerate(list(cluster.queues)):
             if name in cluster.queues:
-                wanted[name, cluster.queues[name].uid] = status_of(cluster, name)
+                wanted[Subject("", name, cluster.queues[name].uid)] = status_of(cluster, name)
             if index % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
-        self._written = {key: status for key, status in self._written.items() if key in wanted}
-        lasting = {(key, each["type"]) for key, status in wanted.items() for each in status["conditions"]}
-        self._since = {condition: since for condition, since in self._since.items() if condition in lasting}
-        for key, status in wanted.items():
-            if self._is_due(key, status) and await self._hands.take_for(key[0]):
-                self._under_way.begin(group, key[0], self._write(key, status))
+        await self._writer.write_missing(group, wanted)
 
-    def _is_due(self, key: Key, status: dict[str, Any]) -> bool:
-        """Whether a status is to be written now."""
-        held_back = key[0] in self._under_way or self._failed.holds(key, self._store.clock())
-        return self._written.get(key) != status and not held_back
-
-    async def _write(self, key: Key, status: dict[str, Any]) -> None:
-        """Writes a status with the hand that was taken; a queue has hands like a namespace."""
-        name = key[0]
-        self._written.pop(key, None)  # what fails may have been done all the same
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        conditions = [
-            {**each, "lastTransitionTime": self._since.setdefault((key, each["type"]), now)}
-            for each in status["conditions"]
-        ]
-        try:
-            with self._hands.at_work(name):
-                await self._actuator.write_queue_status(name, {**status, "conditions": conditions})
-        except ActionFailed as failure:
-            self._failed.put(key, self._store.clock())
-            metrics.STATUS_WRITES.labels("failed").inc()
-            log.warning("status not written", queue=name, error=str(failure))
-        else:
-            metrics.STATUS_WRITES.labels("written").inc()
-            self._failed.clear(key)
-            self._written[key] = status
+    async def _write(self, queue: Subject, status: Json) -> None:
+        await self._actuator.write_queue_status(queue.name, status)
 
 
-def status_of(cluster: Cluster, name: str) -> dict[str, Any]:
+def status_of(cluster: Cluster, name: str) -> Json:
     """The status of a queue that exists, but for the times in its conditions.
 
     Seed: Queue API. ``allocated`` counts pods on nodes and those admitted, ``used`` the former, and ``preempting`` what
@@ -113,17 +65,12 @@ def status_of(cluster: Cluster, name: str) -> dict[str, Any]:
     queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
     division, request, held = account.division, shown(cluster, account.request), shown(cluster, account.held)
     zero = dict.fromkeys({**division.deserved, **queue.capability, **queue.guarantee, **request}, 0)
-    conditions: dict[str, dict[str, Any]] = {}
+    conditions: dict[str, Json] = {}
     for condition in conditions_of_queue(cluster, name):  # one for each type
         if condition.type in conditions:
             conditions[condition.type]["message"] += f"; {condition.message}"
         else:
-            conditions[condition.type] = {
-                "type": condition.type,
-                "status": "True",
-                "reason": condition.reason,
-                "message": condition.message,
-            }
+            conditions[condition.type] = condition_of(condition)
     return {
         "deserved": quantities({**zero, **division.deserved}),
         "allocated": quantities({**zero, **allocated(cluster, account)}),

@@ -15,6 +15,7 @@ from app.controllers.divide import Divide
 from app.controllers.hands import Hands
 from app.controllers.rounds import at_intervals_with_group
 from app.controllers.under_way import UnderWay
+from app.controllers.writes import Writes
 from app.observability import metrics
 from app.pause import Pause
 from app.store.store import Store
@@ -49,6 +50,9 @@ class ResourceQuotas:
         self._taken: set[str] = set()
         self._under_way: UnderWay[str] = UnderWay()
         self._hands = Hands(AT_ONCE, store.clock)
+        self._limits = Writes(
+            self._hands, self._failed, store.clock, metrics.LIMIT_WRITES, "resource quota not written"
+        )
 
     async def run(self) -> None:
         """Goes on until cancelled."""
@@ -96,16 +100,9 @@ class ResourceQuotas:
         if seen is None or dict(seen.hard) != hard or seen.owners != set(owners.values()):
             if self._failed.holds(namespace, self._store.clock()) or not await self._hands.take_for(namespace):
                 return
-            try:
-                with self._hands.at_work(namespace):
-                    await self._actuator.write_limit(namespace, hard, owners, seen)
-            except ActionFailed as failure:
-                self._failed.put(namespace, self._store.clock())
-                metrics.LIMIT_WRITES.labels("failed").inc()
-                log.warning("resource quota not written", namespace=namespace, error=str(failure))
+            write = self._actuator.write_limit(namespace, hard, owners, seen)
+            if not await self._limits.succeeds(namespace, namespace, write, namespace=namespace):
                 return
-            metrics.LIMIT_WRITES.labels("written").inc()
-            self._failed.clear(namespace)
             self._written[namespace] = hard
         for victim in sorted(victims, key=lambda each: each.uid in self._failed):
             if victim.uid in self._not_before:
