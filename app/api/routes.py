@@ -42,6 +42,7 @@ from policy.cluster.shown_resources import shown
 from policy.explain.next_steps import Times, next_steps
 from policy.explain.remedy import listed
 from policy.explain.terminating import conditions_of_quota, late_beside, sentences
+from policy.explain.verdicts import verdict_on
 from policy.objects.job import short
 from policy.objects.pod import Pod
 from policy.objects.reservation import PodName, Reservation
@@ -114,7 +115,7 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     """Explains why a pod is admitted or not. The verdict on an unknown pod is ``unknown``."""
     cluster, trials = store.cluster, request.app.state.trials
     pod = cluster.pod(namespace, name)
-    verdict = _with_near_names(cluster, pod, cluster.verdict(namespace, name))
+    verdict = _with_near_names(cluster, pod, verdict_on(cluster, namespace, name))
     if pod is None or not pod.pending:
         late = sentences(cluster, late_beside(cluster, pod), _rfc3339) if pod else ()
         return explanation((namespace, name), verdict, "", (), (), None, late)

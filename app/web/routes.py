@@ -32,6 +32,7 @@ from app.web.overview import Overview
 from app.web.rendering import DOCS_HEADERS, HEADERS, environment
 from app.web.waiting import Crowds, Waiting
 from policy.cluster.cluster import Cluster
+from policy.explain.verdicts import verdict_on
 from policy.nodes import fit
 from policy.objects.pod import Pod
 from policy.preemption import reclaim
@@ -252,7 +253,7 @@ def _state_of(cluster: Cluster, namespace: str, name: str) -> str:
         held = cluster.is_held_for(pod.uid)
         under_way = at_once(reclaim.outlook(cluster, pod)) if held else bool(fit.fits(cluster.table, pod).any())
         awaited = under_way, cluster.reserved.of_pod(pod.uid), cluster.relevant
-    state = repr((cluster.verdict(namespace, name), awaited))
+    state = repr((verdict_on(cluster, namespace, name), awaited))
     return blake2b(state.encode(), digest_size=8).hexdigest()
 
 

@@ -10,7 +10,7 @@ from policy.cluster.cluster import Cluster
 from policy.explain.reasons import GATED, NO_ROOM, OTHER, UNTRIED, reason_in
 from policy.objects.pod import Pod, turn
 from policy.queueing import positions
-from policy.quota.closed_queues import shortened
+from policy.quota.closed_queues import shortened, why_closed
 from policy.quota.rules import RULES
 
 SHOWN = 100
@@ -184,7 +184,8 @@ def _waits(cluster: Cluster, pod: Pod) -> bool:
 def _shown(cluster: Cluster, pod: Pod, *, observe: bool) -> WaitingPod:
     kept = cluster.reserved.of_pod(pod.uid) or cluster.held_for(pod.uid)
     refused = cluster.check(pod) if pod.uid in cluster.pods else None
-    why = ": ".join(filter(None, (refused.message, cluster.why_closed(pod)))) if refused else ""
+    closed = why_closed(cluster.queues, cluster.membership, pod) if refused else ""
+    why = ": ".join(filter(None, (refused.message, closed))) if refused else ""
     if at_gate := positions.outlook(cluster, pod):
         message = f"{why}; {at_gate}" if why else at_gate
     elif not why:

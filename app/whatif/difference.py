@@ -15,8 +15,9 @@ from app.whatif.models import (
     WhatIfModel,
 )
 from app.whatif.trial import Trial
-from policy.cluster.cluster import LONGEST_SAID, Cluster
+from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import shown
+from policy.explain.verdicts import LONGEST_SAID
 from policy.objects.pod import Pod
 from policy.quota import elastic_quota
 from policy.quota.rules import named_in

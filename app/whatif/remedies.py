@@ -20,6 +20,7 @@ from policy.cluster.cluster import Cluster
 from policy.explain.queue_remedies import OPENED
 from policy.explain.remedies import ahead, remedies
 from policy.explain.remedy import Change, Remedy, listed
+from policy.explain.verdicts import verdict_on
 from policy.nodes import fit
 from policy.objects.pod import Pod
 from policy.preemption import victims
@@ -171,7 +172,7 @@ class Search:
 
 def runs_alone(cluster: Cluster, pod: Pod) -> Generator[None, None, bool]:
     """Whether a waiting pod would run if it were tried next: nodes have room, or evictions make it."""
-    if cluster.verdict(pod.namespace, pod.name).outcome != "admissible":
+    if verdict_on(cluster, pod.namespace, pod.name).outcome != "admissible":
         return False
     if fit.fits(cluster.table, pod).any():
         return True

@@ -35,17 +35,15 @@ from policy.objects.node import Node
 from policy.objects.pod import Pod, turn
 from policy.objects.reservation import STARVING, Reservation, Reserved
 from policy.objects.resources import NOTHING, Resources, add, total
-from policy.objects.verdict import MOST_TOLD, Refusal, Verdict
-from policy.quota import admission, elastic_quota, exempt, fair_share, gang_minimum, queues
+from policy.objects.verdict import Refusal
+from policy.quota import admission, elastic_quota, exempt, fair_share, queues
 from policy.quota.admission import Rules
 from policy.quota.changes import Touched
-from policy.quota.closed_queues import why_closed
 from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.entitlement import SYSTEM_OWNERS
-from policy.quota.kept_nodes import HELD, RESERVED, kept_from
+from policy.quota.kept_nodes import RESERVED, kept_from
 from policy.quota.ledger import Ledger
 from policy.quota.queues import Queue
-from policy.quota.rule import Rule
 from policy.quota.rules import named_in
 from policy.quota.trial import Lifted
 
@@ -53,8 +51,6 @@ GRANT_LIFETIME = 30.0
 SETTLE_TIME = 3.0
 TIME_TO_RECLAIM = 5.0
 """Seconds for which a pod that is first seen has a chance at least: until reclaim has looked for victims for it."""
-LONGEST_SAID = 1000
-"""Characters of what a scheduler says of a pod that are told."""
 UNANSWERED = "failed filter with extender"
 """What kube-scheduler writes into a pod's condition when filter did not answer with 200."""
 UNSCHEDULABLE = "Unschedulable"
@@ -543,7 +539,7 @@ class Cluster:
 
     def is_exempt(self, pod: Pod) -> bool:
         """Whether no rule applies to a pod, as it is critical to the system (see policy.quota.exempt)."""
-        return pod.priority >= exempt.CRITICAL and bool(self._grounds_of_exemption(pod))
+        return pod.priority >= exempt.CRITICAL and bool(exempt.grounds(self.ledger, pod, self.rules.exempt_namespaces))
 
     @property
     def going(self) -> frozenset[str]:
@@ -852,65 +848,9 @@ class Cluster:
         """Whether there is such a namespace, or (in a folder of manifests) a pod or an elastic quota in it."""
         return name in self.membership.namespaces or name in self._uids or name in self.quotas
 
-    def verdict(self, namespace: str, name: str) -> Verdict:
-        """All that can be said of a pod now, with the numbers and what would help."""
-        pod = self.pod(namespace, name)
-        if pod is None:
-            return Verdict("unknown", message=f"no pod {name} in namespace {namespace} is known")
-        if not pod.pending:
-            where = f"on node {pod.node}" if pod.node else "no longer pending"
-            lost = ", which is lost; it is overdue, and counts for nobody" if pod.uid in self.overdue else ""
-            moved = self.moving.sentence_of(pod.uid)
-            return Verdict("bound", message=f"finished, {where}" if pod.finished else f"{where}{lost}{moved}")
-        with self.ledger.trial() as trial:
-            trial.take_out(pod.uid)
-            refused = admission.refusal(self.ledger, pod, self.rules)
-            numbers = admission.numbers(self.ledger, pod, refused)
-            if refused is not None:
-                remedies = admission.remedies(self.ledger, pod, refused, self.gangs.asked_together(pod))
-                message = ": ".join(filter(None, (refused.message, self.why_closed(pod))))
-                told = refused.resources[:MOST_TOLD]
-                return Verdict("refused", refused.rule, message, numbers, remedies, told)
-        numbers |= self.gangs.numbers(pod)
-        if not self.gangs.could_start(pod):
-            rule = gang_minimum.RULE
-            return Verdict("refused", rule.name, rule.text, numbers, self.gangs.remedies(pod))
-        kept = self._kept_everywhere(pod)
-        if kept is not None:
-            return Verdict("refused", kept.name, kept.text, numbers)
-        return Verdict("admissible", message=self._what_it_waits_for(pod), numbers=numbers)
-
-    def _what_it_waits_for(self, pod: Pod) -> str:
-        """What is said of a pod that waits and that no rule refuses."""
-        free = self._grounds_of_exemption(pod)
-        if pod.uid in self.gates and not free:
-            return "no rule refuses it; it waits at its gate for its turn"
-        if pod.uid in self.grants:
-            return f"{free or 'admitted'}; waiting for the scheduler to bind it"
-        if pod.unschedulable is not None and pod.uid not in self.refused:
-            return f"{free or 'no rule refuses it'}; the scheduler says: {pod.unschedulable.message[:LONGEST_SAID]}"
-        return f"{free or 'no rule refuses it'}; waiting for the scheduler to try it"
-
-    def _grounds_of_exemption(self, pod: Pod) -> str:
-        return exempt.grounds(self.ledger, pod, self.rules.exempt_namespaces)
-
     def _may_go_anywhere(self, pod: Pod) -> bool:
         """Whether no node is kept from a pod: it can go nowhere else (of a DaemonSet), or no rule applies to it."""
         return pod.owner == "DaemonSet" or self.is_exempt(pod)
-
-    def why_closed(self, pod: Pod) -> str:
-        """Why the pod's queue admits nobody, for people; empty if it does, or the pod is in none."""
-        return why_closed(self.queues, self.membership, pod)
-
-    def _kept_everywhere(self, pod: Pod) -> Rule[None] | None:
-        """The rule by which all nodes that have room for a waiting pod are kept from it; None if some are not."""
-        if pod.uid in self.grants or not (len(self.reserved) or self.reservations or self.gangs.holds):
-            return None
-        fitting = {self.table.names[row] for row in fit.fits(self.table, pod).nonzero()[0]}
-        reserved = self.nodes_reserved_from(pod)
-        if not fitting or not fitting <= reserved | self.nodes_held_from(pod):
-            return None
-        return RESERVED if fitting & reserved else HELD
 
     # How it is kept consistent
 

@@ -38,7 +38,6 @@ BOOKS = {
 """Modules that keep the books."""
 ASKED_OF_CLUSTER = {
     "_has_claim",
-    "_kept_everywhere",
     "check",
     "going",
     "has_chance",

@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 
 from policy.cluster.cluster import Cluster, Unsettled
+from policy.explain.verdicts import verdict_on
 from policy.objects.pod import Pod
 from policy.objects.quantity import amount, to_milli
 from policy.quota.admission import Rules
@@ -168,7 +169,7 @@ def test_the_remedies_help(cluster, pod):
     cluster.rules = Rules(strict_borrowing=False)
     cluster.upsert_pod(pod, now=1)
     for _ in range(2):
-        verdict = cluster.verdict(pod.namespace, pod.name)
+        verdict = verdict_on(cluster, pod.namespace, pod.name)
         if verdict.outcome != "refused":
             break
         quota = cluster.ledger.account(pod.namespace).quota
@@ -184,4 +185,4 @@ def test_the_remedies_help(cluster, pod):
             bounds["max" if verdict.rule == MAX.name else "min"][resource] = row["used"] + row["ahead"] + row["request"]
         changed = elastic_quota(quota.namespace, quota.name, quota.created, bounds["min"], bounds["max"])
         cluster.upsert_quota(changed)
-    assert cluster.verdict(pod.namespace, pod.name).outcome == "admissible"
+    assert verdict_on(cluster, pod.namespace, pod.name).outcome == "admissible"

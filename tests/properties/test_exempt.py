@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 
 from policy.cluster.cluster import Cluster
+from policy.explain.verdicts import verdict_on
 from policy.objects.group import Group
 from policy.objects.membership import DEFAULT, Namespace
 from policy.objects.node import Node
@@ -104,7 +105,7 @@ def test_no_rule_refuses_an_exempt_pod_and_no_node_is_kept_from_it(seed):
         exempt = world.is_exempt(pod)
         assert cluster.is_exempt(pod) == exempt
         if exempt:
-            assert cluster.verdict(pod.namespace, pod.name).outcome == "admissible"
+            assert verdict_on(cluster, pod.namespace, pod.name).outcome == "admissible"
             assert cluster.nodes_held_from(pod) | cluster.nodes_reserved_from(pod) == set()
             assert cluster.check(pod) is None
             used = cluster.ledger.account(pod.namespace).used.get("pods", 0)

@@ -14,6 +14,7 @@ from app.whatif.trial import Scene, run
 from policy.cluster.budgets import Budget
 from policy.cluster.cluster import Cluster, Unsettled
 from policy.explain.next_steps import Times, next_steps
+from policy.explain.verdicts import verdict_on
 from policy.nodes.table import NodeTable
 from policy.objects.constraints import Constraints
 from policy.objects.group import Group
@@ -226,7 +227,7 @@ def is_checked(cluster: Cluster, pod: Pod, _: Pick) -> None:
 
 
 def is_explained(cluster: Cluster, pod: Pod, _: Pick) -> None:
-    cluster.verdict(pod.namespace, pod.name)
+    verdict_on(cluster, pod.namespace, pod.name)
 
 
 def are_woken(cluster: Cluster, _: Pod, __: Pick) -> None:

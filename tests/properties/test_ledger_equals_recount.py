@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policy.cluster.cluster import Cluster, Unsettled
+from policy.explain.verdicts import verdict_on
 from policy.objects.pod import Pod
 from policy.objects.reservation import PodName, Reservation
 from policy.objects.resources import total
@@ -181,7 +182,7 @@ class LedgerWalker:
         """Nothing of this changes anything; the check after it tells."""
         pod, eased = self.cluster.pods[pick(sorted(self.pending()))], self.cluster.eased
         assert said(self.cluster.check(pod)) == self.recount.refusal(pod, with_in_flight=True)
-        self.cluster.verdict(pod.namespace, pod.name)
+        verdict_on(self.cluster, pod.namespace, pod.name)
         to_wake(self.cluster)
         assert self.cluster.eased == eased
 

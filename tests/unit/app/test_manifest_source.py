@@ -8,6 +8,7 @@ import yaml
 
 from app.sources import manifests
 from app.sources.manifests import read
+from policy.explain.verdicts import verdict_on
 from tests.unit.app.given import node, pod, quota
 from tests.unit.app.manifest_folder import GOOD, bad_quota
 
@@ -258,7 +259,7 @@ def test_a_quota_that_was_never_good_refuses_everything(folder, spec):
     folder.write("quota.yaml", bad_quota(spec))
     folder.write("pod.yaml", pod("p", "b"))
     folder.source()
-    verdict = folder.cluster.verdict("b", "p")
+    verdict = verdict_on(folder.cluster, "b", "p")
     assert (verdict.outcome, verdict.rule) == ("refused", "elastic-quota-invalid")
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from policy.cluster.cluster import Unsettled
 from policy.cluster.gang_admission import BACKOFF
+from policy.explain.verdicts import verdict_on
 from policy.objects.constraints import Constraints
 from policy.objects.membership import Namespace
 from policy.objects.pod import Unschedulable
@@ -486,7 +487,7 @@ def test_room_that_a_plan_has_made_for_a_member_is_there_for_it():
 def test_the_explanation_names_numbers_and_what_would_help():
     gang = members()
     cluster = seeing(node(size=OVER_TWO), group("kind/g", minimum=4), [replace(each, group="kind/g") for each in gang])
-    verdict = cluster.verdict("a", "g0")
+    verdict = verdict_on(cluster, "a", "g0")
     assert (verdict.outcome, verdict.rule, verdict.message) == ("refused", RULE.name, RULE.text)
     assert verdict.numbers["members"] == {"minimum": 4, "ready": 0, "pending": 3}
     assert [remedy.text for remedy in verdict.remedies] == [
@@ -494,11 +495,11 @@ def test_the_explanation_names_numbers_and_what_would_help():
     ]
     assert (verdict.remedies[0].path, verdict.remedies[0].value) == ("spec.minMember", "3")
     cluster.upsert_group(group("kind/g", minimum=3))
-    assert "room for 3 members together" in cluster.verdict("a", "g0").remedies[0].text
+    assert "room for 3 members together" in verdict_on(cluster, "a", "g0").remedies[0].text
     see(cluster, node("n2"), quota(most={"cpu": 2}))
-    assert "not enough left for 3 members" in cluster.verdict("a", "g0").remedies[0].text
+    assert "not enough left for 3 members" in verdict_on(cluster, "a", "g0").remedies[0].text
     cluster.upsert_quota(quota(most={"cpu": 3}))
-    assert cluster.verdict("a", "g0").outcome == "admissible"
+    assert verdict_on(cluster, "a", "g0").outcome == "admissible"
     assert len(cluster.grants) == 0
 
 
@@ -508,7 +509,7 @@ def test_looking_at_a_gang_changes_nothing():
     gang[1] = replace(gang[1], nominated_node="n2")
     cluster = seeing(node("n1"), node("n2"), node("n3"), group(), quota(most={"cpu": 3}), gang)
     before = dict(cluster.ledger.entries), cluster.eased, cluster.table.used.tolist(), set(cluster.table.expected)
-    assert cluster.verdict("a", "g0").outcome == "admissible"
+    assert verdict_on(cluster, "a", "g0").outcome == "admissible"
     assert [each.uid for each in to_wake(cluster)] == ["g0"]
     after = dict(cluster.ledger.entries), cluster.eased, cluster.table.used.tolist(), set(cluster.table.expected)
     assert before == after

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from policy.cluster.cluster import Cluster
+from policy.explain.verdicts import verdict_on
 from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.simulate.snapshot import copy, snapshot
@@ -201,8 +202,8 @@ def test_both_queues_are_told_who_has_not_moved():
     assert here.message.startswith(f"pods: {names} count here")
     assert not cluster.moving.conditions_of("other")
     says = "on node n1; it counts in queue from, which admitted it, as queue to that it names does not"
-    assert cluster.verdict("a", "a-5").message == says
-    assert cluster.verdict("b", "b-1").message == "on node n1"
+    assert verdict_on(cluster, "a", "a-5").message == says
+    assert verdict_on(cluster, "b", "b-1").message == "on node n1"
 
 
 def test_whoever_moves_what_runs_again_and_again_fills_no_queue_beyond_its_capability():

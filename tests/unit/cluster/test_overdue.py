@@ -12,6 +12,7 @@ from policy.explain.terminating import (
     late_beside,
     sentences,
 )
+from policy.explain.verdicts import verdict_on
 from policy.nodes.tolerations import ALL
 from policy.objects.constraints import Taint
 from policy.preemption.victims import NoPlan, plan
@@ -178,7 +179,7 @@ def test_who_should_be_gone_is_named_with_since_when_and_what_ends_it():
         ]
     )
     assert said(cluster, pod("new", "b")) == []
-    assert "it is overdue" in cluster.verdict("a", "old").message
+    assert "it is overdue" in verdict_on(cluster, "a", "old").message
 
 
 def test_one_that_does_not_end_on_a_node_that_is_there_is_named_without_a_command():

@@ -8,6 +8,7 @@ from policy.cluster.assumed import alike
 from policy.cluster.cluster import Unsettled
 from policy.cluster.quota_manager import decide
 from policy.explain.remedy import standing
+from policy.explain.verdicts import verdict_on
 from policy.objects.constraints import Constraints
 from policy.objects.membership import DEFAULT, Namespace
 from policy.objects.pod import Pod
@@ -119,7 +120,7 @@ def test_it_need_not_wait_for_others_of_its_group():
     cluster = seeing(node(), group("g", namespace="kube-system"), alone)
     assert cluster.admit(critical(uid="other", group="g", priority=0), now=0) == REFUSAL
     assert cluster.admit(alone, now=0) is None
-    assert cluster.verdict("kube-system", "cni").outcome == "admissible"
+    assert verdict_on(cluster, "kube-system", "cni").outcome == "admissible"
 
 
 def test_an_exempt_and_an_ordinary_one_of_the_queue_default_are_not_taken_for_alike():
@@ -283,12 +284,12 @@ def test_of_a_broken_gang_what_is_critical_stays():
 def test_the_verdict_says_why_no_rule_applies(asking, why):
     told = f"no rule applies to it, as it is critical to the system (priority {NODE_CRITICAL}) and {why}"
     cluster = world(queue(DEFAULT), asking)
-    assert cluster.verdict(asking.namespace, "cni").message == f"{told}; waiting for the scheduler to try it"
+    assert verdict_on(cluster, asking.namespace, "cni").message == f"{told}; waiting for the scheduler to try it"
     see(cluster, replace(asking, unschedulable=NO_ROOM))
     told_now = f"{told}; the scheduler says: {NO_ROOM.message}"
-    assert cluster.verdict(asking.namespace, "cni").message == told_now
+    assert verdict_on(cluster, asking.namespace, "cni").message == told_now
     assert cluster.admit(cluster.pods["cni"], now=0) is None
-    assert cluster.verdict(asking.namespace, "cni").message == f"{told}; waiting for the scheduler to bind it"
+    assert verdict_on(cluster, asking.namespace, "cni").message == f"{told}; waiting for the scheduler to bind it"
 
 
 def test_nobody_is_told_to_end_it():

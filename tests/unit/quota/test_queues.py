@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from policy.cluster import proportion
+from policy.explain.verdicts import verdict_on
 from policy.objects.membership import Namespace
 from policy.queueing.ungating import share_of_queue
 from policy.quota import admission, queues, shares
@@ -242,7 +243,7 @@ def test_shares_are_counted_in_the_dominant_resource():
 
 def _remedy(cluster, one) -> str:
     cluster.upsert_pod(one, now=0)
-    return " ".join(remedy.text for remedy in cluster.verdict(one.namespace, one.name).remedies)
+    return " ".join(remedy.text for remedy in verdict_on(cluster, one.namespace, one.name).remedies)
 
 
 def _types(cluster, name) -> list[str]:
