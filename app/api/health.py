@@ -94,7 +94,7 @@ def _refresh(store: Store) -> None:
     metrics.RESERVATIONS.labels(RECLAIM).set(len(cluster.reservations))
     metrics.RESERVATIONS.labels(STARVING).set(len(cluster.reserved))
     metrics.OVERDUE.clear()
-    for namespace, number in cluster.overdue.namespaces().items():
+    for namespace, number in cluster.leaving.overdue.namespaces().items():
         metrics.OVERDUE.labels(namespace).set(number)
     metrics.UNJUDGED.clear()
     for namespace, uids in cluster.table.demanding.unjudged().items():

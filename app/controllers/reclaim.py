@@ -314,11 +314,11 @@ class Reclaim:
         """Evicts one victim, and writes an Event on it; returns whether the eviction was granted."""
         why = reclaim.grounds(self._store.cluster, reservation, victim)  # while it is there
         job = reclaim.failing(self._store.cluster, reservation).get(victim.uid, "")
-        self._store.cluster.ask_to_go(victim.uid)
+        self._store.cluster.leaving.ask_to_go(victim.uid)
         try:
             await self._evict_or_delete(victim, reservation)
         except BaseException as failure:
-            self._store.cluster.may_stay(victim.uid)
+            self._store.cluster.leaving.may_stay(victim.uid)
             if not isinstance(failure, ActionFailed):
                 raise
             outcome = "blocked" if isinstance(failure, Blocked) else "failed"

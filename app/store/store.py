@@ -138,7 +138,7 @@ class Store:
                 del self._needed[kind.label]
             log.info("in sync", kind=kind.label)
             if self.synced:
-                self.cluster.note_overdue(self._epoch())
+                self.cluster.leaving.pass_time(self._epoch())
                 self.cluster.begin()
                 for _ in self.cluster.divide():
                     pass
@@ -206,7 +206,7 @@ class Store:
             for namespace, number in self.cluster.in_vain.settle(self.cluster.pods, now):
                 metrics.IN_VAIN.labels(namespace).inc(number)
             if self._has_settled("nodes", now):  # or else one that is taken for lost may be back
-                self.cluster.note_overdue(self._epoch())
+                self.cluster.leaving.pass_time(self._epoch())
 
     def _has_settled(self, plural: str, now: float) -> bool:
         """Whether a kind is connected, and has been for so long that all that happened before is seen."""

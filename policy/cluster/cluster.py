@@ -19,8 +19,9 @@ from policy.cluster.gates import Gates, Out, Waiting
 from policy.cluster.grants import Grants
 from policy.cluster.helped import Helped
 from policy.cluster.in_vain import InVain
+from policy.cluster.leaving import Leaving
 from policy.cluster.moved import Moving, once_for_each_kind
-from policy.cluster.overdue import AFTER, STUCK_AFTER, Deletions, Overdue
+from policy.cluster.overdue import AFTER, STUCK_AFTER
 from policy.cluster.quota_manager import Limit
 from policy.cluster.room import Room, grown
 from policy.cluster.unschedulable import PATIENCE, Chances
@@ -116,11 +117,9 @@ class Cluster:
         self._members: dict[tuple[str, str], set[str]] = {}
         self._in_flight: set[str] = set()
         self._held: dict[str, Reservation] = {}
-        self.deletions = Deletions(overdue_after, stuck_after)
+        self.leaving = Leaving(self, overdue_after, stuck_after)
+        self.table.overdue = self.leaving.overdue
         self.in_vain = InVain(reclaim_backoff)
-        self.overdue = self.table.overdue = Overdue()
-        self._terminating: set[str] = set()
-        self._asked_to_go: set[str] = set()
         self._destinations = ByNode()
         self._relevant = 0
         self.epoch = 0.0
@@ -149,7 +148,7 @@ class Cluster:
         self.touched.note(pod.namespace, self.queue_of(pod))
         self._heed_scheduler(pod, before, now)
         if not (pod.assigned and pod.terminating):
-            self._end_deletion(pod.uid)
+            self.leaving.end(pod.uid)
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
         if before is not None and before.group != pod.group:
             self._leave_group(before)
@@ -168,10 +167,7 @@ class Cluster:
         self._place(pod)
         self._note_tolerations(pod)
         if pod.assigned and pod.terminating:
-            self._terminating.add(pod.uid)
-            self._asked_to_go.discard(pod.uid)
-            self.deletions.watch(pod)
-            self._count_or_not(pod)
+            self.leaving.watch(pod)
 
     def take_in(self, pods: Iterable[tuple[Pod, float]]) -> Iterator[None]:
         """Adds pods that are new, each as ``upsert_pod`` does at its time. To be used up; in between it may pause.
@@ -210,7 +206,7 @@ class Cluster:
             self._helped.forget(uid)
         self.refused.pop(uid, None)
         self.unschedulable_since.pop(uid, None)
-        self._end_deletion(uid)
+        self.leaving.end(uid)
         self._destinations.put(uid, ())
         self.gates.leave(uid)
         self._chances.ungate(uid)
@@ -470,25 +466,6 @@ class Cluster:
         self._judge_chances(now)
         self._try_to_move()
 
-    def note_overdue(self, epoch: float) -> None:
-        """Lets time pass for pods that are being deleted: it is so many seconds since the epoch.
-
-        Those that have been due for long count no more, if nobody has heard of their node. Not to be called while the
-        picture of pods or nodes may be stale.
-        """
-        for uid in self.deletions.pass_time(epoch):
-            self._count_or_not(self.pods[uid])
-
-    def is_late(self, pod: Pod) -> bool:
-        """Whether a pod should be gone by now: its node is lost, or nobody waits for its end any more."""
-        due = 0 < pod.deletion_time <= self.deletions.now
-        return due and pod.assigned and (self.is_lost(pod.node) or pod.uid in self.deletions.stuck)
-
-    def is_lost(self, node: str) -> bool:
-        """Whether a node is gone or unreachable, so that nobody knows what became of its pods."""
-        known = self.table.node(node)
-        return known is None or not known.reachable
-
     def divide(self) -> Iterator[None]:
         """Computes anew what queues deserve and namespaces are entitled to. To be used up; in between it may pause."""
         return proportion.divide(self)
@@ -541,26 +518,6 @@ class Cluster:
         """Whether no rule applies to a pod, as it is critical to the system (see policy.quota.exempt)."""
         return pod.priority >= exempt.CRITICAL and bool(exempt.grounds(self.ledger, pod, self.rules.exempt_namespaces))
 
-    @property
-    def going(self) -> frozenset[str]:
-        """UIDs of pods whose room is coming: they are terminating, were evicted, or are victims of a reservation.
-
-        Not of those that should have ended for so long that nobody knows whether they will.
-        """
-        in_force = (reservation for reservation in self.reservations.values() if self.is_in_force(reservation))
-        victims = {victim.uid for reservation in in_force for victim in reservation.victims}
-        coming = self._terminating | self._asked_to_go | (victims & self.pods.keys())
-        return frozenset(coming - self.deletions.stuck - self.overdue.uids())
-
-    def ask_to_go(self, uid: str) -> None:
-        """The eviction of a pod is being asked for: its room is coming, whatever becomes of whom it goes for."""
-        if uid in self.pods and uid not in self._terminating:
-            self._asked_to_go.add(uid)
-
-    def may_stay(self, uid: str) -> None:
-        """The eviction of a pod was refused, or it is not known whether it was asked for."""
-        self._asked_to_go.discard(uid)
-
     def is_in_force(self, reservation: Reservation) -> bool:
         """Whether the pod that room is kept for still waits for it."""
         pod = self.pods.get(reservation.pod.uid)
@@ -610,7 +567,7 @@ class Cluster:
                 other = self.pods[reservation.pod.uid]
                 if self._is_kept_from(pod, reservation, other):
                     add(kept.setdefault(reservation.node, {}), other.request if other.priority < pod.priority else {})
-        without = (self.going - self._still_to_be_asked(own)) | behind if kept else frozenset()
+        without = (self.leaving.uids - self._still_to_be_asked(own)) | behind if kept else frozenset()
         held = {node for node, taken in kept.items() if fit.lacking_on(self.table, pod, node, without, taken)}
         unsure = kept.keys() - held - ({own.node} if own else set())
         coming = assumed.others(self.grants, self.table, pod) if unsure else ()
@@ -632,7 +589,7 @@ class Cluster:
     def _still_to_be_asked(self, reservation: Reservation | None) -> set[str]:
         """UIDs of the victims of a plan that have not been asked to go yet."""
         victims = {victim.uid for victim in reservation.victims} if reservation is not None else set()
-        return victims - self._asked_to_go - self._terminating
+        return {uid for uid in victims if not self.leaving.has_been_asked(uid)}
 
     def _is_kept_from(self, pod: Pod, reservation: Reservation, other: Pod) -> bool:
         """Whether room that is kept for the other pod is not for this one."""
@@ -899,7 +856,7 @@ class Cluster:
         self.gates.discount(pod.uid)
         self.grants.forget(pod.uid)
         self._helped.forget(pod.uid)
-        if pod.uid not in self.overdue:
+        if pod.uid not in self.leaving.overdue:
             self.ledger.enter("assigned", pod)
 
     def restore_pending(self, uid: str) -> None:
@@ -1040,7 +997,7 @@ class Cluster:
         entry = self.ledger.entries.get(uid)
         if entry is not None and entry.kind in ADMITTED:
             return entry.queue
-        return self.overdue.queue_of(uid) if uid in self.overdue else None
+        return self.leaving.overdue.queue_of(uid) if uid in self.leaving.overdue else None
 
     def _may_move(self, pod: Pod, named: str) -> bool:
         """Whether the queue that an admitted pod names now admits it.
@@ -1107,8 +1064,8 @@ class Cluster:
                 self.ledger.enter(entry.kind, granted or pod)
             elif pod.pending:
                 self.ledger.enter("pending", pod)
-            elif uid in self.overdue:
-                self.overdue.add(pod, self.queue_of(pod))
+            elif uid in self.leaving.overdue:
+                self.leaving.overdue.add(pod, self.queue_of(pod))
             if uid in self.gates:
                 self._stand_at_gate(pod, self.gates.since(uid))
 
@@ -1303,31 +1260,7 @@ class Cluster:
         """Looks again at the pods that are expected on a node: they may come to it no longer, or again."""
         for uid in self._destinations.pods_of(name):
             self._stand_again(uid)
-        for uid in self.deletions.on(name):
-            self._count_or_not(self.pods[uid])
-
-    def _count_or_not(self, pod: Pod) -> None:
-        """Counts a pod that is being deleted, or does so no longer: it is overdue, and its node is lost."""
-        overdue, before = pod.uid in self.deletions.late and self.is_lost(pod.node), pod.uid in self.overdue
-        if overdue:
-            self.overdue.add(pod, self.queue_of(pod))
-        else:
-            self.overdue.discard(pod.uid)
-        if overdue != before:
-            self.touched.note(pod.namespace, self.queue_of(pod))
-            self.ledger.queues.stale = True  # what nodes that take no new pods count with has changed
-        if overdue and not before:
-            self.ledger.remove(pod.uid)
-        elif before and not overdue:
-            self.ledger.enter("assigned", pod)
-
-    def _end_deletion(self, uid: str) -> None:
-        """A pod is not being deleted on a node any more: it has ended, or is gone."""
-        self._terminating.discard(uid)
-        if uid not in self.pods or self.pods[uid].finished:
-            self._asked_to_go.discard(uid)
-        self.deletions.forget(uid)
-        self.overdue.discard(uid)
+        self.leaving.node_changed(name)
 
     def _stand_again(self, uid: str) -> None:
         """What is kept for a pod has changed."""

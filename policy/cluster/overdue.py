@@ -130,6 +130,10 @@ class Deletions:
         self.late.update(late)
         return late
 
+    def uids(self) -> AbstractSet[str]:
+        """UIDs of all of them."""
+        return self._pods.keys()
+
     def on(self, node: str) -> list[str]:
         """UIDs of the pods of a node."""
         return self._by_node.pods_of(node)

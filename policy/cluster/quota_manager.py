@@ -210,7 +210,7 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
 def _staying(cluster: Cluster, namespace: str) -> tuple[list[Pod], dict[str, int]]:
     """The pods of a namespace on nodes, and what is used there without those that are on their way out."""
     there = (placed.pod for placed in cluster.table.in_namespaces([namespace]) if placed.pod.assigned)
-    pods = [pod for pod in there if pod.uid not in cluster.overdue]
+    pods = [pod for pod in there if pod.uid not in cluster.leaving.overdue]
     staying = dict(cluster.ledger.account(namespace).used)
     for pod in pods:
         if pod.terminating:

@@ -59,7 +59,7 @@ def holders(cluster: Cluster, pod: Pod, refused: Refusal) -> list[Holder]:
 
 def _holder(cluster: Cluster, use: Use, pod: Pod, resource: str, bound: str) -> Holder:
     there = (placed.pod for placed in cluster.table.in_namespaces(use.namespaces) if placed.pod.assigned)
-    counted = (pod for pod in there if pod.uid not in cluster.overdue)
+    counted = (pod for pod in there if pod.uid not in cluster.leaving.overdue)
     pods = [pod for pod in counted if pod.request.get(resource) and use.queue in ("", cluster.queue_of(pod))]
     chosen, together = list[Pod](), 0
     for each in sorted(pods, key=importance, reverse=True):
@@ -78,7 +78,7 @@ def _holder(cluster: Cluster, use: Use, pod: Pod, resource: str, bound: str) -> 
         bound_name=bound,
         ahead=use.ahead,
         first=tuple(_going_first(cluster, use, pod, resource)) if use.ahead else (),
-        late=tuple(each for each in pods if cluster.is_late(each)),
+        late=tuple(each for each in pods if cluster.leaving.is_late(each)),
     )
 
 

@@ -48,14 +48,14 @@ def conditions_of_quota(cluster: Cluster, quota: ElasticQuota, governing: Elasti
     if quota is not governing:
         return found
     used = cluster.ledger.account(quota.namespace).used
-    return found + _exceeded(quota.max, used, "max") + _overdue(cluster.overdue.in_namespace(quota.namespace))
+    return found + _exceeded(quota.max, used, "max") + _overdue(cluster.leaving.overdue.in_namespace(quota.namespace))
 
 
 def conditions_of_queue(cluster: Cluster, name: str) -> list[Condition]:
     """Returns what is wrong with a queue that exists."""
     queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
     found = queues.conditions(queue, account.division) + _exceeded(queue.capability, account.taken, "capability")
-    return found + cluster.moving.conditions_of(name) + _overdue(cluster.overdue.in_queue(name))
+    return found + cluster.moving.conditions_of(name) + _overdue(cluster.leaving.overdue.in_queue(name))
 
 
 def _exceeded(bound: Resources, used: Resources, name: str) -> list[Condition]:
@@ -68,13 +68,13 @@ def _exceeded(bound: Resources, used: Resources, name: str) -> list[Condition]:
 
 
 def _late(cluster: Cluster) -> Iterator[Pod]:
-    return (pod for pod in cluster.deletions.after_their_time() if cluster.is_late(pod))
+    return (pod for pod in cluster.leaving.deletions.after_their_time() if cluster.leaving.is_late(pod))
 
 
 def _sentence(cluster: Cluster, pod: Pod, due: str) -> str:
-    counts = "counts for nobody any more" if pod.uid in cluster.overdue else "still holds its quota"
+    counts = "counts for nobody any more" if pod.uid in cluster.leaving.overdue else "still holds its quota"
     start = f"{pod.namespace}/{pod.name} is terminating and {counts}: it had to be gone by {due}"
-    if not cluster.is_lost(pod.node):
+    if not cluster.leaving.is_lost(pod.node):
         return f"{start}, and has not ended on node {pod.node}"
     lost = "is unreachable" if cluster.table.node(pod.node) else "is gone"
     return f"{start}, and its node {pod.node} {lost}; if it is dead for sure, end it: {command(pod)}"

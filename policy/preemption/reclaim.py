@@ -296,13 +296,13 @@ def is_room_taken(cluster: Cluster, reservation: Reservation) -> bool:
     An exempt pod may have taken it, a pod of another scheduler, or one that was let through before the plan was made.
     """
     pod = cluster.pods[reservation.pod.uid]
-    return bool(fit.lacking_on(cluster.table, pod, reservation.node, cluster.going | cluster.behind(pod)))
+    return bool(fit.lacking_on(cluster.table, pod, reservation.node, cluster.leaving.uids | cluster.behind(pod)))
 
 
 def stuck_victims(cluster: Cluster, reservation: Reservation) -> list[Pod]:
     """The victims of a plan that should have ended, so that nobody waits for them any more."""
     there = (cluster.pods.get(victim.uid) for victim in reservation.victims)
-    return [victim for victim in there if victim is not None and victim.uid in cluster.deletions.stuck]
+    return [victim for victim in there if victim is not None and victim.uid in cluster.leaving.deletions.stuck]
 
 
 def still_has_to_go(cluster: Cluster, reservation: Reservation, victim: Pod, evicted: Iterable[Pod]) -> bool:
@@ -334,7 +334,7 @@ def grounds(cluster: Cluster, reservation: Reservation, victim: Pod) -> str:
 
 def without_failing_jobs(cluster: Cluster, pods: Iterable[Pod]) -> list[Pod]:
     """Those of some pods whose eviction, each alone, fails no Job."""
-    going = [cluster.pods[uid] for uid in cluster.going]
+    going = [cluster.pods[uid] for uid in cluster.leaving.uids]
     return [pod for pod in pods if not failing_jobs(cluster.batch_jobs, [pod], going)]
 
 
@@ -342,7 +342,7 @@ def failing(cluster: Cluster, reservation: Reservation) -> dict[str, str]:
     """By UID of those victims whose eviction makes their Job fail, the title of that Job."""
     named = {victim.uid for victim in reservation.victims}
     there = [cluster.pods[uid] for uid in named if uid in cluster.pods]
-    return failing_jobs(cluster.batch_jobs, there, (cluster.pods[uid] for uid in cluster.going - named))
+    return failing_jobs(cluster.batch_jobs, there, (cluster.pods[uid] for uid in cluster.leaving.uids - named))
 
 
 def waits_for_others(cluster: Cluster, reservation: Reservation) -> bool:

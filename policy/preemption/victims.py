@@ -147,7 +147,7 @@ def search(cluster: Cluster, pod: Pod, beside: Sequence[Pod] = ()) -> Generator[
 
 def _plan_on(cluster: Cluster, pod: Pod, node: str) -> Plan | None:
     """The best plan with victims on the node that is reserved for the pod, where any borrower may go for it."""
-    if fit.fits_on(cluster.table, pod, node, cluster.going):
+    if fit.fits_on(cluster.table, pod, node, cluster.leaving.uids):
         return None
     with _trial(cluster, pod) as trial:
         trial.entitle(as_if_guaranteed(pod, cluster.ledger))
@@ -294,7 +294,7 @@ class _Trial:
     def open(self) -> None:
         """Takes the pod out of the ledger, and those that are going; nothing is known yet of who else might go."""
         self._own = tuple(pod for pod in self._own if self._cluster.pods.get(pod.uid) is pod)
-        going = self._going = self._cluster.going | {pod.uid for pod in self._own}
+        going = self._going = self._cluster.leaving.uids | {pod.uid for pod in self._own}
         self._aside = self._ledger.set_aside_all((self._pod.uid, *going))
         self._reserved = self._cluster.nodes_reserved_from(self._pod)
         self.entitle(self._entitlement_now())
@@ -302,7 +302,7 @@ class _Trial:
         self._ready: dict[Key, set[str]] = {}
         self._taken_of: dict[Key, int] = {}
         self._gone = set(going)
-        self._losses = Losses(self._cluster.batch_jobs, (self._cluster.pods[uid] for uid in self._cluster.going))
+        self._losses = Losses(self._cluster.batch_jobs, (self._cluster.pods[uid] for uid in self._cluster.leaving.uids))
         for pod in self._own:
             self._losses.take(pod)
         self._borrowed_before: dict[tuple[str, str], float] = {}

@@ -85,9 +85,9 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         batch_jobs=tuple(cluster.batch_jobs),
         reservations=(*cluster.reservations.values(), *cluster.reserved, *cluster.given_up.values()),
         counted=tuple(cluster.moving.counted.items()),
-        epoch=cluster.deletions.now,
-        overdue_after=cluster.deletions.after,
-        stuck_after=cluster.deletions.stuck_after,
+        epoch=cluster.leaving.deletions.now,
+        overdue_after=cluster.leaving.deletions.after,
+        stuck_after=cluster.leaving.deletions.stuck_after,
     )
 
 
@@ -97,7 +97,7 @@ def copy(taken: Snapshot) -> Generator[None, None, Cluster]:
     Pods that an earlier process may have admitted count as waiting: in a copy nothing is on its way.
     """
     cluster = Cluster(taken.rules, settle_time=0, overdue_after=taken.overdue_after, stuck_after=taken.stuck_after)
-    cluster.note_overdue(taken.epoch)
+    cluster.leaving.pass_time(taken.epoch)
     _copy_bounds(cluster, taken)
     yield
     for number, node in enumerate(taken.nodes):

@@ -36,10 +36,11 @@ BOOKS = {
     "verdict",
 }
 """Modules that keep the books."""
+PARTS = {"cluster", "leaving"}
+"""The cluster and its parts."""
 ASKED_OF_CLUSTER = {
     "_has_claim",
     "check",
-    "going",
     "has_chance",
     "is_governed",
     "is_held_for",
@@ -55,8 +56,9 @@ ASKED_OF_CLUSTER = {
     "on_their_way",
     "priority_of_queue",
     "queue_of",
+    "uids",
 }
-"""What of the cluster itself is a rule; all else keeps the books."""
+"""What of them is a rule; all else keeps the books."""
 KEEP_BOOKS = {"changed", "close", "forget", "has_landed", "is_awaited", "let_through", "node_for"}
 """Functions of other modules that keep the books."""
 
@@ -106,7 +108,7 @@ def _name_of_rule(code) -> str:
         or KEEP_BOOKS & set(names)
     ):
         return ""
-    if path.stem == "cluster" and not ASKED_OF_CLUSTER & set(names):
+    if path.stem in PARTS and not ASKED_OF_CLUSTER & set(names):
         return ""
     special = names[-1].startswith("__") and names[-1] != "__init__"
     return "" if special else f"{path.stem}.{code.co_qualname}"

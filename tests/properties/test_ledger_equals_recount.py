@@ -154,7 +154,7 @@ class LedgerWalker:
         self.now += seconds
         self.cluster.tick(self.now)
         self.recount.pass_time(self.now)
-        self.cluster.note_overdue(self.now)
+        self.cluster.leaving.pass_time(self.now)
         self.recount.pass_epoch(self.now)
 
     # What is decided
@@ -232,7 +232,7 @@ class LedgerWalker:
 
     def check_that_nothing_else_is_kept(self):
         overdue = {uid for uid, pod in self.recount.pods.items() if pod.assigned and self.recount.is_overdue(pod)}
-        assert self.cluster.overdue.uids() == overdue
+        assert self.cluster.leaving.overdue.uids() == overdue
         standing = self.recount.used() + self.recount.waiting() + self.recount.flying() + self.recount.hoping()
         assert sorted(self.cluster.ledger.entries) == sorted(pod.uid for pod in standing)
         namespaces = {pod.namespace for pod in standing} | {*self.recount.in_force()}

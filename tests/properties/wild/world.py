@@ -412,7 +412,7 @@ class WildWorld:
         self.clock.now += 4000
 
     def _told_by_the_server(self) -> Cluster:
-        epoch = self.cluster.deletions.now
+        epoch = self.cluster.leaving.deletions.now
         store = Store(cluster_of(self.settings, 0), clock=self.clock, settle_time=0, epoch=lambda: epoch)
         for kind in KINDS:
             self.server.list_anew(store, kind)
@@ -428,7 +428,7 @@ class WildWorld:
     def _told_in_another_order(self, seen: Snapshot) -> Cluster:
         """Pods first, and then what they are bound by."""
         cluster = cluster_of(self.settings, 0)
-        cluster.note_overdue(seen.epoch)
+        cluster.leaving.pass_time(seen.epoch)
         for pod in reversed(seen.pods):
             cluster.upsert_pod(pod, self.clock())
         for upsert, some in (

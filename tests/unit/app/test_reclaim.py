@@ -348,12 +348,12 @@ def test_room_is_made_elsewhere_once_a_victim_has_not_ended_in_its_time(world, a
     world.passes(1)
     see(world.store, node("n2"))
     [stuck] = world.api.evicted
-    world.store.cluster.note_overdue(EPOCH + 89)
+    world.store.cluster.leaving.pass_time(EPOCH + 89)
     if another_leads:
         world.take_lead()
     world.passes(700)  # as long as it was given time, that is waited for
     assert [each.node for each in world.store.cluster.reservations.values()] == ["n1"]
-    world.store.cluster.note_overdue(EPOCH + 90)
+    world.store.cluster.leaving.pass_time(EPOCH + 90)
     world.passes(1)
     assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
     owner = world.store.cluster.pod("b", "owner")

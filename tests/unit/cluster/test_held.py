@@ -227,7 +227,7 @@ def test_what_the_victim_of_another_has_left_is_not_for_a_pod_whose_own_victim_i
 def test_but_it_may_have_it_once_its_own_victim_is_on_its_way_out():
     cluster = two_promises()
     cluster.delete_pod("b1")
-    cluster.ask_to_go("b2")
+    cluster.leaving.ask_to_go("b2")
     assert cluster.nodes_held_from(cluster.pods["you"]) == set()
 
 
@@ -347,34 +347,34 @@ def test_it_counts_once_whatever_its_priority_and_wherever_it_is_expected(priori
 
 def test_victims_of_a_reservation_and_terminating_pods_are_going_while_they_are_there():
     cluster = world(node(), *QUOTAS, run("b1"), run("b2", terminating=True), run("b3"), me())
-    assert cluster.going == {"b2"}
+    assert cluster.leaving.uids == {"b2"}
     kept(cluster, "b1")
-    assert cluster.going == {"b1", "b2"}
+    assert cluster.leaving.uids == {"b1", "b2"}
     cluster.delete_pod("b1")
     cluster.delete_pod("b2")
-    assert cluster.going == set()
+    assert cluster.leaving.uids == set()
 
 
 def test_a_namesake_that_replaces_a_victim_is_not_going():
     cluster = world(node(), *QUOTAS, run("b1", name="web-0"), me())
     kept(cluster, "b1")
     cluster.upsert_pod(run("new", name="web-0"), now=1)
-    assert cluster.going == set()
+    assert cluster.leaving.uids == set()
 
 
 def test_the_room_of_who_was_evicted_is_coming_also_once_another_has_taken_the_place_of_whom_it_was_for():
     cluster = world(node(), *QUOTAS, run("v", "b", 4), me(2))
     kept(cluster, "v")
-    assert cluster.going == {"v"}
-    cluster.ask_to_go("v")
+    assert cluster.leaving.uids == {"v"}
+    cluster.leaving.ask_to_go("v")
     cluster.delete_reservation("r")
-    assert cluster.going == {"v"}
-    cluster.may_stay("v")
-    assert cluster.going == frozenset()
-    cluster.ask_to_go("v")
+    assert cluster.leaving.uids == {"v"}
+    cluster.leaving.may_stay("v")
+    assert cluster.leaving.uids == frozenset()
+    cluster.leaving.ask_to_go("v")
     cluster.upsert_pod(replace(cluster.pods["v"], terminating=True), now=0)
     cluster.upsert_pod(replace(cluster.pods["v"], terminating=False), now=0)
-    assert cluster.going == frozenset()
-    cluster.ask_to_go("v")
+    assert cluster.leaving.uids == frozenset()
+    cluster.leaving.ask_to_go("v")
     cluster.delete_pod("v")
-    assert cluster.going == frozenset()
+    assert cluster.leaving.uids == frozenset()

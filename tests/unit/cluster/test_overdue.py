@@ -51,22 +51,22 @@ def used(cluster):
 )
 def test_a_pod_that_should_be_gone_for_long_counts_unless_its_node_is_lost(on, now, counts):
     cluster = world(DOOMED, *([on] if on else []))
-    cluster.note_overdue(now)
+    cluster.leaving.pass_time(now)
     assert used(cluster) == (1000 if counts else 0)
     assert (cluster.check(pod("new")) is None) is not counts
 
 
 def test_how_long_that_is_can_be_chosen():
     cluster = world(DOOMED, overdue_after=10)
-    cluster.note_overdue(DUE + 9)
+    cluster.leaving.pass_time(DUE + 9)
     assert used(cluster) == 1000
-    cluster.note_overdue(DUE + 10)
+    cluster.leaving.pass_time(DUE + 10)
     assert used(cluster) == 0
 
 
 def test_its_node_stays_full():
     cluster = world(UNREACHABLE, DOOMED)
-    cluster.note_overdue(DUE + 300)
+    cluster.leaving.pass_time(DUE + 300)
     assert cluster.table.placed("old").site.name == "n1"
     assert cluster.table.used[cluster.table.rows["n1"], cluster.table.columns["cpu"]] == 1000
 
@@ -74,14 +74,14 @@ def test_its_node_stays_full():
 def test_what_it_uses_of_a_lost_node_is_nothing_that_queues_could_share():
     cluster = world(UNREACHABLE, node("n2"), DOOMED)
     assert cluster.table.capacity(ALL)["cpu"] == 5000
-    cluster.note_overdue(DUE + 300)
+    cluster.leaving.pass_time(DUE + 300)
     assert cluster.table.capacity(ALL)["cpu"] == 4000
     assert cluster.to_be_divided
 
 
 def test_it_counts_again_when_its_node_is_back_and_no_more_when_that_is_lost_again():
     cluster = world(UNREACHABLE, DOOMED)
-    cluster.note_overdue(DUE + 300)
+    cluster.leaving.pass_time(DUE + 300)
     cluster.upsert_node(node("n1"))
     assert used(cluster) == 1000
     eased = cluster.eased
@@ -92,42 +92,42 @@ def test_it_counts_again_when_its_node_is_back_and_no_more_when_that_is_lost_aga
 
 def test_seen_again_it_still_does_not_count():
     cluster = world(UNREACHABLE, DOOMED)
-    cluster.note_overdue(DUE + 300)
+    cluster.leaving.pass_time(DUE + 300)
     cluster.upsert_pod(replace(DOOMED, version=7, labels={"x": "y"}), now=1)
     assert used(cluster) == 0
-    assert cluster.overdue.uids() == {"old"}
+    assert cluster.leaving.overdue.uids() == {"old"}
 
 
 @pytest.mark.parametrize("end", ["gone", "finished", "not deleted after all"])
 def test_when_it_ends_nothing_is_left_of_it(end):
     cluster = world(UNREACHABLE, DOOMED)
-    cluster.note_overdue(DUE + 300)
+    cluster.leaving.pass_time(DUE + 300)
     if end == "gone":
         cluster.delete_pod("old")
     else:
         cluster.upsert_pod(replace(DOOMED, finished=end == "finished", terminating=False, deletion_time=0), now=1)
-    assert len(cluster.overdue) == 0
-    assert cluster.overdue.namespaces() == {}
-    assert cluster.going == frozenset()
+    assert len(cluster.leaving.overdue) == 0
+    assert cluster.leaving.overdue.namespaces() == {}
+    assert cluster.leaving.uids == frozenset()
     assert used(cluster) == (1000 if end == "not deleted after all" else 0)
 
 
 def test_one_whose_deletion_time_is_not_known_is_never_overdue():
     cluster = world(replace(DOOMED, deletion_time=0.0))
-    cluster.note_overdue(1e12)
+    cluster.leaving.pass_time(1e12)
     assert used(cluster) == 1000
 
 
 def test_it_holds_no_part_of_its_queue_also_if_it_changes_queues():
     cluster = cluster_of(UNREACHABLE, replace(DOOMED, queue="q"))
     cluster.upsert_queue(queue("q"))
-    cluster.note_overdue(DUE + 300)
+    cluster.leaving.pass_time(DUE + 300)
     assert cluster.ledger.queues.account("q").taken == {}
-    assert [each.uid for each in cluster.overdue.in_queue("q")] == ["old"]
+    assert [each.uid for each in cluster.leaving.overdue.in_queue("q")] == ["old"]
     cluster.delete_queue("q")
     cluster.upsert_queue(queue("default"))
     cluster.upsert_pod(replace(DOOMED, queue=""), now=1)
-    assert list(cluster.overdue.in_queue("q")) == []
+    assert list(cluster.leaving.overdue.in_queue("q")) == []
     assert cluster.ledger.queues.outside == {}
 
 
@@ -137,8 +137,8 @@ def test_it_holds_no_part_of_its_queue_also_if_it_changes_queues():
 @pytest.mark.parametrize(("late", "comes"), [(59, True), (60, False)])
 def test_no_room_is_expected_of_a_pod_that_does_not_end(late, comes):
     cluster = cluster_of(node(), quota(least={"cpu": 4}), replace(DOOMED, request=amounts(cpu=4) | {"pods": 1}))
-    cluster.note_overdue(DUE + late)
-    assert (cluster.going == {"old"}) is comes
+    cluster.leaving.pass_time(DUE + late)
+    assert (cluster.leaving.uids == {"old"}) is comes
     found = plan(cluster, pod("new"))
     assert isinstance(found, NoPlan)
     assert found.reason == ("waiting" if comes else "protected")
@@ -147,7 +147,7 @@ def test_no_room_is_expected_of_a_pod_that_does_not_end(late, comes):
 def test_nobody_who_is_being_deleted_already_is_asked_to_go():
     low, new = replace(DOOMED, priority=-1), pod("new", request={"cpu": 4})
     cluster = cluster_of(node(), quota(least={"cpu": 4}), low)
-    cluster.note_overdue(DUE + 1000)
+    cluster.leaving.pass_time(DUE + 1000)
     assert isinstance(plan(cluster, new), NoPlan)
 
 
@@ -160,15 +160,15 @@ def said(cluster, one):
 
 def test_who_should_be_gone_is_named_with_since_when_and_what_ends_it():
     cluster = world(UNREACHABLE, DOOMED, pod("new"))
-    cluster.note_overdue(DUE - 1)
+    cluster.leaving.pass_time(DUE - 1)
     assert said(cluster, pod("new")) == []
     ends = "if it is dead for sure, end it: kubectl delete pod old -n a --force --grace-period=0"
-    cluster.note_overdue(DUE)
+    cluster.leaving.pass_time(DUE)
     assert said(cluster, pod("new")) == [
         "a/old is terminating and still holds its quota: it had to be gone by 1000, and its node n1 is unreachable; "
         + ends
     ]
-    cluster.note_overdue(DUE + 300)
+    cluster.leaving.pass_time(DUE + 300)
     cluster.delete_node("n1")
     assert (
         said(cluster, pod("new"))
@@ -184,7 +184,7 @@ def test_who_should_be_gone_is_named_with_since_when_and_what_ends_it():
 
 def test_one_that_does_not_end_on_a_node_that_is_there_is_named_without_a_command():
     cluster = world(node(), DOOMED)
-    cluster.note_overdue(DUE + 60)
+    cluster.leaving.pass_time(DUE + 60)
     assert said(cluster, pod("new")) == [
         "a/old is terminating and still holds its quota: it had to be gone by 1000, and has not ended on node n1"
     ]
@@ -193,7 +193,7 @@ def test_one_that_does_not_end_on_a_node_that_is_there_is_named_without_a_comman
 def test_of_many_only_the_first_are_named():
     many = [replace(DOOMED, uid=str(at), name=f"p{at}", deletion_time=DUE + at) for at in range(9)]
     cluster = world(*many)
-    cluster.note_overdue(DUE + 1000)
+    cluster.leaving.pass_time(DUE + 1000)
     told = said(cluster, pod("new"))
     assert [each.split()[0] for each in told] == ["a/p0", "a/p1", "a/p2", "6"]
     governing = cluster.quotas["a"]["quota"]
@@ -206,7 +206,7 @@ def test_a_quota_and_a_queue_have_a_condition_while_pods_of_theirs_are_overdue()
     cluster.upsert_queue(queue("q"))
     governing = cluster.quotas["a"]["quota"]
     assert conditions_of_quota(cluster, governing, governing) == []
-    cluster.note_overdue(DUE + 300)
+    cluster.leaving.pass_time(DUE + 300)
     for found in (conditions_of_quota(cluster, governing, governing), conditions_of_queue(cluster, "q")):
         [condition] = [each for each in found if each.type == "OverduePods"]
         assert "1 (a/old)" in condition.message

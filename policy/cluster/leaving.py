@@ -1,0 +1,104 @@
+"""The pods of a cluster that leave their nodes: they were asked to, are being deleted, or are to go for somebody.
+
+From most of them room is expected. Not from those that should have ended long ago: some count still, and nobody waits
+for their end; those that are overdue (see policy.cluster.overdue) do not even count.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policy.cluster.overdue import Deletions, Overdue
+
+if TYPE_CHECKING:
+    from policy.cluster.cluster import Cluster
+    from policy.objects.pod import Pod
+
+
+class Leaving:
+    """``deletions`` are the pods on nodes that are being deleted, ``overdue`` those of them that count no more."""
+
+    def __init__(self, cluster: Cluster, overdue_after: float, stuck_after: float) -> None:
+        self.deletions = Deletions(overdue_after, stuck_after)
+        self.overdue = Overdue()
+        self._asked: set[str] = set()
+        self._cluster = cluster
+
+    @property
+    def uids(self) -> frozenset[str]:
+        """UIDs of pods whose room is coming: they are terminating, were evicted, or are victims of a reservation.
+
+        Not of those that should have ended for so long that nobody knows whether they will.
+        """
+        cluster = self._cluster
+        in_force = (reservation for reservation in cluster.reservations.values() if cluster.is_in_force(reservation))
+        victims = {victim.uid for reservation in in_force for victim in reservation.victims}
+        coming = self.deletions.uids() | self._asked | (victims & cluster.pods.keys())
+        return frozenset(coming - self.deletions.stuck - self.overdue.uids())
+
+    def ask_to_go(self, uid: str) -> None:
+        """The eviction of a pod is being asked for: its room is coming, whatever becomes of whom it goes for."""
+        if uid in self._cluster.pods and uid not in self.deletions.uids():
+            self._asked.add(uid)
+
+    def may_stay(self, uid: str) -> None:
+        """The eviction of a pod was refused, or it is not known whether it was asked for."""
+        self._asked.discard(uid)
+
+    def has_been_asked(self, uid: str) -> bool:
+        """Whether a pod is being deleted, or its eviction was asked for."""
+        return uid in self._asked or uid in self.deletions.uids()
+
+    def watch(self, pod: Pod) -> None:
+        """A pod on a node is being deleted, or has changed since."""
+        self._asked.discard(pod.uid)
+        self.deletions.watch(pod)
+        self._count_or_not(pod)
+
+    def end(self, uid: str) -> None:
+        """A pod is not being deleted on a node any more: it has ended, or is gone; if it never was, it is no error."""
+        pod = self._cluster.pods.get(uid)
+        if pod is None or pod.finished:
+            self._asked.discard(uid)
+        self.deletions.forget(uid)
+        self.overdue.discard(uid)
+
+    def pass_time(self, epoch: float) -> None:
+        """Lets time pass for pods that are being deleted: it is so many seconds since the epoch.
+
+        Those that have been due for long count no more, if nobody has heard of their node. Not to be called while the
+        picture of pods or nodes may be stale.
+        """
+        for uid in self.deletions.pass_time(epoch):
+            self._count_or_not(self._cluster.pods[uid])
+
+    def node_changed(self, name: str) -> None:
+        """Looks again at the pods of a node that are being deleted: it may be lost, or be back."""
+        for uid in self.deletions.on(name):
+            self._count_or_not(self._cluster.pods[uid])
+
+    def is_late(self, pod: Pod) -> bool:
+        """Whether a pod should be gone by now: its node is lost, or nobody waits for its end any more."""
+        due = 0 < pod.deletion_time <= self.deletions.now
+        return due and pod.assigned and (self.is_lost(pod.node) or pod.uid in self.deletions.stuck)
+
+    def is_lost(self, node: str) -> bool:
+        """Whether a node is gone or unreachable, so that nobody knows what became of its pods."""
+        known = self._cluster.table.node(node)
+        return known is None or not known.reachable
+
+    def _count_or_not(self, pod: Pod) -> None:
+        """Counts a pod that is being deleted, or does so no longer: it is overdue, and its node is lost."""
+        cluster = self._cluster
+        overdue, before = pod.uid in self.deletions.late and self.is_lost(pod.node), pod.uid in self.overdue
+        if overdue:
+            self.overdue.add(pod, cluster.queue_of(pod))
+        else:
+            self.overdue.discard(pod.uid)
+        if overdue != before:
+            cluster.touched.note(pod.namespace, cluster.queue_of(pod))
+            cluster.ledger.queues.stale = True  # what nodes that take no new pods count with has changed
+        if overdue and not before:
+            cluster.ledger.remove(pod.uid)
+        elif before and not overdue:
+            cluster.ledger.enter("assigned", pod)
