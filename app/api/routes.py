@@ -127,7 +127,7 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     expected = await at_leisure(next_steps(cluster, pod, settings.reserve.terms, times, settings.why_idle))
     if not pod.terminating:
         expected += end_of_job(cluster, pod, time.time())
-    waits = verdict.outcome == "refused" or pod.uid in cluster.unschedulable_since
+    waits = verdict.outcome == "refused" or pod.uid in cluster.attempts.unschedulable_since
     searched = await trials.remedies(pod, (repr(verdict), outlook)) if waits else None
     late = sentences(cluster, late_beside(cluster, pod), _rfc3339)
     shown = explanation((namespace, name), verdict, outlook, held, expected, searched, late, observe=settings.observes)

@@ -186,7 +186,7 @@ class Reclaim:
             return False
         if backoff is None:
             return True
-        given_up = backoff.failures >= GIVE_UP_TWICE and backoff.helped == cluster.count_help(pod)
+        given_up = backoff.failures >= GIVE_UP_TWICE and backoff.helped == cluster.hints.count(pod)
         return (not given_up or self._is_patience_over(pod)) and self._store.clock() >= backoff.until
 
     def _is_patience_over(self, pod: Pod) -> bool:
@@ -473,7 +473,7 @@ class Reclaim:
 
     def _count_help(self, uid: str) -> int:
         pod = self._store.cluster.pods.get(uid)
-        return self._store.cluster.count_help(pod) if pod is not None else 0
+        return self._store.cluster.hints.count(pod) if pod is not None else 0
 
     def _pause_after(self, failures: int) -> float:
         return in_vain.pause(self._settings.backoff, failures)

@@ -68,7 +68,7 @@ class Refusals:
     async def _waiting(self) -> dict[Story, list[Pod]]:
         """Returns the pods that a quota refuses according to the scheduler's last message, by quota and rule."""
         cluster, waiting = self._store.cluster, defaultdict[Story, list[Pod]](list)
-        for index, pod in enumerate(list(cluster.refused.values()), start=1):
+        for index, pod in enumerate(list(cluster.attempts.refused.values()), start=1):
             governing = cluster.ledger.account(pod.namespace).quota
             rule = named_in(pod.unschedulable.message) if pod.unschedulable else None
             waits = not pod.terminating and pod.uid not in cluster.grants

@@ -7,24 +7,24 @@ seconds on a clock of the caller's that never goes back.
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from math import inf
 
 from policy.cluster import assumed, gates, in_vain, proportion
+from policy.cluster.attempts import Attempts, not_let_through, says_something_new
 from policy.cluster.budgets import Budget, Budgets
 from policy.cluster.by_node import ByNode
 from policy.cluster.gang_admission import Gangs
 from policy.cluster.gang_holds import HOLD_TIME
 from policy.cluster.gates import Gates, Out, Waiting
 from policy.cluster.grants import Grants
-from policy.cluster.helped import Helped
 from policy.cluster.in_vain import InVain
 from policy.cluster.leaving import Leaving
 from policy.cluster.moved import Moving, once_for_each_kind
 from policy.cluster.overdue import AFTER, STUCK_AFTER
+from policy.cluster.queueing_hints import QueueingHints
 from policy.cluster.quota_manager import Limit
 from policy.cluster.room import Room, grown
-from policy.cluster.unschedulable import PATIENCE, Chances
+from policy.cluster.unschedulable import PATIENCE
 from policy.nodes import fit
 from policy.nodes.table import NodeTable
 from policy.nodes.tolerations import ALL, Either, Several
@@ -45,17 +45,10 @@ from policy.quota.entitlement import SYSTEM_OWNERS
 from policy.quota.kept_nodes import RESERVED, kept_from
 from policy.quota.ledger import Ledger
 from policy.quota.queues import Queue
-from policy.quota.rules import named_in
 from policy.quota.trial import Lifted
 
 GRANT_LIFETIME = 30.0
 SETTLE_TIME = 3.0
-TIME_TO_RECLAIM = 5.0
-"""Seconds for which a pod that is first seen has a chance at least: until reclaim has looked for victims for it."""
-UNANSWERED = "failed filter with extender"
-"""What kube-scheduler writes into a pod's condition when filter did not answer with 200."""
-UNSCHEDULABLE = "Unschedulable"
-"""The reason of a pod's condition when the scheduler tried, and found no node; other reasons are errors or gates."""
 
 
 ADMITTED = ("assigned", "granted", "in_flight")
@@ -72,10 +65,8 @@ class Cluster:
     """Pods, nodes, elastic quotas and queues, and who uses what.
 
     ``pending`` are the pods that wait for a node. ``reservations`` are those that hold room, ``reserved`` those for
-    starving jobs, which reserve whole nodes. ``given_up`` holds reservations that are only remembered, ``refused`` the
-    pending pods of which the scheduler last said that one of our rules refuses them, ``unschedulable_since`` when it
-    was first seen of a pending pod that the scheduler found no place for it, ``untried_since`` since when it has said
-    nothing of one, by namespace. ``epoch`` is what to add to the caller's clock to have seconds since the epoch.
+    starving jobs, which reserve whole nodes. ``given_up`` holds reservations that are only remembered. ``epoch`` is
+    what to add to the caller's clock to have seconds since the epoch.
     """
 
     def __init__(
@@ -108,9 +99,8 @@ class Cluster:
         self.gangs = Gangs(self, hold_time)
         self.gates = Gates()
         self.limits: dict[str, Limit] = {}
-        self.refused: dict[str, Pod] = {}
-        self.unschedulable_since: dict[str, float] = {}
-        self.untried_since: dict[str, dict[str, float]] = {}
+        self.attempts = Attempts(self, patience)
+        self.hints = QueueingHints(self)
         self._in_queues, self._in_none = Several(), Several()
         self._anywhere = Either(self._in_queues, self._in_none)
         self._uids: dict[str, dict[str, str]] = {}
@@ -123,10 +113,7 @@ class Cluster:
         self._destinations = ByNode()
         self._relevant = 0
         self.epoch = 0.0
-        self._chances = Chances(patience)
-        self._helped = Helped()
-        self._ticked = self._begun = False
-        self._room: dict[str, Room] = {}
+        self._begun = False
         self._settled_at = 0.0
         self._somebody_else_granted = False
         self._asked_at = float("-inf")
@@ -146,7 +133,11 @@ class Cluster:
         self.pods[pod.uid] = pod
         self.batch_jobs.heed(pod, before)
         self.touched.note(pod.namespace, self.queue_of(pod))
-        self._heed_scheduler(pod, before, now)
+        if pod.pending:
+            self.pending[pod.uid] = pod
+        else:
+            self.pending.pop(pod.uid, None)
+        self.attempts.heed(pod, before, now)
         if not (pod.assigned and pod.terminating):
             self.leaving.end(pod.uid)
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
@@ -201,21 +192,17 @@ class Cluster:
             self.touched.note(pod.namespace, self.queue_of(pod))
             self.batch_jobs.forget(pod)
             self._forget_name(pod)
-            self._tried(pod)
-            self._chances.trust(uid)
-            self._helped.forget(uid)
-        self.refused.pop(uid, None)
-        self.unschedulable_since.pop(uid, None)
+            self.attempts.forget(pod)
+            self.hints.helped.forget(uid)
         self.leaving.end(uid)
         self._destinations.put(uid, ())
         self.gates.leave(uid)
-        self._chances.ungate(uid)
-        stood = self._stands(uid)
+        stood = self.stands(uid)
         self.table.remove(uid)
         self.table.wait_no_more(uid)
         self._forget_tolerations(uid)
         self._leave(uid)
-        self._has_left(uid, *stood)
+        self.hints.pod_left(uid, *stood)
 
     def upsert_node(self, node: Node) -> None:
         """Adds or changes a node."""
@@ -225,7 +212,7 @@ class Cluster:
             self._relevant += 1
             self.table.upsert_node(node)
             self.ledger.queues.stale = True
-            self._comes(Room(node.name, grown(before, node), before))
+            self.hints.room_came(Room(node.name, grown(before, node), before))
             self._node_changed(node.name)
 
     def delete_node(self, name: str) -> None:
@@ -243,13 +230,13 @@ class Cluster:
             self._relevant += 1
             self.budgets.put(budget)
             if before is not None and (budget.allowed > before.allowed or budget.selector != before.selector):
-                self._lets_go(budget.namespace)
+                self.hints.budget_eased(budget.namespace)
 
     def delete_budget(self, namespace: str, name: str) -> None:
         """Removes a disruption budget; one that is not known is no error."""
         if self.budgets.remove(namespace, name) is not None:
             self._relevant += 1
-            self._lets_go(namespace)
+            self.hints.budget_eased(namespace)
 
     def draw_on_budgets(self, victim: Pod) -> bool:
         """Counts an eviction in the budgets that protect a pod, as the Eviction API does.
@@ -275,7 +262,7 @@ class Cluster:
             return
         if reservation.reason == STARVING:
             self.reserved.add(reservation)
-            self._assign_again({reservation.pod.uid} & self.pods.keys())
+            self.assign_again({reservation.pod.uid} & self.pods.keys())
             return
         self.reservations[reservation.name] = reservation
         self._held[reservation.pod.uid] = reservation
@@ -287,8 +274,8 @@ class Cluster:
         self.given_up.pop(name, None)
         if (lifted := self.reserved.remove(name)) is not None:
             self.ledger.eased += 1
-            self._assign_again({lifted.pod.uid} & self.pods.keys())
-            self._help([uid for uid, pod in self.refused.items() if _is_kept_by_reservations(pod)])
+            self.assign_again({lifted.pod.uid} & self.pods.keys())
+            self.hints.help([uid for uid, pod in self.attempts.refused.items() if _is_kept_by_reservations(pod)])
         reservation = self.reservations.pop(name, None)
         if reservation is not None and self._held.get(reservation.pod.uid) is reservation:
             uid = reservation.pod.uid
@@ -451,7 +438,7 @@ class Cluster:
                 self.moving.discard(uid)
                 if uid in counted:
                     self._count_in(self.pods[uid], counted[uid])
-            self._assign_again(changed)
+            self.assign_again(changed)
 
     def tick(self, now: float) -> None:
         """Lets time pass: ends grants whose time is over. Not to be called while the picture of pods may be stale."""
@@ -461,9 +448,10 @@ class Cluster:
         if self._in_flight and now >= self._settled_at:
             for uid in list(self._in_flight):
                 self.restore_pending(uid)
-        for uid in [uid for uid in self.gates.out if self._waits_in_vain(uid, now)]:
+        since = self.attempts.unschedulable_since
+        for uid in [uid for uid in self.gates.out if now - since.get(uid, inf) >= self._gate_patience]:
             self.withdraw(uid)
-        self._judge_chances(now)
+        self.hints.look(now)
         self._try_to_move()
 
     def divide(self) -> Iterator[None]:
@@ -667,13 +655,9 @@ class Cluster:
             waiting=tuple(pod for pod in pending if pod.uid not in self.grants),
         )
 
-    def has_chance(self, pod: Pod) -> bool:
-        """Whether there is any hope for a pod that waits: the scheduler has not tried it in vain for too long."""
-        return self._chances.has(pod.uid)
-
     def is_expected(self, uid: str) -> bool:
         """Whether a pod was admitted and the scheduler has not said since that it finds no place for it."""
-        return uid in self.grants and not (uid in self.gates.out and uid in self.unschedulable_since)
+        return uid in self.grants and not (uid in self.gates.out and uid in self.attempts.unschedulable_since)
 
     def is_gated(self, namespace: str) -> bool:
         """Whether pods of a namespace are to wait at gates; those that do elsewhere are let out at once."""
@@ -689,10 +673,6 @@ class Cluster:
     def relevant(self) -> int:
         """Counts changes of quotas, nodes and budgets: what could make a plan wrong, or another possible."""
         return self._relevant
-
-    def count_help(self, pod: Pod) -> int:
-        """How often something has happened that could help this waiting pod, since that was first asked of it."""
-        return self._helped.count(pod, self._takes_to_start(pod))
 
     @property
     def eased(self) -> int:
@@ -830,14 +810,14 @@ class Cluster:
         if pod.uid in self.grants:
             awaited = pod.uid in self.gates.out or self.gangs.is_awaited(pod.uid)
             in_vain = self.grants.came_to_nothing(pod) and not awaited
-            if in_vain and not _not_let_through(pod):
+            if in_vain and not not_let_through(pod):
                 self.grants.release(pod.uid)
                 self.restore_pending(pod.uid)
             elif self.grants.is_older(pod):
                 return
             else:
                 self.ledger.enter("granted", pod)
-        elif pod.uid in self._in_flight and not _says_something_new(pod, before):
+        elif pod.uid in self._in_flight and not says_something_new(pod, before):
             self.ledger.enter("in_flight", pod)
         else:
             self.restore_pending(pod.uid)
@@ -855,7 +835,7 @@ class Cluster:
         self.gangs.holds.take_back(pod.uid)
         self.gates.discount(pod.uid)
         self.grants.forget(pod.uid)
-        self._helped.forget(pod.uid)
+        self.hints.helped.forget(pod.uid)
         if pod.uid not in self.leaving.overdue:
             self.ledger.enter("assigned", pod)
 
@@ -879,59 +859,6 @@ class Cluster:
         if self.gangs.holds.take_back(uid):
             self._place(pod)
 
-    def _heed_scheduler(self, pod: Pod, before: Pod | None, now: float) -> None:
-        """Notes that a pod waits, and what the scheduler last said of it: no place found, and whether by our rules.
-
-        That no place was found for it casts doubt on its chance, whoever says so. That its quota or its queue refuses
-        it does not, but gives none back to one that has lost it.
-        """
-        if pod.pending:
-            self.pending[pod.uid] = pod
-        else:
-            self.pending.pop(pod.uid, None)
-        found_none = pod.pending and pod.unschedulable is not None and pod.unschedulable.reason == UNSCHEDULABLE
-        by_us = pod.pending and _refused_by_us(pod)
-        if found_none:
-            self.unschedulable_since.setdefault(pod.uid, now)
-        else:
-            self.unschedulable_since.pop(pod.uid, None)
-        if pod.pending and pod.unschedulable is None and pod.gate < 0:
-            self.untried_since.setdefault(pod.namespace, {}).setdefault(pod.uid, now)
-        else:
-            self._tried(pod)
-        if by_us:
-            self.refused[pod.uid] = pod
-        else:
-            self.refused.pop(pod.uid, None)
-        if found_none and not (_refused_by_rules(pod) and self._chances.has(pod.uid)):
-            self._chances.doubt(pod, self._takes_to_start(pod), self._without_place_since(pod, before, now))
-        else:
-            self._chances.trust(pod.uid)
-        if pod.at_gate:
-            self._chances.gate(pod, self._takes_to_start(pod))
-        else:
-            self._chances.ungate(pod.uid)
-
-    def _without_place_since(self, pod: Pod, before: Pod | None, now: float) -> float:
-        """Since when no place was found for a pod. What was said before it was first seen here was said as it says.
-
-        But it keeps its chance until others may have been evicted for it, also after a restart.
-        """
-        said = pod.unschedulable
-        if before is not None or said is None or not said.since:
-            return now
-        return min(now, max(said.since - self.epoch, now + TIME_TO_RECLAIM - self._chances.patience))
-
-    def _takes_to_start(self, pod: Pod) -> int:
-        """How many pods it takes for this one to start."""
-        group = self.gangs.gated(pod)
-        return group.minimum if group is not None else 1
-
-    def _tried(self, pod: Pod) -> None:
-        untried = self.untried_since.get(pod.namespace)
-        if untried and untried.pop(pod.uid, None) is not None and not untried:
-            del self.untried_since[pod.namespace]
-
     def _has_claim(self, pod: Pod) -> bool:
         """Whether a pod waits, and has a chance or a node reserved for it.
 
@@ -940,7 +867,7 @@ class Cluster:
         if _is_closed(self.queues.get(self.queue_of(pod))):
             return False
         waits = pod.pending and not (pod.terminating or pod.gated)
-        hopes = self._chances.has(pod.uid) or self.reserved.of_pod(pod.uid) is not None
+        hopes = self.attempts.chances.has(pod.uid) or self.reserved.of_pod(pod.uid) is not None
         return waits and hopes and not self.gangs.lacks_members(pod)
 
     def _refusal(self, pod: Pod, *, sure: bool, with_in_flight: bool = False) -> Refusal | None:
@@ -1028,7 +955,7 @@ class Cluster:
             pod = self.pods[uid]
             granted = self.grants.pod(uid) if self.grants.is_older(pod) else None
             self._name_queue(granted or pod, may_move)
-            self._assign_again([uid])
+            self.assign_again([uid])
 
     def _queue_changed(self, name: str, queue: Queue | None) -> None:
         self.touched.note(queue=name)
@@ -1038,14 +965,14 @@ class Cluster:
         before = self.ledger.queues.account(name).queue
         self.ledger.queues.set_queue(name, queue)
         if queues.is_raised(before, queue):
-            self._help([uid for uid, pod in self.pending.items() if self.queue_of(pod) == name])
+            self.hints.help([uid for uid, pod in self.pending.items() if self.queue_of(pod) == name])
         if before is not None and (queues.is_raised(queue, before) or not before.reclaimable):
-            self._may_give(lambda pod: self.queue_of(pod) == name)
+            self.hints.lent(lambda pod: self.queue_of(pod) == name)
         first_or_last = len(self.queues) == (queue is not None)
         if first_or_last or had_default != self.membership.has_default:
-            self._assign_again(list(self.pods))
+            self.assign_again(list(self.pods))
         elif _is_closed(before) != _is_closed(queue):
-            self._assign_again([uid for uid, pod in self.pending.items() if self.queue_of(pod) == name])
+            self.assign_again([uid for uid, pod in self.pending.items() if self.queue_of(pod) == name])
 
     def _weigh(self, namespace: str) -> None:
         """The weight of a namespace has changed."""
@@ -1054,7 +981,7 @@ class Cluster:
                 account.stale = self.ledger.queues.stale = True
                 account.unread.add(namespace)
 
-    def _assign_again(self, uids: Iterable[str]) -> None:
+    def assign_again(self, uids: Iterable[str]) -> None:
         """Which queue these pods are in, or whether they have a claim, may have changed."""
         for uid in uids:
             pod, entry = self.pods[uid], self.ledger.entries.get(uid)
@@ -1108,72 +1035,10 @@ class Cluster:
             job = Waiting(f"{ALONE}{pod.name}", kind)
         self.gates.put(pod, self.queue_of(pod), job, now)
 
-    def _waits_in_vain(self, uid: str, now: float) -> bool:
-        """Whether the scheduler has found no place for a pod that was let out, for longer than is waited for it."""
-        since = self.unschedulable_since.get(uid)
-        return since is not None and now - since >= self._gate_patience
-
-    def _judge_chances(self, now: float) -> None:
-        """Takes claims from pods that have waited in vain for too long, and gives them back where room has come."""
-        rooms, self._room = list(self._room.values()), {}
-
-        def helps(pod: Pod) -> bool:
-            return any(room.helps(self, pod) for room in rooms)
-
-        self._ticked = True
-        self._hope_again(self._chances.judge(now, helps if rooms else None))
-        if rooms:
-            self._helped.judge(helps)
-
-    def _comes(self, room: Room) -> None:
-        """Room has come on a node: whom it could help has a chance again, at once, before it is given to others.
-
-        Not while all is being read that was there before, nor for what is only looked at.
-        """
-        if not self._ticked or self.touched.passing:
-            return
-        known = self._room.get(room.node)
-        self._room[room.node] = (
-            room if known is None else Room(room.node, total((known.freed, room.freed)), known.before)
-        )
-        if (node := self.table.node(room.node)) is not None and not node.usable:
-            self.ledger.queues.stale = True  # what it counts for is what its pods use
-        self._hope_again(self._chances.help(partial(room.helps, self)))
-
-    def _lets_go(self, namespace: str) -> None:
-        """A disruption budget lets more go: that helps those for whom pods of the namespace were to go, and did not."""
-        failed = (each for each in self.given_up.values() if any(v.namespace == namespace for v in each.victims))
-        self._help([each.pod.uid for each in failed])
-
-    def _may_give(self, is_own: Callable[[Pod], bool]) -> None:
-        """A quota or a queue is sure of less: what it has may be lent to it now, and taken back for others."""
-        self._helped.note([uid for uid in self._helped.uids() if not is_own(self.pods[uid])])
-
-    def _help(self, uids: Iterable[str]) -> None:
-        """What has happened could help these pods alone."""
-        uids = list(uids)
-        self._helped.note(uids)
-        self._hope_again(self._chances.help_pods(uids))
-
-    def _hope_again(self, uids: Iterable[str]) -> None:
-        self._assign_again([uid for uid in uids if uid in self.pods])
-
-    def _stands(self, uid: str) -> tuple[str, Resources]:
+    def stands(self, uid: str) -> tuple[str, Resources]:
         """On which node a pod stands or is expected, and with what; empty if on none."""
         placed = self.table.placed(uid)
         return (placed.site.name, placed.pod.request) if placed is not None else ("", NOTHING)
-
-    def _has_left(self, uid: str, node: str, request: Resources) -> None:
-        """A pod stood on a node: if it has left it, or takes less of it, there is room.
-
-        What a victim leaves is held for the pod that it went for, and helps nobody else.
-        """
-        if any(victim.uid == uid for each in self.reservations.values() for victim in each.victims):
-            return
-        where, left = self._stands(uid)
-        freed = request if where != node else {r: m for r, a in request.items() if (m := a - left.get(r, 0)) > 0}
-        if freed:
-            self._comes(Room(node, freed, self.table.node(node)))
 
     def _forget_name(self, pod: Pod) -> None:
         names = self._uids.get(pod.namespace, {})
@@ -1185,8 +1050,8 @@ class Cluster:
     def _group_changed(self, key: Key) -> None:
         members = self._members.get(key, ())
         for uid in members:
-            self._chances.regroup(self.pods[uid], self._takes_to_start(self.pods[uid]))
-        self._chances.help_pods(members)
+            self.attempts.chances.regroup(self.pods[uid], self.gangs.takes_to_start(self.pods[uid]))
+        self.attempts.chances.help_pods(members)
         self._named_anew(members)
 
     def _join_group(self, pod: Pod) -> None:
@@ -1196,8 +1061,8 @@ class Cluster:
         completes = pod.uid not in members and group is not None and len(members) + 1 == group.minimum
         members.add(pod.uid)
         if completes:
-            self._chances.help_pods(members)
-            self._assign_again(members)
+            self.attempts.chances.help_pods(members)
+            self.assign_again(members)
 
     def _leave_group(self, pod: Pod) -> None:
         key = pod.namespace, pod.group
@@ -1207,14 +1072,14 @@ class Cluster:
         breaks = pod.uid in members and group is not None and len(members) == group.minimum
         members.discard(pod.uid)
         if breaks:
-            self._assign_again(members)
+            self.assign_again(members)
         if not members:
             self._members.pop((pod.namespace, pod.group), None)
             self.gangs.forget((pod.namespace, pod.group))
 
     def _place(self, pod: Pod) -> None:
         """Shows in the table where the pod stands or is expected."""
-        stood = self._stands(pod.uid)
+        stood = self.stands(pod.uid)
         held = self._held.get(pod.uid)
         destination = held.node if held else pod.nominated_node
         named = {destination, pod.nominated_node} - {""} if pod.pending else ()
@@ -1231,7 +1096,7 @@ class Cluster:
         else:
             self.table.wait_no_more(pod.uid)
         if stood[0]:
-            self._has_left(pod.uid, *stood)
+            self.hints.pod_left(pod.uid, *stood)
 
     def _hold(self, uid: str, reservation: Reservation | None) -> None:
         if reservation is not None:
@@ -1289,13 +1154,13 @@ class Cluster:
         quota = elastic_quota.in_force(self.quotas.get(namespace, {}).values())
         self.ledger.set_quota(namespace, quota)
         if elastic_quota.is_raised(before, quota):
-            self._help([pod.uid for pod in self.pending_in(namespace)])
+            self.hints.help([pod.uid for pod in self.pending_in(namespace)])
         if before is not None and elastic_quota.is_raised(quota, before):
-            self._may_give(lambda pod: pod.namespace == namespace)
+            self.hints.lent(lambda pod: pod.namespace == namespace)
         if bool(before and before.min) != bool(quota and quota.min):
             stand = self.ledger.entries
             waiting = [pod.uid for pod in self.pending_in(namespace)]
-            self._assign_again([uid for uid in waiting if uid not in stand or stand[uid].kind == "pending"])
+            self.assign_again([uid for uid in waiting if uid not in stand or stand[uid].kind == "pending"])
 
 
 def _is_closed(queue: Queue | None) -> bool:
@@ -1307,30 +1172,6 @@ def _is_kept_by_reservations(pod: Pod) -> bool:
     return pod.unschedulable is not None and kept_from(pod.unschedulable.message) is RESERVED
 
 
-def _refused_by_rules(pod: Pod) -> bool:
-    """Whether the scheduler last said of a pod that its quota or its queue refuses it: not that there is no place."""
-    rule = named_in(pod.unschedulable.message) if pod.unschedulable is not None else None
-    return rule is not None and rule.refuses is not None
-
-
-def _refused_by_us(pod: Pod) -> bool:
-    """Whether the scheduler last said of a pod that one of our rules refuses it."""
-    return pod.unschedulable is not None and named_in(pod.unschedulable.message) is not None
-
-
 def _differs(pod: Pod, before: Pod) -> bool:
     """Whether more has changed of a pod than what the scheduler says of it."""
     return replace(before, unschedulable=pod.unschedulable, version=pod.version) != pod
-
-
-def _says_something_new(pod: Pod, before: Pod | None) -> bool:
-    """Whether the scheduler has shown that the pod was admitted in vain, if it was."""
-    return before is not None and before.unschedulable != pod.unschedulable and not _not_let_through(pod)
-
-
-def _not_let_through(pod: Pod) -> bool:
-    """Whether the scheduler last said of a pod that filter refused it, or did not answer.
-
-    That never tells of a grant, however late it is seen: a refusal takes the grant back itself, an error gives none.
-    """
-    return _refused_by_us(pod) or (pod.unschedulable is not None and UNANSWERED in pod.unschedulable.message)

@@ -162,6 +162,11 @@ class Gangs:
             return False
         return self._at_least_missing(group) > 1 or self.missing(pod) > 1
 
+    def takes_to_start(self, pod: Pod) -> int:
+        """How many pods it takes for this one to start: as many as its group needs, if that is refused until then."""
+        group = self.gated(pod)
+        return group.minimum if group is not None else 1
+
     def lacks_members(self, pod: Pod) -> bool:
         """Whether the pod's group cannot start whatever room there is, as there are too few of it."""
         group = self.gated(pod)

@@ -195,7 +195,7 @@ def _of_reserving(
             text = f"{text}; it waits until enough of these have ended: {names_of(there)}"
         return [NextStep("node-draining", text)]
     job = cluster.job(pod.namespace, job_name(cluster.membership.groups, pod))
-    waits = pod.uid in cluster.unschedulable_since and pod.created and terms.max_nodes_percent and not idle
+    waits = pod.uid in cluster.attempts.unschedulable_since and pod.created and terms.max_nodes_percent and not idle
     if job is None or not waits or job.ready >= job.minimum:
         return []
     if starving.is_starving(cluster, job, terms, now):

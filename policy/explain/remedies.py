@@ -92,7 +92,7 @@ def _for_rule(cluster: Cluster, members: Sequence[Pod], refused: Refusal, first:
 
 def _give_hope(cluster: Cluster) -> Iterator[None]:
     """Gives waiting pods their claims again, as after any change that could help them."""
-    for uid in list(cluster.unschedulable_since):
+    for uid in list(cluster.attempts.unschedulable_since):
         cluster.upsert_pod(replace(cluster.pods[uid], unschedulable=None), 0.0)
         yield
     yield from cluster.divide()

@@ -50,7 +50,7 @@ def _what_it_waits_for(cluster: Cluster, pod: Pod) -> str:
         return "no rule refuses it; it waits at its gate for its turn"
     if pod.uid in cluster.grants:
         return f"{free or 'admitted'}; waiting for the scheduler to bind it"
-    if pod.unschedulable is not None and pod.uid not in cluster.refused:
+    if pod.unschedulable is not None and pod.uid not in cluster.attempts.refused:
         return f"{free or 'no rule refuses it'}; the scheduler says: {pod.unschedulable.message[:LONGEST_SAID]}"
     return f"{free or 'no rule refuses it'}; waiting for the scheduler to try it"
 

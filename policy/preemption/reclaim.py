@@ -80,12 +80,12 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
     takes to start; one that has started and lost members goes first among its like.
     """
     reserved_for = {reservation.pod.uid for reservation in cluster.reservations.values()}
-    tried = [cluster.pods[uid] for uid, since in cluster.unschedulable_since.items() if now - since >= delay]
-    alike = {_kind(pod, cluster) for pod in tried if pod.namespace in cluster.untried_since}
+    tried = [cluster.pods[uid] for uid, since in cluster.attempts.unschedulable_since.items() if now - since >= delay]
+    alike = {_kind(pod, cluster) for pod in tried if pod.namespace in cluster.attempts.untried_since}
     untried = [
         pod
         for namespace in {kind[0] for kind in alike}
-        for uid, since in cluster.untried_since[namespace].items()
+        for uid, since in cluster.attempts.untried_since[namespace].items()
         if now - since >= delay and _kind(pod := cluster.pods[uid], cluster) in alike and uid not in reserved_for
     ]
     tried += sorted(untried, key=turn)[: max(0, AHEAD - len(reserved_for))]
@@ -368,7 +368,7 @@ def waits_since(cluster: Cluster, pod: Pod) -> float | None:
         return None
     stands = cluster.gates.line_of(pod.uid)
     if stands is None:
-        return cluster.unschedulable_since.get(pod.uid)
+        return cluster.attempts.unschedulable_since.get(pod.uid)
     (_, namespace), line, job = stands
     first = line.kinds()[job.kind][: _enough(job)] if cluster.is_gated(namespace) else ()
     return cluster.gates.since(pod.uid) if any(job.name == name for *_, name in first) else None

@@ -169,7 +169,7 @@ class Openings:
         missing = max(1, group.minimum - len(cluster.gangs.ready(group) - {pod.uid})) if group else 1
         if missing == 1:
             lacking = self._lacking(where[0], pod.request, pod)
-            beyond = bool(lacking) or not cluster.has_chance(pod)
+            beyond = bool(lacking) or not cluster.attempts.has_chance(pod)
             if beyond and self._some_beyond(where, lacking):
                 return []
             self._let_out(pod, Out(where, pod.request, beyond), now)
@@ -292,7 +292,7 @@ def adopt(cluster: Cluster, now: float) -> None:
     for pod in list(cluster.pods.values()):
         waits = pod.pending and pod.gate < 0 and not (pod.gated or pod.terminating)
         if waits and cluster.is_gated(pod.namespace) and pod.uid not in cluster.grants:
-            judged = pod.uid in cluster.unschedulable_since
+            judged = pod.uid in cluster.attempts.unschedulable_since
             if not judged and not cluster.gangs.is_waiting(pod) and cluster.check(pod) is None:
                 cluster.let_out(pod, Out((cluster.queue_of(pod), pod.namespace), pod.request), now)
                 cluster.gates.leave(pod.uid)

@@ -32,7 +32,7 @@ def _to_wake(cluster: Cluster, trial: Trial, stands_aside: Callable[[Pod], bool]
     hopeless: set[Hashable] = set()
     gangs = _Gangs(cluster)
     kept_out = _KeptOut(cluster)
-    waiting = (pod for pod in cluster.refused.values() if not stands_aside(pod))
+    waiting = (pod for pod in cluster.attempts.refused.values() if not stands_aside(pod))
     in_turn = sorted(waiting, key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod)))
     for pod in cluster.gangs.incomplete_first(in_turn):
         if cluster.gangs.is_awaited(pod.uid):

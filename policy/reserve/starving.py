@@ -51,7 +51,7 @@ def ranked(cluster: Cluster, terms: Terms, now: float) -> Iterator[tuple[Rank, J
     reserved = {(each.pod.namespace, each.job) for each in cluster.reserved}
     old = {
         (pod.namespace, job_name(groups, pod))
-        for uid in (*cluster.unschedulable_since, *cluster.gates.in_groups())
+        for uid in (*cluster.attempts.unschedulable_since, *cluster.gates.in_groups())
         if is_older(pod := cluster.pods[uid], terms.starving_after, now)
     }
     for namespace, name in reserved | old:
@@ -86,7 +86,7 @@ def starving_members(cluster: Cluster, job: Job, terms: Terms, now: float) -> li
 
     Members at gates count, as a gang is let out only once there is room for all of it.
     """
-    tried = (pod for pod in job.waiting if pod.uid in cluster.unschedulable_since or pod.uid in cluster.gates)
+    tried = (pod for pod in job.waiting if pod.uid in cluster.attempts.unschedulable_since or pod.uid in cluster.gates)
     return [pod for pod in tried if not pod.gated and is_older(pod, terms.starving_after, now)]
 
 
@@ -159,7 +159,7 @@ def _is_to_be_tried(cluster: Cluster, pod: Pod, now: float) -> bool:
         return False
     if pod.unschedulable is None:
         return now - pod.created < UNTRIED
-    return cluster.has_chance(pod)
+    return cluster.attempts.has_chance(pod)
 
 
 def _rank(cluster: Cluster, job: Job) -> tuple[int, int]:

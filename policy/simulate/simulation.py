@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from policy.cluster.cluster import UNSCHEDULABLE, Cluster
+from policy.cluster.attempts import UNSCHEDULABLE
+from policy.cluster.cluster import Cluster
 from policy.cluster.unschedulable import PATIENCE
 from policy.nodes import fit
 from policy.nodes.scores import scores
@@ -238,7 +239,7 @@ class Simulation:
     def _free_of_rules(self) -> Iterator[Pod]:
         """Yields waiting pods without a quota or queue: the scheduler evicts for them by priority alone."""
         cluster = self.cluster
-        for uid in cluster.unschedulable_since:
+        for uid in cluster.attempts.unschedulable_since:
             pod = cluster.pods[uid]
             kept = cluster.is_held_for(uid) or uid in cluster.grants or pod.terminating
             if not (kept or cluster.is_governed(pod) or cluster.gangs.is_waiting(pod)):

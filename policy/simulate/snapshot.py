@@ -72,7 +72,9 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         rules=cluster.rules,
         now=now,
         pods=tuple(cluster.pods.values()),
-        hopeless=frozenset(uid for uid in cluster.unschedulable_since if not cluster.has_chance(cluster.pods[uid])),
+        hopeless=frozenset(
+            uid for uid in cluster.attempts.unschedulable_since if not cluster.attempts.has_chance(cluster.pods[uid])
+        ),
         granted=tuple(Granted(pod, holds.get(pod.uid)) for pod in cluster.grants.pods()),
         nodes=tuple(cluster.table.nodes()),
         quotas=tuple(chain.from_iterable(quotas.values() for quotas in cluster.quotas.values())),
@@ -154,7 +156,7 @@ def _copy_pods(cluster: Cluster, taken: Snapshot) -> Generator[None, None, None]
 def discard(cluster: Cluster) -> Generator[None, None, None]:
     """Takes a finished copy apart in steps, so that all its objects need not be freed at once."""
     cluster.table.memo.clear()
-    for part in (cluster.pods, cluster.ledger.entries, cluster.unschedulable_since, cluster.refused):
+    for part in (cluster.pods, cluster.ledger.entries, cluster.attempts.unschedulable_since, cluster.attempts.refused):
         part.clear()
         yield
     cluster.table = NodeTable()

@@ -6,7 +6,7 @@ Nothing here is quick and nothing is kept up to date: a sum is the sum over all 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from policy.cluster.cluster import UNANSWERED
+from policy.cluster.attempts import UNANSWERED
 from policy.cluster.grants import SAME_ATTEMPT, SHORTEST
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable

@@ -200,7 +200,7 @@ def test_who_is_woken_of_gangs_would_pass_and_looking_changes_nothing(seed):
     walk(walker, pick, 30)
     cluster = walker.cluster
     for uid, pod in walker.waiting.items():
-        cluster.refused[uid] = pod
+        cluster.attempts.refused[uid] = pod
     before = dict(cluster.ledger.entries), cluster.eased, cluster.table.used.tolist()
     woken = to_wake(cluster)
     assert before == (

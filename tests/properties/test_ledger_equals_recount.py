@@ -45,7 +45,7 @@ class LedgerWalker:
         self.now = 0.0
         self.cluster = Cluster(Rules(strict_borrowing=strict), grant_lifetime=8, settle_time=3, overdue_after=4)
         self.recount = Recount(strict=strict, lifetime=8, settle_time=3, overdue_after=4)
-        self.recount.has_chance = self.cluster.has_chance
+        self.recount.has_chance = self.cluster.attempts.has_chance
         self.trace = [f"strict: {strict}"]
         for node in NODES:
             self.see_node(node)
@@ -242,18 +242,20 @@ class LedgerWalker:
 
     def check_who_is_refused(self):
         assert self.cluster.pods == self.recount.pods
-        assert set(self.cluster.refused) == {uid for uid, pod in self.recount.pods.items() if pod.pending and ours(pod)}
+        assert set(self.cluster.attempts.refused) == {
+            uid for uid, pod in self.recount.pods.items() if pod.pending and ours(pod)
+        }
         for pod in self.cluster.pods.values():
             assert self.cluster.pod(pod.namespace, pod.name) is pod
 
     def check_that_who_becomes_admissible_is_announced(self):
         kept_out = {
             uid: pod
-            for uid, pod in self.cluster.refused.items()
+            for uid, pod in self.cluster.attempts.refused.items()
             if uid not in self.recount.grants and self.recount.refusal(pod, with_in_flight=True) is not None
         }
         for uid, pod in self.kept_out.items():
-            if uid not in kept_out and uid not in self.recount.grants and self.cluster.refused.get(uid) is pod:
+            if uid not in kept_out and uid not in self.recount.grants and self.cluster.attempts.refused.get(uid) is pod:
                 assert self.cluster.eased > self.eased
         self.eased, self.kept_out = self.cluster.eased, kept_out
 

@@ -42,7 +42,7 @@ class SchedulerWalker:
             steps += [self.another_process_takes_over] * 2
         if self.conditions:
             steps += [self.conditions_are_written] * 2
-        if self.cluster.refused:
+        if self.cluster.attempts.refused:
             steps += [self.somebody_looks_for_whom_to_wake]
         if self.pods:
             steps += [self.one_ends]

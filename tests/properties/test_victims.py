@@ -345,7 +345,13 @@ def state_of(cluster: Cluster):
     }
     rows = {resource: table.used[:, column].tolist() for resource, column in table.columns.items()}
     counted = ledger.entries, accounts, ledger.pool, sites, set(table.expected), rows, table.names
-    known = cluster.pods, cluster.reservations, cluster._held, cluster.refused, cluster.unschedulable_since
+    known = (
+        cluster.pods,
+        cluster.reservations,
+        cluster._held,
+        cluster.attempts.refused,
+        cluster.attempts.unschedulable_since,
+    )
     return deepcopy((counted, known))
 
 
@@ -526,7 +532,7 @@ def stands(cluster: Cluster, uid: str) -> tuple[str | None, str]:
     node = "" if pod.terminating else held or pod.nominated_node
     if uid in cluster.grants:
         return "granted", node
-    waits = None if pod.terminating or not cluster.has_chance(pod) else "pending"
+    waits = None if pod.terminating or not cluster.attempts.has_chance(pod) else "pending"
     return ("held" if held else "nominated") if node else waits, node
 
 

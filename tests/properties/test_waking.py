@@ -23,7 +23,9 @@ def picture(cluster: Cluster) -> tuple:
     """All that could change."""
     ledger = cluster.ledger
     accounts = {namespace: account for namespace, account in ledger.accounts.items() if account != Account()}
-    return deepcopy((ledger.entries, accounts, ledger.pool, cluster.eased, len(cluster.grants), cluster.refused))
+    return deepcopy(
+        (ledger.entries, accounts, ledger.pool, cluster.eased, len(cluster.grants), cluster.attempts.refused)
+    )
 
 
 @given(clusters(PENDING_OR_NOMINATED, REFUSED), st.booleans())
@@ -42,7 +44,7 @@ def test_all_who_are_woken_pass_one_after_the_other(cluster, starting, changed):
         cluster.suspect_pending(now=1)
     cluster.upsert_quota(changed)
     for pod in to_wake(cluster):
-        assert pod.uid in cluster.refused
+        assert pod.uid in cluster.attempts.refused
         assert pod.uid not in cluster.grants
         assert cluster.admit(pod, now=1) is None
 
@@ -53,7 +55,7 @@ def test_nobody_who_fits_beside_them_is_left_out(cluster, changed):
     chosen = to_wake(cluster)
     for pod in chosen:
         cluster.admit(pod, now=1)
-    for pod in cluster.refused.values():
+    for pod in cluster.attempts.refused.values():
         assert pod.uid in cluster.grants or pod.terminating or cluster.check(pod) is not None
 
 

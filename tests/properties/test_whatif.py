@@ -76,7 +76,7 @@ def test_a_copy_stands_as_the_cluster_does(seed):
     assert copied.ledger.entries == cluster.ledger.entries
     assert copied.ledger.pool == cluster.ledger.pool
     assert copied.pods.keys() == cluster.pods.keys()
-    assert set(copied.unschedulable_since) == set(cluster.unschedulable_since)
+    assert set(copied.attempts.unschedulable_since) == set(cluster.attempts.unschedulable_since)
 
 
 @given(seeds)

@@ -7,7 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from policy.cluster.cluster import UNANSWERED, Cluster
+from policy.cluster.attempts import UNANSWERED
+from policy.cluster.cluster import Cluster
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
 from policy.quota import kept_nodes

@@ -18,16 +18,13 @@ HISTORY = {
     "Cluster": (
         *(
             "_relevant",
-            "_room",
-            "_ticked",
-            "_helped",
             "epoch",
             "_settled_at",
             "_settle_time",
             "_asked_at",
             "_begun",
         ),
-        *("_somebody_else_granted", "unschedulable_since", "untried_since"),
+        "_somebody_else_granted",
     ),
     "Ledger": ("eased", "touched", "queue_of", "own_queue_of", "_has_claim"),
     "QueueLedger": ("columns", "_touched", "stale"),
@@ -35,6 +32,8 @@ HISTORY = {
     "Tenant": ("_rows", "_at"),
     "Account": ("lent",),
     "Gangs": ("_backoff", "_refused", "_cluster", "losses"),
+    "Attempts": ("unschedulable_since", "untried_since", "_cluster"),
+    "QueueingHints": ("helped", "_rooms", "_looked", "_cluster"),
     "Leaving": ("_asked", "_cluster"),
     "Deletions": ("now",),
     "Deadlines": ("_heap",),
@@ -79,8 +78,10 @@ def anatomy(thing: Any) -> Any:
 def standing(cluster: Cluster) -> Any:
     """All of a cluster that does not depend on how it came about; amounts of nothing are as good as none."""
     found = anatomy(cluster)
-    found["unschedulable_since"] = sorted(cluster.unschedulable_since)
-    found["untried_since"] = {namespace: sorted(uids) for namespace, uids in cluster.untried_since.items()}
+    found["attempts"]["unschedulable_since"] = sorted(cluster.attempts.unschedulable_since)
+    found["attempts"]["untried_since"] = {
+        namespace: sorted(uids) for namespace, uids in cluster.attempts.untried_since.items()
+    }
     found["given_up"] = sorted(cluster.given_up)  # of their times, the server keeps whole seconds
     for account in found["ledger"]["accounts"].values():
         account["waiting"] = account["waiting"] and _waiting(account["waiting"])

@@ -34,7 +34,8 @@ from app.store.pod_groups import POD_GROUPS
 from app.store.pods import PODS
 from app.store.store import Store
 from app.whatif import scenario
-from policy.cluster.cluster import Cluster, _refused_by_rules
+from policy.cluster.attempts import refused_by_rules
+from policy.cluster.cluster import Cluster
 from policy.simulate.snapshot import Snapshot, snapshot
 from tests.fuzz.world import answer_of
 from tests.properties.walk import Pick
@@ -362,9 +363,9 @@ class WildWorld:
 
     def _hope_where_rules_refuse(self) -> None:
         """Who had lost its chance before its quota or queue refused it has it again for whoever starts anew."""
-        for uid in [uid for uid, pod in self.cluster.refused.items() if _refused_by_rules(pod)]:
-            self.cluster._chances.trust(uid)
-            self.cluster._assign_again([uid])
+        for uid in [uid for uid, pod in self.cluster.attempts.refused.items() if refused_by_rules(pod)]:
+            self.cluster.attempts.chances.trust(uid)
+            self.cluster.assign_again([uid])
 
     # What has to hold in the end
 

@@ -393,9 +393,9 @@ def test_a_pod_that_could_not_be_answered_waits_for_its_nominated_node_as_before
 )
 def test_refused_are_the_pending_pods_that_our_rules_refused(state, refused):
     cluster = cluster_of(pod("p", unschedulable=refused_for(MAX)), pod("p", **state))
-    assert ("p" in cluster.refused) is refused
+    assert ("p" in cluster.attempts.refused) is refused
     cluster.delete_pod("p")
-    assert cluster.refused == {}
+    assert cluster.attempts.refused == {}
 
 
 @pytest.mark.parametrize(

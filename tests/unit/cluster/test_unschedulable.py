@@ -117,7 +117,7 @@ def full(*objects, **options):
 def test_what_becomes_free_is_divided_before_it_is_given():
     cluster = full()
     cluster.tick(31)
-    assert not cluster.has_chance(cluster.pods["a4"])
+    assert not cluster.attempts.has_chance(cluster.pods["a4"])
     cluster.delete_pod("a-1")
     assert cluster.admit(cluster.pods["b2"], now=31).rule == DESERVED.name
     assert cluster.admit(cluster.pods["a4"], now=31) is None
@@ -134,7 +134,7 @@ def test_room_comes_also_from_who_has_finished_or_takes_less(leaves):
     cluster = full()
     cluster.tick(31)
     cluster.upsert_pod(pod("a-1", "a", node="n1", **leaves), now=31)
-    assert cluster.has_chance(cluster.pods["a4"])
+    assert cluster.attempts.has_chance(cluster.pods["a4"])
 
 
 @pytest.mark.parametrize(("said", "expected"), [(GANG, 8), (HELD, 8), (OURS, 4)])
@@ -161,7 +161,7 @@ def hopeless(**rest):
     n1 = node("n1", size={"cpu": 4, "gpu": 2, "pods": 110})
     cluster = world(queue("q1"), queue("q2"), "a:q1", "b:q2", n1, waits, *runs)
     cluster.tick(31)
-    assert not cluster.has_chance(waits)
+    assert not cluster.attempts.has_chance(waits)
     return cluster
 
 
@@ -191,19 +191,19 @@ TAINTED = node("n2", size={"cpu": 9, "pods": 9}, taints=(Taint("mine", "", "NoSc
 )
 def test_a_chance_comes_back_only_by_what_could_help(case, change, helps):
     cluster = hopeless()
-    cluster.count_help(cluster.pods["p"])
+    cluster.hints.count(cluster.pods["p"])
     change(cluster)
-    assert cluster.has_chance(cluster.pods["p"]) == helps, case
+    assert cluster.attempts.has_chance(cluster.pods["p"]) == helps, case
     cluster.tick(32)
-    assert cluster.has_chance(cluster.pods["p"]) == helps, case
-    assert (cluster.ledger.entries["p"].claims, cluster.count_help(cluster.pods["p"]) > 0) == (helps, helps), case
+    assert cluster.attempts.has_chance(cluster.pods["p"]) == helps, case
+    assert (cluster.ledger.entries["p"].claims, cluster.hints.count(cluster.pods["p"]) > 0) == (helps, helps), case
 
 
 def test_a_node_whose_taint_goes_helps_who_could_not_go_there():
     cluster = hopeless()
     cluster.upsert_node(TAINTED)
     cluster.upsert_node(node("n2", size={"cpu": 9, "pods": 9}))
-    assert cluster.has_chance(cluster.pods["p"])
+    assert cluster.attempts.has_chance(cluster.pods["p"])
 
 
 def test_a_budget_that_lets_more_go_helps_whose_plan_failed_for_its_pods():
@@ -213,14 +213,14 @@ def test_a_budget_that_lets_more_go_helps_whose_plan_failed_for_its_pods():
     for namespace, allowed, helps in (("c", 1, False), ("b", 0, False), ("b", 1, True)):
         cluster.upsert_budget(Budget(namespace, "x", None, 0))
         cluster.upsert_budget(Budget(namespace, "x", None, allowed))
-        assert cluster.has_chance(cluster.pods["p"]) == helps
+        assert cluster.attempts.has_chance(cluster.pods["p"]) == helps
 
 
 def test_what_is_only_looked_at_helps_nobody():
     cluster = hopeless()
     with cluster.touched.in_passing():
         cluster.delete_pod("r")
-    assert not cluster.has_chance(cluster.pods["p"])
+    assert not cluster.attempts.has_chance(cluster.pods["p"])
 
 
 def test_a_gang_that_becomes_complete_has_a_chance_again():
@@ -228,7 +228,7 @@ def test_a_gang_that_becomes_complete_has_a_chance_again():
     cluster.upsert_group(Group("a", "g", minimum=2))
     cluster.tick(62)
     cluster.tick(93)
-    assert not cluster.has_chance(cluster.pods["p"])
+    assert not cluster.attempts.has_chance(cluster.pods["p"])
     cluster.upsert_pod(pod("q", "a", request={"cpu": 2}, group="g"), now=93)
     assert cluster.ledger.entries["p"].claims
 
@@ -240,9 +240,9 @@ def test_patience_counts_from_when_the_condition_says_so_after_a_restart():
         cluster.epoch = 1000.0
         cluster.upsert_pod(pod("p", "a", unschedulable=said), now=40)
         cluster.tick(later - 2)
-        assert cluster.has_chance(cluster.pods["p"])
+        assert cluster.attempts.has_chance(cluster.pods["p"])
         cluster.tick(later)
-        assert not cluster.has_chance(cluster.pods["p"])
+        assert not cluster.attempts.has_chance(cluster.pods["p"])
 
 
 def test_patience_counts_from_now_for_who_was_seen_before():
@@ -250,7 +250,7 @@ def test_patience_counts_from_now_for_who_was_seen_before():
     cluster = world(queue("q1"), "a:q1", pod("p", "a"))
     cluster.upsert_pod(pod("p", "a", unschedulable=said), now=40)
     cluster.tick(69)
-    assert cluster.has_chance(cluster.pods["p"])
+    assert cluster.attempts.has_chance(cluster.pods["p"])
 
 
 def test_what_is_read_at_the_start_gives_no_chance_back():
@@ -258,7 +258,7 @@ def test_what_is_read_at_the_start_gives_no_chance_back():
     cluster = cluster_of(pod("p", "a", unschedulable=said))
     cluster.upsert_node(node("n1", size={"cpu": 9, "pods": 9}))
     cluster.tick(100)
-    assert not cluster.has_chance(cluster.pods["p"])
+    assert not cluster.attempts.has_chance(cluster.pods["p"])
 
 
 def test_what_happens_takes_no_time_that_grows_with_what_waits():

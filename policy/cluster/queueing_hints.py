@@ -1,0 +1,97 @@
+"""What has happened that could help pods that wait: they have a chance again, and are told apart from the others.
+
+What a queueing hint is for kube-scheduler, which asks what may be placed after an event: room on a node, a quota or a
+queue that was raised, a disruption budget that lets more go. Who has lost its chance is helped at once, as far as that
+takes no time (see policy.cluster.unschedulable); all that could be helped are counted at the next look.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from policy.cluster.helped import Helped
+from policy.cluster.room import Room
+from policy.objects.resources import total
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from policy.cluster.cluster import Cluster
+    from policy.objects.pod import Pod
+    from policy.objects.resources import Resources
+
+
+class QueueingHints:
+    """The room that has come on nodes since the last look, and of whom ``helped`` counts what could help them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.helped = Helped()
+        self._rooms: dict[str, Room] = {}
+        self._looked = False
+        self._cluster = cluster
+
+    def count(self, pod: Pod) -> int:
+        """How often something has happened that could help this waiting pod, since that was first asked of it."""
+        return self.helped.count(pod, self._cluster.gangs.takes_to_start(pod))
+
+    def look(self, now: float) -> None:
+        """Takes claims from pods that have waited in vain for too long, and gives them back where room has come."""
+        rooms, self._rooms = list(self._rooms.values()), {}
+
+        def helps(pod: Pod) -> bool:
+            return any(room.helps(self._cluster, pod) for room in rooms)
+
+        self._looked = True
+        self._hope_again(self._cluster.attempts.chances.judge(now, helps if rooms else None))
+        if rooms:
+            self.helped.judge(helps)
+
+    def room_came(self, room: Room) -> None:
+        """Room has come on a node: whom it could help has a chance again, at once, before it is given to others.
+
+        Not while all is being read that was there before, nor for what is only looked at.
+        """
+        cluster = self._cluster
+        if not self._looked or cluster.touched.passing:
+            return
+        known = self._rooms.get(room.node)
+        self._rooms[room.node] = (
+            room if known is None else Room(room.node, total((known.freed, room.freed)), known.before)
+        )
+        if (node := cluster.table.node(room.node)) is not None and not node.usable:
+            cluster.ledger.queues.stale = True  # what it counts for is what its pods use
+        self._hope_again(cluster.attempts.chances.help(partial(room.helps, cluster)))
+
+    def pod_left(self, uid: str, node: str, request: Resources) -> None:
+        """A pod stood on a node: if it has left it, or takes less of it, there is room.
+
+        What a victim leaves is held for the pod that it went for, and helps nobody else.
+        """
+        cluster = self._cluster
+        if any(victim.uid == uid for each in cluster.reservations.values() for victim in each.victims):
+            return
+        where, left = cluster.stands(uid)
+        freed = request if where != node else {r: m for r, a in request.items() if (m := a - left.get(r, 0)) > 0}
+        if freed:
+            self.room_came(Room(node, freed, cluster.table.node(node)))
+
+    def budget_eased(self, namespace: str) -> None:
+        """A disruption budget lets more go: that helps those for whom pods of the namespace were to go, and did not."""
+        given_up = self._cluster.given_up.values()
+        failed = (each for each in given_up if any(victim.namespace == namespace for victim in each.victims))
+        self.help([each.pod.uid for each in failed])
+
+    def lent(self, is_own: Callable[[Pod], bool]) -> None:
+        """A quota or a queue is sure of less: what it has may be lent to it now, and taken back for others."""
+        pods = self._cluster.pods
+        self.helped.note([uid for uid in self.helped.uids() if not is_own(pods[uid])])
+
+    def help(self, uids: Iterable[str]) -> None:
+        """What has happened could help these pods alone."""
+        uids = list(uids)
+        self.helped.note(uids)
+        self._hope_again(self._cluster.attempts.chances.help_pods(uids))
+
+    def _hope_again(self, uids: Iterable[str]) -> None:
+        self._cluster.assign_again([uid for uid in uids if uid in self._cluster.pods])
