@@ -91,8 +91,8 @@ def _refresh(store: Store) -> None:
     metrics.GRANTS.set(len(cluster.grants))
     metrics.GATED.set(len(cluster.gates))
     metrics.LET_OUT.set(len(cluster.gates.out))
-    metrics.RESERVATIONS.labels(RECLAIM).set(len(cluster.reservations))
-    metrics.RESERVATIONS.labels(STARVING).set(len(cluster.reserved))
+    metrics.RESERVATIONS.labels(RECLAIM).set(len(cluster.reservations.plans))
+    metrics.RESERVATIONS.labels(STARVING).set(len(cluster.reservations.reserved))
     metrics.OVERDUE.clear()
     for namespace, number in cluster.leaving.overdue.namespaces().items():
         metrics.OVERDUE.labels(namespace).set(number)

@@ -32,7 +32,7 @@ def group_model(cluster: Cluster, namespace: str, name: str, terms: Terms, now: 
     assert job is not None, "a group is a job"  # noqa: S101
     decision = _decision(cluster, job, terms, now)
     why_not = decision if decision is not None and decision.reason not in ("", node_reservation.READY) else None
-    reserved = cluster.reserved.of_job(namespace, name)
+    reserved = cluster.reservations.reserved.of_job(namespace, name)
     return PodGroupModel(
         namespace=namespace,
         name=short(name),
@@ -50,8 +50,8 @@ def group_model(cluster: Cluster, namespace: str, name: str, terms: Terms, now: 
 
 def outlook(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> str:
     """Says what is reserved for a pod's job, or why nothing is although it starves; empty if it does not starve."""
-    own = cluster.reserved.of_pod(pod.uid)
-    if own is not None and cluster.is_in_force(own):
+    own = cluster.reservations.reserved.of_pod(pod.uid)
+    if own is not None and cluster.reservations.is_in_force(own):
         return f"node {own.node} is reserved for it since {time_of(own.since)}: no other pod may start there"
     job = cluster.job(pod.namespace, job_name(cluster.membership.groups, pod))
     decision = _decision(cluster, job, terms, now) if job else None
@@ -70,5 +70,6 @@ def time_of(seconds: float) -> str:
 
 def _decision(cluster: Cluster, job: Job, terms: Terms, now: float) -> Decision | None:
     """Decides what to reserve for a job, if it starves or has a reservation."""
-    concerned = cluster.reserved.of_job(job.namespace, job.name) or starving.is_starving(cluster, job, terms, now)
+    own = cluster.reservations.reserved.of_job(job.namespace, job.name)
+    concerned = own or starving.is_starving(cluster, job, terms, now)
     return node_reservation.decide(cluster, job, terms, now) if concerned else None

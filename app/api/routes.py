@@ -157,7 +157,8 @@ async def list_gated(
 async def list_reservations(store: SyncedStore) -> ReservationList:
     """Lists the room that is kept, and for which pods."""
     cluster = store.cluster
-    reservations = sorted((*cluster.reservations.values(), *cluster.reserved), key=lambda each: each.name)
+    there = (*cluster.reservations.plans.values(), *cluster.reservations.reserved)
+    reservations = sorted(there, key=lambda each: each.name)
     return ReservationList(items=[jobs.reservation_model(each) for each in reservations])
 
 
@@ -178,7 +179,7 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
     settings: Settings = request.app.state.settings
     cluster = store.cluster
     plan = PlanModel(evictions=[], nominations=[], reservations=[], waiting=[])
-    for reservation in cluster.reservations.values():
+    for reservation in cluster.reservations.plans.values():
         there = [victim for victim in reservation.victims if victim.uid in cluster.pods]
         _add(plan, reservation, there, reclaim.failing(cluster, reservation))
         if reclaim.protected_victims(cluster, reservation):
@@ -212,7 +213,7 @@ async def _add_reserved(plan: PlanModel, cluster: Cluster, terms: Terms) -> None
         if decision is None:
             continue
         for place in decision.places:
-            known = cluster.reserved.of_pod(place.pod.uid)
+            known = cluster.reservations.reserved.of_pod(place.pod.uid)
             plan.reservations.append(
                 jobs.reservation_model(known or node_reservation.reservation_of(decision.job, place, now))
             )

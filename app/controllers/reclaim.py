@@ -115,7 +115,7 @@ class Reclaim:
             return
         self._broken.clean_up(group)
         self._remember_failures()
-        for reservation in list(self._store.cluster.reservations.values()):
+        for reservation in list(self._store.cluster.reservations.plans.values()):
             self._under_way.begin(group, reservation.name, self._follow(reservation))
         for reservation in reclaim.obsolete(self._store.cluster):
             self._under_way.begin(group, reservation.name, self._forget(reservation))
@@ -204,7 +204,7 @@ class Reclaim:
             await self._actuator.reserve(reservation)
         except BaseException as failure:  # also if the lead was lost: the watch shows what was recorded all the same
             mates = reclaim.mates(cluster, reservation)
-            if cluster.reservations.get(reservation.name) is reservation:
+            if cluster.reservations.plans.get(reservation.name) is reservation:
                 cluster.delete_reservation(reservation.name)
             if not isinstance(failure, ActionFailed):
                 raise
@@ -235,7 +235,7 @@ class Reclaim:
         """Continues a reservation, or ends it."""
         cluster, now = self._store.cluster, self._store.clock()
         pod = cluster.pods.get(reservation.pod.uid)
-        if pod is None or not cluster.is_in_force(reservation):
+        if pod is None or not cluster.reservations.is_in_force(reservation):
             await self._finish(reservation, pod)
             return
         if reclaim.is_lost(cluster, reservation):
@@ -250,7 +250,7 @@ class Reclaim:
             if not await at_leisure(reclaim.still_planned(cluster, reservation, staying)):
                 await self._end(reservation, "not-needed")
                 return
-            if self._store.unready() or reservation.name not in cluster.reservations:
+            if self._store.unready() or reservation.name not in cluster.reservations.plans:
                 return
             await self._evict(reservation, progress)
         elif not any(victim.assigned for victim in there) and not reclaim.waits_for_others(cluster, reservation):
@@ -275,7 +275,7 @@ class Reclaim:
         cluster = self._store.cluster
         return (
             len(staying) == len(reservation.victims)
-            and cluster.is_in_force(reservation)
+            and cluster.reservations.is_in_force(reservation)
             and not reclaim.has_room(cluster, cluster.pods[reservation.pod.uid])
         )
 
@@ -298,7 +298,7 @@ class Reclaim:
             if progress.failing_since is None:
                 self._say_who_stays(reservation, held_back[0], blocked=True)
         for victim in () if held_back else reclaim.in_order_of_eviction(cluster, reservation):
-            if self._store.unready() or (reservation.name not in cluster.reservations and not evicted):
+            if self._store.unready() or (reservation.name not in cluster.reservations.plans and not evicted):
                 break  # an eviction may take long
             if not reclaim.still_has_to_go(cluster, reservation, victim, evicted):
                 continue
@@ -460,7 +460,7 @@ class Reclaim:
 
         What has changed since is not known, so the next change counts.
         """
-        for reservation in self._store.cluster.given_up.values():
+        for reservation in self._store.cluster.reservations.given_up.values():
             if reservation.reason != RECLAIM:
                 continue
             failures, uid = reservation.failures + 1, reservation.pod.uid
@@ -500,7 +500,7 @@ class Reclaim:
 
     async def _end_all(self, reservations: list[Reservation], outcome: str) -> None:
         for reservation in reservations:
-            if reservation.name in self._store.cluster.reservations:
+            if reservation.name in self._store.cluster.reservations.plans:
                 await self._end(reservation, outcome)
 
     def _forget_what_is_gone(self) -> None:
@@ -508,7 +508,7 @@ class Reclaim:
         pods = cluster.pods
         self._backoff = {uid: each for uid, each in self._backoff.items() if uid in pods and pods[uid].pending}
         self._kept_since = {uid: at for uid, at in self._kept_since.items() if uid in pods and pods[uid].pending}
-        there = cluster.reservations
+        there = cluster.reservations.plans
         self._progress = {name: each for name, each in self._progress.items() if name in there}
         horizon = self._store.clock() - 60
         self._questions = {shape: each for shape, each in self._questions.items() if each.again_at > horizon}

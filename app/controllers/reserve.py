@@ -71,6 +71,7 @@ class Reserve:
     async def look(self) -> None:
         """Does one round."""
         cluster = self._store.cluster
+        reserved = cluster.reservations.reserved
         if self._store.unready() or cluster.unsettled:
             return
         now = self._epoch()
@@ -81,16 +82,16 @@ class Reserve:
             await pause.if_due()
         jobs = [job for _, job in sorted(found, key=lambda each: each[0])]
         there = {(job.namespace, job.name) for job in jobs}
-        missed = {(each.pod.namespace, each.job) for each in cluster.reserved} - there
+        missed = {(each.pod.namespace, each.job) for each in reserved} - there
         gone = {key for key in missed if cluster.job(*key) is None}  # otherwise it was reserved during a pause
-        await self._lift([each for key in gone for each in cluster.reserved.of_job(*key)], "the job is gone")
+        await self._lift([each for key in gone for each in reserved.of_job(*key)], "the job is gone")
         await self._forget(now)
         self._questions = {key: each for key, each in self._questions.items() if key in there}
         self._incomplete = {key: each for key, each in self._incomplete.items() if key in there}
         worked = 0.0
         for key in [(job.namespace, job.name) for job in jobs]:
             job = cluster.job(*key)  # its current state: writes may have changed it
-            if job is not None and (cluster.reserved.of_job(*key) or (worked < AT_MOST and self._is_due(key))):
+            if job is not None and (reserved.of_job(*key) or (worked < AT_MOST and self._is_due(key))):
                 decision, took = await self._decide(job, now)
                 worked += took
                 if self._store.unready() or cluster.unsettled:
@@ -111,7 +112,7 @@ class Reserve:
 
     async def _carry_out(self, key: Key, decision: Decision) -> None:
         """Makes the reservations of a job match the decision."""
-        own = self._store.cluster.reserved.of_job(*key)
+        own = self._store.cluster.reservations.reserved.of_job(*key)
         if own and self._may_be_replaced(key, decision):
             return
         wanted = {(place.pod.uid, place.node) for place in decision.places}
@@ -171,11 +172,11 @@ class Reserve:
             failures = [text for text in await asyncio.gather(*map(record, made)) if text]
         finally:  # also if the lead is lost meanwhile
             for name, reservation in unrecorded.items():
-                if cluster.reserved.get(name) is reservation:
+                if cluster.reservations.reserved.get(name) is reservation:
                     cluster.delete_reservation(name)
         if failures:
             log.warning("nodes not reserved", job=job.title, error=failures[0])
-            await self._lift(cluster.reserved.of_job(job.namespace, job.name), "it could not be recorded")
+            await self._lift(cluster.reservations.reserved.of_job(job.namespace, job.name), "it could not be recorded")
             return
         nodes = ", ".join(sorted({place.node for place in places}))
         log.info("nodes reserved", job=job.title, nodes=nodes)
@@ -209,9 +210,10 @@ class Reserve:
 
     async def _forget(self, now: float) -> None:
         """Removes reservations that were given up, once the job may have nodes again or is gone."""
-        for reservation in list(self._store.cluster.given_up.values()):
+        reservations = self._store.cluster.reservations
+        for reservation in list(reservations.given_up.values()):
             over = now - reservation.failed_at > self._terms.starving_after
-            if reservation.reason == STARVING and (over or not self._store.cluster.is_in_force(reservation)):
+            if reservation.reason == STARVING and (over or not reservations.is_in_force(reservation)):
                 await self._lift([reservation], "it is over")
 
     def _say_why_not(self, key: Key, decision: Decision) -> None:

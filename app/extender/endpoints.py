@@ -86,10 +86,10 @@ class Extender:
             return "neutral", wire.NO_SCORES
         self._ensure_ready()
         cluster = self.store.cluster
-        if not len(cluster.reserved) and not (self.apart and cluster.ledger.borrowing):
+        if not len(cluster.reservations.reserved) and not (self.apart and cluster.ledger.borrowing):
             return "neutral", wire.NO_SCORES
         pod = self._pod_of(args.pod)
-        if len(cluster.reserved) and (preferred := scoring.preferred(cluster, pod, wire.candidates(args))):
+        if len(cluster.reservations.reserved) and (preferred := scoring.preferred(cluster, pod, wire.candidates(args))):
             return "scored", wire.scores(preferred, scoring.HIGHEST)
         if self.apart and (preferred := scoring.apart(cluster, pod, wire.candidates(args))):
             return "scored", wire.scores(preferred, self.apart)
@@ -196,5 +196,7 @@ class Extender:
 
 def _kept_from(cluster: Cluster, pod: Pod) -> dict[str, Rule[None]]:
     """Returns the nodes that are kept from a pod, with the rule that keeps each."""
-    held = cluster.nodes_held_from(pod) if cluster.reservations or cluster.gangs.holds else ()
-    return dict.fromkeys(held, kept_nodes.HELD) | dict.fromkeys(cluster.nodes_reserved_from(pod), kept_nodes.RESERVED)
+    reservations = cluster.reservations
+    held = reservations.nodes_held_from(pod) if reservations.plans or cluster.gangs.holds else ()
+    reserved = reservations.nodes_reserved_from(pod)
+    return dict.fromkeys(held, kept_nodes.HELD) | dict.fromkeys(reserved, kept_nodes.RESERVED)

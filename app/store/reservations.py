@@ -71,7 +71,7 @@ RESERVATIONS = Kind(
     key=lambda meta: meta.name,
     upsert=lambda cluster, obj, _: cluster.upsert_reservation(reservation_of(obj)),
     delete=lambda cluster, key: cluster.delete_reservation(str(key)),
-    known=lambda cluster: [*cluster.reservations, *(each.name for each in cluster.reserved), *cluster.given_up],
+    known=lambda cluster: [each.name for each in cluster.reservations.all()],
     namespaced=False,
     optional=True,
 )

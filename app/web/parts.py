@@ -120,7 +120,7 @@ def calls() -> Iterator[Calls]:
 
 def reservations(store: Store) -> Reservations:
     """Returns the reservations, the oldest first."""
-    everything = [*store.cluster.reservations.values(), *store.cluster.reserved]
+    everything = [*store.cluster.reservations.plans.values(), *store.cluster.reservations.reserved]
     first = sorted(everything, key=lambda each: (each.since, each.name))[:RESERVATIONS]
     return Reservations(tuple(reservation_model(each) for each in first), len(everything))
 

@@ -250,9 +250,9 @@ def _state_of(cluster: Cluster, namespace: str, name: str) -> str:
     """Returns a hash that changes with the explanation of a pod, as far as that is known without a search for plans."""
     pod, awaited = cluster.pod(namespace, name), tuple[Any, ...]()
     if pod is not None and pod.pending:
-        held = cluster.is_held_for(pod.uid)
+        held = cluster.reservations.is_held_for(pod.uid)
         under_way = at_once(reclaim.outlook(cluster, pod)) if held else bool(fit.fits(cluster.table, pod).any())
-        awaited = under_way, cluster.reserved.of_pod(pod.uid), cluster.relevant
+        awaited = under_way, cluster.reservations.reserved.of_pod(pod.uid), cluster.relevant
     state = repr((verdict_on(cluster, namespace, name), awaited))
     return blake2b(state.encode(), digest_size=8).hexdigest()
 

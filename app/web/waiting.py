@@ -182,7 +182,7 @@ def _waits(cluster: Cluster, pod: Pod) -> bool:
 
 
 def _shown(cluster: Cluster, pod: Pod, *, observe: bool) -> WaitingPod:
-    kept = cluster.reserved.of_pod(pod.uid) or cluster.held_for(pod.uid)
+    kept = cluster.reservations.reserved.of_pod(pod.uid) or cluster.reservations.held_for(pod.uid)
     refused = cluster.check(pod) if pod.uid in cluster.pods else None
     closed = why_closed(cluster.queues, cluster.membership, pod) if refused else ""
     why = ": ".join(filter(None, (refused.message, closed))) if refused else ""

@@ -5,11 +5,10 @@ seconds on a clock of the caller's that never goes back.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 
-from policy.cluster import assumed, gates, in_vain, proportion
+from policy.cluster import gates, in_vain, proportion
 from policy.cluster.attempts import Attempts, not_let_through, says_something_new
 from policy.cluster.budgets import Budget, Budgets
 from policy.cluster.by_node import ByNode
@@ -23,6 +22,7 @@ from policy.cluster.moved import Moving, once_for_each_kind
 from policy.cluster.overdue import AFTER, STUCK_AFTER
 from policy.cluster.queueing_hints import QueueingHints
 from policy.cluster.quota_manager import Limit
+from policy.cluster.reservations import Reservations
 from policy.cluster.room import Room, grown
 from policy.cluster.unschedulable import PATIENCE
 from policy.nodes import fit
@@ -34,15 +34,14 @@ from policy.objects.job import ALONE, Job, job_name
 from policy.objects.membership import DEFAULT, Membership, Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod, turn
-from policy.objects.reservation import STARVING, Reservation, Reserved
-from policy.objects.resources import NOTHING, Resources, add, total
+from policy.objects.reservation import Reservation
+from policy.objects.resources import NOTHING, Resources
 from policy.objects.verdict import Refusal
 from policy.quota import admission, elastic_quota, exempt, fair_share, queues
 from policy.quota.admission import Rules
 from policy.quota.changes import Touched
 from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.entitlement import SYSTEM_OWNERS
-from policy.quota.kept_nodes import RESERVED, kept_from
 from policy.quota.ledger import Ledger
 from policy.quota.queues import Queue
 from policy.quota.trial import Lifted
@@ -64,9 +63,8 @@ class Unsettled(Exception):
 class Cluster:
     """Pods, nodes, elastic quotas and queues, and who uses what.
 
-    ``pending`` are the pods that wait for a node. ``reservations`` are those that hold room, ``reserved`` those for
-    starving jobs, which reserve whole nodes. ``given_up`` holds reservations that are only remembered. ``epoch`` is
-    what to add to the caller's clock to have seconds since the epoch.
+    ``pending`` are the pods that wait for a node. ``epoch`` is what to add to the caller's clock to have seconds since
+    the epoch.
     """
 
     def __init__(
@@ -89,9 +87,7 @@ class Cluster:
         self.table = NodeTable()
         self.budgets = Budgets()
         self.batch_jobs = BatchJobs()
-        self.reservations: dict[str, Reservation] = {}
-        self.reserved = Reserved()
-        self.given_up: dict[str, Reservation] = {}
+        self.reservations = Reservations(self)
         self.quotas: dict[str, dict[str, ElasticQuota]] = {}
         self.queues: dict[str, Queue] = {}
         self.membership = Membership()
@@ -106,7 +102,6 @@ class Cluster:
         self._uids: dict[str, dict[str, str]] = {}
         self._members: dict[tuple[str, str], set[str]] = {}
         self._in_flight: set[str] = set()
-        self._held: dict[str, Reservation] = {}
         self.leaving = Leaving(self, overdue_after, stuck_after)
         self.table.overdue = self.leaving.overdue
         self.in_vain = InVain(reclaim_backoff)
@@ -167,7 +162,7 @@ class Cluster:
         """
         alike: dict[Hashable, list[Pod]] = {}
         for number, (pod, now) in enumerate(pods):
-            plain = not (pod.terminating or pod.group or pod.uid in self._held or pod.counts_in is not None)
+            plain = not (pod.terminating or pod.group or pod.uid in self.reservations.held or pod.counts_in is not None)
             if pod.assigned and plain:
                 self.pods[pod.uid] = pod
                 self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
@@ -252,82 +247,11 @@ class Cluster:
 
     def upsert_reservation(self, reservation: Reservation) -> None:
         """Keeps room for a pod from now on; no longer, and never again, if it was given up."""
-        known = self.reservations.get(reservation.name) or self.reserved.get(reservation.name)
-        if reservation.name in self.given_up or known == reservation:
-            return
-        self.touched.note()
-        self.delete_reservation(reservation.name)
-        if reservation.failed_at:
-            self.given_up[reservation.name] = reservation
-            return
-        if reservation.reason == STARVING:
-            self.reserved.add(reservation)
-            self.assign_again({reservation.pod.uid} & self.pods.keys())
-            return
-        self.reservations[reservation.name] = reservation
-        self._held[reservation.pod.uid] = reservation
-        self._stand_again(reservation.pod.uid)
+        self.reservations.upsert(reservation)
 
     def delete_reservation(self, name: str) -> None:
         """Keeps that room no longer; a reservation that is not known is no error."""
-        self.touched.note()
-        self.given_up.pop(name, None)
-        if (lifted := self.reserved.remove(name)) is not None:
-            self.ledger.eased += 1
-            self.assign_again({lifted.pod.uid} & self.pods.keys())
-            self.hints.help([uid for uid, pod in self.attempts.refused.items() if _is_kept_by_reservations(pod)])
-        reservation = self.reservations.pop(name, None)
-        if reservation is not None and self._held.get(reservation.pod.uid) is reservation:
-            uid = reservation.pod.uid
-            others = (other for other in self.reservations.values() if other.pod.uid == uid)
-            self._hold(uid, next(others, None))
-            self._stand_again(uid)
-
-    @contextmanager
-    def assumed(self, reservations: Iterable[Reservation]) -> Iterator[None]:
-        """A context in which these are there, too, to look at the rest. They must be new."""
-        there = list(reservations)
-        with self._as_before({reservation.pod.uid for reservation in there}):
-            try:
-                with self.touched.in_passing():
-                    for reservation in there:
-                        self.upsert_reservation(reservation)
-                yield
-            finally:
-                for reservation in there:
-                    self.reserved.remove(reservation.name)
-                    self.reservations.pop(reservation.name, None)
-
-    @contextmanager
-    def without_reservation(self, name: str) -> Iterator[None]:
-        """A context in which a reservation is not there, to look at the rest; one that is not known is no error."""
-        there = self.reservations.get(name)
-        with self._as_before({there.pod.uid} if there is not None else set()):
-            try:
-                with self.touched.in_passing():
-                    self.delete_reservation(name)
-                yield
-            finally:
-                if there is not None:
-                    self.reservations[name] = there
-
-    @contextmanager
-    def _as_before(self, uids: Collection[str]) -> Iterator[None]:
-        """A context after which these pods stand as before, in the ledger and the table, and have the same kept.
-
-        No rule is asked about that, so that it cannot fail.
-        """
-        eased, stood = self.ledger.eased, {uid: self.ledger.entries.get(uid) for uid in uids}
-        placed, held = {uid: self.table.place(uid) for uid in uids}, {uid: self._held.get(uid) for uid in uids}
-        try:
-            yield
-        finally:
-            with self.touched.in_passing():
-                for uid in uids:
-                    self._hold(uid, held[uid])
-                    self.ledger.restore(uid, stood[uid])
-                    self.table.restore(uid, placed[uid])
-            self.ledger.eased = eased  # only looked at
+        self.reservations.delete(name)
 
     def upsert_quota(self, quota: ElasticQuota) -> None:
         """Adds or changes an elastic quota. What cannot be read leaves the last good spec of the object in force."""
@@ -506,18 +430,6 @@ class Cluster:
         """Whether no rule applies to a pod, as it is critical to the system (see policy.quota.exempt)."""
         return pod.priority >= exempt.CRITICAL and bool(exempt.grounds(self.ledger, pod, self.rules.exempt_namespaces))
 
-    def is_in_force(self, reservation: Reservation) -> bool:
-        """Whether the pod that room is kept for still waits for it."""
-        pod = self.pods.get(reservation.pod.uid)
-        return pod is not None and pod.pending and not pod.terminating
-
-    def is_kept_out(self, pod: Pod) -> bool:
-        """Whether the pod was refused for the sake of others that room is kept for, and still has no room elsewhere."""
-        if pod.unschedulable is None or kept_from(pod.unschedulable.message) is None:
-            return False
-        kept = self.nodes_held_from(pod) | self.nodes_reserved_from(pod)
-        return all(self.table.names[row] in kept for row in fit.fits(self.table, pod).nonzero()[0])
-
     def priority_of_queue(self, pod: Pod) -> int:
         """The priority of the pod's queue, 0 where it is in none: the higher goes first."""
         queue = self.queues.get(self.queue_of(pod)) if self.queues else None
@@ -526,68 +438,6 @@ class Cluster:
     def is_governed(self, pod: Pod) -> bool:
         """Whether an elastic quota or a queue has something to say about a pod."""
         return (pod.namespace in self.quotas or bool(self.queue_of(pod))) and not self.is_exempt(pod)
-
-    def is_held_for(self, uid: str) -> bool:
-        """Whether room is kept for the pod."""
-        return uid in self._held
-
-    def held_for(self, uid: str) -> Reservation | None:
-        """The plan by which room is kept for the pod."""
-        return self._held.get(uid)
-
-    def nodes_held_from(self, pod: Pod) -> set[str]:
-        """Nodes where the pod would take room that is kept for another of the same or higher priority.
-
-        Or of lower priority, if the pod is of another namespace and would borrow, or is of one that room was taken
-        from: what was taken back is not lent again. Pods that hold a grant may come to these nodes before it, and take
-        what is spare there; but not what is kept for the pod itself. None for a pod of a DaemonSet, and for one that no
-        rule applies to.
-
-        A pod that room is being made for waits for its own victims, and leaves to others what theirs have left. Where
-        room has been lost, who was promised it first comes first.
-        """
-        if self._may_go_anywhere(pod):
-            return set()
-        own, behind = self._held.get(pod.uid), self.behind(pod)
-        kept: dict[str, dict[str, int]] = {}  # by node what is kept for pods that the table does not count against it
-        for reservation in self.reservations.values():
-            if reservation.pod.uid != pod.uid and reservation.pod.uid not in behind and self.is_in_force(reservation):
-                other = self.pods[reservation.pod.uid]
-                if self._is_kept_from(pod, reservation, other):
-                    add(kept.setdefault(reservation.node, {}), other.request if other.priority < pod.priority else {})
-        without = (self.leaving.uids - self._still_to_be_asked(own)) | behind if kept else frozenset()
-        held = {node for node, taken in kept.items() if fit.lacking_on(self.table, pod, node, without, taken)}
-        unsure = kept.keys() - held - ({own.node} if own else set())
-        coming = assumed.others(self.grants, self.table, pod) if unsure else ()
-        for node in unsure:
-            taken = total((kept[node], assumed.at_most_on(self.table, node, coming, pod)))
-            if taken and fit.lacking_on(self.table, pod, node, without, taken):
-                held.add(node)
-        return held | self.gangs.nodes_held_from(pod)
-
-    def behind(self, pod: Pod) -> frozenset[str]:
-        """UIDs of pods of the same priority that room was promised to on the same node, after this one."""
-        own = self._held.get(pod.uid)
-        if own is None:
-            return frozenset()
-        others = (each for each in self._held.values() if each.node == own.node)
-        after = {each.pod.uid for each in others if (each.since, each.name) > (own.since, own.name)}
-        return frozenset(uid for uid in after & self.pods.keys() if self.pods[uid].priority == pod.priority)
-
-    def _still_to_be_asked(self, reservation: Reservation | None) -> set[str]:
-        """UIDs of the victims of a plan that have not been asked to go yet."""
-        victims = {victim.uid for victim in reservation.victims} if reservation is not None else set()
-        return {uid for uid in victims if not self.leaving.has_been_asked(uid)}
-
-    def _is_kept_from(self, pod: Pod, reservation: Reservation, other: Pod) -> bool:
-        """Whether room that is kept for the other pod is not for this one."""
-        if other.priority >= pod.priority:
-            return True
-        if other.namespace == pod.namespace:
-            return False
-        if any(victim.namespace == pod.namespace for victim in reservation.victims):
-            return True
-        return bool(self.ledger.borrows(pod, by_share=self.rules.fair_share_preemption))
 
     def pending_in(self, namespace: str) -> Iterator[Pod]:
         """The pods of a namespace that wait for a node."""
@@ -606,31 +456,6 @@ class Cluster:
         """Pods that are admitted, or may have been by an earlier process, and are not seen on a node yet."""
         yield from self.grants.pods()
         yield from (self.pods[uid] for uid in self._in_flight)
-
-    def nodes_reserved_from(self, pod: Pod) -> set[str]:
-        """Nodes that are reserved for other jobs than the pod's. Seed: reserve action (Node resource reservation rule).
-
-        None for a pod that requests nothing (BestEffort), for one of a DaemonSet, and for one that no rule applies to.
-        """
-        if not len(self.reserved) or self._may_go_anywhere(pod) or pod.request.keys() == {"pods"}:
-            return set()
-        job = pod.namespace, job_name(self.membership.groups, pod)
-        others = (each for each in self.reserved if (each.pod.namespace, each.job) != job)
-        return {each.node for each in others if self.is_reserved(each)}
-
-    def is_reserved(self, reservation: Reservation) -> bool:
-        """Whether a node is kept for a member of a job: until it has come.
-
-        If it has gone to another node, be it one that was reserved for a mate, whoever leads decides what becomes of
-        this one; until then it stays reserved.
-        """
-        pod = self.pods.get(reservation.pod.uid)
-        return pod is not None and not pod.terminating and not pod.finished and pod.node != reservation.node
-
-    def node_to_empty_for(self, pod: Pod) -> str:
-        """The node that is reserved for a pod, if borrowers on it are to go for it; else empty."""
-        own = self.reserved.of_pod(pod.uid) if self.rules.evict_for_reserved else None
-        return own.node if own is not None and self.is_reserved(own) and not self.is_exempt(pod) else ""
 
     def job(self, namespace: str, name: str) -> Job | None:
         """The job of this name (see policy.objects.job) with its members; None if there is none."""
@@ -785,10 +610,6 @@ class Cluster:
         """Whether there is such a namespace, or (in a folder of manifests) a pod or an elastic quota in it."""
         return name in self.membership.namespaces or name in self._uids or name in self.quotas
 
-    def _may_go_anywhere(self, pod: Pod) -> bool:
-        """Whether no node is kept from a pod: it can go nowhere else (of a DaemonSet), or no rule applies to it."""
-        return pod.owner == "DaemonSet" or self.is_exempt(pod)
-
     # How it is kept consistent
 
     def _take_the_place_of_others(self, pod: Pod) -> None:
@@ -828,7 +649,7 @@ class Cluster:
             self._settled_at = now + self._settle_time  # where one came from there may be more
         elif before is not None and before.pending and pod.uid not in self.grants and self.is_governed(pod):
             self._somebody_else_granted = True  # elsewhere another scheduler may be at work, and no rule is concerned
-        if pod.uid in self._held:
+        if pod.uid in self.reservations.held:
             self.ledger.eased += 1  # what was kept for it is free, if it went elsewhere
         if pod.uid in self.grants:
             self.gangs.has_landed()
@@ -847,7 +668,7 @@ class Cluster:
             return
         if pod.pending:
             self.moving.discard(uid)
-        if pod.pending and uid in self._held and self._may_come(pod, self._held[uid].node):
+        if pod.pending and uid in self.reservations.held and self._may_come(pod, self.reservations.held[uid].node):
             self.ledger.enter("held", pod)
         elif pod.pending and pod.nominated_node and self._may_come(pod, pod.nominated_node):
             self.ledger.enter("nominated", pod)
@@ -867,7 +688,7 @@ class Cluster:
         if _is_closed(self.queues.get(self.queue_of(pod))):
             return False
         waits = pod.pending and not (pod.terminating or pod.gated)
-        hopes = self.attempts.chances.has(pod.uid) or self.reserved.of_pod(pod.uid) is not None
+        hopes = self.attempts.chances.has(pod.uid) or self.reservations.reserved.of_pod(pod.uid) is not None
         return waits and hopes and not self.gangs.lacks_members(pod)
 
     def _refusal(self, pod: Pod, *, sure: bool, with_in_flight: bool = False) -> Refusal | None:
@@ -1080,7 +901,7 @@ class Cluster:
     def _place(self, pod: Pod) -> None:
         """Shows in the table where the pod stands or is expected."""
         stood = self.stands(pod.uid)
-        held = self._held.get(pod.uid)
+        held = self.reservations.held.get(pod.uid)
         destination = held.node if held else pod.nominated_node
         named = {destination, pod.nominated_node} - {""} if pod.pending else ()
         self._destinations.put(pod.uid, named)
@@ -1097,12 +918,6 @@ class Cluster:
             self.table.wait_no_more(pod.uid)
         if stood[0]:
             self.hints.pod_left(pod.uid, *stood)
-
-    def _hold(self, uid: str, reservation: Reservation | None) -> None:
-        if reservation is not None:
-            self._held[uid] = reservation
-        else:
-            self._held.pop(uid, None)
 
     def is_expected_on_its_node(self, pod: Pod) -> bool:
         """Whether a waiting pod counts where it is nominated: the node is there and could take it."""
@@ -1124,10 +939,10 @@ class Cluster:
     def _node_changed(self, name: str) -> None:
         """Looks again at the pods that are expected on a node: they may come to it no longer, or again."""
         for uid in self._destinations.pods_of(name):
-            self._stand_again(uid)
+            self.stand_again(uid)
         self.leaving.node_changed(name)
 
-    def _stand_again(self, uid: str) -> None:
+    def stand_again(self, uid: str) -> None:
         """What is kept for a pod has changed."""
         pod = self.pods.get(uid)
         if pod is not None:
@@ -1165,11 +980,6 @@ class Cluster:
 
 def _is_closed(queue: Queue | None) -> bool:
     return queue is not None and not queue.open
-
-
-def _is_kept_by_reservations(pod: Pod) -> bool:
-    """Whether the scheduler last said of a pod that nodes were reserved for others."""
-    return pod.unschedulable is not None and kept_from(pod.unschedulable.message) is RESERVED
 
 
 def _differs(pod: Pod, before: Pod) -> bool:

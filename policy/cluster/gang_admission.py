@@ -371,7 +371,7 @@ class Gangs:
             if not decidable(cluster.table, chosen):
                 return {member.uid: (member, "") for member in chosen}
             coming = self._coming({member.uid for member in chosen})
-            places = Places(cluster.table, chosen, offered, coming, cluster.nodes_reserved_from)
+            places = Places(cluster.table, chosen, offered, coming, cluster.reservations.nodes_reserved_from)
             unplaced = places.find()
             if unplaced is None:
                 return {member.uid: (member, places.nodes[member.uid]) for member in chosen}
@@ -424,7 +424,7 @@ class Gangs:
         if hold is None or not hold.node or offered is None or hold.node in offered:
             return True
         cluster = self._cluster
-        node = best_of(cluster.table, pod, set(offered) - cluster.nodes_reserved_from(pod))
+        node = best_of(cluster.table, pod, set(offered) - cluster.reservations.nodes_reserved_from(pod))
         if not node:
             return False
         self.holds.move(pod.uid, node)

@@ -30,9 +30,9 @@ class Leaving:
 
         Not of those that should have ended for so long that nobody knows whether they will.
         """
-        cluster = self._cluster
-        in_force = (reservation for reservation in cluster.reservations.values() if cluster.is_in_force(reservation))
-        victims = {victim.uid for reservation in in_force for victim in reservation.victims}
+        cluster, reservations = self._cluster, self._cluster.reservations
+        in_force = (plan for plan in reservations.plans.values() if reservations.is_in_force(plan))
+        victims = {victim.uid for plan in in_force for victim in plan.victims}
         coming = self.deletions.uids() | self._asked | (victims & cluster.pods.keys())
         return frozenset(coming - self.deletions.stuck - self.overdue.uids())
 

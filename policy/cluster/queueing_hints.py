@@ -69,7 +69,7 @@ class QueueingHints:
         What a victim leaves is held for the pod that it went for, and helps nobody else.
         """
         cluster = self._cluster
-        if any(victim.uid == uid for each in cluster.reservations.values() for victim in each.victims):
+        if any(victim.uid == uid for each in cluster.reservations.plans.values() for victim in each.victims):
             return
         where, left = cluster.stands(uid)
         freed = request if where != node else {r: m for r, a in request.items() if (m := a - left.get(r, 0)) > 0}
@@ -78,7 +78,7 @@ class QueueingHints:
 
     def budget_eased(self, namespace: str) -> None:
         """A disruption budget lets more go: that helps those for whom pods of the namespace were to go, and did not."""
-        given_up = self._cluster.given_up.values()
+        given_up = self._cluster.reservations.given_up.values()
         failed = (each for each in given_up if any(victim.namespace == namespace for victim in each.victims))
         self.help([each.pod.uid for each in failed])
 

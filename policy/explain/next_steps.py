@@ -100,7 +100,7 @@ def _of_gate(cluster: Cluster, pod: Pod, idle: str) -> Iterator[NextStep]:
 
 
 def _of_reclaim(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Generator[None, None, list[NextStep]]:
-    for reservation in cluster.reservations.values():
+    for reservation in cluster.reservations.plans.values():
         if reservation.pod.uid == pod.uid:
             return [_progress(cluster, reservation)]
     since = reclaim.waits_since(cluster, pod)
@@ -171,11 +171,12 @@ def _of_gang(gangs: Gangs, pod: Pod, times: Times) -> Iterator[NextStep]:
 
 def _of_kept_nodes(cluster: Cluster, pod: Pod) -> Iterator[NextStep]:
     """Tells which jobs the nodes are reserved for, if all nodes with room for the pod are."""
-    if not len(cluster.reserved) or pod.uid in cluster.grants:
+    if not len(cluster.reservations.reserved) or pod.uid in cluster.grants:
         return
     fitting = {cluster.table.names[row] for row in np.flatnonzero(fit.fits(cluster.table, pod))}
-    if fitting and fitting <= cluster.nodes_reserved_from(pod):
-        jobs = sorted({f"{each.pod.namespace}/{short(each.job)}" for each in cluster.reserved if each.node in fitting})
+    if fitting and fitting <= cluster.reservations.nodes_reserved_from(pod):
+        there = (each for each in cluster.reservations.reserved if each.node in fitting)
+        jobs = sorted({f"{each.pod.namespace}/{short(each.job)}" for each in there})
         text = f"the nodes that have room are reserved for {listed(jobs)}, and free for all again once that has started"
         yield NextStep("nodes-reserved", text)
 
@@ -183,8 +184,8 @@ def _of_kept_nodes(cluster: Cluster, pod: Pod) -> Iterator[NextStep]:
 def _of_reserving(
     cluster: Cluster, pod: Pod, terms: Terms, times: Times, idle: str
 ) -> Generator[None, None, list[NextStep]]:
-    own, now = cluster.reserved.of_pod(pod.uid), times.now + times.epoch
-    if own is not None and cluster.is_in_force(own):
+    own, now = cluster.reservations.reserved.of_pod(pod.uid), times.now + times.epoch
+    if own is not None and cluster.reservations.is_in_force(own):
         there = [
             each
             for each in cluster.table.pods_on(own.node).values()

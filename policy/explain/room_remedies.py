@@ -28,8 +28,8 @@ def for_room(need: Need) -> Steps:
     cluster, pod = need.cluster, need.pod
     table = cluster.table
     fitting = {table.names[row] for row in np.flatnonzero(fit.fits(table, pod))}
-    reserved = cluster.nodes_reserved_from(pod)
-    if fitting and fitting <= reserved | cluster.nodes_held_from(pod):
+    reserved = cluster.reservations.nodes_reserved_from(pod)
+    if fitting and fitting <= reserved | cluster.reservations.nodes_held_from(pod):
         yield from _unreserve(cluster, fitting & reserved)
     yield from _let_go(cluster, pod)
     yield from add_nodes(need)
@@ -68,7 +68,8 @@ def add_nodes(need: Need) -> Iterator[Remedy]:
 
 def _unreserve(cluster: Cluster, nodes: set[str]) -> Iterator[Remedy]:
     """Suggests the end of a job that nodes are reserved for."""
-    for namespace, name in sorted({(each.pod.namespace, each.job) for each in cluster.reserved if each.node in nodes}):
+    there = (each for each in cluster.reservations.reserved if each.node in nodes)
+    for namespace, name in sorted({(each.pod.namespace, each.job) for each in there}):
         job = cluster.job(namespace, name)
         if job is not None:
             pods = job.waiting + job.granted
@@ -79,7 +80,7 @@ def _unreserve(cluster: Cluster, nodes: set[str]) -> Iterator[Remedy]:
 
 def _let_go(cluster: Cluster, pod: Pod) -> Iterator[Remedy]:
     """Suggests how to get past disruption budgets that block evictions for the pod."""
-    for reservation in cluster.reservations.values():
+    for reservation in cluster.reservations.plans.values():
         protected = reclaim.protected_victims(cluster, reservation) if reservation.pod.uid == pod.uid else []
         if not protected:
             continue

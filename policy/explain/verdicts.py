@@ -57,10 +57,11 @@ def _what_it_waits_for(cluster: Cluster, pod: Pod) -> str:
 
 def _kept_everywhere(cluster: Cluster, pod: Pod) -> Rule[None] | None:
     """The rule by which all nodes that have room for a waiting pod are kept from it; None if some are not."""
-    if pod.uid in cluster.grants or not (len(cluster.reserved) or cluster.reservations or cluster.gangs.holds):
+    reservations = cluster.reservations
+    if pod.uid in cluster.grants or not (len(reservations.reserved) or reservations.plans or cluster.gangs.holds):
         return None
     fitting = {cluster.table.names[row] for row in fit.fits(cluster.table, pod).nonzero()[0]}
-    reserved = cluster.nodes_reserved_from(pod)
-    if not fitting or not fitting <= reserved | cluster.nodes_held_from(pod):
+    reserved = reservations.nodes_reserved_from(pod)
+    if not fitting or not fitting <= reserved | reservations.nodes_held_from(pod):
         return None
     return RESERVED if fitting & reserved else HELD

@@ -79,7 +79,7 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
     only together with others, or borrowers are to leave a node that is reserved for them. Of a gang no more than it
     takes to start; one that has started and lost members goes first among its like.
     """
-    reserved_for = {reservation.pod.uid for reservation in cluster.reservations.values()}
+    reserved_for = {reservation.pod.uid for reservation in cluster.reservations.plans.values()}
     tried = [cluster.pods[uid] for uid, since in cluster.attempts.unschedulable_since.items() if now - since >= delay]
     alike = {_kind(pod, cluster) for pod in tried if pod.namespace in cluster.attempts.untried_since}
     untried = [
@@ -123,7 +123,8 @@ def _enough(job: Waiting) -> int:
 
 def _may_have_victims(cluster: Cluster, pod: Pod) -> bool:
     """Whether there may be somebody who has to go for a pod, beside those that the scheduler's own preemption finds."""
-    return cluster.is_governed(pod) or cluster.gangs.is_waiting(pod) or bool(cluster.node_to_empty_for(pod))
+    ruled = cluster.is_governed(pod) or cluster.gangs.is_waiting(pod)
+    return ruled or bool(cluster.reservations.node_to_empty_for(pod))
 
 
 def _without_those_beyond_a_minimum(cluster: Cluster, pods: list[Pod], reserved_for: set[str]) -> Iterator[Pod]:
@@ -150,7 +151,7 @@ def together_with(cluster: Cluster, pod: Pod, waiting: Iterable[Pod]) -> list[Po
     if group is None or not cluster.gangs.is_waiting(pod):
         return [pod]
     members = [other for other in waiting if (other.namespace, other.group) == group.key]
-    reserved = {reservation.pod.uid for reservation in cluster.reservations.values()}
+    reserved = {reservation.pod.uid for reservation in cluster.reservations.plans.values()}
     provided = cluster.gangs.ready(group) | {member.uid for member in cluster.members(group.key)} & reserved
     return members if len(members) + len(provided) >= group.minimum else []
 
@@ -253,7 +254,8 @@ def _search_after(
 
 
 def _assumed(cluster: Cluster, planned: Iterable[Reservation]) -> AbstractContextManager[None]:
-    return cluster.assumed([each for each in planned if not cluster.is_held_for(each.pod.uid)])
+    reservations = cluster.reservations
+    return reservations.assumed([each for each in planned if not reservations.is_held_for(each.pod.uid)])
 
 
 def _assumption(plan: Plan) -> Reservation:
@@ -272,7 +274,7 @@ def still_planned(cluster: Cluster, reservation: Reservation, staying: Iterable[
     To be used up; where it pauses, and the cluster may change, the reservation is there.
     """
     work = victims.search(cluster, cluster.pods[reservation.pod.uid])
-    plan = yield from within(partial(cluster.without_reservation, reservation.name), work)
+    plan = yield from within(partial(cluster.reservations.without, reservation.name), work)
     if isinstance(plan, NoPlan) or plan.node != reservation.node:
         return False
     there = {
@@ -296,7 +298,8 @@ def is_room_taken(cluster: Cluster, reservation: Reservation) -> bool:
     An exempt pod may have taken it, a pod of another scheduler, or one that was let through before the plan was made.
     """
     pod = cluster.pods[reservation.pod.uid]
-    return bool(fit.lacking_on(cluster.table, pod, reservation.node, cluster.leaving.uids | cluster.behind(pod)))
+    without = cluster.leaving.uids | cluster.reservations.behind(pod)
+    return bool(fit.lacking_on(cluster.table, pod, reservation.node, without))
 
 
 def stuck_victims(cluster: Cluster, reservation: Reservation) -> list[Pod]:
@@ -310,7 +313,7 @@ def still_has_to_go(cluster: Cluster, reservation: Reservation, victim: Pod, evi
 
     But what is left of a gang goes, once it cannot do without those who went.
     """
-    if cluster.is_in_force(reservation) and not is_lost(cluster, reservation):
+    if cluster.reservations.is_in_force(reservation) and not is_lost(cluster, reservation):
         return True
     gone = {pod.uid for pod in evicted if (pod.namespace, pod.group) == (victim.namespace, victim.group)}
     group = cluster.gangs.gang_of(victim)
@@ -350,7 +353,7 @@ def waits_for_others(cluster: Cluster, reservation: Reservation) -> bool:
     pod = cluster.pods.get(reservation.pod.uid)
     if pod is None or not cluster.gangs.gated(pod):
         return False
-    for other in cluster.reservations.values():
+    for other in cluster.reservations.plans.values():
         peer = cluster.pods.get(other.pod.uid)
         if peer is not None and peer.uid != pod.uid and (peer.namespace, peer.group) == (pod.namespace, pod.group):
             there = (cluster.pods.get(victim.uid) for victim in other.victims)
@@ -376,7 +379,8 @@ def waits_since(cluster: Cluster, pod: Pod) -> float | None:
 
 def failures(cluster: Cluster, pod: Pod) -> int:
     """How many plans for a pod were given up, as far as that is remembered."""
-    of_pod = (each for each in cluster.given_up.values() if each.pod.uid == pod.uid and each.reason == RECLAIM)
+    given_up = cluster.reservations.given_up.values()
+    of_pod = (each for each in given_up if each.pod.uid == pod.uid and each.reason == RECLAIM)
     return max((each.failures + 1 for each in of_pod), default=0)
 
 
@@ -391,12 +395,12 @@ def outlook(cluster: Cluster, pod: Pod) -> Generator[None, None, str]:
 
     To be used up; in between it may pause.
     """
-    for reservation in cluster.reservations.values():
+    for reservation in cluster.reservations.plans.values():
         if reservation.pod.uid == pod.uid and pod.pending:
             return _progress(cluster, reservation)
     if waits_since(cluster, pod) is None:
         return ""
-    if not cluster.is_governed(pod) and not cluster.node_to_empty_for(pod):
+    if not cluster.is_governed(pod) and not cluster.reservations.node_to_empty_for(pod):
         return ""
     if cluster.gangs.is_waiting(pod):
         return "somebody is evicted for all that its group takes to start, or nobody: see the plan"
@@ -415,7 +419,7 @@ def _and_its_price(text: str, failing: Mapping[str, str]) -> str:
 
 def _why_given_up(cluster: Cluster, pod: Pod) -> str:
     """That room was made for the pod before, and who does not end for it; empty if there is nobody."""
-    for reservation in cluster.given_up.values():
+    for reservation in cluster.reservations.given_up.values():
         if reservation.pod.uid == pod.uid and (stuck := stuck_victims(cluster, reservation)):
             return f"room was being made on node {reservation.node}, but these do not end: {_names(stuck)}; "
     return ""
@@ -433,7 +437,7 @@ def mates_of(cluster: Cluster, pod: Pod) -> list[Reservation]:
     if group is None:
         return []
     waiting = sorted(member.uid for member in cluster.members(group.key) if member.pending and member.uid != pod.uid)
-    return [plan for uid in waiting if (plan := cluster.held_for(uid)) is not None]
+    return [plan for uid in waiting if (plan := cluster.reservations.held_for(uid)) is not None]
 
 
 def held_back(cluster: Cluster, reservation: Reservation) -> list[Pod]:
@@ -468,7 +472,7 @@ def staying(cluster: Cluster, reservation: Reservation) -> list[Pod]:
 
 def protected_victims(cluster: Cluster, reservation: Reservation) -> list[Pod]:
     """The victims that still have to go, and that a disruption budget does not let go now; none once all is over."""
-    if not cluster.is_in_force(reservation):
+    if not cluster.reservations.is_in_force(reservation):
         return []
     there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
     staying = [victim for victim in there if not victim.terminating]
@@ -519,13 +523,13 @@ def reservation_of(plan: Plan, since: float, failures: int = 0) -> Reservation:
 def obsolete(cluster: Cluster) -> list[Reservation]:
     """Reservations that were given up and need not be remembered: the pod waits no more, or a later one tells more."""
     most: dict[str, int] = {}
-    given_up = [reservation for reservation in cluster.given_up.values() if reservation.reason == RECLAIM]
+    given_up = [reservation for reservation in cluster.reservations.given_up.values() if reservation.reason == RECLAIM]
     for reservation in given_up:
         most[reservation.pod.uid] = max(reservation.failures, most.get(reservation.pod.uid, 0))
     return [
         reservation
         for reservation in given_up
-        if not cluster.is_in_force(reservation) or reservation.failures < most[reservation.pod.uid]
+        if not cluster.reservations.is_in_force(reservation) or reservation.failures < most[reservation.pod.uid]
     ]
 
 

@@ -97,7 +97,7 @@ def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budg
     if (
         not pod.may_preempt
         or fit.undecidable(cluster.table, pod)
-        or cluster.is_held_for(pod.uid)
+        or cluster.reservations.is_held_for(pod.uid)
         or cluster.gangs.is_waiting(pod)
     ):
         return []
@@ -139,7 +139,7 @@ def search(cluster: Cluster, pod: Pod, beside: Sequence[Pod] = ()) -> Generator[
     ``beside`` are waiting pods that can start only together with this one: others go for it only if all of them stay
     within what they are entitled to (a gang counts as one preemptor).
     """
-    node = cluster.node_to_empty_for(pod)
+    node = cluster.reservations.node_to_empty_for(pod)
     undecidable = fit.undecidable(cluster.table, pod)
     on_reserved = _plan_on(cluster, pod, node) if node and pod.may_preempt and not undecidable else None
     return on_reserved or (yield from _search_anywhere(cluster, pod, beside))
@@ -197,7 +197,7 @@ def _without_victims(cluster: Cluster, pod: Pod) -> NoPlan | None:
 def _roomy_node(cluster: Cluster, pod: Pod) -> str:
     """A node with room for the pod now; empty if there is none."""
     table = cluster.table
-    rows = np.flatnonzero(fit.fits(table, pod) & ~table.mask_of(cluster.nodes_reserved_from(pod)))
+    rows = np.flatnonzero(fit.fits(table, pod) & ~table.mask_of(cluster.reservations.nodes_reserved_from(pod)))
     return min((table.names[row] for row in rows.tolist()), default="")
 
 
@@ -296,7 +296,7 @@ class _Trial:
         self._own = tuple(pod for pod in self._own if self._cluster.pods.get(pod.uid) is pod)
         going = self._going = self._cluster.leaving.uids | {pod.uid for pod in self._own}
         self._aside = self._ledger.set_aside_all((self._pod.uid, *going))
-        self._reserved = self._cluster.nodes_reserved_from(self._pod)
+        self._reserved = self._cluster.reservations.nodes_reserved_from(self._pod)
         self.entitle(self._entitlement_now())
         self._together: dict[str, frozenset[str]] = {}
         self._ready: dict[Key, set[str]] = {}

@@ -224,7 +224,7 @@ class Openings:
     def _awaited(self, now: float) -> Iterator[list[Pod]]:
         """Lets out pods that room is held for: victims were evicted for them, or their gang has found a place."""
         cluster = self._cluster
-        held = [each.pod.uid for each in cluster.reservations.values()]
+        held = [each.pod.uid for each in cluster.reservations.plans.values()]
         held += [uid for uid in cluster.gangs.holds.uids() if uid in cluster.grants]
         for uid in held:
             stands = cluster.gates.line_of(uid)

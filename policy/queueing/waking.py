@@ -100,9 +100,10 @@ class _KeptOut:
         message = pod.unschedulable.message if pod.unschedulable else ""
         if kept_from(message) is None:
             return False
-        mine = self._cluster.is_held_for(pod.uid) or self._cluster.reserved.of_pod(pod.uid) or pod.nominated_node
+        reservations = self._cluster.reservations
+        mine = reservations.is_held_for(pod.uid) or reservations.reserved.of_pod(pod.uid) or pod.nominated_node
         same = id(pod.request), id(pod.constraints), id(pod.labels), pod.owner
         kind = pod.namespace, pod.group, pod.queue, pod.priority, same, pod.uid if mine else ""
         if kind not in self._known:
-            self._known[kind] = self._cluster.is_kept_out(pod)
+            self._known[kind] = reservations.is_kept_out(pod)
         return self._known[kind]

@@ -68,7 +68,7 @@ def decide(cluster: Cluster, job: Job, terms: Terms, now: float) -> Decision:
 
 def deciding(cluster: Cluster, job: Job, terms: Terms, now: float) -> Generator[None, None, Decision]:
     """Decides as ``decide`` does, in steps between which others may work. Only the next decision sees their changes."""
-    own = {each.pod.uid: each for each in cluster.reserved.of_job(job.namespace, job.name)}
+    own = {each.pod.uid: each for each in cluster.reservations.reserved.of_job(job.namespace, job.name)}
     if len(job.standing) >= job.minimum:
         return Decision(job, (), READY, "it has started")
     if own and now - min(each.since for each in own.values()) > terms.max_duration:
@@ -146,8 +146,8 @@ def preview(cluster: Cluster, jobs: list[Job], terms: Terms, now: float) -> Iter
 
 def _assumed(cluster: Cluster, planned: list[Reservation]) -> AbstractContextManager[None]:
     """A context in which the planned nodes count as reserved, for one step of the work."""
-    known = {*cluster.given_up, *(each.name for each in cluster.reserved)}
-    return cluster.assumed([each for each in planned if each.name not in known])
+    known = {*cluster.reservations.given_up, *(each.name for each in cluster.reservations.reserved)}
+    return cluster.reservations.assumed([each for each in planned if each.name not in known])
 
 
 def are_open(cluster: Cluster, job: Job, places: Iterable[Place]) -> bool:
@@ -175,7 +175,8 @@ def _spare_nodes(cluster: Cluster, job: Job, terms: Terms) -> int:
     tolerated = np.zeros(len(table.names), np.bool_)
     for tolerations in {pod.constraints.tolerations for pod in job.waiting}:
         tolerated |= node_filters.tolerated(table, tolerations)
-    others = {each.node for each in cluster.reserved if (each.pod.namespace, each.job) != (job.namespace, job.name)}
+    reserved, own = cluster.reservations.reserved, (job.namespace, job.name)
+    others = {each.node for each in reserved if (each.pod.namespace, each.job) != own}
     taken = int((tolerated & table.mask_of(others)).sum())
     return max(0, ceil(int(tolerated.sum()) * terms.max_nodes_percent / 100) - taken)
 
@@ -191,7 +192,7 @@ class _Search:
         self._table = cluster.table
         self._job = job
         self._everywhere = everywhere
-        self._own = {each.node for each in cluster.reserved.of_job(job.namespace, job.name)}
+        self._own = {each.node for each in cluster.reservations.reserved.of_job(job.namespace, job.name)}
         self._one_by_one = False
         self._standing = {pod.uid for pod in job.standing}
         self._places: dict[str, Place] = {}
@@ -390,12 +391,12 @@ def _open(cluster: Cluster, job: Job) -> Mask:
     promised = {
         placed.site.name
         for uid, placed in others
-        if cluster.is_held_for(uid) or uid in cluster.gangs.holds or placed.pod.priority >= job.priority
+        if cluster.reservations.is_held_for(uid) or uid in cluster.gangs.holds or placed.pod.priority >= job.priority
     }
     reserved = {
         each.node
-        for each in cluster.reserved
-        if (each.pod.namespace, each.job) != (job.namespace, job.name) and cluster.is_reserved(each)
+        for each in cluster.reservations.reserved
+        if (each.pod.namespace, each.job) != (job.namespace, job.name) and cluster.reservations.is_reserved(each)
     }
     return table.ready() & ~table.mask_of(promised | reserved)
 

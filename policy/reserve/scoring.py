@@ -17,7 +17,7 @@ def preferred(cluster: Cluster, pod: Pod, candidates: Iterable[str]) -> list[str
     """
     names = list(candidates)
     job = pod.namespace, job_name(cluster.membership.groups, pod)
-    in_force = [each for each in cluster.reserved if cluster.is_reserved(each)]
+    in_force = [each for each in cluster.reservations.reserved if cluster.reservations.is_reserved(each)]
     own = {each.node for each in in_force if (each.pod.namespace, each.job) == job}
     if own:
         return [name for name in names if name in own]

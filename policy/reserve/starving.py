@@ -48,7 +48,7 @@ def in_turn(cluster: Cluster, terms: Terms, now: float) -> list[Job]:
 def ranked(cluster: Cluster, terms: Terms, now: float) -> Iterator[tuple[Rank, Job]]:
     """Yields the jobs of ``in_turn`` in any order, each with its rank. The caller may pause between two of them."""
     groups = cluster.membership.groups
-    reserved = {(each.pod.namespace, each.job) for each in cluster.reserved}
+    reserved = {(each.pod.namespace, each.job) for each in cluster.reservations.reserved}
     old = {
         (pod.namespace, job_name(groups, pod))
         for uid in (*cluster.attempts.unschedulable_since, *cluster.gates.in_groups())
@@ -71,11 +71,11 @@ def is_starving(cluster: Cluster, job: Job, terms: Terms, now: float) -> bool:
     if missing <= 0 or now - job.created <= terms.starving_after:
         return False
     members = starving_members(cluster, job, terms, now)
-    if len(members) < missing or any(cluster.is_held_for(pod.uid) for pod in members):
+    if len(members) < missing or any(cluster.reservations.is_held_for(pod.uid) for pod in members):
         return False
     given_up = [
         each
-        for each in cluster.given_up.values()
+        for each in cluster.reservations.given_up.values()
         if each.reason == STARVING and (each.pod.namespace, each.job) == (job.namespace, job.name)
     ]
     return all(now - each.failed_at > terms.starving_after for each in given_up)  # it had its time, and waits again
@@ -138,7 +138,7 @@ def _could_start(cluster: Cluster, job: Job, now: float) -> bool:
     table = cluster.table
     free = table.free.copy()
     for pod in members:
-        kept = table.mask_of(cluster.nodes_reserved_from(pod) | cluster.nodes_held_from(pod))
+        kept = table.mask_of(cluster.reservations.nodes_reserved_from(pod) | cluster.reservations.nodes_held_from(pod))
         mask = fit.fits(table, pod) & ~kept
         if not mask.any():
             return False  # it may request what no node has

@@ -136,8 +136,8 @@ class Simulation:
         if (
             pod.group
             or pod.nominated_node
-            or self.cluster.is_held_for(pod.uid)
-            or self.cluster.reserved.of_pod(pod.uid)
+            or self.cluster.reservations.is_held_for(pod.uid)
+            or self.cluster.reservations.reserved.of_pod(pod.uid)
         ):
             return pod.uid
         same = id(pod.request), id(pod.constraints), id(pod.labels)
@@ -156,7 +156,7 @@ class Simulation:
         refused = cluster.admit(pod, self.now, offered)
         if refused is not None:
             return refused.message
-        reserved = cluster.nodes_reserved_from(pod)
+        reserved = cluster.reservations.nodes_reserved_from(pod)
         node = self._own_node(pod, rows) or self._best(pod, rows, reserved)
         if node:
             self._bind(pod, node)
@@ -167,20 +167,21 @@ class Simulation:
 
     def _own_node(self, pod: Pod, rows: Rows) -> str:
         """Returns the node where room is kept for the pod, which the scheduler tries first."""
-        kept = (each.node for each in self.cluster.reservations.values() if each.pod.uid == pod.uid)
+        kept = (each.node for each in self.cluster.reservations.plans.values() if each.pod.uid == pod.uid)
         node = self.cluster.gangs.node_for(pod.uid) or next(kept, pod.nominated_node)
         row = self.cluster.table.rows.get(node)
         return node if row is not None and row in rows else ""
 
     def _best(self, pod: Pod, rows: Rows, reserved: set[str]) -> str:
         cluster, table = self.cluster, self.cluster.table
-        kept = reserved | cluster.nodes_held_from(pod) if cluster.reservations or cluster.gangs.holds else reserved
+        held = cluster.reservations.plans or cluster.gangs.holds
+        kept = reserved | cluster.reservations.nodes_held_from(pod) if held else reserved
         if kept:
             rows = rows[~table.mask_of(kept)[rows]]
         if not len(rows):
             return ""
         points = scores(table, pod, rows)
-        if len(cluster.reserved):
+        if len(cluster.reservations.reserved):
             names = [table.names[row] for row in rows]
             preferred = set(scoring.preferred(cluster, pod, names))
             points += np.array([100 * (name in preferred) for name in names])
@@ -190,7 +191,7 @@ class Simulation:
     def _bind(self, pod: Pod, node: str) -> None:
         bound = replace(pod, node=node, nominated_node="", unschedulable=None, started=self.time)
         self.cluster.upsert_pod(bound, self.now)
-        for reservation in [each for each in self.cluster.reservations.values() if each.pod.uid == pod.uid]:
+        for reservation in [each for each in self.cluster.reservations.plans.values() if each.pod.uid == pod.uid]:
             self.cluster.delete_reservation(reservation.name)
         self.steps += 1
 
@@ -241,15 +242,15 @@ class Simulation:
         cluster = self.cluster
         for uid in cluster.attempts.unschedulable_since:
             pod = cluster.pods[uid]
-            kept = cluster.is_held_for(uid) or uid in cluster.grants or pod.terminating
+            kept = cluster.reservations.is_held_for(uid) or uid in cluster.grants or pod.terminating
             if not (kept or cluster.is_governed(pod) or cluster.gangs.is_waiting(pod)):
                 yield pod
 
     def _go_on_with_plans(self) -> None:
         """Evicts the victims of earlier plans. Drops plans whose pod waits no more, or whose node is lost."""
         cluster = self.cluster
-        for reservation in list(cluster.reservations.values()):
-            if not cluster.is_in_force(reservation) or reclaim.is_lost(cluster, reservation):
+        for reservation in list(cluster.reservations.plans.values()):
+            if not cluster.reservations.is_in_force(reservation) or reclaim.is_lost(cluster, reservation):
                 self._lift([reservation.name])
                 continue
             pod = cluster.pods[reservation.pod.uid]
@@ -310,7 +311,8 @@ class Simulation:
         cluster = self.cluster
         jobs = starving.in_turn(cluster, self._terms, self.time)
         there = {(job.namespace, job.name) for job in jobs}
-        self._lift(each.name for each in list(cluster.reserved) if (each.pod.namespace, each.job) not in there)
+        reserved = list(cluster.reservations.reserved)
+        self._lift(each.name for each in reserved if (each.pod.namespace, each.job) not in there)
         for key in [(job.namespace, job.name) for job in jobs]:
             job = cluster.job(*key)
             if job is not None:
@@ -320,7 +322,7 @@ class Simulation:
     def _keep_to(self, decision: Decision) -> None:
         cluster, job = self.cluster, decision.job
         wanted = {(place.pod.uid, place.node) for place in decision.places}
-        own = cluster.reserved.of_job(job.namespace, job.name)
+        own = cluster.reservations.reserved.of_job(job.namespace, job.name)
         there = {(each.pod.uid, each.node) for each in own}
         surplus = [each for each in own if (each.pod.uid, each.node) not in wanted]
         if decision.reason == node_reservation.EXPIRED:

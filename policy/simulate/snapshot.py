@@ -85,7 +85,7 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         limits=tuple(cluster.limits.items()),
         budgets=tuple(cluster.budgets.values()),
         batch_jobs=tuple(cluster.batch_jobs),
-        reservations=(*cluster.reservations.values(), *cluster.reserved, *cluster.given_up.values()),
+        reservations=tuple(cluster.reservations.all()),
         counted=tuple(cluster.moving.counted.items()),
         epoch=cluster.leaving.deletions.now,
         overdue_after=cluster.leaving.deletions.after,

@@ -148,7 +148,7 @@ class Timeline:
             life.pod = pod
             if pod.assigned and life.started is None:
                 life.started, life.node = at, pod.node
-            if life.reserved is None and life.started is None and cluster.reserved.of_pod(uid) is not None:
+            if life.reserved is None and life.started is None and cluster.reservations.reserved.of_pod(uid) is not None:
                 life.reserved = at
         self.story.moments.append(
             Moment(
@@ -167,7 +167,7 @@ class Timeline:
         times += [at + 1 if end <= at else end for end in ends]  # what is overdue ends in a second
         times += [self._starves_at(life.pod) for life in waiting]
         longest = self._terms.max_duration + 1 - self._start
-        times += [reserved.since + longest for reserved in self._simulation.cluster.reserved]
+        times += [reserved.since + longest for reserved in self._simulation.cluster.reservations.reserved]
         times += [self._quiet_at] if waiting else []
         return min((time for time in times if time > at), default=inf)
 

@@ -13,7 +13,7 @@ from app.actuators.kubernetes import KubernetesActuator
 from app.cli import main
 from app.controllers import status
 from app.controllers.wake import Wake
-from policy.cluster.cluster import Cluster
+from policy.cluster.reservations import Reservations
 from policy.objects.reservation import STARVING, Reservation
 from policy.quota import admission, elastic_quota, entitlement, exempt
 from policy.quota.ledger import Ledger
@@ -51,7 +51,10 @@ MUTANTS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: patch.object(KubernetesActuator, "reserve", _record_only_starving),
         "says for whom",
     ),
-    "reserved-nodes-are-open": (lambda: patch.object(Cluster, "nodes_reserved_from", lambda *_: set()), "reserved for"),
+    "reserved-nodes-are-open": (
+        lambda: patch.object(Reservations, "nodes_reserved_from", lambda *_: set()),
+        "reserved for",
+    ),
     "nobody-is-woken": (lambda: patch.object(Wake, "run", _forever), "waits although it may run"),
     "status-is-wrong": (
         lambda: patch.object(

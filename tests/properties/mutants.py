@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from unittest.mock import patch
 
-from policy.cluster.cluster import Cluster
+from policy.cluster.reservations import Reservations
 from policy.cluster.unschedulable import Chances
 from policy.nodes import tolerations
 from policy.objects.pod import Pod
@@ -43,7 +43,7 @@ MUTANTS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "whoever-is-critical-is-exempt": (lambda: patch.object(exempt, "grounds", _whatever_namespace), _EXEMPT),
     "critical-pods-are-victims": (lambda: patch.object(exempt, "is_critical", _always(answer=False)), _EXEMPT),
     "held-nodes-are-closed-to-exempt-pods": (
-        lambda: patch.object(Cluster, "_may_go_anywhere", _always(answer=False)),
+        lambda: patch.object(Reservations, "_may_go_anywhere", _always(answer=False)),
         _EXEMPT,
     ),
     "members-of-a-gang-take-back-alone": (lambda: patch.object(victims, "entitlement", _alone), _GANGS),

@@ -106,7 +106,7 @@ def test_no_rule_refuses_an_exempt_pod_and_no_node_is_kept_from_it(seed):
         assert cluster.is_exempt(pod) == exempt
         if exempt:
             assert verdict_on(cluster, pod.namespace, pod.name).outcome == "admissible"
-            assert cluster.nodes_held_from(pod) | cluster.nodes_reserved_from(pod) == set()
+            assert cluster.reservations.nodes_held_from(pod) | cluster.reservations.nodes_reserved_from(pod) == set()
             assert cluster.check(pod) is None
             used = cluster.ledger.account(pod.namespace).used.get("pods", 0)
             counted = pod.uid in cluster.grants

@@ -133,7 +133,7 @@ def kinds(cluster: Cluster) -> dict[str, tuple[str, Pod]]:
             found[uid] = "assigned", pod
         elif uid in cluster._in_flight:
             found[uid] = "in_flight", pod
-        elif pod.pending and cluster.is_held_for(uid) and not pod.terminating:
+        elif pod.pending and cluster.reservations.is_held_for(uid) and not pod.terminating:
             found[uid] = "held", pod
         elif pod.pending and pod.nominated_node and not pod.terminating:
             found[uid] = "nominated", pod
@@ -146,7 +146,7 @@ def places(cluster: Cluster) -> dict[str, str]:
     """The node where each pod has to stand in the table."""
     found = {}
     for uid, pod in cluster.pods.items():
-        held = cluster.held_for(uid)
+        held = cluster.reservations.held_for(uid)
         expected = cluster.gangs.node_for(uid) or (held.node if held else pod.nominated_node)
         if pod.assigned or (pod.pending and expected):
             found[uid] = pod.node or expected
@@ -210,8 +210,9 @@ def all_there_is(cluster: Cluster) -> tuple:
 
 def kept(cluster: Cluster) -> tuple:
     """The reservations, as they were and as they stay."""
-    held = {pod.uid: cluster.held_for(pod.uid) for pod in cluster.pods.values()}
-    return dict(cluster.reservations), {each.name: each for each in cluster.reserved}, dict(cluster.given_up), held
+    held = {pod.uid: cluster.reservations.held_for(pod.uid) for pod in cluster.pods.values()}
+    there = cluster.reservations
+    return dict(there.plans), {each.name: each for each in there.reserved}, dict(there.given_up), held
 
 
 # What is asked: what a question does, in steps where it pauses
@@ -247,7 +248,7 @@ def all_are_planned(cluster: Cluster, _: Pod, __: Pick) -> Iterator[object]:
 
 
 def is_planned_again(cluster: Cluster, _: Pod, pick: Pick) -> Iterator[None]:
-    there = [each for each in cluster.reservations.values() if cluster.is_in_force(each)]
+    there = [each for each in cluster.reservations.plans.values() if cluster.reservations.is_in_force(each)]
     return reclaim.still_planned(cluster, pick(there), ()) if there else iter(())
 
 

@@ -85,7 +85,8 @@ class GangWalker:
         if not offered or self.cluster.admit(pod, self.now, tuple(offered)) is not None:
             return
         node = self.cluster.gangs.node_for(uid)
-        passing = [node] if node else [each for each in offered if each not in self.cluster.nodes_held_from(pod)]
+        held = self.cluster.reservations.nodes_held_from(pod)
+        passing = [node] if node else [each for each in offered if each not in held]
         if not passing:
             self.cluster.withdraw(uid)
             return

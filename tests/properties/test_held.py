@@ -50,7 +50,8 @@ class HeldWalker:
         if pick((True, False)):
             self.cluster.upsert_pod(pod, now=0)
         assert self.cluster.admit(pod, now=0) is None
-        passing = [node for node in CORES if self.free(node) >= cores and node not in self.cluster.nodes_held_from(pod)]
+        held = self.cluster.reservations.nodes_held_from(pod)
+        passing = [node for node in CORES if self.free(node) >= cores and node not in held]
         if not passing:
             self.cluster.delete_pod(pod.uid)  # a nomination would go on counting
             return
@@ -78,8 +79,9 @@ class HeldWalker:
             self.cluster.upsert_pod(self.placed[uid], now=0)
         spare = self.free(KEPT_ON) - OWNER.request["cpu"]
         fits = Pod("last", "b", "last", {"cpu": spare, "pods": 1})
-        assert KEPT_ON not in self.cluster.nodes_held_from(fits)
-        assert KEPT_ON in self.cluster.nodes_held_from(replace(fits, request={"cpu": spare + 1, "pods": 1}))
+        assert KEPT_ON not in self.cluster.reservations.nodes_held_from(fits)
+        more = replace(fits, request={"cpu": spare + 1, "pods": 1})
+        assert KEPT_ON in self.cluster.reservations.nodes_held_from(more)
 
 
 @given(seeds)

@@ -238,7 +238,7 @@ class QueueWalker:
     def counted(self):
         """What pods have taken, wait for, use on nodes, are held room for, and may not lose, by queue and namespace."""
         cluster = self.cluster
-        held = {reservation.pod.uid for reservation in cluster.reservations.values()}
+        held = {reservation.pod.uid for reservation in cluster.reservations.plans.values()}
         closed = {queue.name for queue in cluster.queues.values() if not queue.open}
         taken, pending, running, kept, pinned = {}, {}, {}, {}, {}
         for uid, pod in cluster.pods.items():

@@ -77,7 +77,7 @@ def change(pick: Pick, cluster: Cluster) -> None:
 
 def check(cluster: Cluster, terms: Terms) -> None:
     by_node, jobs_of, by_job = defaultdict(dict), defaultdict(set), defaultdict(list)
-    for each in cluster.reserved:
+    for each in cluster.reservations.reserved:
         pod, node = cluster.pods[each.pod.uid], cluster.table.node(each.node)
         assert node is not None
         assert fit.suitable_on(cluster.table, pod, each.node)
@@ -93,7 +93,7 @@ def check(cluster: Cluster, terms: Terms) -> None:
         assert len(members) == job.minimum - len(job.standing), "all or nothing"
     assert len(by_node) <= ceil(len(cluster.table.names) * terms.max_nodes_percent / 100) or terms is CHANGED
     for pod in cluster.pods.values():
-        passing = by_node.keys() - cluster.nodes_reserved_from(pod)
+        passing = by_node.keys() - cluster.reservations.nodes_reserved_from(pod)
         exempt = pod.owner == "DaemonSet" or pod.request.keys() == {"pods"}
         own = {node for node, jobs in jobs_of.items() if any(pod in by_job[job] for job in jobs)}
         mates = {node for node, jobs in jobs_of.items() if (pod.namespace, pod.group) in jobs}
@@ -134,13 +134,13 @@ def test_it_stays_so_whatever_changes_and_nobody_moves_who_need_not(seed):
     for _ in range(5):
         reserve_all(cluster, CHANGED)
         check(cluster, CHANGED)
-        before = {each.pod.uid: each.node for each in cluster.reserved}
+        before = {each.pod.uid: each.node for each in cluster.reservations.reserved}
         change(pick, cluster)
-        for each in list(cluster.reserved):
+        for each in list(cluster.reservations.reserved):
             if cluster.job(each.pod.namespace, each.job) is None:
                 cluster.delete_reservation(each.name)
         reserve_all(cluster, CHANGED)
-        for each in cluster.reserved:
+        for each in cluster.reservations.reserved:
             was = before.get(each.pod.uid, each.node)
             node = cluster.table.node(was)
             fit_still = node and node.ready and fit.suitable_on(cluster.table, cluster.pods[each.pod.uid], was)
@@ -159,7 +159,7 @@ def test_a_decision_survives_whatever_changes_between_its_steps_and_leaves_nothi
             done = next(work, "decided") == "decided"
             assert as_it_is(cluster) == before
             change(pick, cluster)
-    for each in list(cluster.reserved):
+    for each in list(cluster.reservations.reserved):
         if cluster.job(each.pod.namespace, each.job) is None:
             cluster.delete_reservation(each.name)
     reserve_all(cluster, CHANGED)
@@ -185,7 +185,7 @@ def _is_full(cluster: Cluster, node: str, uid: str) -> bool:
             cluster.pods[uid].group,
         ):
             add(together, pod.request)
-    for each in cluster.reserved:
+    for each in cluster.reservations.reserved:
         if each.node == node:
             add(together, cluster.pods[each.pod.uid].request)
     there = cluster.table.node(node).allocatable

@@ -347,8 +347,8 @@ def state_of(cluster: Cluster):
     counted = ledger.entries, accounts, ledger.pool, sites, set(table.expected), rows, table.names
     known = (
         cluster.pods,
-        cluster.reservations,
-        cluster._held,
+        cluster.reservations.plans,
+        cluster.reservations.held,
         cluster.attempts.refused,
         cluster.attempts.unschedulable_since,
     )
@@ -524,7 +524,7 @@ def where_expected(cluster: Cluster, uid: str) -> str:
 def stands(cluster: Cluster, uid: str) -> tuple[str | None, str]:
     """How a pod has to stand in the ledger, and on which node in the table."""
     pod = cluster.pods.get(uid)
-    held = next((each.node for each in cluster.reservations.values() if each.pod.uid == uid), "")
+    held = next((each.node for each in cluster.reservations.plans.values() if each.pod.uid == uid), "")
     if pod is None or pod.finished:
         return None, ""
     if pod.node:

@@ -72,14 +72,14 @@ def reserve_all(cluster: Cluster, terms: Terms = TERMS, now: float = NOW) -> Non
     """Does what the controller does, and nothing goes wrong."""
     for job in in_turn(cluster, terms, now):
         decision = decide(cluster, job, terms, now)
-        for each in cluster.reserved.of_job(job.namespace, job.name):
+        for each in cluster.reservations.reserved.of_job(job.namespace, job.name):
             if (each.pod.uid, each.node) not in {(place.pod.uid, place.node) for place in decision.places}:
                 cluster.delete_reservation(each.name)
         for place in decision.places:
-            if cluster.reserved.of_pod(place.pod.uid) is None:
+            if cluster.reservations.reserved.of_pod(place.pod.uid) is None:
                 cluster.upsert_reservation(reservation_of(job, place, now))
 
 
 def reserved(cluster: Cluster) -> dict[str, str]:
     """The node that is reserved, by the name of the pod it is for."""
-    return {each.pod.name: each.node for each in cluster.reserved}
+    return {each.pod.name: each.node for each in cluster.reservations.reserved}

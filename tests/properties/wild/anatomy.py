@@ -34,6 +34,7 @@ HISTORY = {
     "Gangs": ("_backoff", "_refused", "_cluster", "losses"),
     "Attempts": ("unschedulable_since", "untried_since", "_cluster"),
     "QueueingHints": ("helped", "_rooms", "_looked", "_cluster"),
+    "Reservations": ("_cluster",),
     "Leaving": ("_asked", "_cluster"),
     "Deletions": ("now",),
     "Deadlines": ("_heap",),
@@ -82,7 +83,8 @@ def standing(cluster: Cluster) -> Any:
     found["attempts"]["untried_since"] = {
         namespace: sorted(uids) for namespace, uids in cluster.attempts.untried_since.items()
     }
-    found["given_up"] = sorted(cluster.given_up)  # of their times, the server keeps whole seconds
+    given_up = cluster.reservations.given_up  # of their times, the server keeps whole seconds
+    found["reservations"]["given_up"] = sorted(given_up)
     for account in found["ledger"]["accounts"].values():
         account["waiting"] = account["waiting"] and _waiting(account["waiting"])
     queues = found["ledger"]["queues"]

@@ -42,7 +42,7 @@ def test_asking_for_a_plan_changes_nothing(store):
     client = client_of(store)
     assert client.get("/api/v1/plan").json()["evictions"] == client.get("/api/v1/plan").json()["evictions"]
     assert store.cluster.ledger.entries == before
-    assert store.cluster.reservations == {}
+    assert store.cluster.reservations.plans == {}
     assert client.get("/api/v1/reservations").json() == {"items": []}
 
 

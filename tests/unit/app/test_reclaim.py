@@ -98,11 +98,11 @@ class World:
 
     @property
     def held(self):
-        return list(self.store.cluster.reservations)
+        return list(self.store.cluster.reservations.plans)
 
     @property
     def remembered(self):
-        return list(self.store.cluster.given_up)
+        return list(self.store.cluster.reservations.given_up)
 
 
 @pytest.fixture
@@ -225,7 +225,7 @@ def test_somebody_goes_and_the_room_is_held_until_the_pod_is_bound(world):
 def test_the_pod_has_as_long_to_be_bound_whoever_leads(world, another_leads):
     world.passes(1)
     world.passes(40)
-    assert world.store.cluster.reservations["reclaim-b.owner"].freed_at == EPOCH + 1001
+    assert world.store.cluster.reservations.plans["reclaim-b.owner"].freed_at == EPOCH + 1001
     if another_leads:
         world.take_lead()
     world.passes(19)
@@ -259,10 +259,10 @@ def test_a_budget_has_as_long_to_yield_whoever_leads(world, another_leads):
 def test_when_a_budget_has_yielded_the_time_that_it_took_is_forgotten(world):
     world.api.blocked = True
     world.passes(1)
-    assert world.store.cluster.reservations["reclaim-b.owner"].blocked_since
+    assert world.store.cluster.reservations.plans["reclaim-b.owner"].blocked_since
     world.api.blocked, world.api.lingering = False, True
     world.passes(40)
-    assert not world.store.cluster.reservations["reclaim-b.owner"].blocked_since
+    assert not world.store.cluster.reservations.plans["reclaim-b.owner"].blocked_since
     world.take_lead()
     world.passes(40)
     assert world.held
@@ -282,8 +282,8 @@ def test_victims_that_stay_have_as_long_to_go_whoever_leads(world, another_leads
 
 
 def test_what_is_given_up_is_held_no_longer(failed):
-    assert failed.store.cluster.nodes_held_from(failed.store.cluster.pod("a", "r1")) == set()
-    assert not failed.store.cluster.is_held_for("b/owner")
+    assert failed.store.cluster.reservations.nodes_held_from(failed.store.cluster.pod("a", "r1")) == set()
+    assert not failed.store.cluster.reservations.is_held_for("b/owner")
     assert failed.store.cluster.ledger.account("b").held == {}
 
 
@@ -304,7 +304,7 @@ def test_a_plan_for_a_node_that_is_lost_is_replaced_at_once_and_is_no_failure(wo
     two_nodes(world)
     world.api.lingering = lingering
     world.passes(1)
-    assert [each.node for each in world.store.cluster.reservations.values()] == ["n1"]
+    assert [each.node for each in world.store.cluster.reservations.plans.values()] == ["n1"]
     see(world.store, node("n2"))
     if lost:
         see(world.store, node("n1") | lost)
@@ -313,7 +313,9 @@ def test_a_plan_for_a_node_that_is_lost_is_replaced_at_once_and_is_no_failure(wo
     if another_leads:
         world.take_lead()
     world.passes(1)
-    assert [(each.name, each.node) for each in world.store.cluster.reservations.values()] == [("reclaim-b.owner", "n2")]
+    assert [(each.name, each.node) for each in world.store.cluster.reservations.plans.values()] == [
+        ("reclaim-b.owner", "n2")
+    ]
     assert world.remembered == []
     assert len(world.api.evicted) == 2
 
@@ -352,7 +354,7 @@ def test_room_is_made_elsewhere_once_a_victim_has_not_ended_in_its_time(world, a
     if another_leads:
         world.take_lead()
     world.passes(700)  # as long as it was given time, that is waited for
-    assert [each.node for each in world.store.cluster.reservations.values()] == ["n1"]
+    assert [each.node for each in world.store.cluster.reservations.plans.values()] == ["n1"]
     world.store.cluster.leaving.pass_time(EPOCH + 90)
     world.passes(1)
     assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
@@ -373,7 +375,7 @@ def test_after_a_failure_the_next_plan_is_made_when_its_time_has_come_whoever_le
     assert (failed.held, len(failed.api.evicted)) == ([], 1)
     failed.passes(2)
     assert (failed.held, len(failed.api.evicted)) == (["reclaim-b.owner-2"], 2)
-    assert failed.store.cluster.reservations["reclaim-b.owner-2"].failures == 1
+    assert failed.store.cluster.reservations.plans["reclaim-b.owner-2"].failures == 1
 
 
 @either
@@ -510,7 +512,7 @@ def test_a_less_important_pod_of_ones_own_is_not_deleted_past_its_budget():
     waits = pod("owner", "b", priority=5)
     see(world.store, refused(waits, "0/1 nodes are available: 1 ElasticQuota max exceeded: cpu."))
     world.passes(1)
-    assert [each.name for each in world.store.cluster.reservations["reclaim-b.owner"].victims] == ["own"]
+    assert [each.name for each in world.store.cluster.reservations.plans["reclaim-b.owner"].victims] == ["own"]
     world.waits(1200)
     assert world.deleted == []
 
@@ -829,7 +831,7 @@ def test_room_that_is_there_is_kept_for_a_gang_until_there_is_room_for_all_of_it
     world.passes(1)
     assert len(world.api.evicted) == 1
     assert world.held == ["reclaim-b.m0", "reclaim-b.m1"]
-    assert not world.store.cluster.reservations["reclaim-b.m0"].victims
+    assert not world.store.cluster.reservations.plans["reclaim-b.m0"].victims
     world.passes(100)
     assert len(world.held) == 2  # the victim of the other still takes its time
     world.store.cluster.delete_pod(f"a/{world.api.evicted[0]}")
@@ -913,12 +915,12 @@ def test_nobody_goes_any_more_once_an_eviction_has_taken_so_long_that_the_pictur
 
     world.api.blocked = True
     world.passes(1)
-    [reservation] = world.store.cluster.reservations.values()
+    [reservation] = world.store.cluster.reservations.plans.values()
     assert reservation.blocked_since
     world.api.blocked, world.api.evict = False, evict
     world.passes(5)
     assert len(world.api.evicted) == 1
-    [reservation] = world.store.cluster.reservations.values()
+    [reservation] = world.store.cluster.reservations.plans.values()
     assert reservation.blocked_since  # that they may go now is not known
 
 

@@ -65,7 +65,7 @@ class World:
 
     @property
     def reserved(self):
-        return {each.pod.name: each.node for each in self.store.cluster.reserved}
+        return {each.pod.name: each.node for each in self.store.cluster.reservations.reserved}
 
     @property
     def told(self):
@@ -101,12 +101,12 @@ def test_a_node_is_reserved_as_soon_as_the_pod_starves_and_its_pods_are_told():
 def test_the_next_leader_keeps_to_the_same_nodes(another_leads):
     world = World(*gang("w1", "w2"))
     world.passes(101)
-    before = list(world.store.cluster.reserved)
+    before = list(world.store.cluster.reservations.reserved)
     see(world.store, pod("late", nodeName="n1"))
     if another_leads:
         world.take_lead()
     world.passes(60)
-    assert list(world.store.cluster.reserved) == before
+    assert list(world.store.cluster.reservations.reserved) == before
     assert world.reserved == {"w1": "n1", "w2": "n2"}
 
 
@@ -173,7 +173,7 @@ def test_nobody_is_let_onto_a_node_while_it_is_written_down_who_it_is_reserved_f
     record = world.api.reserve
 
     async def record_slowly(reservation):
-        kept.append(world.store.cluster.nodes_reserved_from(world.store.cluster.pods["a/small"]))
+        kept.append(world.store.cluster.reservations.nodes_reserved_from(world.store.cluster.pods["a/small"]))
         await record(reservation)
 
     world.api.reserve = record_slowly
@@ -231,7 +231,9 @@ def test_nothing_is_reserved_any_more_when_the_job_runs_or_is_gone(end):
     else:
         world.store.cluster.delete_group("a", "podgroups.scheduling.x-k8s.io/gang")
     world.passes(1)
-    assert [each.job for each in world.store.cluster.reserved] == (["pods/w1"] if end == "group gone" else [])
+    assert [each.job for each in world.store.cluster.reservations.reserved] == (
+        ["pods/w1"] if end == "group gone" else []
+    )
 
 
 def test_a_node_that_is_gone_is_replaced_by_another():
@@ -268,7 +270,7 @@ def test_a_node_that_passes_from_one_member_to_another_is_reserved_all_the_time(
     async def unreserve(name):
         await record(name)
         stranger = replace(other, uid="x", name="x", namespace="b", group="")
-        seen.append(world.store.cluster.nodes_reserved_from(stranger))
+        seen.append(world.store.cluster.reservations.nodes_reserved_from(stranger))
 
     world.api.unreserve = unreserve
     world.passes(1)
@@ -288,17 +290,17 @@ def test_after_the_longest_time_the_job_waits_anew_whoever_leads():
     world.passes(2)
     world.passes(1)
     assert world.reserved == {"big": "n1"}
-    assert world.store.cluster.given_up == {}
+    assert world.store.cluster.reservations.given_up == {}
 
 
 def test_what_was_given_up_is_forgotten_when_the_pod_is_gone():
     world = World(waiting(), max_duration=50)
     world.passes(101)
     world.passes(51)
-    assert world.store.cluster.given_up
+    assert world.store.cluster.reservations.given_up
     world.store.cluster.delete_pod("a/big")
     world.passes(1)
-    assert world.store.cluster.given_up == {}
+    assert world.store.cluster.reservations.given_up == {}
 
 
 def test_a_job_that_is_too_large_is_told_once_and_nothing_is_reserved_for_it():
@@ -384,7 +386,7 @@ def test_a_plan_shows_what_would_be_reserved_and_reserves_nothing():
         ("a/b1", "n1", "Starving")
     ]
     assert [(each["pod"], each["reason"]) for each in plan["waiting"]] == [("a/b2", "NoNodes"), ("a/b3", "NoNodes")]
-    assert len(store.cluster.reserved) == 0
+    assert len(store.cluster.reservations.reserved) == 0
     outlooks = [client_of(store).get(f"/api/v1/pods/a/{name}").json()["outlook"] for name in ("b1", "b2")]
     assert outlooks == ["it starves; to be reserved for it: node n1"] * 2, "each alone"
 

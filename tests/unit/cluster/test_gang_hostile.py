@@ -62,4 +62,4 @@ def test_others_are_not_kept_out_for_longer_than_it_is_held(happens):
     happens(cluster)
     cluster.tick(10.0)
     cluster.tick(100.0)
-    assert cluster.nodes_held_from(pod("o", "b", request={"cpu": 2})) == set()
+    assert cluster.reservations.nodes_held_from(pod("o", "b", request={"cpu": 2})) == set()

@@ -194,14 +194,14 @@ def test_others_are_kept_off_what_is_held_and_no_more():
     cluster = seeing(node("n1"), node("n2"), group(), gang, others)
     assert asked(cluster, gang[0], offered=("n1",)) == ["g0"]
     assert held(cluster) == dict.fromkeys(("g0", "g1", "g2"), "n1")
-    assert cluster.nodes_held_from(others[0]) == set()
-    assert cluster.nodes_held_from(pod("big", "b", request={"cpu": 2})) == {"n1"}
-    assert cluster.nodes_held_from(pod("high", "b", priority=9, request={"cpu": 2})) == {"n1"}
-    assert cluster.nodes_held_from(gang[1]) == set()
+    assert cluster.reservations.nodes_held_from(others[0]) == set()
+    assert cluster.reservations.nodes_held_from(pod("big", "b", request={"cpu": 2})) == {"n1"}
+    assert cluster.reservations.nodes_held_from(pod("high", "b", priority=9, request={"cpu": 2})) == {"n1"}
+    assert cluster.reservations.nodes_held_from(gang[1]) == set()
     assert asked(cluster, others[0]) == ["o0"]
-    assert cluster.nodes_held_from(others[1]) == {"n1"}  # the other may be on its way there
+    assert cluster.reservations.nodes_held_from(others[1]) == {"n1"}  # the other may be on its way there
     see(cluster, bound(others[0], "n2"))
-    assert cluster.nodes_held_from(others[1]) == set()
+    assert cluster.reservations.nodes_held_from(others[1]) == set()
 
 
 def test_a_pod_that_is_on_its_way_may_land_anywhere_so_a_gang_needs_a_place_more():

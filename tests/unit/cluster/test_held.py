@@ -120,7 +120,7 @@ def test_nothing_is_held_for_one_that_is_gone():
     kept(cluster)
     cluster.delete_pod("me")
     assert cluster.ledger.entries == {}
-    assert cluster.nodes_held_from(pod("x", "b", request={"cpu": 4})) == set()
+    assert cluster.reservations.nodes_held_from(pod("x", "b", request={"cpu": 4})) == set()
 
 
 # In the quota and in the pool
@@ -164,48 +164,48 @@ def test_what_is_held_counts_as_it_did_when_it_is_asked_for():
 def test_from_the_first_eviction_the_room_is_held_on_the_node():
     cluster = world(node(), *QUOTAS, run("b1", cpu=2), run("b2", cpu=2), me(2))
     kept(cluster, "b1")
-    assert cluster.nodes_held_from(pod("x", "b", request={"cpu": 1})) == {"n1"}
+    assert cluster.reservations.nodes_held_from(pod("x", "b", request={"cpu": 1})) == {"n1"}
     cluster.upsert_pod(replace(cluster.pods["b1"], terminating=True), now=1)
-    assert cluster.nodes_held_from(pod("x", "b", request={"cpu": 1})) == {"n1"}
+    assert cluster.reservations.nodes_held_from(pod("x", "b", request={"cpu": 1})) == {"n1"}
     cluster.delete_pod("b1")
-    assert cluster.nodes_held_from(pod("x", "b", request={"cpu": 1})) == {"n1"}
+    assert cluster.reservations.nodes_held_from(pod("x", "b", request={"cpu": 1})) == {"n1"}
 
 
 def test_what_it_does_not_need_is_free():
     cluster = world(node(), *QUOTAS, run("b1", cpu=3), me(2))
     kept(cluster, "b1")
-    assert cluster.nodes_held_from(pod("x", "b", request={"cpu": 2})) == set()
-    assert cluster.nodes_held_from(pod("x", "b", request={"cpu": 2.1})) == {"n1"}
+    assert cluster.reservations.nodes_held_from(pod("x", "b", request={"cpu": 2})) == set()
+    assert cluster.reservations.nodes_held_from(pod("x", "b", request={"cpu": 2.1})) == {"n1"}
 
 
 def test_of_each_resource_what_is_kept_is_kept():
     cluster = world(node(size={"gpu": 1}), *QUOTAS, me(request={"gpu": 1}))
     kept(cluster)
-    assert cluster.nodes_held_from(pod("x", "b", request={"gpu": 1})) == {"n1"}
-    assert cluster.nodes_held_from(pod("x", "b", request={"cpu": 4})) == set()
+    assert cluster.reservations.nodes_held_from(pod("x", "b", request={"gpu": 1})) == {"n1"}
+    assert cluster.reservations.nodes_held_from(pod("x", "b", request={"cpu": 4})) == set()
 
 
 @pytest.mark.parametrize(("priority", "held"), [(0, {"n1"}), (1, {"n1"}), (2, set())])
 def test_it_is_held_from_the_same_and_lower_priority(priority, held):
     cluster = world(node(), *QUOTAS, me(4, priority=1))
     kept(cluster)
-    assert cluster.nodes_held_from(pod("x", "b", priority=priority)) == held
+    assert cluster.reservations.nodes_held_from(pod("x", "b", priority=priority)) == held
 
 
 def test_it_is_not_held_from_the_pod_it_is_for():
     cluster = world(node(), *QUOTAS, run("b1", cpu=4), me(4))
     kept(cluster, "b1")
-    assert cluster.nodes_held_from(me(4)) == set()
+    assert cluster.reservations.nodes_held_from(me(4)) == set()
 
 
 def test_two_rooms_on_one_node_are_both_held():
     cluster = world(node(), *QUOTAS, me(2), pod("you", "a", request={"cpu": 2}))
     kept(cluster, name="r1")
-    assert cluster.nodes_held_from(pod("x", "b", request={"cpu": 2})) == set()
+    assert cluster.reservations.nodes_held_from(pod("x", "b", request={"cpu": 2})) == set()
     kept(cluster, uid="you", name="r2")
-    assert cluster.nodes_held_from(pod("x", "b", request={"cpu": 1})) == {"n1"}
-    assert cluster.nodes_held_from(me(2)) == set()
-    assert cluster.nodes_held_from(pod("you", "a", request={"cpu": 2})) == set()
+    assert cluster.reservations.nodes_held_from(pod("x", "b", request={"cpu": 1})) == {"n1"}
+    assert cluster.reservations.nodes_held_from(me(2)) == set()
+    assert cluster.reservations.nodes_held_from(pod("you", "a", request={"cpu": 2})) == set()
 
 
 def two_promises() -> Cluster:
@@ -220,15 +220,15 @@ def two_promises() -> Cluster:
 def test_what_the_victim_of_another_has_left_is_not_for_a_pod_whose_own_victim_is_still_there():
     cluster = two_promises()
     cluster.delete_pod("b1")
-    assert cluster.nodes_held_from(me()) == set()
-    assert cluster.nodes_held_from(cluster.pods["you"]) == {"n1"}
+    assert cluster.reservations.nodes_held_from(me()) == set()
+    assert cluster.reservations.nodes_held_from(cluster.pods["you"]) == {"n1"}
 
 
 def test_but_it_may_have_it_once_its_own_victim_is_on_its_way_out():
     cluster = two_promises()
     cluster.delete_pod("b1")
     cluster.leaving.ask_to_go("b2")
-    assert cluster.nodes_held_from(cluster.pods["you"]) == set()
+    assert cluster.reservations.nodes_held_from(cluster.pods["you"]) == set()
 
 
 def test_where_room_was_promised_twice_and_is_there_once_who_was_promised_it_first_comes_first():
@@ -236,13 +236,13 @@ def test_where_room_was_promised_twice_and_is_there_once_who_was_promised_it_fir
     for victim in ("b1", "b2"):
         cluster.delete_pod(victim)
     cluster.upsert_pod(run("thief"), now=1)
-    assert cluster.nodes_held_from(me()) == set()
-    assert cluster.nodes_held_from(cluster.pods["you"]) == {"n1"}
+    assert cluster.reservations.nodes_held_from(me()) == set()
+    assert cluster.reservations.nodes_held_from(cluster.pods["you"]) == {"n1"}
 
 
 def test_room_is_taken_where_all_have_gone_and_others_have_it():
     cluster = two_promises()
-    first, second = cluster.reservations["r1"], cluster.reservations["r2"]
+    first, second = cluster.reservations.plans["r1"], cluster.reservations.plans["r2"]
     assert not is_room_taken(cluster, first)
     for victim in ("b1", "b2"):
         cluster.delete_pod(victim)
@@ -255,19 +255,19 @@ def test_room_is_taken_where_all_have_gone_and_others_have_it():
 def test_only_the_node_of_the_reservation_is_held():
     cluster = world(node(), node("n2"), *QUOTAS, me(4))
     kept(cluster, on="n2")
-    assert cluster.nodes_held_from(pod("x", "b")) == {"n2"}
+    assert cluster.reservations.nodes_held_from(pod("x", "b")) == {"n2"}
 
 
 def test_when_it_is_bound_or_given_up_nothing_is_held():
     cluster = world(node(), *QUOTAS, me(2))
     kept(cluster)
     asking = pod("x", "b", request={"cpu": 3})
-    assert cluster.nodes_held_from(asking) == {"n1"}
+    assert cluster.reservations.nodes_held_from(asking) == {"n1"}
     cluster.delete_reservation("r")
-    assert cluster.nodes_held_from(asking) == set()
+    assert cluster.reservations.nodes_held_from(asking) == set()
     kept(cluster)
     cluster.upsert_pod(me(2, node="n1"), now=1)
-    assert cluster.nodes_held_from(pod("x", "b", request={"cpu": 2})) == set()
+    assert cluster.reservations.nodes_held_from(pod("x", "b", request={"cpu": 2})) == set()
 
 
 # Beside pods that were let through and are not bound yet
@@ -283,43 +283,43 @@ def granted_beside(*objects, request=None, **rest) -> Cluster:
 
 def test_two_pods_are_not_let_through_where_room_is_spare_for_one():
     cluster = granted_beside()
-    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 1})) == set()
-    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 2})) == {"n1"}
-    assert cluster.nodes_held_from(pod("first", "c", request={"cpu": 2})) == set()
+    assert cluster.reservations.nodes_held_from(pod("x", "c", request={"cpu": 1})) == set()
+    assert cluster.reservations.nodes_held_from(pod("x", "c", request={"cpu": 2})) == {"n1"}
+    assert cluster.reservations.nodes_held_from(pod("first", "c", request={"cpu": 2})) == set()
 
 
 def test_many_that_are_alike_count_as_many():
     cluster = granted_beside()
     other = cluster.grants.pod("first")
     cluster.grant(replace(other, uid="second"), now=0)
-    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 1})) == {"n1"}
+    assert cluster.reservations.nodes_held_from(pod("x", "c", request={"cpu": 1})) == {"n1"}
 
 
 def test_one_that_is_bound_elsewhere_counts_no_more_and_one_that_is_bound_there_does():
     cluster, asking = granted_beside(), pod("x", "c", request={"cpu": 2})
     cluster.upsert_pod(run("first", "c", on="n2"), now=1)
-    assert cluster.nodes_held_from(asking) == set()
+    assert cluster.reservations.nodes_held_from(asking) == set()
     cluster.upsert_pod(run("second", "c", on="n1"), now=1)
-    assert cluster.nodes_held_from(asking) == {"n1"}
+    assert cluster.reservations.nodes_held_from(asking) == {"n1"}
 
 
 def test_one_whose_grant_has_ended_counts_no_more():
     cluster = granted_beside()
     cluster.tick(now=60)
-    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 2})) == set()
+    assert cluster.reservations.nodes_held_from(pod("x", "c", request={"cpu": 2})) == set()
 
 
 @pytest.mark.parametrize("rest", [{"request": {"cpu": 5}}, {"constraints": ON_N2}], ids=["size", "selector"])
 def test_one_that_the_node_cannot_take_does_not_count(rest):
     cluster = granted_beside(**rest)
-    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 2})) == set()
+    assert cluster.reservations.nodes_held_from(pod("x", "c", request={"cpu": 2})) == set()
 
 
 def test_the_one_that_room_is_kept_for_counts_once():
     cluster = granted_beside()
     cluster.withdraw("first")
     assert refused(cluster, me(2)) is None
-    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 2})) == set()
+    assert cluster.reservations.nodes_held_from(pod("x", "c", request={"cpu": 2})) == set()
 
 
 def test_a_pod_that_was_let_through_elsewhere_keeps_nobody_from_what_is_kept_for_him():
@@ -327,10 +327,10 @@ def test_a_pod_that_was_let_through_elsewhere_keeps_nobody_from_what_is_kept_for
     kept(cluster, name="r1")
     kept(cluster, uid="you", name="r2")
     first = pod("first", "c", request={"cpu": 2})
-    assert cluster.nodes_held_from(first) == {"n1"}
+    assert cluster.reservations.nodes_held_from(first) == {"n1"}
     cluster.grant(first, now=0)
-    assert cluster.nodes_held_from(me(2)) == set()
-    assert cluster.nodes_held_from(pod("x", "c")) == {"n1"}
+    assert cluster.reservations.nodes_held_from(me(2)) == set()
+    assert cluster.reservations.nodes_held_from(pod("x", "c")) == {"n1"}
 
 
 @pytest.mark.parametrize("priority", [-1, 0, 1])
@@ -338,8 +338,8 @@ def test_a_pod_that_was_let_through_elsewhere_keeps_nobody_from_what_is_kept_for
 def test_it_counts_once_whatever_its_priority_and_wherever_it_is_expected(priority, nominated):
     first = pod("first", "c", priority=priority, nominated_node=nominated)
     cluster = granted_beside(first, priority=priority, nominated_node=nominated)
-    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 1})) == set()
-    assert cluster.nodes_held_from(pod("x", "c", request={"cpu": 2})) == {"n1"}
+    assert cluster.reservations.nodes_held_from(pod("x", "c", request={"cpu": 1})) == set()
+    assert cluster.reservations.nodes_held_from(pod("x", "c", request={"cpu": 2})) == {"n1"}
 
 
 # Whose room is coming

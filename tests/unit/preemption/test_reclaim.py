@@ -172,7 +172,7 @@ def test_after_a_preview_everything_is_as_before():
     for _ in reclaim.preview(cluster, pods):
         pass
     assert cluster.ledger.entries == before
-    assert (cluster.reservations, cluster.table.expected) == ({}, {})
+    assert (cluster.reservations.plans, cluster.table.expected) == ({}, {})
 
 
 def test_a_preview_counts_on_plans_for_pods_whose_first_was_given_up_and_leaves_that_remembered():
@@ -180,7 +180,7 @@ def test_a_preview_counts_on_plans_for_pods_whose_first_was_given_up_and_leaves_
     cluster = world(*BORROWED, *pods)
     cluster.upsert_reservation(replace(reclaim.reservation_of(Plan(pods[0], "n1", (), 0), since=0), failed_at=1.0))
     assert outcome(preview(cluster, pods)) == {"p0": {"b3"}, "p1": {"b2"}, "p2": "protected"}
-    assert list(cluster.given_up) == ["reclaim-p0"]
+    assert list(cluster.reservations.given_up) == ["reclaim-p0"]
 
 
 def test_a_preview_that_is_not_looked_at_to_its_end_leaves_nothing_behind():
@@ -189,7 +189,7 @@ def test_a_preview_that_is_not_looked_at_to_its_end_leaves_nothing_behind():
     seen = reclaim.preview(cluster, pods)
     next(seen)
     seen.close()
-    assert cluster.reservations == {}
+    assert cluster.reservations.plans == {}
 
 
 def test_the_same_question_is_asked_once():

@@ -42,9 +42,9 @@ def plans(cluster: Cluster, gang: list[Pod], namespace: str = "b") -> set[str] |
     for each in gang:
         cluster.upsert_pod(each, now=0)
     answer = at_once(reclaim.plans_for_all(divided(cluster) if cluster.queues else cluster, gang))
-    stood = dict(cluster.ledger.entries), dict(cluster.reservations)
+    stood = dict(cluster.ledger.entries), dict(cluster.reservations.plans)
     assert at_once(reclaim.plans_for_all_of_a_copy(cluster, gang)) == answer
-    assert (cluster.ledger.entries, cluster.reservations) == stood
+    assert (cluster.ledger.entries, cluster.reservations.plans) == stood
     return answer.reason if isinstance(answer, NoPlan) else {victim.uid for one in answer for victim in one.victims}
 
 
@@ -113,7 +113,7 @@ def two_plans(*budgets: Budget) -> tuple[Cluster, list[Reservation]]:
     assert isinstance(answer, list)
     for each in answer:
         cluster.upsert_reservation(reclaim.reservation_of(each, 0.0))
-    return cluster, list(cluster.reservations.values())
+    return cluster, list(cluster.reservations.plans.values())
 
 
 def test_plans_of_a_gang_know_each_other_until_it_can_start():
@@ -164,18 +164,18 @@ def owner_waits(*victims: Pod) -> Cluster:
 
 def test_a_more_important_pod_does_not_borrow_the_room_that_was_made():
     cluster = owner_waits()
-    assert cluster.nodes_held_from(pod("other", "a", priority=9)) == {"n1"}
-    assert cluster.nodes_held_from(pod("other", "free", priority=9)) == set()
-    assert cluster.nodes_held_from(pod("more", "b", request={"cpu": 2}, priority=9)) == set()
+    assert cluster.reservations.nodes_held_from(pod("other", "a", priority=9)) == {"n1"}
+    assert cluster.reservations.nodes_held_from(pod("other", "free", priority=9)) == set()
+    assert cluster.reservations.nodes_held_from(pod("more", "b", request={"cpu": 2}, priority=9)) == set()
 
 
 def test_room_does_not_go_back_to_the_team_that_it_was_taken_from():
     cluster = owner_waits(run("gone", "c"))
     cluster.upsert_quota(quota("c", least={"cpu": 4}))
     again = pod("again", "c", request={"cpu": 2}, priority=9)
-    assert cluster.nodes_held_from(again) == {"n1"}
+    assert cluster.reservations.nodes_held_from(again) == {"n1"}
     cluster.upsert_quota(quota("d", least={"cpu": 4}))
-    assert cluster.nodes_held_from(replace(again, namespace="d")) == set()
+    assert cluster.reservations.nodes_held_from(replace(again, namespace="d")) == set()
 
 
 # Own and others' together

@@ -181,7 +181,9 @@ def starving():
 )
 def test_who_may_use_a_node_that_is_kept_for_others(kept, asking, enters):
     cluster = kept()
-    assert ("n1" not in cluster.nodes_held_from(asking) | cluster.nodes_reserved_from(asking)) == enters
+    assert (
+        "n1" not in cluster.reservations.nodes_held_from(asking) | cluster.reservations.nodes_reserved_from(asking)
+    ) == enters
 
 
 def test_a_pod_of_a_daemon_set_is_bound_by_its_quota_all_the_same():

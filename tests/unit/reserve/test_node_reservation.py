@@ -324,7 +324,7 @@ def test_members_that_have_changed_places_leave_no_node_to_others_meanwhile():
     assert reserved(cluster) == {"w1": "n0", "w2": "n2"}
     cluster.delete_pod("r")
     cluster.upsert_pod(replace(cluster.pods["w2"], node="n0"), now=0)
-    assert cluster.nodes_reserved_from(cluster.pods["o"]) == {"n0", "n2"}
+    assert cluster.reservations.nodes_reserved_from(cluster.pods["o"]) == {"n0", "n2"}
     assert chosen(cluster, "a/gang") == {"w1": "n2"}, "n0 is taken by the other, and n2 is its own"
 
 
@@ -345,7 +345,7 @@ def test_after_the_longest_time_nothing_is_reserved_any_more():
 def test_a_job_that_had_its_time_waits_as_long_again():
     cluster = seen(sized(), waiting())
     reserve_all(cluster)
-    (given_up,) = (replace(each, failed_at=NOW) for each in cluster.reserved)
+    (given_up,) = (replace(each, failed_at=NOW) for each in cluster.reservations.reserved)
     cluster.upsert_reservation(given_up)
     assert reserved(cluster) == {}
     for later, nodes in ((3600, {}), (3601, {"big": "n1"})):

@@ -89,4 +89,4 @@ def test_nobody_goes_for_a_plan_whose_node_is_lost():
     for _ in simulation.come_to_rest():
         pass
     assert simulation.evictions == []
-    assert list(cluster.reservations) == []
+    assert list(cluster.reservations.plans) == []

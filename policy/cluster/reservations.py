@@ -1,0 +1,246 @@
+"""What is kept for whom: the room that plans make for pods, and the whole nodes that are reserved for jobs that starve.
+
+Both are Reservations (see policy.objects.reservation). What a plan keeps counts in the ledger and on its node at once;
+a reserved node counts nowhere, and is only kept from others.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from policy.cluster import assumed
+from policy.nodes import fit
+from policy.objects.job import job_name
+from policy.objects.reservation import STARVING, Reservation, Reserved
+from policy.objects.resources import add, total
+from policy.quota.kept_nodes import RESERVED, kept_from
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from policy.cluster.cluster import Cluster
+    from policy.objects.pod import Pod
+
+
+class Reservations:
+    """The reservations of a cluster, by name.
+
+    ``plans`` are those that keep room, and ``held`` says by UID which of them does so for a pod. ``reserved`` are those
+    for starving jobs, which reserve whole nodes. ``given_up`` are only remembered.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.plans: dict[str, Reservation] = {}
+        self.held: dict[str, Reservation] = {}
+        self.reserved = Reserved()
+        self.given_up: dict[str, Reservation] = {}
+        self._cluster = cluster
+
+    def all(self) -> Iterator[Reservation]:
+        """All of them, those that are only remembered at the end."""
+        return chain(self.plans.values(), self.reserved, self.given_up.values())
+
+    # What is seen of them
+
+    def upsert(self, reservation: Reservation) -> None:
+        """Keeps room for a pod from now on; no longer, and never again, if it was given up."""
+        cluster = self._cluster
+        known = self.plans.get(reservation.name) or self.reserved.get(reservation.name)
+        if reservation.name in self.given_up or known == reservation:
+            return
+        cluster.touched.note()
+        self.delete(reservation.name)
+        if reservation.failed_at:
+            self.given_up[reservation.name] = reservation
+            return
+        if reservation.reason == STARVING:
+            self.reserved.add(reservation)
+            cluster.assign_again({reservation.pod.uid} & cluster.pods.keys())
+            return
+        self.plans[reservation.name] = reservation
+        self.held[reservation.pod.uid] = reservation
+        cluster.stand_again(reservation.pod.uid)
+
+    def delete(self, name: str) -> None:
+        """Keeps that room no longer; a reservation that is not known is no error."""
+        cluster = self._cluster
+        cluster.touched.note()
+        self.given_up.pop(name, None)
+        if (lifted := self.reserved.remove(name)) is not None:
+            cluster.ledger.eased += 1
+            cluster.assign_again({lifted.pod.uid} & cluster.pods.keys())
+            cluster.hints.help([uid for uid, pod in cluster.attempts.refused.items() if _is_kept_by_reservations(pod)])
+        reservation = self.plans.pop(name, None)
+        if reservation is not None and self.held.get(reservation.pod.uid) is reservation:
+            uid = reservation.pod.uid
+            others = (other for other in self.plans.values() if other.pod.uid == uid)
+            self._hold(uid, next(others, None))
+            cluster.stand_again(uid)
+
+    @contextmanager
+    def assumed(self, reservations: Iterable[Reservation]) -> Iterator[None]:
+        """A context in which these are there, too, to look at the rest. They must be new."""
+        there = list(reservations)
+        with self._as_before({reservation.pod.uid for reservation in there}):
+            try:
+                with self._cluster.touched.in_passing():
+                    for reservation in there:
+                        self.upsert(reservation)
+                yield
+            finally:
+                for reservation in there:
+                    self.reserved.remove(reservation.name)
+                    self.plans.pop(reservation.name, None)
+
+    @contextmanager
+    def without(self, name: str) -> Iterator[None]:
+        """A context in which a plan is not there, to look at the rest; one that is not known is no error."""
+        there = self.plans.get(name)
+        with self._as_before({there.pod.uid} if there is not None else set()):
+            try:
+                with self._cluster.touched.in_passing():
+                    self.delete(name)
+                yield
+            finally:
+                if there is not None:
+                    self.plans[name] = there
+
+    @contextmanager
+    def _as_before(self, uids: Collection[str]) -> Iterator[None]:
+        """A context after which these pods stand as before, in the ledger and the table, and have the same kept.
+
+        No rule is asked about that, so that it cannot fail.
+        """
+        ledger, table = self._cluster.ledger, self._cluster.table
+        eased, stood = ledger.eased, {uid: ledger.entries.get(uid) for uid in uids}
+        placed, held = {uid: table.place(uid) for uid in uids}, {uid: self.held.get(uid) for uid in uids}
+        try:
+            yield
+        finally:
+            with self._cluster.touched.in_passing():
+                for uid in uids:
+                    self._hold(uid, held[uid])
+                    ledger.restore(uid, stood[uid])
+                    table.restore(uid, placed[uid])
+            ledger.eased = eased  # only looked at
+
+    def _hold(self, uid: str, reservation: Reservation | None) -> None:
+        if reservation is not None:
+            self.held[uid] = reservation
+        else:
+            self.held.pop(uid, None)
+
+    # Whether they count
+
+    def is_held_for(self, uid: str) -> bool:
+        """Whether room is kept for the pod."""
+        return uid in self.held
+
+    def held_for(self, uid: str) -> Reservation | None:
+        """The plan by which room is kept for the pod."""
+        return self.held.get(uid)
+
+    def is_in_force(self, reservation: Reservation) -> bool:
+        """Whether the pod that room is kept for still waits for it."""
+        pod = self._cluster.pods.get(reservation.pod.uid)
+        return pod is not None and pod.pending and not pod.terminating
+
+    def is_reserved(self, reservation: Reservation) -> bool:
+        """Whether a node is kept for a member of a job: until it has come.
+
+        If it has gone to another node, be it one that was reserved for a mate, whoever leads decides what becomes of
+        this one; until then it stays reserved.
+        """
+        pod = self._cluster.pods.get(reservation.pod.uid)
+        return pod is not None and not pod.terminating and not pod.finished and pod.node != reservation.node
+
+    # What follows for others
+
+    def nodes_held_from(self, pod: Pod) -> set[str]:
+        """Nodes where the pod would take room that is kept for another of the same or higher priority.
+
+        Or of lower priority, if the pod is of another namespace and would borrow, or is of one that room was taken
+        from: what was taken back is not lent again. Pods that hold a grant may come to these nodes before it, and take
+        what is spare there; but not what is kept for the pod itself. None for a pod of a DaemonSet, and for one that no
+        rule applies to.
+
+        A pod that room is being made for waits for its own victims, and leaves to others what theirs have left. Where
+        room has been lost, who was promised it first comes first.
+        """
+        if self._may_go_anywhere(pod):
+            return set()
+        cluster, table = self._cluster, self._cluster.table
+        own, behind = self.held.get(pod.uid), self.behind(pod)
+        kept: dict[str, dict[str, int]] = {}  # by node what is kept for pods that the table does not count against it
+        for reservation in self.plans.values():
+            if reservation.pod.uid != pod.uid and reservation.pod.uid not in behind and self.is_in_force(reservation):
+                other = cluster.pods[reservation.pod.uid]
+                if self._is_kept_from(pod, reservation, other):
+                    add(kept.setdefault(reservation.node, {}), other.request if other.priority < pod.priority else {})
+        without = (cluster.leaving.uids - self._still_to_be_asked(own)) | behind if kept else frozenset()
+        held = {node for node, taken in kept.items() if fit.lacking_on(table, pod, node, without, taken)}
+        unsure = kept.keys() - held - ({own.node} if own else set())
+        coming = assumed.others(cluster.grants, table, pod) if unsure else ()
+        for node in unsure:
+            taken = total((kept[node], assumed.at_most_on(table, node, coming, pod)))
+            if taken and fit.lacking_on(table, pod, node, without, taken):
+                held.add(node)
+        return held | cluster.gangs.nodes_held_from(pod)
+
+    def behind(self, pod: Pod) -> frozenset[str]:
+        """UIDs of pods of the same priority that room was promised to on the same node, after this one."""
+        own, pods = self.held.get(pod.uid), self._cluster.pods
+        if own is None:
+            return frozenset()
+        others = (each for each in self.held.values() if each.node == own.node)
+        after = {each.pod.uid for each in others if (each.since, each.name) > (own.since, own.name)}
+        return frozenset(uid for uid in after & pods.keys() if pods[uid].priority == pod.priority)
+
+    def nodes_reserved_from(self, pod: Pod) -> set[str]:
+        """Nodes that are reserved for other jobs than the pod's. Seed: reserve action (Node resource reservation rule).
+
+        None for a pod that requests nothing (BestEffort), for one of a DaemonSet, and for one that no rule applies to.
+        """
+        if not len(self.reserved) or self._may_go_anywhere(pod) or pod.request.keys() == {"pods"}:
+            return set()
+        job = pod.namespace, job_name(self._cluster.membership.groups, pod)
+        others = (each for each in self.reserved if (each.pod.namespace, each.job) != job)
+        return {each.node for each in others if self.is_reserved(each)}
+
+    def node_to_empty_for(self, pod: Pod) -> str:
+        """The node that is reserved for a pod, if borrowers on it are to go for it; else empty."""
+        own = self.reserved.of_pod(pod.uid) if self._cluster.rules.evict_for_reserved else None
+        return own.node if own is not None and self.is_reserved(own) and not self._cluster.is_exempt(pod) else ""
+
+    def is_kept_out(self, pod: Pod) -> bool:
+        """Whether the pod was refused for the sake of others that room is kept for, and still has no room elsewhere."""
+        if pod.unschedulable is None or kept_from(pod.unschedulable.message) is None:
+            return False
+        table, kept = self._cluster.table, self.nodes_held_from(pod) | self.nodes_reserved_from(pod)
+        return all(table.names[row] in kept for row in fit.fits(table, pod).nonzero()[0])
+
+    def _is_kept_from(self, pod: Pod, reservation: Reservation, other: Pod) -> bool:
+        """Whether room that is kept for the other pod is not for this one."""
+        if other.priority >= pod.priority:
+            return True
+        if other.namespace == pod.namespace:
+            return False
+        if any(victim.namespace == pod.namespace for victim in reservation.victims):
+            return True
+        return bool(self._cluster.ledger.borrows(pod, by_share=self._cluster.rules.fair_share_preemption))
+
+    def _still_to_be_asked(self, reservation: Reservation | None) -> set[str]:
+        """UIDs of the victims of a plan that have not been asked to go yet."""
+        victims = {victim.uid for victim in reservation.victims} if reservation is not None else set()
+        return {uid for uid in victims if not self._cluster.leaving.has_been_asked(uid)}
+
+    def _may_go_anywhere(self, pod: Pod) -> bool:
+        """Whether no node is kept from a pod: it can go nowhere else (of a DaemonSet), or no rule applies to it."""
+        return pod.owner == "DaemonSet" or self._cluster.is_exempt(pod)
+
+
+def _is_kept_by_reservations(pod: Pod) -> bool:
+    """Whether the scheduler last said of a pod that nodes were reserved for others."""
+    return pod.unschedulable is not None and kept_from(pod.unschedulable.message) is RESERVED
