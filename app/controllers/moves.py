@@ -59,7 +59,7 @@ class Moves:
         """Writes what has changed, in the group: a write that takes long holds up no other."""
         if self._store.unready():
             return
-        moving = self._store.cluster.moving
+        moving = self._store.cluster.queue_changes.moving
         uids = [*moving.counted, *(moving.noted - moving.counted.keys())]
         self._written = {uid: self._written[uid] for uid in uids if uid in self._written}
         for index, uid in enumerate(uids):
@@ -72,7 +72,7 @@ class Moves:
 
     def _is_due(self, pod: Pod) -> bool:
         """Whether something else is noted on a pod than where it counts, and not only because it is not seen yet."""
-        queue = self._store.cluster.moving.counted.get(pod.uid)
+        queue = self._store.cluster.queue_changes.moving.counted.get(pod.uid)
         if pod.counts_in == queue or not (pod.assigned or queue is None):
             return False
         held_back = pod.uid in self._under_way or self._writes.failed.holds(pod.uid, self._store.clock())
@@ -80,7 +80,7 @@ class Moves:
 
     async def _write(self, pod: Pod) -> None:
         """Writes the note with the hand that was taken."""
-        moving = self._store.cluster.moving
+        moving = self._store.cluster.queue_changes.moving
         queue = moving.counted.get(pod.uid)
         story = pod.namespace, queue or "", moving.named_by(pod.uid) if queue is not None else ""
         write = self._actuator.count_in(pod, queue)

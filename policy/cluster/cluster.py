@@ -4,7 +4,7 @@ Every method is synchronous and leaves everything consistent, so that whoever ow
 seconds on a clock of the caller's that never goes back.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
@@ -18,8 +18,8 @@ from policy.cluster.gates import Gates, Out, Waiting
 from policy.cluster.grants import Grants
 from policy.cluster.in_vain import InVain
 from policy.cluster.leaving import Leaving
-from policy.cluster.moved import Moving, once_for_each_kind
 from policy.cluster.overdue import AFTER, STUCK_AFTER
+from policy.cluster.queue_changes import QueueChanges
 from policy.cluster.queueing_hints import QueueingHints
 from policy.cluster.quota_manager import Limit
 from policy.cluster.reservations import Reservations
@@ -37,7 +37,7 @@ from policy.objects.pod import Pod, turn
 from policy.objects.reservation import Reservation
 from policy.objects.resources import NOTHING, Resources
 from policy.objects.verdict import Refusal
-from policy.quota import admission, elastic_quota, exempt, fair_share, queues
+from policy.quota import admission, elastic_quota, exempt, queues
 from policy.quota.admission import Rules
 from policy.quota.changes import Touched
 from policy.quota.elastic_quota import ElasticQuota
@@ -50,8 +50,6 @@ GRANT_LIFETIME = 30.0
 SETTLE_TIME = 3.0
 
 
-ADMITTED = ("assigned", "granted", "in_flight")
-"""How a pod stands that some queue has admitted, if it is in one."""
 TOGETHER = 50
 """Pods that are taken in before it pauses: about half a millisecond."""
 
@@ -80,7 +78,11 @@ class Cluster:
         reclaim_backoff: float = in_vain.FIRST,
     ) -> None:
         self.rules = rules or Rules()
-        self.ledger = Ledger(self.queue_of, self._has_claim, self.own_queue_of)
+        self.queues: dict[str, Queue] = {}
+        self.membership = Membership()
+        self.queue_changes = QueueChanges(self)
+        self.queue_of = self.queue_changes.queue_of
+        self.ledger = Ledger(self.queue_of, self._has_claim, self.queue_changes.own_queue_of)
         self.grants = Grants()
         self.pods: dict[str, Pod] = {}
         self.pending: dict[str, Pod] = {}
@@ -89,9 +91,6 @@ class Cluster:
         self.batch_jobs = BatchJobs()
         self.reservations = Reservations(self)
         self.quotas: dict[str, dict[str, ElasticQuota]] = {}
-        self.queues: dict[str, Queue] = {}
-        self.membership = Membership()
-        self.moving = Moving()
         self.gangs = Gangs(self, hold_time)
         self.gates = Gates()
         self.limits: dict[str, Limit] = {}
@@ -108,7 +107,6 @@ class Cluster:
         self._destinations = ByNode()
         self._relevant = 0
         self.epoch = 0.0
-        self._begun = False
         self._settled_at = 0.0
         self._somebody_else_granted = False
         self._asked_at = float("-inf")
@@ -124,7 +122,7 @@ class Cluster:
             return
         self._take_the_place_of_others(pod)
         before = self.pods.get(pod.uid)
-        self._choose_queue(pod, before)
+        self.queue_changes.choose(pod, before)
         self.pods[pod.uid] = pod
         self.batch_jobs.heed(pod, before)
         self.touched.note(pod.namespace, self.queue_of(pod))
@@ -292,13 +290,13 @@ class Cluster:
         if self.membership.namespaces.get(namespace.name) != namespace:
             self.membership.namespaces[namespace.name] = namespace
             self.ledger.queues.stale = True
-            self._named_anew(self._uids.get(namespace.name, {}).values())
+            self.queue_changes.named_anew(self._uids.get(namespace.name, {}).values())
 
     def delete_namespace(self, name: str) -> None:
         """Removes a namespace; one that is not known is no error."""
         if self.membership.namespaces.pop(name, None) is not None:
             self.ledger.queues.stale = True
-            self._named_anew(self._uids.get(name, {}).values())
+            self.queue_changes.named_anew(self._uids.get(name, {}).values())
 
     def upsert_group(self, group: Group) -> None:
         """Adds or changes a pod group."""
@@ -353,16 +351,7 @@ class Cluster:
         Until then pods count where they say, or where an earlier process has noted that they do. ``counted``: in which
         queues pods count, by UID, whatever was noted on them.
         """
-        self._begun = True
-        for pod in list(self.moving):
-            self._count_in(pod, self.moving.counted[pod.uid])
-        if counted is not None:
-            changed = [uid for uid in {**self.moving.counted, **counted} if uid in self.pods]
-            for uid in changed:
-                self.moving.discard(uid)
-                if uid in counted:
-                    self._count_in(self.pods[uid], counted[uid])
-            self.assign_again(changed)
+        self.queue_changes.begin(counted)
 
     def tick(self, now: float) -> None:
         """Lets time pass: ends grants whose time is over. Not to be called while the picture of pods may be stale."""
@@ -376,7 +365,7 @@ class Cluster:
         for uid in [uid for uid in self.gates.out if now - since.get(uid, inf) >= self._gate_patience]:
             self.withdraw(uid)
         self.hints.look(now)
-        self._try_to_move()
+        self.queue_changes.try_to_move()
 
     def divide(self) -> Iterator[None]:
         """Computes anew what queues deserve and namespaces are entitled to. To be used up; in between it may pause."""
@@ -410,21 +399,6 @@ class Cluster:
     def there_for_others(self) -> Resources:
         """The same for pods in no queue."""
         return self.table.capacity(self._in_none)
-
-    def queue_of(self, pod: Pod) -> str:
-        """The name of the queue whose rules apply to a pod; empty if none do. Without any queue there are no rules.
-
-        Of one that has been admitted that is where it was, until the queue that it names admits it, too.
-        """
-        if not self.queues:
-            return ""
-        moving = self.moving.counted
-        return moving[pod.uid] if moving and pod.uid in moving else self.membership.queue_of(pod)
-
-    def own_queue_of(self, pod: Pod) -> str:
-        """The same, but empty for a pod that merely falls into the queue ``default``."""
-        moving = self.moving.counted
-        return (moving[pod.uid] if pod.uid in moving else self.membership.own_queue_of(pod)) if self.queues else ""
 
     def is_exempt(self, pod: Pod) -> bool:
         """Whether no rule applies to a pod, as it is critical to the system (see policy.quota.exempt)."""
@@ -522,7 +496,7 @@ class Cluster:
             return None  # the scheduler's picture is older than ours
         if known is not None and known.version > pod.version:
             pod = known
-        self.moving.discard(pod.uid)  # what was admitted is asked for anew
+        self.queue_changes.moving.discard(pod.uid)  # what was admitted is asked for anew
         sure = proportion.make_sure(self, pod) if self.queues else True
         if self._somebody_else_granted and now - self._asked_at > self._settle_time > 0:
             self.suspect_pending(now)
@@ -667,7 +641,7 @@ class Cluster:
             self._leave(uid)
             return
         if pod.pending:
-            self.moving.discard(uid)
+            self.queue_changes.moving.discard(uid)
         if pod.pending and uid in self.reservations.held and self._may_come(pod, self.reservations.held[uid].node):
             self.ledger.enter("held", pod)
         elif pod.pending and pod.nominated_node and self._may_come(pod, pod.nominated_node):
@@ -697,86 +671,6 @@ class Cluster:
         if refused is not None or sure or self.is_exempt(pod):
             return refused
         return proportion.refusal_until_known(self.ledger.queues, self.queue_of(pod), pod.namespace, pod.request)
-
-    def _choose_queue(self, pod: Pod, before: Pod | None) -> None:
-        """Where a pod counts from now on that has been admitted: where it was, until the queue that it names admits it.
-
-        What was noted of it before this process started, or is by another replica that leads, is heeded.
-        """
-        noted = before.counts_in if before is not None else None
-        if pod.counts_in is not None:
-            self.moving.noted.add(pod.uid)
-        else:
-            self.moving.noted.discard(pod.uid)
-        if pod.assigned and pod.counts_in != noted:
-            if pod.counts_in is not None:
-                self._count_in(pod, pod.counts_in)
-            else:
-                self.moving.discard(pod.uid)
-        elif not self.grants.is_older(pod):
-            self._name_queue(pod, self._may_move)
-
-    def _name_queue(self, pod: Pod, may_move: Callable[[Pod, str], bool]) -> None:
-        """Looks where a pod counts by the queue that it names now."""
-        if not self._begun:
-            if pod.uid in self.moving:
-                self._count_in(pod, self.moving.counted[pod.uid])
-            return
-        counted, named = self._admitted_in(pod.uid), self._named_by(pod)
-        if counted is None or counted == named or may_move(pod, named):
-            self.moving.discard(pod.uid)
-        else:
-            self._count_in(pod, counted)
-
-    def _named_by(self, pod: Pod) -> str:
-        return self.membership.queue_of(pod) if self.queues else ""
-
-    def _count_in(self, pod: Pod, queue: str) -> None:
-        """A pod counts in this queue, whatever it names; if it is the one that it names, it is soon forgotten."""
-        named = self._named_by(pod)
-        if queue == named and self._begun:
-            self.moving.discard(pod.uid)
-        elif self.moving.put(pod, queue, named):
-            self.touched.note(queue=queue)
-            self.touched.note(queue=named)
-
-    def _admitted_in(self, uid: str) -> str | None:
-        """The queue that has admitted a pod (empty: none was asked), as far as is known; None if none has."""
-        entry = self.ledger.entries.get(uid)
-        if entry is not None and entry.kind in ADMITTED:
-            return entry.queue
-        return self.leaving.overdue.queue_of(uid) if uid in self.leaving.overdue else None
-
-    def _may_move(self, pod: Pod, named: str) -> bool:
-        """Whether the queue that an admitted pod names now admits it.
-
-        It may exceed what the queue deserves, as it takes nothing from other queues: it has it already.
-        """
-        if not named or self.is_exempt(pod):
-            return True
-        account = self.ledger.queues.accounts.get(named)
-        if account is None or account.queue is None:
-            return False
-        if not account.division.known:
-            for _ in self.divide():
-                pass
-        with Lifted(self.ledger, pod):
-            refused = queues.refusal_to_move(self.ledger.queues, account, pod.request)
-            refused = refused or fair_share.refusal_to_move(self.ledger.queues, account, pod.namespace, pod.request)
-            return refused is None
-
-    def _try_to_move(self) -> None:
-        """Lets pods count in the queues that they name, as far as these have room for them now."""
-        self._named_anew(self.moving.to_try(self.ledger.eased))
-
-    def _named_anew(self, uids: Iterable[str]) -> None:
-        """These pods may name another queue now, or be admitted by it; which queue they are in may have changed."""
-        uids, may_move = list(uids), once_for_each_kind(self._may_move)
-        for uid in uids:
-            pod = self.pods[uid]
-            granted = self.grants.pod(uid) if self.grants.is_older(pod) else None
-            self._name_queue(granted or pod, may_move)
-            self.assign_again([uid])
 
     def _queue_changed(self, name: str, queue: Queue | None) -> None:
         self.touched.note(queue=name)
@@ -873,7 +767,7 @@ class Cluster:
         for uid in members:
             self.attempts.chances.regroup(self.pods[uid], self.gangs.takes_to_start(self.pods[uid]))
         self.attempts.chances.help_pods(members)
-        self._named_anew(members)
+        self.queue_changes.named_anew(members)
 
     def _join_group(self, pod: Pod) -> None:
         key = pod.namespace, pod.group
@@ -958,7 +852,7 @@ class Cluster:
         if uid not in self.pods:
             self.table.remove(uid)
         self.grants.forget(uid)
-        self.moving.forget(uid)
+        self.queue_changes.moving.forget(uid)
         self.ledger.remove(uid)
 
     def _put_in_force(self, namespace: str) -> None:

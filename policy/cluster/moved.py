@@ -2,7 +2,7 @@
 
 Whoever may annotate a running pod, its group or its namespace chooses another queue for it. Were that heeded at once, a
 queue could be filled beyond its capability, and others in it would pay for it. So what a pod names counts once that
-queue admits it (see Cluster.queue_of).
+queue admits it (see policy.cluster.queue_changes).
 """
 
 from collections import deque

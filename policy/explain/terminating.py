@@ -55,7 +55,7 @@ def conditions_of_queue(cluster: Cluster, name: str) -> list[Condition]:
     """Returns what is wrong with a queue that exists."""
     queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
     found = queues.conditions(queue, account.division) + _exceeded(queue.capability, account.taken, "capability")
-    return found + cluster.moving.conditions_of(name) + _overdue(cluster.leaving.overdue.in_queue(name))
+    return found + cluster.queue_changes.moving.conditions_of(name) + _overdue(cluster.leaving.overdue.in_queue(name))
 
 
 def _exceeded(bound: Resources, used: Resources, name: str) -> list[Condition]:

@@ -21,7 +21,7 @@ def verdict_on(cluster: Cluster, namespace: str, name: str) -> Verdict:
     if not pod.pending:
         where = f"on node {pod.node}" if pod.node else "no longer pending"
         lost = ", which is lost; it is overdue, and counts for nobody" if pod.uid in cluster.leaving.overdue else ""
-        moved = cluster.moving.sentence_of(pod.uid)
+        moved = cluster.queue_changes.moving.sentence_of(pod.uid)
         return Verdict("bound", message=f"finished, {where}" if pod.finished else f"{where}{lost}{moved}")
     with cluster.ledger.trial() as trial:
         trial.take_out(pod.uid)

@@ -86,7 +86,7 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         budgets=tuple(cluster.budgets.values()),
         batch_jobs=tuple(cluster.batch_jobs),
         reservations=tuple(cluster.reservations.all()),
-        counted=tuple(cluster.moving.counted.items()),
+        counted=tuple(cluster.queue_changes.moving.counted.items()),
         epoch=cluster.leaving.deletions.now,
         overdue_after=cluster.leaving.deletions.after,
         stuck_after=cluster.leaving.deletions.stuck_after,

@@ -62,7 +62,7 @@ def test_all_move_where_there_is_room_for_all(way):
     cluster = crowded(2, group="g")
     WAYS[way](cluster)
     assert taken(cluster, "from", "to") == [0, 5]
-    assert not list(cluster.moving)
+    assert not list(cluster.queue_changes.moving)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_they_move_once_there_is_room():
     divided(cluster)
     cluster.tick(3)
     assert taken(cluster, "from", "to") == [0, 9]
-    assert not list(cluster.moving)
+    assert not list(cluster.queue_changes.moving)
 
 
 def test_of_many_that_wait_for_room_few_are_looked_at_at_a_time():
@@ -164,7 +164,7 @@ def test_where_nothing_has_changed_none_is_looked_at(monkeypatch):
     by_pods(cluster)
     cluster.tick(2)
     asked = []
-    monkeypatch.setattr(cluster, "_may_move", lambda *given: asked.append(given))
+    monkeypatch.setattr(cluster.queue_changes, "_may_move", lambda *given: asked.append(given))
     cluster.tick(3)
     assert not asked
 
@@ -172,9 +172,9 @@ def test_where_nothing_has_changed_none_is_looked_at(monkeypatch):
 def test_who_names_its_own_queue_again_stays_there_for_good():
     cluster = crowded()
     by_pods(cluster)
-    for each in [each for each in cluster.pods.values() if each.uid in cluster.moving]:
+    for each in [each for each in cluster.pods.values() if each.uid in cluster.queue_changes.moving]:
         cluster.upsert_pod(replace(each, queue=""), now=2)
-    assert not list(cluster.moving)
+    assert not list(cluster.queue_changes.moving)
     assert taken(cluster, "from", "to") == [6, 5]
 
 
@@ -182,25 +182,25 @@ def test_who_names_its_own_queue_again_stays_there_for_good():
 def test_who_is_gone_is_remembered_nowhere(end):
     cluster = crowded()
     by_pods(cluster)
-    for each in list(cluster.moving):
+    for each in list(cluster.queue_changes.moving):
         if end:
             cluster.delete_pod(each.uid)
         else:
             cluster.upsert_pod(replace(each, finished=True), now=2)
-    assert not list(cluster.moving)
+    assert not list(cluster.queue_changes.moving)
     assert taken(cluster, "from", "to") == [0, 5]
 
 
 def test_both_queues_are_told_who_has_not_moved():
     cluster = crowded()
     by_pods(cluster)
-    [there] = cluster.moving.conditions_of("to")
-    [here] = cluster.moving.conditions_of("from")
+    [there] = cluster.queue_changes.moving.conditions_of("to")
+    [here] = cluster.queue_changes.moving.conditions_of("from")
     names = "6 (a/a-2, a/a-3, a/a-4, …)"
     assert (there.type, here.type) == ("Moved", "Moved")
     assert there.message.startswith(f"pods: {names} name this queue since they run")
     assert here.message.startswith(f"pods: {names} count here")
-    assert not cluster.moving.conditions_of("other")
+    assert not cluster.queue_changes.moving.conditions_of("other")
     says = "on node n1; it counts in queue from, which admitted it, as queue to that it names does not"
     assert verdict_on(cluster, "a", "a-5").message == says
     assert verdict_on(cluster, "b", "b-1").message == "on node n1"
@@ -243,7 +243,7 @@ def test_after_a_start_pods_count_where_it_was_noted_in_whatever_order_all_is_re
         see(cluster, each)
     cluster.begin()
     assert taken(divided(cluster), "from", "to") == [2, 1]
-    assert {each.uid for each in cluster.moving} == {"n0", "n2"}
+    assert {each.uid for each in cluster.queue_changes.moving} == {"n0", "n2"}
 
 
 def see(cluster: Cluster, each) -> None:
@@ -268,8 +268,8 @@ def test_after_a_start_who_has_no_note_counts_where_it_says_also_beyond_the_capa
 def test_a_note_that_says_what_the_pod_names_anyway_is_forgotten():
     cluster = world(queue("from"), "a:from", *noted("from", queue=""))
     cluster.begin()
-    assert not list(cluster.moving)
-    assert cluster.moving.noted == {"n0"}
+    assert not list(cluster.queue_changes.moving)
+    assert cluster.queue_changes.moving.noted == {"n0"}
 
 
 def test_what_another_replica_that_leads_has_noted_is_heeded():
@@ -294,7 +294,7 @@ def test_a_copy_counts_them_where_they_count():
     by_pods(cluster)
     copied = at_once(copy(snapshot(cluster, 2.0)))
     assert taken(copied, "from", "to") == [6, 5]
-    assert {each.uid for each in copied.moving} == {each.uid for each in cluster.moving}
+    assert {each.uid for each in copied.queue_changes.moving} == {each.uid for each in cluster.queue_changes.moving}
     copied.upsert_queue(queue("to"))
     copied.tick(3)
     assert taken(divided(copied), "from", "to") == [6, 5]
@@ -305,7 +305,7 @@ def test_of_hundreds_that_are_alike_the_first_is_refused_for_all():
     for each in [each for each in cluster.pods.values() if each.namespace == "a"]:
         cluster.upsert_pod(replace(each, request=size, version=1), now=1)
     asked = []
-    ask = cluster._may_move
-    cluster._may_move = lambda *given: asked.append(given) or ask(*given)
+    ask = cluster.queue_changes._may_move
+    cluster.queue_changes._may_move = lambda *given: asked.append(given) or ask(*given)
     by_their_namespace(cluster)
     assert len(asked) == 3

@@ -1,0 +1,142 @@
+"""Which queue each pod of a cluster counts in, also where pods that were admitted change their queue.
+
+A pod counts in the queue that it names (see policy.objects.membership). One that has been admitted, and names another
+queue since, counts where it was until that queue admits it (see policy.cluster.moved).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policy.cluster.moved import Moving, once_for_each_kind
+from policy.quota import fair_share, queues
+from policy.quota.trial import Lifted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from policy.cluster.cluster import Cluster
+    from policy.objects.pod import Pod
+
+ADMITTED = ("assigned", "granted", "in_flight")
+"""How a pod stands that some queue has admitted, if it is in one."""
+
+
+class QueueChanges:
+    """``moving`` are the pods that count in another queue than the one that they name."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.moving = Moving()
+        self._begun = False
+        self._cluster = cluster
+        self._queues = cluster.queues
+        self._membership = cluster.membership
+
+    def queue_of(self, pod: Pod) -> str:
+        """The name of the queue whose rules apply to a pod; empty if none do. Without any queue there are no rules.
+
+        Of one that has been admitted that is where it was, until the queue that it names admits it, too.
+        """
+        if not self._queues:
+            return ""
+        moving = self.moving.counted
+        return moving[pod.uid] if moving and pod.uid in moving else self._membership.queue_of(pod)
+
+    def own_queue_of(self, pod: Pod) -> str:
+        """The same, but empty for a pod that merely falls into the queue ``default``."""
+        moving = self.moving.counted
+        return (moving[pod.uid] if pod.uid in moving else self._membership.own_queue_of(pod)) if self._queues else ""
+
+    def begin(self, counted: Mapping[str, str] | None) -> None:
+        """What has admitted a pod is known from now on. ``counted``: see ``Cluster.begin``."""
+        self._begun, pods = True, self._cluster.pods
+        for pod in list(self.moving):
+            self._count_in(pod, self.moving.counted[pod.uid])
+        if counted is not None:
+            changed = [uid for uid in {**self.moving.counted, **counted} if uid in pods]
+            for uid in changed:
+                self.moving.discard(uid)
+                if uid in counted:
+                    self._count_in(pods[uid], counted[uid])
+            self._cluster.assign_again(changed)
+
+    def choose(self, pod: Pod, before: Pod | None) -> None:
+        """Where a pod counts from now on that has been admitted: where it was, until the queue that it names admits it.
+
+        What was noted of it before this process started, or is by another replica that leads, is heeded.
+        """
+        noted = before.counts_in if before is not None else None
+        if pod.counts_in is not None:
+            self.moving.noted.add(pod.uid)
+        else:
+            self.moving.noted.discard(pod.uid)
+        if pod.assigned and pod.counts_in != noted:
+            if pod.counts_in is not None:
+                self._count_in(pod, pod.counts_in)
+            else:
+                self.moving.discard(pod.uid)
+        elif not self._cluster.grants.is_older(pod):
+            self._name_queue(pod, self._may_move)
+
+    def try_to_move(self) -> None:
+        """Lets pods count in the queues that they name, as far as these have room for them now."""
+        self.named_anew(self.moving.to_try(self._cluster.ledger.eased))
+
+    def named_anew(self, uids: Iterable[str]) -> None:
+        """These pods may name another queue now, or be admitted by it; which queue they are in may have changed."""
+        cluster, uids, may_move = self._cluster, list(uids), once_for_each_kind(self._may_move)
+        for uid in uids:
+            pod = cluster.pods[uid]
+            granted = cluster.grants.pod(uid) if cluster.grants.is_older(pod) else None
+            self._name_queue(granted or pod, may_move)
+            cluster.assign_again([uid])
+
+    def _name_queue(self, pod: Pod, may_move: Callable[[Pod, str], bool]) -> None:
+        """Looks where a pod counts by the queue that it names now."""
+        if not self._begun:
+            if pod.uid in self.moving:
+                self._count_in(pod, self.moving.counted[pod.uid])
+            return
+        counted, named = self._admitted_in(pod.uid), self._named_by(pod)
+        if counted is None or counted == named or may_move(pod, named):
+            self.moving.discard(pod.uid)
+        else:
+            self._count_in(pod, counted)
+
+    def _named_by(self, pod: Pod) -> str:
+        return self._membership.queue_of(pod) if self._queues else ""
+
+    def _count_in(self, pod: Pod, queue: str) -> None:
+        """A pod counts in this queue, whatever it names; if it is the one that it names, it is soon forgotten."""
+        named, touched = self._named_by(pod), self._cluster.touched
+        if queue == named and self._begun:
+            self.moving.discard(pod.uid)
+        elif self.moving.put(pod, queue, named):
+            touched.note(queue=queue)
+            touched.note(queue=named)
+
+    def _admitted_in(self, uid: str) -> str | None:
+        """The queue that has admitted a pod (empty: none was asked), as far as is known; None if none has."""
+        entry, overdue = self._cluster.ledger.entries.get(uid), self._cluster.leaving.overdue
+        if entry is not None and entry.kind in ADMITTED:
+            return entry.queue
+        return overdue.queue_of(uid) if uid in overdue else None
+
+    def _may_move(self, pod: Pod, named: str) -> bool:
+        """Whether the queue that an admitted pod names now admits it.
+
+        It may exceed what the queue deserves, as it takes nothing from other queues: it has it already.
+        """
+        if not named or self._cluster.is_exempt(pod):
+            return True
+        ledger = self._cluster.ledger
+        account = ledger.queues.accounts.get(named)
+        if account is None or account.queue is None:
+            return False
+        if not account.division.known:
+            for _ in self._cluster.divide():
+                pass
+        with Lifted(ledger, pod):
+            refused = queues.refusal_to_move(ledger.queues, account, pod.request)
+            refused = refused or fair_share.refusal_to_move(ledger.queues, account, pod.namespace, pod.request)
+            return refused is None
