@@ -12,6 +12,7 @@ from policy.cluster import gates, in_vain, proportion
 from policy.cluster.attempts import Attempts, not_let_through, says_something_new
 from policy.cluster.budgets import Budget, Budgets
 from policy.cluster.by_node import ByNode
+from policy.cluster.capacity import Capacity
 from policy.cluster.gang_admission import Gangs
 from policy.cluster.gang_holds import HOLD_TIME
 from policy.cluster.gates import Gates, Out, Waiting
@@ -27,7 +28,6 @@ from policy.cluster.room import Room, grown
 from policy.cluster.unschedulable import PATIENCE
 from policy.nodes import fit
 from policy.nodes.table import NodeTable
-from policy.nodes.tolerations import ALL, Either, Several
 from policy.objects.batch_job import BatchJobs
 from policy.objects.group import Group, Key, counting
 from policy.objects.job import ALONE, Job, job_name
@@ -41,7 +41,6 @@ from policy.quota import admission, elastic_quota, exempt, queues
 from policy.quota.admission import Rules
 from policy.quota.changes import Touched
 from policy.quota.elastic_quota import ElasticQuota
-from policy.quota.entitlement import SYSTEM_OWNERS
 from policy.quota.ledger import Ledger
 from policy.quota.queues import Queue
 from policy.quota.trial import Lifted
@@ -96,8 +95,7 @@ class Cluster:
         self.limits: dict[str, Limit] = {}
         self.attempts = Attempts(self, patience)
         self.hints = QueueingHints(self)
-        self._in_queues, self._in_none = Several(), Several()
-        self._anywhere = Either(self._in_queues, self._in_none)
+        self.capacity = Capacity(self)
         self._uids: dict[str, dict[str, str]] = {}
         self._members: dict[tuple[str, str], set[str]] = {}
         self._in_flight: set[str] = set()
@@ -149,7 +147,7 @@ class Cluster:
             self._upsert_assigned(pod, before, now)
         self._stand_at_gate(pod, now)
         self._place(pod)
-        self._note_tolerations(pod)
+        self.capacity.note(pod)
         if pod.assigned and pod.terminating:
             self.leaving.watch(pod)
 
@@ -165,7 +163,7 @@ class Cluster:
                 self.pods[pod.uid] = pod
                 self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
                 self.table.add(pod, pod.node)
-                self._note_tolerations(pod)
+                self.capacity.note(pod)
                 kind = pod.namespace, pod.queue, id(pod.request), pod.priority, pod.preemptible
                 alike.setdefault(kind, []).append(pod)
             else:
@@ -193,7 +191,7 @@ class Cluster:
         stood = self.stands(uid)
         self.table.remove(uid)
         self.table.wait_no_more(uid)
-        self._forget_tolerations(uid)
+        self.capacity.forget(uid)
         self._leave(uid)
         self.hints.pod_left(uid, *stood)
 
@@ -381,24 +379,6 @@ class Cluster:
         """Whether what queues deserve and namespaces are entitled to is up to date, and not just being computed."""
         accounts = self.ledger.queues.accounts.values()
         return not self.to_be_divided and not any(each.stale for each in accounts if each.queue is not None)
-
-    @property
-    def there_for_queues(self) -> Resources:
-        """What all nodes have for pods in queues: of one whose taints none of these tolerates only what is used there.
-
-        Where the quota manager keeps pods from being created it is not seen what they would tolerate: all nodes count.
-        """
-        return self.table.capacity(ALL if self.rules.quota_manager else self._in_queues)
-
-    @property
-    def there_for_quotas(self) -> Resources:
-        """The same for pods under elastic quotas, in queues or not: of nodes that any pod tolerates."""
-        return self.table.capacity(self._anywhere)
-
-    @property
-    def there_for_others(self) -> Resources:
-        """The same for pods in no queue."""
-        return self.table.capacity(self._in_none)
 
     def is_exempt(self, pod: Pod) -> bool:
         """Whether no rule applies to a pod, as it is critical to the system (see policy.quota.exempt)."""
@@ -700,7 +680,7 @@ class Cluster:
         """Which queue these pods are in, or whether they have a claim, may have changed."""
         for uid in uids:
             pod, entry = self.pods[uid], self.ledger.entries.get(uid)
-            self._note_tolerations(pod)
+            self.capacity.note(pod)
             if entry is not None:
                 granted = self.grants.pod(uid) if self.grants.is_older(pod) else None
                 self.ledger.enter(entry.kind, granted or pod)
@@ -710,32 +690,6 @@ class Cluster:
                 self.leaving.overdue.add(pod, self.queue_of(pod))
             if uid in self.gates:
                 self._stand_at_gate(pod, self.gates.since(uid))
-
-    def _note_tolerations(self, pod: Pod) -> None:
-        """Notes what a pod tolerates, for what nodes have for pods like it.
-
-        What stands wherever its node is, as pods of DaemonSets do, leaves no room to others there. Nor does a critical
-        pod of the system ask for a share.
-        """
-        critical = exempt.by_namespace(pod, self.rules.exempt_namespaces)
-        if pod.finished or pod.owner in SYSTEM_OWNERS or critical:
-            self._forget_tolerations(pod.uid)
-            return
-        in_queue, version = bool(self.queue_of(pod)), self._anywhere.version
-        (self._in_none if in_queue else self._in_queues).remove(pod.uid)
-        (self._in_queues if in_queue else self._in_none).put(pod.uid, pod.constraints.tolerations)
-        self._see_what_is_there(version)
-
-    def _forget_tolerations(self, uid: str) -> None:
-        version = self._anywhere.version
-        self._in_none.remove(uid)
-        self._in_queues.remove(uid)
-        self._see_what_is_there(version)
-
-    def _see_what_is_there(self, version: Hashable) -> None:
-        """What nodes have for pods may be something else, if others are tolerated now, or others stand there."""
-        if self.table.moved or version != self._anywhere.version:
-            self.table.moved, self.ledger.queues.stale = False, True
 
     def _stand_at_gate(self, pod: Pod, now: float) -> None:
         """Puts a pod into its place among those that wait at gates, or takes it out."""

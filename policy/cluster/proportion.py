@@ -50,7 +50,7 @@ def _divide(cluster: Cluster) -> Iterator[None]:
     ledger.see_listed(cluster.table.listed)
     capacity = {r: amount for r, amount in _capacity(cluster).items() if ledger.lists(r)}
     pool = cluster.ledger.pool
-    for_quotas = {r: amount for r, amount in cluster.there_for_quotas.items() if ledger.lists(r)}
+    for_quotas = {r: amount for r, amount in cluster.capacity.for_quotas.items() if ledger.lists(r)}
     available = {r: max(0, amount - ledger.outside.get(r, 0)) for r, amount in capacity.items()}
     if for_quotas != pool.capacity:
         pool.capacity = for_quotas
@@ -147,7 +147,7 @@ def _capacity(cluster: Cluster) -> Resources:
     Of a resource that none of them requests all nodes count: nobody says yet what those would tolerate who will, and a
     guarantee is kept for them meanwhile.
     """
-    capacity = dict(cluster.there_for_queues)
+    capacity = dict(cluster.capacity.for_queues)
     for resource, amount in cluster.table.capacity(ALL).items():
         accounts = cluster.ledger.queues.accounts.values()
         if capacity.get(resource) != amount and not any(account.request.get(resource) for account in accounts):

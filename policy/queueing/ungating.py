@@ -307,7 +307,7 @@ def share_of_queue(cluster: Cluster, queue: str) -> float:
     ledger = cluster.ledger.queues
     account = ledger.accounts.get(queue) if queue else None
     if account is None:
-        return fair_share.share(ledger.outside, cluster.there_for_others)
+        return fair_share.share(ledger.outside, cluster.capacity.for_others)
     deserved, taken = account.division.deserved, account.taken
     return max(
         (amount / deserved[r] if deserved.get(r) else inf for r, amount in taken.items() if ledger.lists(r)),
@@ -332,4 +332,4 @@ def taken_by(cluster: Cluster, queue: str, namespace: str) -> Resources:
 
 def to_share(cluster: Cluster, queue: str) -> Resources:
     """Returns the total that shares refer to: of all queues; for pods in no queue, what nodes have for them."""
-    return cluster.ledger.queues.available if queue else cluster.there_for_others
+    return cluster.ledger.queues.available if queue else cluster.capacity.for_others

@@ -301,7 +301,7 @@ class QueueWalker:
         requested = {r for account in ledger.accounts.values() for r, asked in account.request.items() if asked}
         whole = self.there(lambda taints: True)
         there = self.there(self.is_tolerated)
-        assert without_zeros(cluster.there_for_queues) == there
+        assert without_zeros(cluster.capacity.for_queues) == there
         if not cluster.to_be_divided:
             there = {r: (there if r in requested else whole).get(r, 0) for r in {**there, **whole} if ledger.lists(r)}
             available = {r: max(0, amount - ledger.outside.get(r, 0)) for r, amount in there.items()}

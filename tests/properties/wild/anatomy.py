@@ -36,6 +36,7 @@ HISTORY = {
     "QueueingHints": ("helped", "_rooms", "_looked", "_cluster"),
     "Reservations": ("_cluster",),
     "QueueChanges": ("_begun", "_cluster", "_queues", "_membership"),
+    "Capacity": ("_cluster",),
     "Leaving": ("_asked", "_cluster"),
     "Deletions": ("now",),
     "Deadlines": ("_heap",),
