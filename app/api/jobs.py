@@ -28,7 +28,7 @@ def reservation_model(reservation: Reservation) -> ReservationModel:
 
 def group_model(cluster: Cluster, namespace: str, name: str, terms: Terms, now: float) -> PodGroupModel:
     """Shows a pod group that exists. ``now`` is in seconds since the epoch."""
-    job = cluster.job(namespace, name)
+    job = cluster.groups.job(namespace, name)
     assert job is not None, "a group is a job"  # noqa: S101
     decision = _decision(cluster, job, terms, now)
     why_not = decision if decision is not None and decision.reason not in ("", node_reservation.READY) else None
@@ -53,7 +53,7 @@ def outlook(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> str:
     own = cluster.reservations.reserved.of_pod(pod.uid)
     if own is not None and cluster.reservations.is_in_force(own):
         return f"node {own.node} is reserved for it since {time_of(own.since)}: no other pod may start there"
-    job = cluster.job(pod.namespace, job_name(cluster.membership.groups, pod))
+    job = cluster.groups.job(pod.namespace, job_name(cluster.membership.groups, pod))
     decision = _decision(cluster, job, terms, now) if job else None
     if decision is None or not pod.pending:
         return ""

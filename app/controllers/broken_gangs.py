@@ -65,7 +65,8 @@ class BrokenGangs:
         group = cluster.membership.groups.get(key)
         if group is None or len(cluster.gangs.ready(group)) >= group.minimum:
             return []
-        standing = (pod for pod in cluster.members(key) if pod.assigned and not (pod.terminating or is_critical(pod)))
+        members = cluster.groups.members(key)
+        standing = (pod for pod in members if pod.assigned and not (pod.terminating or is_critical(pod)))
         return without_failing_jobs(cluster, standing)
 
     async def _evict_all(self, key: Key) -> None:

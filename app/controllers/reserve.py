@@ -83,20 +83,20 @@ class Reserve:
         jobs = [job for _, job in sorted(found, key=lambda each: each[0])]
         there = {(job.namespace, job.name) for job in jobs}
         missed = {(each.pod.namespace, each.job) for each in reserved} - there
-        gone = {key for key in missed if cluster.job(*key) is None}  # otherwise it was reserved during a pause
+        gone = {key for key in missed if cluster.groups.job(*key) is None}  # otherwise it was reserved during a pause
         await self._lift([each for key in gone for each in reserved.of_job(*key)], "the job is gone")
         await self._forget(now)
         self._questions = {key: each for key, each in self._questions.items() if key in there}
         self._incomplete = {key: each for key, each in self._incomplete.items() if key in there}
         worked = 0.0
         for key in [(job.namespace, job.name) for job in jobs]:
-            job = cluster.job(*key)  # its current state: writes may have changed it
+            job = cluster.groups.job(*key)  # its current state: writes may have changed it
             if job is not None and (reserved.of_job(*key) or (worked < AT_MOST and self._is_due(key))):
                 decision, took = await self._decide(job, now)
                 worked += took
                 if self._store.unready() or cluster.unsettled:
                     return
-                if _is_as_it_was(cluster.job(*key), job):
+                if _is_as_it_was(cluster.groups.job(*key), job):
                     await self._carry_out(key, decision)
                 await asyncio.sleep(0)
 

@@ -17,6 +17,7 @@ from policy.cluster.gang_admission import Gangs
 from policy.cluster.gang_holds import HOLD_TIME
 from policy.cluster.gates import Gates, Out, Waiting
 from policy.cluster.grants import Grants
+from policy.cluster.groups import Groups
 from policy.cluster.in_vain import InVain
 from policy.cluster.leaving import Leaving
 from policy.cluster.overdue import AFTER, STUCK_AFTER
@@ -29,11 +30,11 @@ from policy.cluster.unschedulable import PATIENCE
 from policy.nodes import fit
 from policy.nodes.table import NodeTable
 from policy.objects.batch_job import BatchJobs
-from policy.objects.group import Group, Key, counting
-from policy.objects.job import ALONE, Job, job_name
+from policy.objects.group import Group
+from policy.objects.job import ALONE, job_name
 from policy.objects.membership import DEFAULT, Membership, Namespace
 from policy.objects.node import Node
-from policy.objects.pod import Pod, turn
+from policy.objects.pod import Pod
 from policy.objects.reservation import Reservation
 from policy.objects.resources import NOTHING, Resources
 from policy.objects.verdict import Refusal
@@ -90,6 +91,7 @@ class Cluster:
         self.batch_jobs = BatchJobs()
         self.reservations = Reservations(self)
         self.quotas: dict[str, dict[str, ElasticQuota]] = {}
+        self.groups = Groups(self)
         self.gangs = Gangs(self, hold_time)
         self.gates = Gates()
         self.limits: dict[str, Limit] = {}
@@ -97,7 +99,6 @@ class Cluster:
         self.hints = QueueingHints(self)
         self.capacity = Capacity(self)
         self._uids: dict[str, dict[str, str]] = {}
-        self._members: dict[tuple[str, str], set[str]] = {}
         self._in_flight: set[str] = set()
         self.leaving = Leaving(self, overdue_after, stuck_after)
         self.table.overdue = self.leaving.overdue
@@ -133,10 +134,10 @@ class Cluster:
             self.leaving.end(pod.uid)
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
         if before is not None and before.group != pod.group:
-            self._leave_group(before)
+            self.groups.leave(before)
         if pod.group:
             self.gangs.note(pod)
-            self._join_group(pod)
+            self.groups.join(pod)
             if before is None or _differs(pod, before):
                 self.gangs.changed((pod.namespace, pod.group))
         if pod.pending:
@@ -183,6 +184,7 @@ class Cluster:
             self.touched.note(pod.namespace, self.queue_of(pod))
             self.batch_jobs.forget(pod)
             self._forget_name(pod)
+            self.groups.leave(pod)
             self.attempts.forget(pod)
             self.hints.helped.forget(uid)
         self.leaving.end(uid)
@@ -298,17 +300,14 @@ class Cluster:
 
     def upsert_group(self, group: Group) -> None:
         """Adds or changes a pod group."""
-        key = group.key
-        if self.membership.groups.get(key) != group:
-            self.membership.groups[key] = group
-            self.gangs.changed(key)
-            self._group_changed(key)
+        if self.membership.groups.get(group.key) != group:
+            self.membership.groups[group.key] = group
+            self.groups.changed(group.key)
 
     def delete_group(self, namespace: str, name: str) -> None:
         """Removes a pod group; one that is not known is no error."""
         if self.membership.groups.pop((namespace, name), None) is not None:
-            self.gangs.changed((namespace, name))
-            self._group_changed((namespace, name))
+            self.groups.changed((namespace, name))
 
     def upsert_weight(self, namespace: str, name: str, weight: int | None) -> None:
         """A resource quota gives its namespace a weight, or none."""
@@ -398,41 +397,10 @@ class Cluster:
         uids = self._uids.get(namespace, {}).values()
         return (self.pending[uid] for uid in uids if uid in self.pending)
 
-    def members(self, group: Key) -> list[Pod]:
-        """The pods of a group that are there."""
-        return [self.pods[uid] for uid in self._members.get(group, ())]
-
-    def number_of_members(self, group: Key) -> int:
-        """How many pods of a group are there."""
-        return len(self._members.get(group, ()))
-
     def on_their_way(self) -> Iterator[Pod]:
         """Pods that are admitted, or may have been by an earlier process, and are not seen on a node yet."""
         yield from self.grants.pods()
         yield from (self.pods[uid] for uid in self._in_flight)
-
-    def job(self, namespace: str, name: str) -> Job | None:
-        """The job of this name (see policy.objects.job) with its members; None if there is none."""
-        group = self.membership.groups.get((namespace, name))
-        if group is not None:
-            members = [self.pods[uid] for uid in self._members.get((namespace, name), ())]
-        else:
-            alone = self.pod(namespace, name.removeprefix(ALONE))
-            if alone is None or job_name(self.membership.groups, alone) != name:
-                return None
-            members = [alone]
-        members.sort(key=turn)
-        there = tuple(sorted(counting(members), key=turn))
-        pending = [pod for pod in members if pod.pending and not pod.terminating]
-        return Job(
-            namespace,
-            name,
-            minimum=group.minimum if group else 1,
-            created=group.created if group else members[0].created,
-            standing=there,
-            granted=tuple(pod for pod in pending if pod.uid in self.grants),
-            waiting=tuple(pod for pod in pending if pod.uid not in self.grants),
-        )
 
     def is_expected(self, uid: str) -> bool:
         """Whether a pod was admitted and the scheduler has not said since that it finds no place for it."""
@@ -714,37 +682,6 @@ class Cluster:
         names.pop(pod.name, None)
         if not names:
             self._uids.pop(pod.namespace, None)
-        self._leave_group(pod)
-
-    def _group_changed(self, key: Key) -> None:
-        members = self._members.get(key, ())
-        for uid in members:
-            self.attempts.chances.regroup(self.pods[uid], self.gangs.takes_to_start(self.pods[uid]))
-        self.attempts.chances.help_pods(members)
-        self.queue_changes.named_anew(members)
-
-    def _join_group(self, pod: Pod) -> None:
-        key = pod.namespace, pod.group
-        members = self._members.setdefault(key, set())
-        group = self.membership.groups.get(key)
-        completes = pod.uid not in members and group is not None and len(members) + 1 == group.minimum
-        members.add(pod.uid)
-        if completes:
-            self.attempts.chances.help_pods(members)
-            self.assign_again(members)
-
-    def _leave_group(self, pod: Pod) -> None:
-        key = pod.namespace, pod.group
-        self.gangs.lose(pod)
-        members = self._members.get(key, set())
-        group = self.membership.groups.get(key)
-        breaks = pod.uid in members and group is not None and len(members) == group.minimum
-        members.discard(pod.uid)
-        if breaks:
-            self.assign_again(members)
-        if not members:
-            self._members.pop((pod.namespace, pod.group), None)
-            self.gangs.forget((pod.namespace, pod.group))
 
     def _place(self, pod: Pod) -> None:
         """Shows in the table where the pod stands or is expected."""

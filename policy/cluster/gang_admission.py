@@ -85,7 +85,7 @@ class Gangs:
     def ready(self, group: Group) -> set[str]:
         """UIDs of the members that are bound (and stay), granted, or have succeeded in this run."""
         cluster = self._cluster
-        members = cluster.members(group.key)
+        members = cluster.groups.members(group.key)
         found = set(self.holds.members(group.key))  # one that asked may not have been seen yet
         found.update(pod.uid for pod in counting(members))
         found.update(pod.uid for pod in members if pod.uid in cluster.grants)
@@ -103,7 +103,7 @@ class Gangs:
         """
         if group.minimum <= 1 or group.key not in self._started:
             return False
-        there = any(True for _ in counting(self._cluster.members(group.key)))
+        there = any(True for _ in counting(self._cluster.groups.members(group.key)))
         return there and len(self.ready(group)) < group.minimum
 
     def incomplete_first(self, pods: list[Pod]) -> list[Pod]:
@@ -130,7 +130,7 @@ class Gangs:
     def pending(self, group: Group) -> list[Pod]:
         """The members that wait and have nothing yet, in their turn; without those that nobody may place."""
         cluster = self._cluster
-        pods = (pod for pod in cluster.members(group.key) if pod.pending and pod.uid not in cluster.grants)
+        pods = (pod for pod in cluster.groups.members(group.key) if pod.pending and pod.uid not in cluster.grants)
         return sorted((pod for pod in pods if not (pod.terminating or pod.gated)), key=turn)
 
     def missing(self, pod: Pod) -> int:
@@ -170,7 +170,7 @@ class Gangs:
     def lacks_members(self, pod: Pod) -> bool:
         """Whether the pod's group cannot start whatever room there is, as there are too few of it."""
         group = self.gated(pod)
-        return group is not None and self._cluster.number_of_members(group.key) < group.minimum
+        return group is not None and self._cluster.groups.number_of_members(group.key) < group.minimum
 
     def node_for(self, uid: str) -> str:
         """The node that is held for a member; empty where it may go anywhere."""

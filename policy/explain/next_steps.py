@@ -195,7 +195,7 @@ def _of_reserving(
         if there:
             text = f"{text}; it waits until enough of these have ended: {names_of(there)}"
         return [NextStep("node-draining", text)]
-    job = cluster.job(pod.namespace, job_name(cluster.membership.groups, pod))
+    job = cluster.groups.job(pod.namespace, job_name(cluster.membership.groups, pod))
     waits = pod.uid in cluster.attempts.unschedulable_since and pod.created and terms.max_nodes_percent and not idle
     if job is None or not waits or job.ready >= job.minimum:
         return []

@@ -70,7 +70,7 @@ def _unreserve(cluster: Cluster, nodes: set[str]) -> Iterator[Remedy]:
     """Suggests the end of a job that nodes are reserved for."""
     there = (each for each in cluster.reservations.reserved if each.node in nodes)
     for namespace, name in sorted({(each.pod.namespace, each.job) for each in there}):
-        job = cluster.job(namespace, name)
+        job = cluster.groups.job(namespace, name)
         if job is not None:
             pods = job.waiting + job.granted
             text = f"delete {names_of(pods)}: nodes are reserved for {job.title}, which starves"

@@ -135,7 +135,8 @@ def _without_those_beyond_a_minimum(cluster: Cluster, pods: list[Pod], reserved_
             yield pod
             continue
         if group.key not in wanted:
-            provided = cluster.gangs.ready(group) | {member.uid for member in cluster.members(group.key)} & reserved_for
+            members = {member.uid for member in cluster.groups.members(group.key)}
+            provided = cluster.gangs.ready(group) | members & reserved_for
             wanted[group.key] = group.minimum - len(provided)
         if wanted[group.key] > 0:
             wanted[group.key] -= 1
@@ -152,7 +153,7 @@ def together_with(cluster: Cluster, pod: Pod, waiting: Iterable[Pod]) -> list[Po
         return [pod]
     members = [other for other in waiting if (other.namespace, other.group) == group.key]
     reserved = {reservation.pod.uid for reservation in cluster.reservations.plans.values()}
-    provided = cluster.gangs.ready(group) | {member.uid for member in cluster.members(group.key)} & reserved
+    provided = cluster.gangs.ready(group) | {member.uid for member in cluster.groups.members(group.key)} & reserved
     return members if len(members) + len(provided) >= group.minimum else []
 
 
@@ -436,7 +437,8 @@ def mates_of(cluster: Cluster, pod: Pod) -> list[Reservation]:
     group = cluster.gangs.gated(pod) if cluster.gangs.is_waiting(pod) else None
     if group is None:
         return []
-    waiting = sorted(member.uid for member in cluster.members(group.key) if member.pending and member.uid != pod.uid)
+    members = cluster.groups.members(group.key)
+    waiting = sorted(member.uid for member in members if member.pending and member.uid != pod.uid)
     return [plan for uid in waiting if (plan := cluster.reservations.held_for(uid)) is not None]
 
 

@@ -55,7 +55,7 @@ def ranked(cluster: Cluster, terms: Terms, now: float) -> Iterator[tuple[Rank, J
         if is_older(pod := cluster.pods[uid], terms.starving_after, now)
     }
     for namespace, name in reserved | old:
-        job = cluster.job(namespace, name)
+        job = cluster.groups.job(namespace, name)
         if job is not None and ((namespace, name) in reserved or is_starving(cluster, job, terms, now)):
             yield (*_rank(cluster, job), since(job), namespace, name), job
 
@@ -111,7 +111,7 @@ def goes_first(cluster: Cluster, job: Job, now: float) -> Job | None:
         if kind in tried or not _is_to_be_tried(cluster, pod, now):
             continue
         tried.add(kind)
-        other = cluster.job(pod.namespace, job_name(cluster.membership.groups, pod))
+        other = cluster.groups.job(pod.namespace, job_name(cluster.membership.groups, pod))
         if other is not None and other.ready < other.minimum and _could_start(cluster, other, now):
             return other
         if len(tried) >= MOST_KINDS:

@@ -299,7 +299,7 @@ class Simulation:
         for key in sorted(self._hurt):
             group = self.cluster.membership.groups.get(key)
             if group is not None and len(self.cluster.gangs.ready(group)) < group.minimum:
-                standing = [pod for pod in self.cluster.members(key) if pod.assigned and not pod.terminating]
+                standing = [pod for pod in self.cluster.groups.members(key) if pod.assigned and not pod.terminating]
                 left = [pod for pod in standing if not is_critical(pod)]
                 for pod in reclaim.without_failing_jobs(self.cluster, left):
                     self._evict(pod, None, BROKEN_GANG)
@@ -314,7 +314,7 @@ class Simulation:
         reserved = list(cluster.reservations.reserved)
         self._lift(each.name for each in reserved if (each.pod.namespace, each.job) not in there)
         for key in [(job.namespace, job.name) for job in jobs]:
-            job = cluster.job(*key)
+            job = cluster.groups.job(*key)
             if job is not None:
                 self._keep_to(node_reservation.decide(cluster, job, self._terms, self.time))
             yield

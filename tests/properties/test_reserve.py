@@ -89,7 +89,7 @@ def check(cluster: Cluster, terms: Terms) -> None:
         assert all(amount <= there.get(resource, 0) for resource, amount in together.items())
         assert len(jobs_of[name]) == 1
     for key, members in by_job.items():
-        job = cluster.job(*key)
+        job = cluster.groups.job(*key)
         assert len(members) == job.minimum - len(job.standing), "all or nothing"
     assert len(by_node) <= ceil(len(cluster.table.names) * terms.max_nodes_percent / 100) or terms is CHANGED
     for pod in cluster.pods.values():
@@ -137,7 +137,7 @@ def test_it_stays_so_whatever_changes_and_nobody_moves_who_need_not(seed):
         before = {each.pod.uid: each.node for each in cluster.reservations.reserved}
         change(pick, cluster)
         for each in list(cluster.reservations.reserved):
-            if cluster.job(each.pod.namespace, each.job) is None:
+            if cluster.groups.job(each.pod.namespace, each.job) is None:
                 cluster.delete_reservation(each.name)
         reserve_all(cluster, CHANGED)
         for each in cluster.reservations.reserved:
@@ -160,7 +160,7 @@ def test_a_decision_survives_whatever_changes_between_its_steps_and_leaves_nothi
             assert as_it_is(cluster) == before
             change(pick, cluster)
     for each in list(cluster.reservations.reserved):
-        if cluster.job(each.pod.namespace, each.job) is None:
+        if cluster.groups.job(each.pod.namespace, each.job) is None:
             cluster.delete_reservation(each.name)
     reserve_all(cluster, CHANGED)
     check(cluster, CHANGED)

@@ -37,6 +37,7 @@ HISTORY = {
     "Reservations": ("_cluster",),
     "QueueChanges": ("_begun", "_cluster", "_queues", "_membership"),
     "Capacity": ("_cluster",),
+    "Groups": ("_cluster",),
     "Leaving": ("_asked", "_cluster"),
     "Deletions": ("now",),
     "Deadlines": ("_heap",),

@@ -74,7 +74,7 @@ def test_a_group_of_the_older_kind_holds_its_members_together(folder):
     store = empty_store()
     ManifestSource(folder.path, store)
     [group] = store.cluster.membership.groups.values()
-    assert {each.name for each in store.cluster.members(group.key)} == {"p", "q"}
+    assert {each.name for each in store.cluster.groups.members(group.key)} == {"p", "q"}
     assert group.minimum == 2
 
 

@@ -70,7 +70,7 @@ def test_a_group_of_three_starts(case):
         assert first is None
     else:
         assert (first.rule, first.message) == (RULE.name, RULE.text) or first.rule.startswith(("elastic", "queue"))
-    ready = sum(each.succeeded or each.assigned for each in cluster.members(("a", "g")) if not each.terminating)
+    ready = sum(each.succeeded or each.assigned for each in cluster.groups.members(("a", "g")) if not each.terminating)
     assert len(cluster.grants) == (3 - ready if expected else 0)
 
 
@@ -109,7 +109,7 @@ def test_towards_the_minimum_counts(case):
     some = [pod(f"p{at}", group="g", **{"created": 0} | state) for at, state in enumerate(states)]
     cluster = seeing(group(), some)
     assert len(cluster.gangs.ready(group())) == expected
-    assert len(cluster.job("a", "g").standing) == expected
+    assert len(cluster.groups.job("a", "g").standing) == expected
 
 
 def test_a_gang_does_not_start_in_part_because_its_last_run_has_succeeded():

@@ -1,0 +1,93 @@
+"""Which pods are in a group, and jobs (see policy.objects.job): groups with their members, and pods in no group.
+
+How many members a group has decides whether it could start at all, so that others may have a claim when one comes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policy.objects.group import counting
+from policy.objects.job import ALONE, Job, job_name
+from policy.objects.pod import turn
+
+if TYPE_CHECKING:
+    from policy.cluster.cluster import Cluster
+    from policy.objects.group import Key
+    from policy.objects.pod import Pod
+
+
+class Groups:
+    """The pods of a cluster by their groups, whether these are known or not."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._members: dict[Key, set[str]] = {}
+        self._cluster = cluster
+
+    def members(self, key: Key) -> list[Pod]:
+        """The pods of a group that are there."""
+        pods = self._cluster.pods
+        return [pods[uid] for uid in self._members.get(key, ())]
+
+    def number_of_members(self, key: Key) -> int:
+        """How many pods of a group are there."""
+        return len(self._members.get(key, ()))
+
+    def job(self, namespace: str, name: str) -> Job | None:
+        """The job of this name (see policy.objects.job) with its members; None if there is none."""
+        cluster = self._cluster
+        group = cluster.membership.groups.get((namespace, name))
+        if group is not None:
+            members = self.members((namespace, name))
+        else:
+            alone = cluster.pod(namespace, name.removeprefix(ALONE))
+            if alone is None or job_name(cluster.membership.groups, alone) != name:
+                return None
+            members = [alone]
+        members.sort(key=turn)
+        there = tuple(sorted(counting(members), key=turn))
+        pending = [pod for pod in members if pod.pending and not pod.terminating]
+        return Job(
+            namespace,
+            name,
+            minimum=group.minimum if group else 1,
+            created=group.created if group else members[0].created,
+            standing=there,
+            granted=tuple(pod for pod in pending if pod.uid in cluster.grants),
+            waiting=tuple(pod for pod in pending if pod.uid not in cluster.grants),
+        )
+
+    def join(self, pod: Pod) -> None:
+        """A pod is in its group, be it new there or not."""
+        cluster, key = self._cluster, (pod.namespace, pod.group)
+        members = self._members.setdefault(key, set())
+        group = cluster.membership.groups.get(key)
+        completes = pod.uid not in members and group is not None and len(members) + 1 == group.minimum
+        members.add(pod.uid)
+        if completes:
+            cluster.attempts.chances.help_pods(members)
+            cluster.assign_again(members)
+
+    def leave(self, pod: Pod) -> None:
+        """A pod is gone, or in its group no longer; for one that was in none it is no error."""
+        cluster, key = self._cluster, (pod.namespace, pod.group)
+        cluster.gangs.lose(pod)
+        members = self._members.get(key, set())
+        group = cluster.membership.groups.get(key)
+        breaks = pod.uid in members and group is not None and len(members) == group.minimum
+        members.discard(pod.uid)
+        if breaks:
+            cluster.assign_again(members)
+        if not members:
+            self._members.pop(key, None)
+            cluster.gangs.forget(key)
+
+    def changed(self, key: Key) -> None:
+        """A group is known now, is another than before, or is gone."""
+        cluster, members = self._cluster, self._members.get(key, ())
+        cluster.gangs.changed(key)
+        for uid in members:
+            pod = cluster.pods[uid]
+            cluster.attempts.chances.regroup(pod, cluster.gangs.takes_to_start(pod))
+        cluster.attempts.chances.help_pods(members)
+        cluster.queue_changes.named_anew(members)
