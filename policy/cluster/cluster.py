@@ -11,8 +11,8 @@ from math import inf
 from policy.cluster import gates, in_vain, proportion
 from policy.cluster.attempts import Attempts, not_let_through, says_something_new
 from policy.cluster.budgets import Budget, Budgets
-from policy.cluster.by_node import ByNode
 from policy.cluster.capacity import Capacity
+from policy.cluster.destinations import Destinations
 from policy.cluster.gang_admission import Gangs
 from policy.cluster.gang_holds import HOLD_TIME
 from policy.cluster.gates import Gates, Out, Waiting
@@ -27,7 +27,6 @@ from policy.cluster.quota_manager import Limit
 from policy.cluster.reservations import Reservations
 from policy.cluster.room import Room, grown
 from policy.cluster.unschedulable import PATIENCE
-from policy.nodes import fit
 from policy.nodes.table import NodeTable
 from policy.objects.batch_job import BatchJobs
 from policy.objects.group import Group
@@ -36,7 +35,6 @@ from policy.objects.membership import DEFAULT, Membership, Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.reservation import Reservation
-from policy.objects.resources import NOTHING, Resources
 from policy.objects.verdict import Refusal
 from policy.quota import admission, elastic_quota, exempt, queues
 from policy.quota.admission import Rules
@@ -95,6 +93,7 @@ class Cluster:
         self.gangs = Gangs(self, hold_time)
         self.gates = Gates()
         self.limits: dict[str, Limit] = {}
+        self.destinations = Destinations(self)
         self.attempts = Attempts(self, patience)
         self.hints = QueueingHints(self)
         self.capacity = Capacity(self)
@@ -103,7 +102,6 @@ class Cluster:
         self.leaving = Leaving(self, overdue_after, stuck_after)
         self.table.overdue = self.leaving.overdue
         self.in_vain = InVain(reclaim_backoff)
-        self._destinations = ByNode()
         self._relevant = 0
         self.epoch = 0.0
         self._settled_at = 0.0
@@ -147,7 +145,7 @@ class Cluster:
         else:
             self._upsert_assigned(pod, before, now)
         self._stand_at_gate(pod, now)
-        self._place(pod)
+        self.destinations.place(pod)
         self.capacity.note(pod)
         if pod.assigned and pod.terminating:
             self.leaving.watch(pod)
@@ -188,9 +186,9 @@ class Cluster:
             self.attempts.forget(pod)
             self.hints.helped.forget(uid)
         self.leaving.end(uid)
-        self._destinations.put(uid, ())
+        self.destinations.forget(uid)
         self.gates.leave(uid)
-        stood = self.stands(uid)
+        stood = self.destinations.stands(uid)
         self.table.remove(uid)
         self.table.wait_no_more(uid)
         self.capacity.forget(uid)
@@ -206,7 +204,8 @@ class Cluster:
             self.table.upsert_node(node)
             self.ledger.queues.stale = True
             self.hints.room_came(Room(node.name, grown(before, node), before))
-            self._node_changed(node.name)
+            self.destinations.node_changed(node.name)
+            self.leaving.node_changed(node.name)
 
     def delete_node(self, name: str) -> None:
         """Removes a node; one that is not known is no error."""
@@ -214,7 +213,8 @@ class Cluster:
         self._relevant += 1
         self.table.delete_node(name)
         self.ledger.queues.stale = True
-        self._node_changed(name)
+        self.destinations.node_changed(name)
+        self.leaving.node_changed(name)
 
     def upsert_budget(self, budget: Budget) -> None:
         """Adds or changes a disruption budget."""
@@ -590,9 +590,10 @@ class Cluster:
             return
         if pod.pending:
             self.queue_changes.moving.discard(uid)
-        if pod.pending and uid in self.reservations.held and self._may_come(pod, self.reservations.held[uid].node):
+        held = self.reservations.held
+        if pod.pending and uid in held and self.destinations.may_come(pod, held[uid].node):
             self.ledger.enter("held", pod)
-        elif pod.pending and pod.nominated_node and self._may_come(pod, pod.nominated_node):
+        elif pod.pending and pod.nominated_node and self.destinations.may_come(pod, pod.nominated_node):
             self.ledger.enter("nominated", pod)
         elif pod.pending:
             self.ledger.enter("pending", pod)
@@ -600,7 +601,7 @@ class Cluster:
             self.ledger.remove(uid)
         self._in_flight.discard(uid)
         if self.gangs.holds.take_back(uid):
-            self._place(pod)
+            self.destinations.place(pod)
 
     def _has_claim(self, pod: Pod) -> bool:
         """Whether a pod waits, and has a chance or a node reserved for it.
@@ -672,66 +673,17 @@ class Cluster:
             job = Waiting(f"{ALONE}{pod.name}", kind)
         self.gates.put(pod, self.queue_of(pod), job, now)
 
-    def stands(self, uid: str) -> tuple[str, Resources]:
-        """On which node a pod stands or is expected, and with what; empty if on none."""
-        placed = self.table.placed(uid)
-        return (placed.site.name, placed.pod.request) if placed is not None else ("", NOTHING)
-
     def _forget_name(self, pod: Pod) -> None:
         names = self._uids.get(pod.namespace, {})
         names.pop(pod.name, None)
         if not names:
             self._uids.pop(pod.namespace, None)
 
-    def _place(self, pod: Pod) -> None:
-        """Shows in the table where the pod stands or is expected."""
-        stood = self.stands(pod.uid)
-        held = self.reservations.held.get(pod.uid)
-        destination = held.node if held else pod.nominated_node
-        named = {destination, pod.nominated_node} - {""} if pod.pending else ()
-        self._destinations.put(pod.uid, named)
-        expected = self.gangs.node_for(pod.uid)
-        if not expected and pod.pending and self._may_come(pod, destination):
-            expected = destination
-        if pod.assigned or (pod.pending and expected and not pod.terminating):
-            self.table.add(pod, expected)
-        else:
-            self.table.remove(pod.uid)
-        if pod.pending:
-            self.table.wait(pod)
-        else:
-            self.table.wait_no_more(pod.uid)
-        if stood[0]:
-            self.hints.pod_left(pod.uid, *stood)
-
-    def is_expected_on_its_node(self, pod: Pod) -> bool:
-        """Whether a waiting pod counts where it is nominated: the node is there and could take it."""
-        return self._may_come(pod, pod.nominated_node)
-
-    def _may_come(self, pod: Pod, name: str) -> bool:
-        """Whether a waiting pod may still come to a node that it is expected on.
-
-        It may not while it is held by somebody else's gate or being deleted; nor to a node that is gone, is not ready,
-        or could not take it however empty it were, like a cordoned one.
-        """
-        if not name or pod.terminating or pod.gated:
-            return False
-        node = self.table.node(name)
-        if node is None or not node.ready or not fit.suitable_on(self.table, pod, name):
-            return False
-        return all(node.allocatable.get(resource) for resource, asked in pod.request.items() if asked)  # listed there
-
-    def _node_changed(self, name: str) -> None:
-        """Looks again at the pods that are expected on a node: they may come to it no longer, or again."""
-        for uid in self._destinations.pods_of(name):
-            self.stand_again(uid)
-        self.leaving.node_changed(name)
-
     def stand_again(self, uid: str) -> None:
         """What is kept for a pod has changed."""
         pod = self.pods.get(uid)
         if pod is not None:
-            self._place(pod)
+            self.destinations.place(pod)
             if pod.pending and uid not in self.grants and uid not in self._in_flight:
                 self.restore_pending(uid)
 

@@ -71,7 +71,7 @@ class QueueingHints:
         cluster = self._cluster
         if any(victim.uid == uid for each in cluster.reservations.plans.values() for victim in each.victims):
             return
-        where, left = cluster.stands(uid)
+        where, left = cluster.destinations.stands(uid)
         freed = request if where != node else {r: m for r, a in request.items() if (m := a - left.get(r, 0)) > 0}
         if freed:
             self.room_came(Room(node, freed, cluster.table.node(node)))

@@ -84,8 +84,8 @@ def _holder(cluster: Cluster, use: Use, pod: Pod, resource: str, bound: str) -> 
 
 def _in_vain(cluster: Cluster, pod: Pod) -> list[Holder]:
     """Returns the quota of an admitted pod for each resource that pods nominated in vain ask for."""
-    others = [other for other in cluster.pending_in(pod.namespace) if other.uid != pod.uid]
-    in_vain = [other for other in others if other.nominated_node and not cluster.is_expected_on_its_node(other)]
+    others = [other for other in cluster.pending_in(pod.namespace) if other.uid != pod.uid and other.nominated_node]
+    in_vain = [other for other in others if not cluster.destinations.may_come(other, other.nominated_node)]
     found = []
     for resource in told(pod.request, ()):
         asking = tuple(other for other in in_vain if other.request.get(resource))

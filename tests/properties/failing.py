@@ -36,7 +36,17 @@ BOOKS = {
     "verdict",
 }
 """Modules that keep the books."""
-PARTS = {"attempts", "capacity", "cluster", "groups", "leaving", "queue_changes", "queueing_hints", "reservations"}
+PARTS = {
+    "attempts",
+    "capacity",
+    "cluster",
+    "destinations",
+    "groups",
+    "leaving",
+    "queue_changes",
+    "queueing_hints",
+    "reservations",
+}
 """The cluster and its parts."""
 ASKED_OF_CLUSTER = {
     "_has_claim",

@@ -38,6 +38,7 @@ HISTORY = {
     "QueueChanges": ("_begun", "_cluster", "_queues", "_membership"),
     "Capacity": ("_cluster",),
     "Groups": ("_cluster",),
+    "Destinations": ("_cluster",),
     "Leaving": ("_asked", "_cluster"),
     "Deletions": ("now",),
     "Deadlines": ("_heap",),
