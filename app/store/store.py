@@ -143,7 +143,7 @@ class Store:
                 for _ in self.cluster.divide():
                     pass
                 if self._settle_time:
-                    self.cluster.suspect_pending(self.clock())
+                    self.cluster.in_flight.suspect(self.clock())
 
     def definition_lost(self, kind: Kind, *, kept: bool) -> None:
         """The definition of a kind is gone, or is going; its objects stay in force (``kept``), or were let go."""

@@ -18,6 +18,7 @@ from policy.cluster.gang_holds import HOLD_TIME
 from policy.cluster.gates import Gates, Out, Waiting
 from policy.cluster.grants import Grants
 from policy.cluster.groups import Groups
+from policy.cluster.in_flight import SETTLE_TIME, InFlight
 from policy.cluster.in_vain import InVain
 from policy.cluster.leaving import Leaving
 from policy.cluster.overdue import AFTER, STUCK_AFTER
@@ -45,7 +46,6 @@ from policy.quota.queues import Queue
 from policy.quota.trial import Lifted
 
 GRANT_LIFETIME = 30.0
-SETTLE_TIME = 3.0
 
 
 TOGETHER = 50
@@ -98,17 +98,15 @@ class Cluster:
         self.hints = QueueingHints(self)
         self.capacity = Capacity(self)
         self._uids: dict[str, dict[str, str]] = {}
-        self._in_flight: set[str] = set()
+        self.in_flight = InFlight(self, settle_time)
         self.leaving = Leaving(self, overdue_after, stuck_after)
         self.table.overdue = self.leaving.overdue
         self.in_vain = InVain(reclaim_backoff)
         self._relevant = 0
         self.epoch = 0.0
-        self._settled_at = 0.0
         self._somebody_else_granted = False
         self._asked_at = float("-inf")
         self._grant_lifetime = grant_lifetime
-        self._settle_time = settle_time
         self._gate_patience = gate_patience
 
     # What is seen of the world
@@ -330,18 +328,6 @@ class Cluster:
         """A namespace has no such resource quota any more; one that had none is no error."""
         self.limits.pop(namespace, None)
 
-    def suspect_pending(self, now: float) -> None:
-        """Takes every pod without a node for one that somebody else may have admitted, and may be binding now.
-
-        That is so after a start, and when the scheduler turns to this process after it had turned to another. Until
-        things have settled such pods count, where it matters, as if they had been admitted (see admit).
-        """
-        for pod in self.pending.values():
-            if pod.uid not in self.grants and pod.gate < 0:
-                self.ledger.enter("in_flight", pod)
-                self._in_flight.add(pod.uid)
-        self._settled_at = now + self._settle_time
-
     def begin(self, counted: Mapping[str, str] | None = None) -> None:
         """All that was there before has been read: what has admitted a pod is known from now on.
 
@@ -355,9 +341,7 @@ class Cluster:
         self.gangs.tick(now)
         for uid in self.grants.expire(now):
             self.restore_pending(uid)
-        if self._in_flight and now >= self._settled_at:
-            for uid in list(self._in_flight):
-                self.restore_pending(uid)
+        self.in_flight.settle(now)
         since = self.attempts.unschedulable_since
         for uid in [uid for uid in self.gates.out if now - since.get(uid, inf) >= self._gate_patience]:
             self.withdraw(uid)
@@ -397,11 +381,6 @@ class Cluster:
         uids = self._uids.get(namespace, {}).values()
         return (self.pending[uid] for uid in uids if uid in self.pending)
 
-    def on_their_way(self) -> Iterator[Pod]:
-        """Pods that are admitted, or may have been by an earlier process, and are not seen on a node yet."""
-        yield from self.grants.pods()
-        yield from (self.pods[uid] for uid in self._in_flight)
-
     def is_expected(self, uid: str) -> bool:
         """Whether a pod was admitted and the scheduler has not said since that it finds no place for it."""
         return uid in self.grants and not (uid in self.gates.out and uid in self.attempts.unschedulable_since)
@@ -429,7 +408,7 @@ class Cluster:
     @property
     def unsettled(self) -> bool:
         """Whether pods that an earlier process admitted may still arrive on nodes."""
-        return bool(self._in_flight)
+        return bool(self.in_flight.uids)
 
     # What is decided
 
@@ -446,10 +425,10 @@ class Cluster:
             pod = known
         self.queue_changes.moving.discard(pod.uid)  # what was admitted is asked for anew
         sure = proportion.make_sure(self, pod) if self.queues else True
-        if self._somebody_else_granted and now - self._asked_at > self._settle_time > 0:
-            self.suspect_pending(now)
+        if self._somebody_else_granted and now - self._asked_at > self.in_flight.settle_time > 0:
+            self.in_flight.suspect(now)
         self._somebody_else_granted, self._asked_at = False, now
-        if pod.uid in self._in_flight:
+        if pod.uid in self.in_flight.uids:
             self.restore_pending(pod.uid)  # what is being scheduled is not being bound
         with Lifted(self.ledger, pod) as lifted:
             refused = self._refusal(pod, sure=sure)
@@ -484,7 +463,7 @@ class Cluster:
         """Counts pods as admitted that have not asked, until they do or the time is over."""
         self.ledger.grant_all(pods)
         for pod in pods:
-            self._in_flight.discard(pod.uid)
+            self.in_flight.uids.discard(pod.uid)
             self.grants.keep(pod, now, deadline)
 
     def let_out(self, pod: Pod, out: Out, now: float) -> None:
@@ -492,7 +471,7 @@ class Cluster:
         self.ledger.enter("granted", pod)
         self.gates.let_out(pod.uid)
         self.gates.count(pod.uid, out)
-        self._in_flight.discard(pod.uid)
+        self.in_flight.uids.discard(pod.uid)
         self.grants.keep(pod, now, inf)
 
     def keep_in(self, uid: str, now: float) -> None:
@@ -560,15 +539,14 @@ class Cluster:
                 return
             else:
                 self.ledger.enter("granted", pod)
-        elif pod.uid in self._in_flight and not says_something_new(pod, before):
+        elif pod.uid in self.in_flight.uids and not says_something_new(pod, before):
             self.ledger.enter("in_flight", pod)
         else:
             self.restore_pending(pod.uid)
 
     def _upsert_assigned(self, pod: Pod, before: Pod | None, now: float) -> None:
-        if pod.uid in self._in_flight:
-            self._in_flight.discard(pod.uid)
-            self._settled_at = now + self._settle_time  # where one came from there may be more
+        if pod.uid in self.in_flight.uids:
+            self.in_flight.has_landed(pod.uid, now)
         elif before is not None and before.pending and pod.uid not in self.grants and self.is_governed(pod):
             self._somebody_else_granted = True  # elsewhere another scheduler may be at work, and no rule is concerned
         if pod.uid in self.reservations.held:
@@ -599,7 +577,7 @@ class Cluster:
             self.ledger.enter("pending", pod)
         elif pod.finished:
             self.ledger.remove(uid)
-        self._in_flight.discard(uid)
+        self.in_flight.uids.discard(uid)
         if self.gangs.holds.take_back(uid):
             self.destinations.place(pod)
 
@@ -684,12 +662,12 @@ class Cluster:
         pod = self.pods.get(uid)
         if pod is not None:
             self.destinations.place(pod)
-            if pod.pending and uid not in self.grants and uid not in self._in_flight:
+            if pod.pending and uid not in self.grants and uid not in self.in_flight.uids:
                 self.restore_pending(uid)
 
     def _leave(self, uid: str) -> None:
         """The pod holds nothing any more and will not come back."""
-        self._in_flight.discard(uid)
+        self.in_flight.uids.discard(uid)
         self.gangs.holds.take_back(uid)
         self.gates.discount(uid)
         if uid not in self.pods:

@@ -414,9 +414,9 @@ class Gangs:
     def _coming(self, but: Collection[str]) -> list[Alike]:
         """Pods that may land anywhere: admitted ones on their way, and all that may be in flight after a start."""
         cluster = self._cluster
-        return assumed.alike(
-            (pod for pod in cluster.on_their_way() if pod.uid not in but and pod.uid not in self.holds), cluster.table
-        )
+        on_their_way = chain(cluster.grants.pods(), cluster.in_flight.pods())
+        free = (pod for pod in on_their_way if pod.uid not in but and pod.uid not in self.holds)
+        return assumed.alike(free, cluster.table)
 
     def _has_its_place(self, pod: Pod, offered: Collection[str] | None) -> bool:
         """Whether a member can go where room is held for it, or to another node that is offered: then that is held."""

@@ -78,7 +78,7 @@ class World:
         """Room is held, nodes are reserved, and some pods have come through; others may have before."""
         cluster = self.cluster
         if self.settles:
-            cluster.suspect_pending(now=0)
+            cluster.in_flight.suspect(now=0)
         for pod in list(cluster.pending.values()):
             match pick(range(6)):
                 case 0 | 1:

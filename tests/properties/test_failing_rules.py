@@ -62,7 +62,7 @@ def a_world(pick: Pick) -> Cluster:
             with suppress(Unsettled):
                 cluster.admit(pod, 1.0)
     if pick((True, False, False)):
-        cluster.suspect_pending(2.0)
+        cluster.in_flight.suspect(2.0)
     if pick((True, True, False)):
         at_once(cluster.divide())
     return cluster
@@ -131,7 +131,7 @@ def kinds(cluster: Cluster) -> dict[str, tuple[str, Pod]]:
     for uid, pod in cluster.pods.items():
         if pod.assigned:
             found[uid] = "assigned", pod
-        elif uid in cluster._in_flight:
+        elif uid in cluster.in_flight.uids:
             found[uid] = "in_flight", pod
         elif pod.pending and cluster.reservations.is_held_for(uid) and not pod.terminating:
             found[uid] = "held", pod
@@ -203,7 +203,7 @@ def all_there_is(cluster: Cluster) -> tuple:
     return (
         dict(cluster.ledger.entries),
         {pod.uid for pod in cluster.grants.pods()},
-        set(cluster._in_flight),
+        set(cluster.in_flight.uids),
         set(cluster.gates.out),
     )
 

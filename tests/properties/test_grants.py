@@ -44,7 +44,7 @@ def test_when_all_time_has_passed_nothing_is_granted_and_nothing_in_flight(asked
     for uid in "abc":
         cluster.upsert_pod(pod(uid), now)
     if starting:
-        cluster.suspect_pending(now)
+        cluster.in_flight.suspect(now)
     for uid, pause in asked:
         cluster.admit(pod(uid), now)
         now += pause

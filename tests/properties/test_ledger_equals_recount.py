@@ -143,7 +143,7 @@ class LedgerWalker:
 
     def starts(self, pick):
         self.trace.append("start")
-        self.cluster.suspect_pending(self.now)
+        self.cluster.in_flight.suspect(self.now)
         self.recount.start(self.now)
 
     def time_passes(self, pick):

@@ -128,7 +128,7 @@ class SchedulerWalker:
             self.cluster.upsert_quota(quota)
         for pod in self.pods.values():
             self.cluster.upsert_pod(pod, self.now)
-        self.cluster.suspect_pending(self.now)
+        self.cluster.in_flight.suspect(self.now)
 
     def somebody_looks_for_whom_to_wake(self, pick):
         to_wake(self.cluster)

@@ -31,7 +31,7 @@ def picture(cluster: Cluster) -> tuple:
 @given(clusters(PENDING_OR_NOMINATED, REFUSED), st.booleans())
 def test_looking_for_whom_to_wake_changes_nothing(cluster, starting):
     if starting:
-        cluster.suspect_pending(now=1)
+        cluster.in_flight.suspect(now=1)
     before = picture(cluster)
     chosen = to_wake(cluster)
     assert picture(cluster) == before
@@ -41,7 +41,7 @@ def test_looking_for_whom_to_wake_changes_nothing(cluster, starting):
 @given(clusters(PENDING_OR_NOMINATED, REFUSED), st.booleans(), changed_quotas)
 def test_all_who_are_woken_pass_one_after_the_other(cluster, starting, changed):
     if starting:
-        cluster.suspect_pending(now=1)
+        cluster.in_flight.suspect(now=1)
     cluster.upsert_quota(changed)
     for pod in to_wake(cluster):
         assert pod.uid in cluster.attempts.refused

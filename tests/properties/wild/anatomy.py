@@ -15,17 +15,7 @@ from policy.quota.queue_ledger import Tenant
 from policy.quota.queues import Division
 
 HISTORY = {
-    "Cluster": (
-        *(
-            "_relevant",
-            "epoch",
-            "_settled_at",
-            "_settle_time",
-            "_asked_at",
-            "queue_of",
-        ),
-        "_somebody_else_granted",
-    ),
+    "Cluster": ("_relevant", "epoch", "_asked_at", "queue_of", "_somebody_else_granted"),
     "Ledger": ("eased", "touched", "queue_of", "own_queue_of", "_has_claim"),
     "QueueLedger": ("columns", "_touched", "stale"),
     "QueueAccount": ("rows", "unread", "lent", "contended", "stale"),
@@ -39,6 +29,7 @@ HISTORY = {
     "Capacity": ("_cluster",),
     "Groups": ("_cluster",),
     "Destinations": ("_cluster",),
+    "InFlight": ("_settled_at", "settle_time", "_cluster"),
     "Leaving": ("_asked", "_cluster"),
     "Deletions": ("now",),
     "Deadlines": ("_heap",),

@@ -267,7 +267,7 @@ class WildWorld:
         elif what == "leads anew":
             self._lead()
         elif what == "was not asked":
-            self.cluster.suspect_pending(self.clock())
+            self.cluster.in_flight.suspect(self.clock())
         else:
             self.store.lost(PODS)
             self.clock.now += 100

@@ -206,7 +206,7 @@ def test_nothing_is_done_on_a_picture_that_is_not_complete():
 
 def test_nobody_goes_while_bindings_of_an_earlier_process_may_arrive():
     world = World(*GIVEN, pod("p"))
-    world.store.cluster.suspect_pending(world.clock())
+    world.store.cluster.in_flight.suspect(world.clock())
     assert world.look() == []
 
 

@@ -330,7 +330,7 @@ def starting(*objects) -> Cluster:
 
 def test_what_depends_on_pods_in_flight_is_not_answered_yet():
     cluster = starting(quota(most={"cpu": 2}), pod("p", request={"cpu": 2}), pod("q"), pod("r", request={"cpu": 3}))
-    cluster.suspect_pending(now=100)
+    cluster.in_flight.suspect(now=100)
     with pytest.raises(Unsettled):
         cluster.admit(pod("q"), now=100)
     assert text(cluster, pod("r", request={"cpu": 3}), now=100) == "ElasticQuota max exceeded: cpu"
@@ -344,13 +344,13 @@ def test_what_depends_on_pods_in_flight_is_not_answered_yet():
 
 def test_what_is_asked_for_is_not_in_flight():
     cluster = starting(quota(most={"cpu": 1}), pod("p"), pod("q", "free"))
-    cluster.suspect_pending(now=0)
+    cluster.in_flight.suspect(now=0)
     assert text(cluster, pod("p")) is None
 
 
 def test_an_arrival_shows_that_there_may_be_more():
     cluster = starting(quota(most={"cpu": 3}), pod("p"), pod("q"), pod("r", request={"cpu": 2}))
-    cluster.suspect_pending(now=0)
+    cluster.in_flight.suspect(now=0)
     cluster.upsert_pod(pod("p", node="n"), now=2)
     cluster.tick(4)
     with pytest.raises(Unsettled):
@@ -361,7 +361,7 @@ def test_an_arrival_shows_that_there_may_be_more():
 
 def test_a_pod_that_was_refused_meanwhile_is_not_in_flight():
     cluster = starting(quota(most={"cpu": 1}), pod("p"), pod("q"))
-    cluster.suspect_pending(now=0)
+    cluster.in_flight.suspect(now=0)
     cluster.upsert_pod(pod("p", priority=1), now=1)
     assert kinds(cluster)["p"] == "in_flight"
     cluster.upsert_pod(pod("p", unschedulable=OTHER_REASON), now=1)
@@ -371,7 +371,7 @@ def test_a_pod_that_was_refused_meanwhile_is_not_in_flight():
 
 def test_a_pod_that_could_not_be_answered_waits_for_its_nominated_node_as_before():
     cluster = starting(LARGE, quota(most={"cpu": 1}), pod("p"), pod("q", nominated_node="n"))
-    cluster.suspect_pending(now=0)
+    cluster.in_flight.suspect(now=0)
     with pytest.raises(Unsettled):
         cluster.admit(pod("q"), now=0)
     assert kinds(cluster) == {"p": "in_flight", "q": "nominated"}

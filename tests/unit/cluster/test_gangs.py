@@ -407,7 +407,7 @@ def test_with_many_gangs_that_cannot_start_those_of_one_kind_are_looked_at_once(
 def test_after_a_start_a_gang_waits_for_what_may_be_in_flight():
     gang = members()
     cluster = seeing(node(size={"cpu": 3, "pods": 9}), group(), gang, pod("o", "b"), settle_time=3)
-    cluster.suspect_pending(now=0)
+    cluster.in_flight.suspect(now=0)
     with pytest.raises(Unsettled):
         cluster.admit(gang[0], now=0)
     assert len(cluster.grants) == 0

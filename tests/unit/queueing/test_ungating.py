@@ -281,7 +281,7 @@ def test_a_new_leader_takes_those_that_stand_before_the_scheduler_for_let_out_as
 
 def test_after_a_start_pods_at_gates_are_not_taken_for_admitted_by_an_earlier_process():
     cluster = cluster_of(quota(most={"cpu": 1}), *waiting("a", 3), settle_time=3)
-    cluster.suspect_pending(now=0)
+    cluster.in_flight.suspect(now=0)
     assert not cluster.unsettled
 
 

@@ -111,7 +111,7 @@ def test_looking_for_whom_to_wake_changes_nothing():
 
 def test_looking_for_whom_to_wake_forgets_nothing_that_may_be_in_flight():
     cluster = cluster_of(quota(most={"cpu": 1}), waiting("p"), waiting("q"))
-    cluster.suspect_pending(now=0)
+    cluster.in_flight.suspect(now=0)
     before = dict(cluster.ledger.entries)
     to_wake(cluster)
     assert dict(cluster.ledger.entries) == before
@@ -119,7 +119,7 @@ def test_looking_for_whom_to_wake_forgets_nothing_that_may_be_in_flight():
 
 def test_nobody_is_woken_for_what_may_be_in_flight():
     cluster = cluster_of(quota(most={"cpu": 1}), pod("p"), waiting("q"), settle_time=3)
-    cluster.suspect_pending(now=0)
+    cluster.in_flight.suspect(now=0)
     assert uids(cluster) == []
     cluster.tick(60)
     assert uids(cluster) == ["q"]

@@ -102,7 +102,7 @@ def test_it_counts_as_used_and_others_are_refused_for_it():
 
 def test_it_is_let_through_while_an_earlier_process_may_have_admitted_others():
     cluster = seeing(quota("kube-system", most={"cpu": 2}), pod("other", "kube-system"), settle_time=3)
-    cluster.suspect_pending(now=0)
+    cluster.in_flight.suspect(now=0)
     with pytest.raises(Unsettled):
         cluster.admit(pod("ordinary", "kube-system", request={"cpu": 2}), now=0)
     assert cluster.admit(critical(request={"cpu": 2}), now=0) is None
