@@ -227,7 +227,7 @@ def _job_warnings(cluster: Cluster) -> list[Finding]:
     """Finds Jobs whose deadline runs while their pods wait at gates, and Jobs that one eviction fails."""
     findings = []
     for job in sorted(cluster.batch_jobs, key=lambda job: job.key):
-        if job.deadline and cluster.is_gated(job.namespace):
+        if job.deadline and cluster.gate_admission.is_gated(job.namespace):
             text = (
                 "spec.activeDeadlineSeconds runs from the start of the Job, so also while its pods wait at the gates of"
                 f" namespace {job.namespace}, and then ends it; that of its template does not"

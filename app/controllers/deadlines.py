@@ -47,7 +47,7 @@ class Deadlines:
         """Yields the Jobs of gated namespaces whose deadline runs."""
         cluster = self._store.cluster
         for job in list(cluster.batch_jobs):
-            if job.ends_at and cluster.is_gated(job.namespace):
+            if job.ends_at and cluster.gate_admission.is_gated(job.namespace):
                 yield job
             await pause.if_due()
 

@@ -70,7 +70,7 @@ class Gates:
             ungating.adopt(cluster, now)
         for uid in [uid for uid in self._withdrawn if not self._rejected.holds(uid, now)]:
             self._withdrawn.discard(uid)
-            cluster.keep_in(uid, now)
+            cluster.gate_admission.regate(uid, now)
         if not cluster.divided and self._undivided < UNDIVIDED:
             self._undivided += 1
             return 0.0
@@ -118,7 +118,7 @@ class Gates:
 
     def _keep_in(self, pods: list[Pod]) -> None:
         for pod in pods:
-            self._store.cluster.keep_in(pod.uid, self._store.clock())
+            self._store.cluster.gate_admission.regate(pod.uid, self._store.clock())
 
     async def _open(self, pod: Pod) -> None:
         cluster, clock = self._store.cluster, self._store.clock
@@ -131,13 +131,13 @@ class Gates:
             if isinstance(failure, Rejected):
                 self._rejected.put(pod.uid, clock())
                 self._withdrawn.add(pod.uid)
-                cluster.put_aside(pod.uid)  # no attempt until then, so that others go on
+                cluster.gate_admission.back_off(pod.uid)  # no attempt until then, so that others go on
             else:
                 self._not_before = clock() + self._pause
                 self._pause = min(2 * self._pause, SOON[1])
-                cluster.keep_in(pod.uid, clock())
+                cluster.gate_admission.regate(pod.uid, clock())
         except BaseException:
-            cluster.keep_in(pod.uid, clock())
+            cluster.gate_admission.regate(pod.uid, clock())
             raise
         else:
             self._pause = SOON[0]

@@ -15,7 +15,8 @@ from policy.cluster.capacity import Capacity
 from policy.cluster.destinations import Destinations
 from policy.cluster.gang_admission import Gangs
 from policy.cluster.gang_holds import HOLD_TIME
-from policy.cluster.gates import Gates, Out, Waiting
+from policy.cluster.gate_admission import GateAdmission
+from policy.cluster.gates import Gates
 from policy.cluster.grants import Grants
 from policy.cluster.groups import Groups
 from policy.cluster.in_flight import SETTLE_TIME, InFlight
@@ -31,7 +32,6 @@ from policy.cluster.unschedulable import PATIENCE
 from policy.nodes.table import NodeTable
 from policy.objects.batch_job import BatchJobs
 from policy.objects.group import Group
-from policy.objects.job import ALONE, job_name
 from policy.objects.membership import DEFAULT, Membership, Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
@@ -92,6 +92,7 @@ class Cluster:
         self.groups = Groups(self)
         self.gangs = Gangs(self, hold_time)
         self.gates = Gates()
+        self.gate_admission = GateAdmission(self, gate_patience)
         self.limits: dict[str, Limit] = {}
         self.destinations = Destinations(self)
         self.attempts = Attempts(self, patience)
@@ -107,7 +108,6 @@ class Cluster:
         self._somebody_else_granted = False
         self._asked_at = float("-inf")
         self._grant_lifetime = grant_lifetime
-        self._gate_patience = gate_patience
 
     # What is seen of the world
 
@@ -142,7 +142,7 @@ class Cluster:
             self._leave(pod.uid)
         else:
             self._upsert_assigned(pod, before, now)
-        self._stand_at_gate(pod, now)
+        self.gate_admission.stand(pod, now)
         self.destinations.place(pod)
         self.capacity.note(pod)
         if pod.assigned and pod.terminating:
@@ -342,9 +342,7 @@ class Cluster:
         for uid in self.grants.expire(now):
             self.restore_pending(uid)
         self.in_flight.settle(now)
-        since = self.attempts.unschedulable_since
-        for uid in [uid for uid in self.gates.out if now - since.get(uid, inf) >= self._gate_patience]:
-            self.withdraw(uid)
+        self.gate_admission.tick(now)
         self.hints.look(now)
         self.queue_changes.try_to_move()
 
@@ -384,11 +382,6 @@ class Cluster:
     def is_expected(self, uid: str) -> bool:
         """Whether a pod was admitted and the scheduler has not said since that it finds no place for it."""
         return uid in self.grants and not (uid in self.gates.out and uid in self.attempts.unschedulable_since)
-
-    def is_gated(self, namespace: str) -> bool:
-        """Whether pods of a namespace are to wait at gates; those that do elsewhere are let out at once."""
-        known = self.membership.namespaces.get(namespace)
-        return known is not None and known.gated
 
     @property
     def touched(self) -> Touched:
@@ -465,27 +458,6 @@ class Cluster:
         for pod in pods:
             self.in_flight.uids.discard(pod.uid)
             self.grants.keep(pod, now, deadline)
-
-    def let_out(self, pod: Pod, out: Out, now: float) -> None:
-        """A pod's gate is being opened: it counts as admitted until it is bound or gone, or has waited in vain."""
-        self.ledger.enter("granted", pod)
-        self.gates.let_out(pod.uid)
-        self.gates.count(pod.uid, out)
-        self.in_flight.uids.discard(pod.uid)
-        self.grants.keep(pod, now, inf)
-
-    def keep_in(self, uid: str, now: float) -> None:
-        """The gate of a pod that was let out could not be opened: it waits there again, as long as it is there."""
-        self.gates.leaving.discard(uid)
-        self.put_aside(uid)
-        if (pod := self.pods.get(uid)) is not None:
-            self._stand_at_gate(pod, now)
-
-    def put_aside(self, uid: str) -> None:
-        """The same, but it does not wait there yet. Whose gate is seen to be open counts: it was, whatever was said."""
-        pod = self.pods.get(uid)
-        if pod is None or pod.gate >= 0:
-            self.withdraw(uid)
 
     def withdraw(self, uid: str) -> None:
         """Takes the grant of a pod back."""
@@ -636,20 +608,7 @@ class Cluster:
             elif uid in self.leaving.overdue:
                 self.leaving.overdue.add(pod, self.queue_of(pod))
             if uid in self.gates:
-                self._stand_at_gate(pod, self.gates.since(uid))
-
-    def _stand_at_gate(self, pod: Pod, now: float) -> None:
-        """Puts a pod into its place among those that wait at gates, or takes it out."""
-        if not pod.at_gate:
-            self.gates.leave(pod.uid)
-            return
-        group = self.gangs.gang_of(pod)
-        if group is not None:
-            job = Waiting(job_name(self.membership.groups, pod), group.key, group.created)
-        else:
-            kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints
-            job = Waiting(f"{ALONE}{pod.name}", kind)
-        self.gates.put(pod, self.queue_of(pod), job, now)
+                self.gate_admission.stand(pod, self.gates.since(uid))
 
     def _forget_name(self, pod: Pod) -> None:
         names = self._uids.get(pod.namespace, {})

@@ -110,7 +110,7 @@ def _kind(pod: Pod, cluster: Cluster) -> tuple[str, Hashable]:
 def _first_at_gates(cluster: Cluster, reserved_for: set[str]) -> Iterator[Pod]:
     """Of each kind of jobs in each line at the gates the first few: somebody may have to go before they are opened."""
     for (_, namespace), line in cluster.gates.lines.items():
-        turns = line.kinds().values() if cluster.is_gated(namespace) else ()
+        turns = line.kinds().values() if cluster.gate_admission.is_gated(namespace) else ()
         for jobs in turns:
             waiting = (pod for at in jobs for pod in sorted(line.jobs[at[2]].members.values(), key=turn))
             yield from islice((pod for pod in waiting if pod.uid not in reserved_for), _enough(line.jobs[jobs[0][2]]))
@@ -374,7 +374,7 @@ def waits_since(cluster: Cluster, pod: Pod) -> float | None:
     if stands is None:
         return cluster.attempts.unschedulable_since.get(pod.uid)
     (_, namespace), line, job = stands
-    first = line.kinds()[job.kind][: _enough(job)] if cluster.is_gated(namespace) else ()
+    first = line.kinds()[job.kind][: _enough(job)] if cluster.gate_admission.is_gated(namespace) else ()
     return cluster.gates.since(pod.uid) if any(job.name == name for *_, name in first) else None
 
 

@@ -51,7 +51,7 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
     if stands is None:
         return ""
     (queue, namespace), line, job = stands
-    if not cluster.is_gated(namespace):
+    if not cluster.gate_admission.is_gated(namespace):
         return f"namespace {namespace} is not gated any more: it is being let out"
     if cluster.is_exempt(pod):
         return "no rule applies to it: it is being let out"

@@ -54,7 +54,7 @@ class Openings:
                 return
             except BaseException:
                 for each in self._out:
-                    self._cluster.keep_in(each.uid, now)
+                    self._cluster.gate_admission.regate(each.uid, now)
                 raise
             yield pods
 
@@ -197,13 +197,13 @@ class Openings:
         for at, each in enumerate(members):
             if cluster.check(each) is not None:
                 for known in members[:at]:
-                    cluster.keep_in(known.uid, now)
+                    cluster.gate_admission.regate(known.uid, now)
                 return []
             self._let_out(each, Out(where, each.request, beyond), now)
         return members
 
     def _let_out(self, pod: Pod, out: Out, now: float) -> None:
-        self._cluster.let_out(pod, out, now)
+        self._cluster.gate_admission.ungate(pod, out, now)
         self._out.append(pod)
 
     def _ungoverned(self) -> Iterator[list[Pod]]:
@@ -213,7 +213,7 @@ class Openings:
             line = cluster.gates.lines.get(where)  # it may have gone in a pause
             if line is None or self._stands_aside(where[1]):
                 continue
-            gated = cluster.is_gated(where[1])
+            gated = cluster.gate_admission.is_gated(where[1])
             for job in list(line.of_priority(exempt.CRITICAL) if gated else line):
                 for pod in sorted(job.members.values(), key=turn):
                     waits = pod.uid in cluster.gates and not self._stands_aside(where[1])
@@ -288,13 +288,13 @@ def adopt(cluster: Cluster, now: float) -> None:
     that it had put into backoff wait at their gates again.
     """
     for uid in [uid for uid in cluster.gates.leaving if uid not in cluster.grants]:
-        cluster.keep_in(uid, now)
+        cluster.gate_admission.regate(uid, now)
     for pod in list(cluster.pods.values()):
         waits = pod.pending and pod.gate < 0 and not (pod.gated or pod.terminating)
-        if waits and cluster.is_gated(pod.namespace) and pod.uid not in cluster.grants:
+        if waits and cluster.gate_admission.is_gated(pod.namespace) and pod.uid not in cluster.grants:
             judged = pod.uid in cluster.attempts.unschedulable_since
             if not judged and not cluster.gangs.is_waiting(pod) and cluster.check(pod) is None:
-                cluster.let_out(pod, Out((cluster.queue_of(pod), pod.namespace), pod.request), now)
+                cluster.gate_admission.ungate(pod, Out((cluster.queue_of(pod), pod.namespace), pod.request), now)
                 cluster.gates.leave(pod.uid)
 
 

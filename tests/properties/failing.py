@@ -41,6 +41,7 @@ PARTS = {
     "capacity",
     "cluster",
     "destinations",
+    "gate_admission",
     "groups",
     "in_flight",
     "leaving",

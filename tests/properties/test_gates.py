@@ -60,7 +60,7 @@ def test_the_order_is_that_of_somebody_who_looks_at_all_who_wait_after_each_one(
     while (chosen := next_by_hand(naive, weight)) is not None:
         where = naive.queue_of(chosen), chosen.namespace
         beyond = not has_room(naive, where[0], chosen)
-        naive.let_out(chosen, Out(where, chosen.request, beyond), 0)
+        naive.gate_admission.ungate(chosen, Out(where, chosen.request, beyond), 0)
         by_hand.append(chosen.uid)
     assert openings == by_hand
 
@@ -99,7 +99,7 @@ def test_whatever_happens_no_more_is_admitted_than_fits_and_nobody_who_waits_is_
         cluster.delete_quota(name, "quota")
     cluster.upsert_node(node("large", size={"cpu": 10_000, "pods": 10_000}))
     for uid in [*cluster.gates.leaving]:
-        cluster.keep_in(uid, now)
+        cluster.gate_admission.regate(uid, now)
     cluster.tick(now)
     divided(cluster)
     for _ in range(3):
@@ -125,7 +125,7 @@ def happen(cluster: Cluster, what: str, number: int, now: float) -> float:
         if what == "delete":
             cluster.delete_pod(uid)
         elif what == "fail":
-            cluster.keep_in(uid, now)
+            cluster.gate_admission.regate(uid, now)
         elif what == "bind":
             cluster.upsert_pod(replace(one, gate=-1, node="n1", unschedulable=None), now)
         else:

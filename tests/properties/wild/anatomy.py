@@ -30,6 +30,7 @@ HISTORY = {
     "Groups": ("_cluster",),
     "Destinations": ("_cluster",),
     "InFlight": ("_settled_at", "settle_time", "_cluster"),
+    "GateAdmission": ("_cluster",),
     "Leaving": ("_asked", "_cluster"),
     "Deletions": ("now",),
     "Deadlines": ("_heap",),

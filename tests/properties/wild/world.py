@@ -406,7 +406,7 @@ class WildWorld:
     def _come_to_rest(self) -> None:
         cluster = self.cluster
         for uid in list(cluster.gates.leaving):
-            cluster.keep_in(uid, self.clock())
+            cluster.gate_admission.regate(uid, self.clock())
         for pod in list(cluster.grants.pods()):
             cluster.withdraw(pod.uid)
         _rest(cluster, self.clock())

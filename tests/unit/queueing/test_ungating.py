@@ -228,14 +228,14 @@ def test_somebody_whose_gate_could_not_be_opened_waits_again_in_the_same_place()
     let_out(cluster)
     cluster.upsert_pod(replace(cluster.pods["a-0"], version=2), now=0)  # changed by somebody, and still at its gate
     assert let_out(cluster) == []
-    cluster.keep_in("a-0", now=0)
+    cluster.gate_admission.regate("a-0", now=0)
     assert let_out(cluster) == ["a-0"]
 
 
 def test_somebody_whose_gate_the_server_would_not_open_stands_aside_and_others_go_on():
     cluster = gate(_one_place(), "a")
     let_out(cluster)
-    cluster.put_aside("a-0")
+    cluster.gate_admission.back_off("a-0")
     assert let_out(cluster) == ["a-1"]
 
 
@@ -243,7 +243,7 @@ def test_a_pod_that_goes_meanwhile_leaves_its_place_to_the_next():
     cluster = gate(_one_place(), "a")
     let_out(cluster)
     cluster.delete_pod("a-0")
-    cluster.keep_in("a-0", now=0)
+    cluster.gate_admission.regate("a-0", now=0)
     assert let_out(cluster) == ["a-1"]
 
 
@@ -286,12 +286,12 @@ def test_after_a_start_pods_at_gates_are_not_taken_for_admitted_by_an_earlier_pr
 
 
 @pytest.mark.parametrize("node", ["", "n1"], ids=["seen without its gate", "seen on a node"])
-@pytest.mark.parametrize("said", ["keep_in", "put_aside"])
+@pytest.mark.parametrize("said", ["regate", "back_off"])
 def test_whose_gate_is_seen_to_be_open_counts_also_where_it_is_said_that_it_could_not_be_opened(node, said):
     cluster = gate(cluster_of(quota(most={"cpu": 1}), *waiting("a", 2)), "a")
     assert let_out(cluster) == ["a-0"]
     opened(cluster, "a-0", node=node)
-    getattr(cluster, said)("a-0", *[0] * (said == "keep_in"))
+    getattr(cluster.gate_admission, said)("a-0", *[0] * (said == "regate"))
     assert cluster.ledger.account("a").used == {"cpu": 1000, "pods": 1}
     assert let_out(cluster) == []
 

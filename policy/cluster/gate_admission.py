@@ -1,0 +1,76 @@
+"""Pods at our gates, as far as they count: opening a gate admits its pod, and not before it may be placed.
+
+The order in which gates are opened is a matter of policy.queueing; who waits at which place, of policy.cluster.gates.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from policy.cluster.gates import Waiting
+from policy.objects.job import ALONE, job_name
+
+if TYPE_CHECKING:
+    from policy.cluster.cluster import Cluster
+    from policy.cluster.gates import Out
+    from policy.objects.pod import Pod
+
+
+class GateAdmission:
+    """Lets pods of a cluster out of their gates, and back. ``patience``: seconds for which one may wait in vain."""
+
+    def __init__(self, cluster: Cluster, patience: float) -> None:
+        self._cluster = cluster
+        self._patience = patience
+
+    def is_gated(self, namespace: str) -> bool:
+        """Whether pods of a namespace are to wait at gates; those that do elsewhere are let out at once."""
+        known = self._cluster.membership.namespaces.get(namespace)
+        return known is not None and known.gated
+
+    def stand(self, pod: Pod, now: float) -> None:
+        """Puts a pod into its place among those that wait at gates, or takes it out."""
+        cluster = self._cluster
+        if not pod.at_gate:
+            cluster.gates.leave(pod.uid)
+            return
+        group = cluster.gangs.gang_of(pod)
+        if group is not None:
+            job = Waiting(job_name(cluster.membership.groups, pod), group.key, group.created)
+        else:
+            kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints
+            job = Waiting(f"{ALONE}{pod.name}", kind)
+        cluster.gates.put(pod, cluster.queue_of(pod), job, now)
+
+    def ungate(self, pod: Pod, out: Out, now: float) -> None:
+        """A pod's gate is being opened: it counts as admitted until it is bound or gone, or has waited in vain."""
+        cluster = self._cluster
+        cluster.ledger.enter("granted", pod)
+        cluster.gates.let_out(pod.uid)
+        cluster.gates.count(pod.uid, out)
+        cluster.in_flight.uids.discard(pod.uid)
+        cluster.grants.keep(pod, now, inf)
+
+    def regate(self, uid: str, now: float) -> None:
+        """The gate of a pod could not be opened: the pod waits there again, as long as it is there."""
+        self._cluster.gates.leaving.discard(uid)
+        self.back_off(uid)
+        if (pod := self._cluster.pods.get(uid)) is not None:
+            self.stand(pod, now)
+
+    def back_off(self, uid: str) -> None:
+        """Withdraws the grant of a pod whose gate could not be opened, without putting it back into its place.
+
+        Not if its gate is seen to be open: then it was admitted, whatever was said.
+        """
+        pod = self._cluster.pods.get(uid)
+        if pod is None or pod.gate >= 0:
+            self._cluster.withdraw(uid)
+
+    def tick(self, now: float) -> None:
+        """Lets time pass: of whom the scheduler has found no place for too long, it counts as admitted no more."""
+        cluster = self._cluster
+        since = cluster.attempts.unschedulable_since
+        for uid in [uid for uid in cluster.gates.out if now - since.get(uid, inf) >= self._patience]:
+            cluster.withdraw(uid)
