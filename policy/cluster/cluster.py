@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
-from policy.cluster import gates, in_vain, proportion
+from policy.cluster import bounds, gates, in_vain, proportion
 from policy.cluster.attempts import Attempts, not_let_through, says_something_new
 from policy.cluster.budgets import Budget, Budgets
 from policy.cluster.capacity import Capacity
@@ -32,12 +32,12 @@ from policy.cluster.unschedulable import PATIENCE
 from policy.nodes.table import NodeTable
 from policy.objects.batch_job import BatchJobs
 from policy.objects.group import Group
-from policy.objects.membership import DEFAULT, Membership, Namespace
+from policy.objects.membership import Membership, Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.reservation import Reservation
 from policy.objects.verdict import Refusal
-from policy.quota import admission, elastic_quota, exempt, queues
+from policy.quota import admission, exempt
 from policy.quota.admission import Rules
 from policy.quota.changes import Touched
 from policy.quota.elastic_quota import ElasticQuota
@@ -59,8 +59,9 @@ class Unsettled(Exception):
 class Cluster:
     """Pods, nodes, elastic quotas and queues, and who uses what.
 
-    ``pending`` are the pods that wait for a node. ``epoch`` is what to add to the caller's clock to have seconds since
-    the epoch.
+    ``pending`` are the pods that wait for a node. ``relevant`` counts changes of quotas, nodes and budgets: what could
+    make a plan wrong, or another possible. ``epoch`` is what to add to the caller's clock to have seconds since the
+    epoch.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class Cluster:
         self.leaving = Leaving(self, overdue_after, stuck_after)
         self.table.overdue = self.leaving.overdue
         self.in_vain = InVain(reclaim_backoff)
-        self._relevant = 0
+        self.relevant = 0
         self.epoch = 0.0
         self._somebody_else_granted = False
         self._asked_at = float("-inf")
@@ -198,7 +199,7 @@ class Cluster:
         before = self.table.node(node.name)
         if before != node:
             self.touched.note()
-            self._relevant += 1
+            self.relevant += 1
             self.table.upsert_node(node)
             self.ledger.queues.stale = True
             self.hints.room_came(Room(node.name, grown(before, node), before))
@@ -208,7 +209,7 @@ class Cluster:
     def delete_node(self, name: str) -> None:
         """Removes a node; one that is not known is no error."""
         self.touched.note()
-        self._relevant += 1
+        self.relevant += 1
         self.table.delete_node(name)
         self.ledger.queues.stale = True
         self.destinations.node_changed(name)
@@ -218,7 +219,7 @@ class Cluster:
         """Adds or changes a disruption budget."""
         before = self.budgets.get((budget.namespace, budget.name))
         if before != budget:
-            self._relevant += 1
+            self.relevant += 1
             self.budgets.put(budget)
             if before is not None and (budget.allowed > before.allowed or budget.selector != before.selector):
                 self.hints.budget_eased(budget.namespace)
@@ -226,7 +227,7 @@ class Cluster:
     def delete_budget(self, namespace: str, name: str) -> None:
         """Removes a disruption budget; one that is not known is no error."""
         if self.budgets.remove(namespace, name) is not None:
-            self._relevant += 1
+            self.relevant += 1
             self.hints.budget_eased(namespace)
 
     def draw_on_budgets(self, victim: Pod) -> bool:
@@ -258,7 +259,7 @@ class Cluster:
         if quota == before:
             return  # what we write into its status is seen, too
         of_namespace[quota.name] = quota
-        self._put_in_force(quota.namespace)
+        bounds.quotas_changed(self, quota.namespace)
 
     def delete_quota(self, namespace: str, name: str) -> None:
         """Removes an elastic quota; one that is not known is no error."""
@@ -266,7 +267,7 @@ class Cluster:
         if of_namespace.pop(name, None) is not None:
             if not of_namespace:
                 del self.quotas[namespace]
-            self._put_in_force(namespace)
+            bounds.quotas_changed(self, namespace)
 
     def upsert_queue(self, queue: Queue) -> None:
         """Adds or changes a queue. What cannot be read leaves the last good spec of the object in force."""
@@ -276,12 +277,12 @@ class Cluster:
         if not queue.readable and before is not None and before.readable:
             queue = replace(before, errors=queue.errors, state=queue.state)
         self.queues[queue.name] = queue
-        self._queue_changed(queue.name, queue)
+        bounds.queue_changed(self, queue.name, queue)
 
     def delete_queue(self, name: str) -> None:
         """Removes a queue; one that is not known is no error. Its pods stay, and are in no queue from now on."""
         if self.queues.pop(name, None) is not None:
-            self._queue_changed(name, None)
+            bounds.queue_changed(self, name, None)
 
     def upsert_namespace(self, namespace: Namespace) -> None:
         """Adds a namespace, or changes which queue is its own."""
@@ -313,12 +314,12 @@ class Cluster:
             self.delete_weight(namespace, name)
         elif self.membership.weights.get((namespace, name)) != weight:
             self.membership.weights[namespace, name] = weight
-            self._weigh(namespace)
+            bounds.weight_changed(self, namespace)
 
     def delete_weight(self, namespace: str, name: str) -> None:
         """A resource quota gives its namespace no weight any more; one that gave none is no error."""
         if self.membership.weights.pop((namespace, name), None) is not None:
-            self._weigh(namespace)
+            bounds.weight_changed(self, namespace)
 
     def upsert_limit(self, namespace: str, limit: Limit) -> None:
         """A namespace has a resource quota of the name that the quota manager writes, whoever has written it."""
@@ -387,11 +388,6 @@ class Cluster:
     def touched(self) -> Touched:
         """Of which namespaces and queues something has changed."""
         return self.ledger.touched
-
-    @property
-    def relevant(self) -> int:
-        """Counts changes of quotas, nodes and budgets: what could make a plan wrong, or another possible."""
-        return self._relevant
 
     @property
     def eased(self) -> int:
@@ -558,7 +554,7 @@ class Cluster:
 
         Not while there are too few of its gang, or its queue is closed.
         """
-        if _is_closed(self.queues.get(self.queue_of(pod))):
+        if bounds.is_closed(self.queues.get(self.queue_of(pod))):
             return False
         waits = pod.pending and not (pod.terminating or pod.gated)
         hopes = self.attempts.chances.has(pod.uid) or self.reservations.reserved.of_pod(pod.uid) is not None
@@ -570,30 +566,6 @@ class Cluster:
         if refused is not None or sure or self.is_exempt(pod):
             return refused
         return proportion.refusal_until_known(self.ledger.queues, self.queue_of(pod), pod.namespace, pod.request)
-
-    def _queue_changed(self, name: str, queue: Queue | None) -> None:
-        self.touched.note(queue=name)
-        self._relevant += 1
-        self.ledger.eased += 1
-        had_default, self.membership.has_default = self.membership.has_default, DEFAULT in self.queues
-        before = self.ledger.queues.account(name).queue
-        self.ledger.queues.set_queue(name, queue)
-        if queues.is_raised(before, queue):
-            self.hints.help([uid for uid, pod in self.pending.items() if self.queue_of(pod) == name])
-        if before is not None and (queues.is_raised(queue, before) or not before.reclaimable):
-            self.hints.lent(lambda pod: self.queue_of(pod) == name)
-        first_or_last = len(self.queues) == (queue is not None)
-        if first_or_last or had_default != self.membership.has_default:
-            self.assign_again(list(self.pods))
-        elif _is_closed(before) != _is_closed(queue):
-            self.assign_again([uid for uid, pod in self.pending.items() if self.queue_of(pod) == name])
-
-    def _weigh(self, namespace: str) -> None:
-        """The weight of a namespace has changed."""
-        for account in self.ledger.queues.accounts.values():
-            if namespace in account.tenants:
-                account.stale = self.ledger.queues.stale = True
-                account.unread.add(namespace)
 
     def assign_again(self, uids: Iterable[str]) -> None:
         """Which queue these pods are in, or whether they have a claim, may have changed."""
@@ -634,26 +606,6 @@ class Cluster:
         self.grants.forget(uid)
         self.queue_changes.moving.forget(uid)
         self.ledger.remove(uid)
-
-    def _put_in_force(self, namespace: str) -> None:
-        """The oldest of a namespace's quotas counts, by creation and then name."""
-        self.touched.note(namespace)
-        self._relevant += 1
-        before = self.ledger.account(namespace).quota
-        quota = elastic_quota.in_force(self.quotas.get(namespace, {}).values())
-        self.ledger.set_quota(namespace, quota)
-        if elastic_quota.is_raised(before, quota):
-            self.hints.help([pod.uid for pod in self.pending_in(namespace)])
-        if before is not None and elastic_quota.is_raised(quota, before):
-            self.hints.lent(lambda pod: pod.namespace == namespace)
-        if bool(before and before.min) != bool(quota and quota.min):
-            stand = self.ledger.entries
-            waiting = [pod.uid for pod in self.pending_in(namespace)]
-            self.assign_again([uid for uid in waiting if uid not in stand or stand[uid].kind == "pending"])
-
-
-def _is_closed(queue: Queue | None) -> bool:
-    return queue is not None and not queue.open
 
 
 def _differs(pod: Pod, before: Pod) -> bool:

@@ -38,6 +38,7 @@ BOOKS = {
 """Modules that keep the books."""
 PARTS = {
     "attempts",
+    "bounds",
     "capacity",
     "cluster",
     "destinations",

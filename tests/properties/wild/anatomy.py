@@ -15,7 +15,7 @@ from policy.quota.queue_ledger import Tenant
 from policy.quota.queues import Division
 
 HISTORY = {
-    "Cluster": ("_relevant", "epoch", "_asked_at", "queue_of", "_somebody_else_granted"),
+    "Cluster": ("relevant", "epoch", "_asked_at", "queue_of", "_somebody_else_granted"),
     "Ledger": ("eased", "touched", "queue_of", "own_queue_of", "_has_claim"),
     "QueueLedger": ("columns", "_touched", "stale"),
     "QueueAccount": ("rows", "unread", "lent", "contended", "stale"),

@@ -1,0 +1,66 @@
+"""What follows when something has changed by which pods are bound: an elastic quota, a queue, or a namespace's weight.
+
+Sums are counted anew, and pods for which it may be enough now are helped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policy.objects.membership import DEFAULT
+from policy.quota import elastic_quota, queues
+
+if TYPE_CHECKING:
+    from policy.cluster.cluster import Cluster
+    from policy.quota.queues import Queue
+
+
+def quotas_changed(cluster: Cluster, namespace: str) -> None:
+    """Puts the oldest of a namespace's quotas in force, by creation and then name."""
+    cluster.touched.note(namespace)
+    cluster.relevant += 1
+    before = cluster.ledger.account(namespace).quota
+    quota = elastic_quota.in_force(cluster.quotas.get(namespace, {}).values())
+    cluster.ledger.set_quota(namespace, quota)
+    if elastic_quota.is_raised(before, quota):
+        cluster.hints.help([pod.uid for pod in cluster.pending_in(namespace)])
+    if before is not None and elastic_quota.is_raised(quota, before):
+        cluster.hints.lent(lambda pod: pod.namespace == namespace)
+    if bool(before and before.min) != bool(quota and quota.min):
+        stand = cluster.ledger.entries
+        waiting = [pod.uid for pod in cluster.pending_in(namespace)]
+        cluster.assign_again([uid for uid in waiting if uid not in stand or stand[uid].kind == "pending"])
+
+
+def queue_changed(cluster: Cluster, name: str, queue: Queue | None) -> None:
+    """Puts a queue in force, or none any more where that is None."""
+    cluster.touched.note(queue=name)
+    cluster.relevant += 1
+    cluster.ledger.eased += 1
+    membership = cluster.membership
+    had_default, membership.has_default = membership.has_default, DEFAULT in cluster.queues
+    before = cluster.ledger.queues.account(name).queue
+    cluster.ledger.queues.set_queue(name, queue)
+    if queues.is_raised(before, queue):
+        cluster.hints.help([uid for uid, pod in cluster.pending.items() if cluster.queue_of(pod) == name])
+    if before is not None and (queues.is_raised(queue, before) or not before.reclaimable):
+        cluster.hints.lent(lambda pod: cluster.queue_of(pod) == name)
+    first_or_last = len(cluster.queues) == (queue is not None)
+    if first_or_last or had_default != membership.has_default:
+        cluster.assign_again(list(cluster.pods))
+    elif is_closed(before) != is_closed(queue):
+        cluster.assign_again([uid for uid, pod in cluster.pending.items() if cluster.queue_of(pod) == name])
+
+
+def weight_changed(cluster: Cluster, namespace: str) -> None:
+    """Has the parts of a namespace's queues computed anew, as it weighs more or less in them."""
+    ledger = cluster.ledger.queues
+    for account in ledger.accounts.values():
+        if namespace in account.tenants:
+            account.stale = ledger.stale = True
+            account.unread.add(namespace)
+
+
+def is_closed(queue: Queue | None) -> bool:
+    """Whether a queue is there, and admits nobody."""
+    return queue is not None and not queue.open
