@@ -28,12 +28,12 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from policy.cluster.cluster import GRANT_LIFETIME
 from policy.cluster.gang_holds import HOLD_TIME
 from policy.cluster.gates import LOOKAHEAD
 from policy.cluster.gates import PATIENCE as GATE_PATIENCE
 from policy.cluster.in_flight import SETTLE_TIME
 from policy.cluster.overdue import AFTER, STUCK_AFTER
+from policy.cluster.pod_states import GRANT_LIFETIME
 from policy.cluster.unschedulable import PATIENCE
 from policy.quota.admission import Rules
 from policy.quota.exempt import NAMESPACES

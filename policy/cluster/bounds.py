@@ -29,7 +29,7 @@ def quotas_changed(cluster: Cluster, namespace: str) -> None:
     if bool(before and before.min) != bool(quota and quota.min):
         stand = cluster.ledger.entries
         waiting = [pod.uid for pod in cluster.pending_in(namespace)]
-        cluster.assign_again([uid for uid in waiting if uid not in stand or stand[uid].kind == "pending"])
+        cluster.states.assign_again([uid for uid in waiting if uid not in stand or stand[uid].kind == "pending"])
 
 
 def queue_changed(cluster: Cluster, name: str, queue: Queue | None) -> None:
@@ -47,9 +47,9 @@ def queue_changed(cluster: Cluster, name: str, queue: Queue | None) -> None:
         cluster.hints.lent(lambda pod: cluster.queue_of(pod) == name)
     first_or_last = len(cluster.queues) == (queue is not None)
     if first_or_last or had_default != membership.has_default:
-        cluster.assign_again(list(cluster.pods))
+        cluster.states.assign_again(list(cluster.pods))
     elif is_closed(before) != is_closed(queue):
-        cluster.assign_again([uid for uid, pod in cluster.pending.items() if cluster.queue_of(pod) == name])
+        cluster.states.assign_again([uid for uid, pod in cluster.pending.items() if cluster.queue_of(pod) == name])
 
 
 def weight_changed(cluster: Cluster, namespace: str) -> None:

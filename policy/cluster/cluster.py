@@ -6,10 +6,9 @@ seconds on a clock of the caller's that never goes back.
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from math import inf
 
 from policy.cluster import bounds, gates, in_vain, proportion
-from policy.cluster.attempts import Attempts, not_let_through, says_something_new
+from policy.cluster.attempts import Attempts
 from policy.cluster.budgets import Budget, Budgets
 from policy.cluster.capacity import Capacity
 from policy.cluster.destinations import Destinations
@@ -23,6 +22,7 @@ from policy.cluster.in_flight import SETTLE_TIME, InFlight
 from policy.cluster.in_vain import InVain
 from policy.cluster.leaving import Leaving
 from policy.cluster.overdue import AFTER, STUCK_AFTER
+from policy.cluster.pod_states import GRANT_LIFETIME, PodStates
 from policy.cluster.queue_changes import QueueChanges
 from policy.cluster.queueing_hints import QueueingHints
 from policy.cluster.quota_manager import Limit
@@ -44,9 +44,6 @@ from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.ledger import Ledger
 from policy.quota.queues import Queue
 from policy.quota.trial import Lifted
-
-GRANT_LIFETIME = 30.0
-
 
 TOGETHER = 50
 """Pods that are taken in before it pauses: about half a millisecond."""
@@ -81,7 +78,8 @@ class Cluster:
         self.membership = Membership()
         self.queue_changes = QueueChanges(self)
         self.queue_of = self.queue_changes.queue_of
-        self.ledger = Ledger(self.queue_of, self._has_claim, self.queue_changes.own_queue_of)
+        self.states = PodStates(self, grant_lifetime)
+        self.ledger = Ledger(self.queue_of, self.states.has_claim, self.queue_changes.own_queue_of)
         self.grants = Grants()
         self.pods: dict[str, Pod] = {}
         self.pending: dict[str, Pod] = {}
@@ -106,9 +104,6 @@ class Cluster:
         self.in_vain = InVain(reclaim_backoff)
         self.relevant = 0
         self.epoch = 0.0
-        self._somebody_else_granted = False
-        self._asked_at = float("-inf")
-        self._grant_lifetime = grant_lifetime
 
     # What is seen of the world
 
@@ -138,11 +133,11 @@ class Cluster:
             if before is None or _differs(pod, before):
                 self.gangs.changed((pod.namespace, pod.group))
         if pod.pending:
-            self._upsert_pending(pod, before)
+            self.states.see_pending(pod, before)
         elif pod.finished:
-            self._leave(pod.uid)
+            self.states.leave(pod.uid)
         else:
-            self._upsert_assigned(pod, before, now)
+            self.states.see_assigned(pod, before, now)
         self.gate_admission.stand(pod, now)
         self.destinations.place(pod)
         self.capacity.note(pod)
@@ -191,7 +186,7 @@ class Cluster:
         self.table.remove(uid)
         self.table.wait_no_more(uid)
         self.capacity.forget(uid)
-        self._leave(uid)
+        self.states.leave(uid)
         self.hints.pod_left(uid, *stood)
 
     def upsert_node(self, node: Node) -> None:
@@ -341,7 +336,7 @@ class Cluster:
         """Lets time pass: ends grants whose time is over. Not to be called while the picture of pods may be stale."""
         self.gangs.tick(now)
         for uid in self.grants.expire(now):
-            self.restore_pending(uid)
+            self.states.restore_pending(uid)
         self.in_flight.settle(now)
         self.gate_admission.tick(now)
         self.hints.look(now)
@@ -414,11 +409,12 @@ class Cluster:
             pod = known
         self.queue_changes.moving.discard(pod.uid)  # what was admitted is asked for anew
         sure = proportion.make_sure(self, pod) if self.queues else True
-        if self._somebody_else_granted and now - self._asked_at > self.in_flight.settle_time > 0:
-            self.in_flight.suspect(now)
-        self._somebody_else_granted, self._asked_at = False, now
-        if pod.uid in self.in_flight.uids:
-            self.restore_pending(pod.uid)  # what is being scheduled is not being bound
+        in_flight = self.in_flight
+        if in_flight.somebody_else_admits and now - in_flight.asked_at > in_flight.settle_time > 0:
+            in_flight.suspect(now)
+        in_flight.somebody_else_admits, in_flight.asked_at = False, now
+        if pod.uid in in_flight.uids:
+            self.states.restore_pending(pod.uid)  # what is being scheduled is not being bound
         with Lifted(self.ledger, pod) as lifted:
             refused = self._refusal(pod, sure=sure)
             certain = refused is not None or not self.unsettled
@@ -426,19 +422,19 @@ class Cluster:
             if in_worst_case is None and self.gangs.gated(pod) is None:
                 lifted.enter("granted")
                 self.gangs.let_through(pod.uid)
-                self._give_grant(pod, now)
+                self.states.give_grant(pod, now)
                 return None
         if in_worst_case is None:
             in_worst_case = self.gangs.refusal(pod, offered, now)
             if in_worst_case is None:
                 self.ledger.enter("granted", pod)
                 self.gangs.let_through(pod.uid)
-                self._give_grant(pod, now)
+                self.states.give_grant(pod, now)
                 return None
             if pod.uid in self.gangs.holds:
                 return in_worst_case  # none of the nodes will do now; it has its time to find another
             refused = None if self.unsettled else in_worst_case
-        self.withdraw(pod.uid)
+        self.states.withdraw(pod.uid)
         if refused is None:
             raise Unsettled(in_worst_case.message)
         return refused
@@ -446,20 +442,11 @@ class Cluster:
     def grant(self, pod: Pod, now: float) -> None:
         """Counts a pod as admitted, whatever the rules say of it."""
         self.ledger.enter("granted", pod)
-        self._give_grant(pod, now)
-
-    def keep_all(self, pods: list[Pod], now: float, deadline: float) -> None:
-        """Counts pods as admitted that have not asked, until they do or the time is over."""
-        self.ledger.grant_all(pods)
-        for pod in pods:
-            self.in_flight.uids.discard(pod.uid)
-            self.grants.keep(pod, now, deadline)
+        self.states.give_grant(pod, now)
 
     def withdraw(self, uid: str) -> None:
         """Takes the grant of a pod back."""
-        self.restore_pending(uid)
-        self.gates.discount(uid)
-        self.grants.release(uid)
+        self.states.withdraw(uid)
 
     def check(self, pod: Pod) -> Refusal | None:
         """What refuses a pod now, or None; grants nothing. Counts all that may be in flight, as evicting must."""
@@ -490,76 +477,6 @@ class Cluster:
         if renamed is not None and (renamed.namespace, renamed.name) != (pod.namespace, pod.name):
             self.delete_pod(pod.uid)
 
-    def _give_grant(self, pod: Pod, now: float) -> None:
-        if pod.uid in self.gates.out:
-            self.grants.keep(pod, now, inf)
-        else:
-            self.grants.give(pod, now, self._grant_lifetime)
-
-    def _upsert_pending(self, pod: Pod, before: Pod | None) -> None:
-        if pod.uid in self.grants:
-            awaited = pod.uid in self.gates.out or self.gangs.is_awaited(pod.uid)
-            in_vain = self.grants.came_to_nothing(pod) and not awaited
-            if in_vain and not not_let_through(pod):
-                self.grants.release(pod.uid)
-                self.restore_pending(pod.uid)
-            elif self.grants.is_older(pod):
-                return
-            else:
-                self.ledger.enter("granted", pod)
-        elif pod.uid in self.in_flight.uids and not says_something_new(pod, before):
-            self.ledger.enter("in_flight", pod)
-        else:
-            self.restore_pending(pod.uid)
-
-    def _upsert_assigned(self, pod: Pod, before: Pod | None, now: float) -> None:
-        if pod.uid in self.in_flight.uids:
-            self.in_flight.has_landed(pod.uid, now)
-        elif before is not None and before.pending and pod.uid not in self.grants and self.is_governed(pod):
-            self._somebody_else_granted = True  # elsewhere another scheduler may be at work, and no rule is concerned
-        if pod.uid in self.reservations.held:
-            self.ledger.eased += 1  # what was kept for it is free, if it went elsewhere
-        if pod.uid in self.grants:
-            self.gangs.has_landed()
-        self.gangs.holds.take_back(pod.uid)
-        self.gates.discount(pod.uid)
-        self.grants.forget(pod.uid)
-        self.hints.helped.forget(pod.uid)
-        if pod.uid not in self.leaving.overdue:
-            self.ledger.enter("assigned", pod)
-
-    def restore_pending(self, uid: str) -> None:
-        """The pod holds nothing any more but the node that it is on; if it has a nominated one, it waits for that."""
-        pod = self.pods.get(uid)
-        if pod is None:
-            self._leave(uid)
-            return
-        if pod.pending:
-            self.queue_changes.moving.discard(uid)
-        held = self.reservations.held
-        if pod.pending and uid in held and self.destinations.may_come(pod, held[uid].node):
-            self.ledger.enter("held", pod)
-        elif pod.pending and pod.nominated_node and self.destinations.may_come(pod, pod.nominated_node):
-            self.ledger.enter("nominated", pod)
-        elif pod.pending:
-            self.ledger.enter("pending", pod)
-        elif pod.finished:
-            self.ledger.remove(uid)
-        self.in_flight.uids.discard(uid)
-        if self.gangs.holds.take_back(uid):
-            self.destinations.place(pod)
-
-    def _has_claim(self, pod: Pod) -> bool:
-        """Whether a pod waits, and has a chance or a node reserved for it.
-
-        Not while there are too few of its gang, or its queue is closed.
-        """
-        if bounds.is_closed(self.queues.get(self.queue_of(pod))):
-            return False
-        waits = pod.pending and not (pod.terminating or pod.gated)
-        hopes = self.attempts.chances.has(pod.uid) or self.reservations.reserved.of_pod(pod.uid) is not None
-        return waits and hopes and not self.gangs.lacks_members(pod)
-
     def _refusal(self, pod: Pod, *, sure: bool, with_in_flight: bool = False) -> Refusal | None:
         """What refuses a pod that is not in the ledger. ``sure``: what queues deserve is known as far as it matters."""
         refused = admission.refusal(self.ledger, pod, self.rules, with_in_flight=with_in_flight)
@@ -567,45 +484,11 @@ class Cluster:
             return refused
         return proportion.refusal_until_known(self.ledger.queues, self.queue_of(pod), pod.namespace, pod.request)
 
-    def assign_again(self, uids: Iterable[str]) -> None:
-        """Which queue these pods are in, or whether they have a claim, may have changed."""
-        for uid in uids:
-            pod, entry = self.pods[uid], self.ledger.entries.get(uid)
-            self.capacity.note(pod)
-            if entry is not None:
-                granted = self.grants.pod(uid) if self.grants.is_older(pod) else None
-                self.ledger.enter(entry.kind, granted or pod)
-            elif pod.pending:
-                self.ledger.enter("pending", pod)
-            elif uid in self.leaving.overdue:
-                self.leaving.overdue.add(pod, self.queue_of(pod))
-            if uid in self.gates:
-                self.gate_admission.stand(pod, self.gates.since(uid))
-
     def _forget_name(self, pod: Pod) -> None:
         names = self._uids.get(pod.namespace, {})
         names.pop(pod.name, None)
         if not names:
             self._uids.pop(pod.namespace, None)
-
-    def stand_again(self, uid: str) -> None:
-        """What is kept for a pod has changed."""
-        pod = self.pods.get(uid)
-        if pod is not None:
-            self.destinations.place(pod)
-            if pod.pending and uid not in self.grants and uid not in self.in_flight.uids:
-                self.restore_pending(uid)
-
-    def _leave(self, uid: str) -> None:
-        """The pod holds nothing any more and will not come back."""
-        self.in_flight.uids.discard(uid)
-        self.gangs.holds.take_back(uid)
-        self.gates.discount(uid)
-        if uid not in self.pods:
-            self.table.remove(uid)
-        self.grants.forget(uid)
-        self.queue_changes.moving.forget(uid)
-        self.ledger.remove(uid)
 
 
 def _differs(pod: Pod, before: Pod) -> bool:

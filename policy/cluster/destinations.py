@@ -73,4 +73,4 @@ class Destinations:
     def node_changed(self, name: str) -> None:
         """Looks again at the pods that are expected on a node: they may come to it no longer, or again."""
         for uid in self._of.pods_of(name):
-            self._cluster.stand_again(uid)
+            self._cluster.states.stand_again(uid)

@@ -298,7 +298,7 @@ class Gangs:
             backoff.until = now + BACKOFF * 2 ** min(backoff.failures, MOST_DOUBLED)
             backoff.failures += 1
             for uid in late:
-                self._cluster.withdraw(uid)
+                self._cluster.states.withdraw(uid)
         for key, backoff in list(self._backoff.items()):
             if key not in self._cluster.membership.groups:
                 del self._backoff[key]
@@ -434,7 +434,7 @@ class Gangs:
 
     def _hold(self, group: Group, asking: Pod, found: dict[str, tuple[Pod, str]], now: float) -> None:
         cluster, deadline = self._cluster, now + self._hold_time
-        cluster.keep_all([member for uid, (member, _) in found.items() if uid != asking.uid], now, deadline)
+        cluster.states.keep_all([member for uid, (member, _) in found.items() if uid != asking.uid], now, deadline)
         for uid, (member, node) in found.items():
             self.holds.give(uid, Hold(group.key, node), deadline)
             if node:

@@ -66,11 +66,11 @@ class GateAdmission:
         """
         pod = self._cluster.pods.get(uid)
         if pod is None or pod.gate >= 0:
-            self._cluster.withdraw(uid)
+            self._cluster.states.withdraw(uid)
 
     def tick(self, now: float) -> None:
         """Lets time pass: of whom the scheduler has found no place for too long, it counts as admitted no more."""
         cluster = self._cluster
         since = cluster.attempts.unschedulable_since
         for uid in [uid for uid in cluster.gates.out if now - since.get(uid, inf) >= self._patience]:
-            cluster.withdraw(uid)
+            cluster.states.withdraw(uid)

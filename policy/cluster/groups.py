@@ -66,7 +66,7 @@ class Groups:
         members.add(pod.uid)
         if completes:
             cluster.attempts.chances.help_pods(members)
-            cluster.assign_again(members)
+            cluster.states.assign_again(members)
 
     def leave(self, pod: Pod) -> None:
         """A pod is gone, or in its group no longer; for one that was in none it is no error."""
@@ -77,7 +77,7 @@ class Groups:
         breaks = pod.uid in members and group is not None and len(members) == group.minimum
         members.discard(pod.uid)
         if breaks:
-            cluster.assign_again(members)
+            cluster.states.assign_again(members)
         if not members:
             self._members.pop(key, None)
             cluster.gangs.forget(key)

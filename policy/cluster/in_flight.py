@@ -5,6 +5,7 @@ They count in the worst case only (see Cluster.admit), until for some time none 
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,10 +19,16 @@ SETTLE_TIME = 3.0
 
 
 class InFlight:
-    """The pods of a cluster that are in flight, by UID. ``settle_time`` in seconds."""
+    """The pods of a cluster that are in flight, by UID.
+
+    ``somebody_else_admits``: a pod was seen on a node that has not asked here, though some rule is concerned.
+    ``asked_at``: when one asked last. ``settle_time`` in seconds.
+    """
 
     def __init__(self, cluster: Cluster, settle_time: float) -> None:
         self.uids: set[str] = set()
+        self.somebody_else_admits = False
+        self.asked_at = -inf
         self.settle_time = settle_time
         self._settled_at = 0.0
         self._cluster = cluster
@@ -51,4 +58,4 @@ class InFlight:
         """Lets time pass: what has not arrived for long was not admitted, and waits."""
         if self.uids and now >= self._settled_at:
             for uid in list(self.uids):
-                self._cluster.restore_pending(uid)
+                self._cluster.states.restore_pending(uid)

@@ -58,7 +58,7 @@ class QueueChanges:
                 self.moving.discard(uid)
                 if uid in counted:
                     self._count_in(pods[uid], counted[uid])
-            self._cluster.assign_again(changed)
+            self._cluster.states.assign_again(changed)
 
     def choose(self, pod: Pod, before: Pod | None) -> None:
         """Where a pod counts from now on that has been admitted: where it was, until the queue that it names admits it.
@@ -89,7 +89,7 @@ class QueueChanges:
             pod = cluster.pods[uid]
             granted = cluster.grants.pod(uid) if cluster.grants.is_older(pod) else None
             self._name_queue(granted or pod, may_move)
-            cluster.assign_again([uid])
+            cluster.states.assign_again([uid])
 
     def _name_queue(self, pod: Pod, may_move: Callable[[Pod, str], bool]) -> None:
         """Looks where a pod counts by the queue that it names now."""

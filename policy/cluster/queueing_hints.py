@@ -94,4 +94,4 @@ class QueueingHints:
         self._hope_again(self._cluster.attempts.chances.help_pods(uids))
 
     def _hope_again(self, uids: Iterable[str]) -> None:
-        self._cluster.assign_again([uid for uid in uids if uid in self._cluster.pods])
+        self._cluster.states.assign_again([uid for uid in uids if uid in self._cluster.pods])

@@ -57,11 +57,11 @@ class Reservations:
             return
         if reservation.reason == STARVING:
             self.reserved.add(reservation)
-            cluster.assign_again({reservation.pod.uid} & cluster.pods.keys())
+            cluster.states.assign_again({reservation.pod.uid} & cluster.pods.keys())
             return
         self.plans[reservation.name] = reservation
         self.held[reservation.pod.uid] = reservation
-        cluster.stand_again(reservation.pod.uid)
+        cluster.states.stand_again(reservation.pod.uid)
 
     def delete(self, name: str) -> None:
         """Keeps that room no longer; a reservation that is not known is no error."""
@@ -70,14 +70,14 @@ class Reservations:
         self.given_up.pop(name, None)
         if (lifted := self.reserved.remove(name)) is not None:
             cluster.ledger.eased += 1
-            cluster.assign_again({lifted.pod.uid} & cluster.pods.keys())
+            cluster.states.assign_again({lifted.pod.uid} & cluster.pods.keys())
             cluster.hints.help([uid for uid, pod in cluster.attempts.refused.items() if _is_kept_by_reservations(pod)])
         reservation = self.plans.pop(name, None)
         if reservation is not None and self.held.get(reservation.pod.uid) is reservation:
             uid = reservation.pod.uid
             others = (other for other in self.plans.values() if other.pod.uid == uid)
             self._hold(uid, next(others, None))
-            cluster.stand_again(uid)
+            cluster.states.stand_again(uid)
 
     @contextmanager
     def assumed(self, reservations: Iterable[Reservation]) -> Iterator[None]:

@@ -119,7 +119,7 @@ def copy(taken: Snapshot) -> Generator[None, None, Cluster]:
 def _grant(cluster: Cluster, granted: Granted, now: float) -> None:
     pod, hold = replace(granted.pod, gate=-1), granted.hold  # it was let out of its gate, if it stood at one
     cluster.upsert_pod(pod, now)
-    cluster.keep_all([pod], now, now + HOLD_TIME)
+    cluster.states.keep_all([pod], now, now + HOLD_TIME)
     if hold is not None:
         cluster.gangs.holds.give(pod.uid, Hold(hold.key, hold.node, hold.asked), now + HOLD_TIME)
         cluster.table.add(pod, hold.node)

@@ -46,15 +46,16 @@ PARTS = {
     "groups",
     "in_flight",
     "leaving",
+    "pod_states",
     "queue_changes",
     "queueing_hints",
     "reservations",
 }
 """The cluster and its parts."""
 ASKED_OF_CLUSTER = {
-    "_has_claim",
     "check",
     "has_chance",
+    "has_claim",
     "is_governed",
     "is_held_for",
     "is_in_force",

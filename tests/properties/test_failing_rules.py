@@ -158,7 +158,7 @@ def check(cluster: Cluster) -> None:
     ledger, entries = cluster.ledger, cluster.ledger.entries
     wanted = {uid: ledger.entry(kind, pod) for uid, (kind, pod) in kinds(cluster).items()}
     assert entries == wanted
-    counted = Ledger(cluster.queue_of, cluster._has_claim)
+    counted = Ledger(cluster.queue_of, cluster.states.has_claim)
     for name, queue in cluster.queues.items():
         counted.queues.set_queue(name, queue)
         counted.queues.set_division(counted.queues.account(name), ledger.queues.accounts[name].division)
@@ -363,7 +363,7 @@ def test_a_rule_that_fails_leaves_the_books_as_they_have_to_be(question, seed):
 
 
 @pytest.mark.parametrize("question", ADMIT)
-@pytest.mark.parametrize("name", ["queue_changes.QueueChanges.queue_of", "cluster.Cluster._has_claim"])
+@pytest.mark.parametrize("name", ["queue_changes.QueueChanges.queue_of", "pod_states.PodStates.has_claim"])
 def test_wherever_the_ledger_asks_about_a_pod_that_may_fail(question, name):
     """What is asked while a pod is entered comes between the steps of granting and of taking back."""
     for seed in range(12):

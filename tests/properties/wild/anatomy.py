@@ -15,7 +15,7 @@ from policy.quota.queue_ledger import Tenant
 from policy.quota.queues import Division
 
 HISTORY = {
-    "Cluster": ("relevant", "epoch", "_asked_at", "queue_of", "_somebody_else_granted"),
+    "Cluster": ("relevant", "epoch", "queue_of"),
     "Ledger": ("eased", "touched", "queue_of", "own_queue_of", "_has_claim"),
     "QueueLedger": ("columns", "_touched", "stale"),
     "QueueAccount": ("rows", "unread", "lent", "contended", "stale"),
@@ -29,7 +29,8 @@ HISTORY = {
     "Capacity": ("_cluster",),
     "Groups": ("_cluster",),
     "Destinations": ("_cluster",),
-    "InFlight": ("_settled_at", "settle_time", "_cluster"),
+    "PodStates": ("_cluster",),
+    "InFlight": ("somebody_else_admits", "asked_at", "_settled_at", "settle_time", "_cluster"),
     "GateAdmission": ("_cluster",),
     "Leaving": ("_asked", "_cluster"),
     "Deletions": ("now",),

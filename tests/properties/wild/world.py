@@ -365,7 +365,7 @@ class WildWorld:
         """Who had lost its chance before its quota or queue refused it has it again for whoever starts anew."""
         for uid in [uid for uid, pod in self.cluster.attempts.refused.items() if refused_by_rules(pod)]:
             self.cluster.attempts.chances.trust(uid)
-            self.cluster.assign_again([uid])
+            self.cluster.states.assign_again([uid])
 
     # What has to hold in the end
 

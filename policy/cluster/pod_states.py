@@ -1,0 +1,164 @@
+"""How each pod of a cluster stands: what it holds in the ledger, by a grant, and while it is in flight.
+
+A pod that waits has nothing yet (``pending``), or room is kept for it (``held``, ``nominated``). One that was admitted
+has a grant, or may have been admitted by somebody else (``in_flight``). One on a node has what it uses there.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from policy.cluster.attempts import not_let_through, says_something_new
+from policy.cluster.bounds import is_closed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from policy.cluster.cluster import Cluster
+    from policy.objects.pod import Pod
+
+GRANT_LIFETIME = 30.0
+"""Seconds after which a grant ends whose pod has not come to a node."""
+
+
+class PodStates:
+    """Moves pods of a cluster from one state to another. ``grant_lifetime`` in seconds."""
+
+    def __init__(self, cluster: Cluster, grant_lifetime: float) -> None:
+        self._cluster = cluster
+        self._grant_lifetime = grant_lifetime
+
+    # What is seen of pods
+
+    def see_pending(self, pod: Pod, before: Pod | None) -> None:
+        """A pod without a node was seen: whether it keeps its grant, or goes on being in flight."""
+        cluster = self._cluster
+        if pod.uid in cluster.grants:
+            awaited = pod.uid in cluster.gates.out or cluster.gangs.is_awaited(pod.uid)
+            in_vain = cluster.grants.came_to_nothing(pod) and not awaited
+            if in_vain and not not_let_through(pod):
+                cluster.grants.release(pod.uid)
+                self.restore_pending(pod.uid)
+            elif cluster.grants.is_older(pod):
+                return
+            else:
+                cluster.ledger.enter("granted", pod)
+        elif pod.uid in cluster.in_flight.uids and not says_something_new(pod, before):
+            cluster.ledger.enter("in_flight", pod)
+        else:
+            self.restore_pending(pod.uid)
+
+    def see_assigned(self, pod: Pod, before: Pod | None, now: float) -> None:
+        """A pod was seen on a node: what it was admitted by has served its purpose."""
+        cluster = self._cluster
+        if pod.uid in cluster.in_flight.uids:
+            cluster.in_flight.has_landed(pod.uid, now)
+        elif before is not None and before.pending and pod.uid not in cluster.grants and cluster.is_governed(pod):
+            cluster.in_flight.somebody_else_admits = True  # another scheduler is at work, and some rule is concerned
+        if pod.uid in cluster.reservations.held:
+            cluster.ledger.eased += 1  # what was kept for it is free, if it went elsewhere
+        if pod.uid in cluster.grants:
+            cluster.gangs.has_landed()
+        cluster.gangs.holds.take_back(pod.uid)
+        cluster.gates.discount(pod.uid)
+        cluster.grants.forget(pod.uid)
+        cluster.hints.helped.forget(pod.uid)
+        if pod.uid not in cluster.leaving.overdue:
+            cluster.ledger.enter("assigned", pod)
+
+    def leave(self, uid: str) -> None:
+        """The pod holds nothing any more and will not come back."""
+        cluster = self._cluster
+        cluster.in_flight.uids.discard(uid)
+        cluster.gangs.holds.take_back(uid)
+        cluster.gates.discount(uid)
+        if uid not in cluster.pods:
+            cluster.table.remove(uid)
+        cluster.grants.forget(uid)
+        cluster.queue_changes.moving.forget(uid)
+        cluster.ledger.remove(uid)
+
+    # What is decided of them
+
+    def give_grant(self, pod: Pod, now: float) -> None:
+        """Gives a pod a grant that is in the ledger already; to one whose gate was opened, until that is taken back."""
+        if pod.uid in self._cluster.gates.out:
+            self._cluster.grants.keep(pod, now, inf)
+        else:
+            self._cluster.grants.give(pod, now, self._grant_lifetime)
+
+    def keep_all(self, pods: list[Pod], now: float, deadline: float) -> None:
+        """Counts pods as admitted that have not asked, until they do or the time is over."""
+        cluster = self._cluster
+        cluster.ledger.grant_all(pods)
+        for pod in pods:
+            cluster.in_flight.uids.discard(pod.uid)
+            cluster.grants.keep(pod, now, deadline)
+
+    def withdraw(self, uid: str) -> None:
+        """Takes the grant of a pod back."""
+        self.restore_pending(uid)
+        self._cluster.gates.discount(uid)
+        self._cluster.grants.release(uid)
+
+    def restore_pending(self, uid: str) -> None:
+        """The pod holds nothing any more but the node that it is on; if it has a nominated one, it waits for that."""
+        cluster = self._cluster
+        pod = cluster.pods.get(uid)
+        if pod is None:
+            self.leave(uid)
+            return
+        if pod.pending:
+            cluster.queue_changes.moving.discard(uid)
+        held = cluster.reservations.held
+        if pod.pending and uid in held and cluster.destinations.may_come(pod, held[uid].node):
+            cluster.ledger.enter("held", pod)
+        elif pod.pending and pod.nominated_node and cluster.destinations.may_come(pod, pod.nominated_node):
+            cluster.ledger.enter("nominated", pod)
+        elif pod.pending:
+            cluster.ledger.enter("pending", pod)
+        elif pod.finished:
+            cluster.ledger.remove(uid)
+        cluster.in_flight.uids.discard(uid)
+        if cluster.gangs.holds.take_back(uid):
+            cluster.destinations.place(pod)
+
+    # What else has changed for them
+
+    def stand_again(self, uid: str) -> None:
+        """What is kept for a pod has changed."""
+        cluster = self._cluster
+        pod = cluster.pods.get(uid)
+        if pod is not None:
+            cluster.destinations.place(pod)
+            if pod.pending and uid not in cluster.grants and uid not in cluster.in_flight.uids:
+                self.restore_pending(uid)
+
+    def assign_again(self, uids: Iterable[str]) -> None:
+        """Which queue these pods are in, or whether they have a claim, may have changed."""
+        cluster = self._cluster
+        for uid in uids:
+            pod, entry = cluster.pods[uid], cluster.ledger.entries.get(uid)
+            cluster.capacity.note(pod)
+            if entry is not None:
+                granted = cluster.grants.pod(uid) if cluster.grants.is_older(pod) else None
+                cluster.ledger.enter(entry.kind, granted or pod)
+            elif pod.pending:
+                cluster.ledger.enter("pending", pod)
+            elif uid in cluster.leaving.overdue:
+                cluster.leaving.overdue.add(pod, cluster.queue_of(pod))
+            if uid in cluster.gates:
+                cluster.gate_admission.stand(pod, cluster.gates.since(uid))
+
+    def has_claim(self, pod: Pod) -> bool:
+        """Whether a pod waits, and has a chance or a node reserved for it.
+
+        Not while there are too few of its gang, or its queue is closed.
+        """
+        cluster = self._cluster
+        if is_closed(cluster.queues.get(cluster.queue_of(pod))):
+            return False
+        waits = pod.pending and not (pod.terminating or pod.gated)
+        hopes = cluster.attempts.chances.has(pod.uid) or cluster.reservations.reserved.of_pod(pod.uid) is not None
+        return waits and hopes and not cluster.gangs.lacks_members(pod)
