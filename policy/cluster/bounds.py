@@ -25,7 +25,7 @@ def quotas_changed(cluster: Cluster, namespace: str) -> None:
     if elastic_quota.is_raised(before, quota):
         cluster.hints.help([pod.uid for pod in cluster.pending_in(namespace)])
     if before is not None and elastic_quota.is_raised(quota, before):
-        cluster.hints.lent(lambda pod: pod.namespace == namespace)
+        cluster.hints.may_be_lent(lambda pod: pod.namespace == namespace)
     if bool(before and before.min) != bool(quota and quota.min):
         stand = cluster.ledger.entries
         waiting = [pod.uid for pod in cluster.pending_in(namespace)]
@@ -44,7 +44,7 @@ def queue_changed(cluster: Cluster, name: str, queue: Queue | None) -> None:
     if queues.is_raised(before, queue):
         cluster.hints.help([uid for uid, pod in cluster.pending.items() if cluster.queue_of(pod) == name])
     if before is not None and (queues.is_raised(queue, before) or not before.reclaimable):
-        cluster.hints.lent(lambda pod: cluster.queue_of(pod) == name)
+        cluster.hints.may_be_lent(lambda pod: cluster.queue_of(pod) == name)
     first_or_last = len(cluster.queues) == (queue is not None)
     if first_or_last or had_default != membership.has_default:
         cluster.states.assign_again(list(cluster.pods))

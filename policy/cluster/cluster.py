@@ -4,7 +4,7 @@ Every method is synchronous and leaves everything consistent, so that whoever ow
 seconds on a clock of the caller's that never goes back.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from policy.cluster import bounds, gates, in_vain, proportion
@@ -56,9 +56,12 @@ class Unsettled(Exception):
 class Cluster:
     """Pods, nodes, elastic quotas and queues, and who uses what.
 
-    ``pending`` are the pods that wait for a node. ``relevant`` counts changes of quotas, nodes and budgets: what could
-    make a plan wrong, or another possible. ``epoch`` is what to add to the caller's clock to have seconds since the
-    epoch.
+    What is seen of the world comes in here, and the scheduler's questions are answered here. The rest is done by parts,
+    each of which owns one piece of the state; its module says which.
+
+    ``pending`` are the pods that wait for a node. ``queue_of`` says which queue's rules apply to a pod (see
+    policy.cluster.queue_changes). ``relevant`` counts changes of quotas, nodes and budgets: what could make a plan
+    wrong, or another possible. ``epoch`` is what to add to the caller's clock to have seconds since the epoch.
     """
 
     def __init__(
@@ -74,36 +77,39 @@ class Cluster:
         reclaim_backoff: float = in_vain.FIRST,
     ) -> None:
         self.rules = rules or Rules()
-        self.queues: dict[str, Queue] = {}
-        self.membership = Membership()
-        self.queue_changes = QueueChanges(self)
-        self.queue_of = self.queue_changes.queue_of
-        self.states = PodStates(self, grant_lifetime)
-        self.ledger = Ledger(self.queue_of, self.states.has_claim, self.queue_changes.own_queue_of)
-        self.grants = Grants()
+        self.relevant = 0
+        self.epoch = 0.0
+        # Objects, as they were last seen
         self.pods: dict[str, Pod] = {}
         self.pending: dict[str, Pod] = {}
+        self._uids: dict[str, dict[str, str]] = {}
         self.table = NodeTable()
         self.budgets = Budgets()
         self.batch_jobs = BatchJobs()
-        self.reservations = Reservations(self)
         self.quotas: dict[str, dict[str, ElasticQuota]] = {}
+        self.queues: dict[str, Queue] = {}
+        self.limits: dict[str, Limit] = {}
+        self.membership = Membership()
         self.groups = Groups(self)
+        self.reservations = Reservations(self)
+        # What is counted
+        self.queue_changes = QueueChanges(self)
+        self.queue_of: Callable[[Pod], str] = self.queue_changes.queue_of
+        self.states = PodStates(self, grant_lifetime)
+        self.ledger = Ledger(self.queue_of, self.states.has_claim, self.queue_changes.own_queue_of)
+        self.grants = Grants()
+        self.in_flight = InFlight(self, settle_time)
+        self.capacity = Capacity(self)
+        self.destinations = Destinations(self)
+        self.leaving = Leaving(self, overdue_after, stuck_after)
+        self.table.overdue = self.leaving.overdue
+        # Who waits
         self.gangs = Gangs(self, hold_time)
         self.gates = Gates()
         self.gate_admission = GateAdmission(self, gate_patience)
-        self.limits: dict[str, Limit] = {}
-        self.destinations = Destinations(self)
         self.attempts = Attempts(self, patience)
         self.hints = QueueingHints(self)
-        self.capacity = Capacity(self)
-        self._uids: dict[str, dict[str, str]] = {}
-        self.in_flight = InFlight(self, settle_time)
-        self.leaving = Leaving(self, overdue_after, stuck_after)
-        self.table.overdue = self.leaving.overdue
         self.in_vain = InVain(reclaim_backoff)
-        self.relevant = 0
-        self.epoch = 0.0
 
     # What is seen of the world
 

@@ -1,8 +1,8 @@
-"""What has happened that could help pods that wait: they have a chance again, and are told apart from the others.
+"""What has happened that could help pods that wait, so that they have a chance again.
 
-What a queueing hint is for kube-scheduler, which asks what may be placed after an event: room on a node, a quota or a
-queue that was raised, a disruption budget that lets more go. Who has lost its chance is helped at once, as far as that
-takes no time (see policy.cluster.unschedulable); all that could be helped are counted at the next look.
+kube-scheduler calls that queueing hints: which pods may be placed after an event. Events are room on a node, a quota or
+a queue that was raised, and a disruption budget that lets more go. Some of the pods that have lost their chance have it
+again at once (see policy.cluster.unschedulable), the others at the next look.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class QueueingHints:
-    """The room that has come on nodes since the last look, and of whom ``helped`` counts what could help them."""
+    """The room that has come on nodes since the last look. ``helped`` counts what could help pods."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.helped = Helped()
@@ -82,7 +82,7 @@ class QueueingHints:
         failed = (each for each in given_up if any(victim.namespace == namespace for victim in each.victims))
         self.help([each.pod.uid for each in failed])
 
-    def lent(self, is_own: Callable[[Pod], bool]) -> None:
+    def may_be_lent(self, is_own: Callable[[Pod], bool]) -> None:
         """A quota or a queue is sure of less: what it has may be lent to it now, and taken back for others."""
         pods = self._cluster.pods
         self.helped.note([uid for uid in self.helped.uids() if not is_own(pods[uid])])
