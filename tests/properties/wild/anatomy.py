@@ -21,18 +21,12 @@ HISTORY = {
     "QueueAccount": ("rows", "unread", "lent", "contended", "stale"),
     "Tenant": ("_rows", "_at"),
     "Account": ("lent",),
-    "Gangs": ("_backoff", "_refused", "_cluster", "losses"),
-    "Attempts": ("unschedulable_since", "untried_since", "_cluster"),
-    "QueueingHints": ("helped", "_rooms", "_looked", "_cluster"),
-    "Reservations": ("_cluster",),
-    "QueueChanges": ("_begun", "_cluster", "_queues", "_membership"),
-    "Capacity": ("_cluster",),
-    "Groups": ("_cluster",),
-    "Destinations": ("_cluster",),
-    "PodStates": ("_cluster",),
-    "InFlight": ("somebody_else_admits", "asked_at", "_settled_at", "settle_time", "_cluster"),
-    "GateAdmission": ("_cluster",),
-    "Leaving": ("_asked", "_cluster"),
+    "Gangs": ("_backoff", "_refused", "losses"),
+    "Attempts": ("unschedulable_since", "untried_since"),
+    "QueueingHints": ("helped", "_rooms", "_looked"),
+    "QueueChanges": ("_begun", "_queues", "_membership"),
+    "InFlight": ("somebody_else_admits", "asked_at", "_settled_at", "settle_time"),
+    "Leaving": ("_asked",),
     "Deletions": ("now",),
     "Deadlines": ("_heap",),
     "Gates": ("changes", "arrivals", "_since"),
@@ -70,7 +64,8 @@ def anatomy(thing: Any) -> Any:
         return thing  # compared by itself
     if isinstance(thing, Tenant):
         assert thing.entitled is not None  # it is worked out when it is asked for
-    return {name: anatomy(value) for name, value in _parts(thing).items() if name not in HISTORY.get(_kind(thing), ())}
+    left_out = {*HISTORY.get(_kind(thing), ()), "_cluster"}  # a part knows its cluster
+    return {name: anatomy(value) for name, value in _parts(thing).items() if name not in left_out}
 
 
 def standing(cluster: Cluster) -> Any:
