@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from policy.objects.resources import Resources, add, largest, subtract, total
-from policy.quota.entitlement import untouchable
+from policy.quota.entitlement import exempt_from_eviction
 from policy.quota.water_filling import Bid, divide
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
     if all(used.get(resource, 0) <= amount for resource, amount in target.items()):
         return dict(target), []
     pods, staying = _staying(cluster, namespace)
-    candidates = [pod for pod in pods if not untouchable(cluster.ledger, pod)]
+    candidates = [pod for pod in pods if not exempt_from_eviction(cluster.ledger, pod)]
     victims: list[Pod] = []
     budgets = cluster.budgets.left()
     for pod in sorted(candidates, key=_least_important_first):

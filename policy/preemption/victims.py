@@ -31,10 +31,10 @@ from policy.quota.entitlement import (
     Entitlement,
     as_if_guaranteed,
     entitlement,
+    exempt_from_eviction,
     share_lent,
     shortfall,
     to_spare,
-    untouchable,
 )
 from policy.quota.ledger import Entry
 from policy.stepwise import at_once
@@ -460,7 +460,7 @@ class _Trial:
         """The same, found some at a time. While nobody has been taken."""
         accounts = () if self._governed else self._ledger.accounts.items()
         known = {self._pod.namespace, *(n for n, account in accounts if self._exempt or not account.quota)}
-        givers = self._givers = frozenset(known | (yield from self._entitlement.givers(self._ledger)))
+        givers = self._givers = frozenset(known | (yield from self._entitlement.borrowers(self._ledger)))
         return givers
 
     def search(self, node: str, *, elsewhere: bool) -> "_Found | None":
@@ -881,7 +881,7 @@ class _Trial:
         return self._ledger.queue_of(victim) if entry is None else entry.queue
 
     def _is_out(self, victim: Pod) -> bool:
-        if victim.uid in self._going or victim.uid in self._victims or untouchable(self._ledger, victim):
+        if victim.uid in self._going or victim.uid in self._victims or exempt_from_eviction(self._ledger, victim):
             return True
         if self._cluster.rules.spare_jobs and self._losses.would_fail_known([victim, *self._needing(victim)]):
             return True
@@ -930,7 +930,7 @@ class _Trial:
         pods = self._cluster.pods
         members = (pods[uid] for uid in self._ready[pod.namespace, pod.group] - self._gone if uid in pods)
         for other in sorted(members, key=importance, reverse=True):
-            if other.uid == pod.uid or untouchable(self._ledger, other):
+            if other.uid == pod.uid or exempt_from_eviction(self._ledger, other):
                 continue
             if bound_by is None or queues.may_lose(bound_by, total((together, other.request))):
                 add(together, other.request)

@@ -77,7 +77,7 @@ class Entitlement:
             return False
         return not any(queues.is_over(account, resource) for resource in self.resources)
 
-    def givers(self, ledger: Ledger) -> Generator[None, None, set[str]]:
+    def borrowers(self, ledger: Ledger) -> Generator[None, None, set[str]]:
         """Returns the namespaces that borrow what may be taken back. Most namespaces borrow nothing.
 
         Iterate to the end; the caller may pause in between, and the ledger may change.
@@ -86,7 +86,7 @@ class Entitlement:
         for number, (namespace, account) in enumerate(list(ledger.accounts.items())):
             if number % LOOKED_AT == LOOKED_AT - 1:
                 yield
-            if account.quota is not None and self._gives_by_quota(account, account.quota):
+            if account.quota is not None and self._borrows(account, account.quota):
                 found.add(namespace)
         for name, queue in ledger.queues.accounts.items():
             if name == self.queue:
@@ -97,7 +97,7 @@ class Entitlement:
                 found.update(queue.tenants)
         return found
 
-    def _gives_by_quota(self, account: Account, quota: ElasticQuota) -> bool:
+    def _borrows(self, account: Account, quota: ElasticQuota) -> bool:
         for resource in self.by_quota:  # noqa: SIM110 - asked of every namespace; a generator takes three times as long
             if resource not in quota.min or over_min(account, quota, resource):
                 return True
@@ -189,7 +189,7 @@ def as_if_guaranteed(pod: Pod, ledger: Ledger) -> Entitlement:
     return Entitlement(pod, ledger.queue_of(pod), everything, everything, NOTHING, inf)
 
 
-def untouchable(ledger: Ledger, victim: Pod) -> bool:
+def exempt_from_eviction(ledger: Ledger, victim: Pod) -> bool:
     """Whether a pod may never be evicted for another, whatever is lent to it. True also while it is being deleted."""
     opted_out = not victim.preemptible and _may_opt_out(ledger, victim)
     critical = victim.owner in SYSTEM_OWNERS or exempt.is_critical(victim)
