@@ -48,7 +48,7 @@ from policy.objects.pod import Pod
 from policy.objects.reservation import PodName, Reservation
 from policy.objects.verdict import Verdict
 from policy.preemption import reclaim
-from policy.preemption.victims import NoPlan
+from policy.preemption.plans import NoPlan
 from policy.queueing import positions
 from policy.quota import elastic_quota
 from policy.quota import queues as queues_rules

@@ -23,8 +23,8 @@ from policy.objects.pod import Pod
 from policy.objects.reservation import RECLAIM, PodName, Reservation
 from policy.preemption import reclaim, victims
 from policy.preemption.losses import told
+from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.reclaim import Shape
-from policy.preemption.victims import NoPlan, Plan
 
 log = structlog.get_logger(__name__)
 

@@ -17,7 +17,7 @@ from app.store.pod_object import PodObject
 from app.store.pods import pod_of
 from app.store.quantities import InvalidObject
 from policy.objects.pod import Pod
-from policy.preemption.victims import Plan
+from policy.preemption.plans import Plan
 
 T = TypeVar("T")
 

@@ -24,7 +24,7 @@ from policy.explain.verdicts import verdict_on
 from policy.nodes import fit
 from policy.objects.pod import Pod
 from policy.preemption import victims
-from policy.preemption.victims import Plan
+from policy.preemption.plans import Plan
 from policy.simulate.snapshot import copy
 
 MOST = 6

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from policy.cluster.cluster import Cluster
 from policy.objects.pod import Pod
 from policy.objects.verdict import Refusal, told
-from policy.preemption.victims import importance
+from policy.preemption.ranking import importance
 from policy.quota import elastic_quota
 from policy.quota.rule import Use
 from policy.quota.rules import BY_NAME

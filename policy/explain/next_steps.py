@@ -18,7 +18,7 @@ from policy.objects.pod import Pod
 from policy.objects.reservation import Reservation
 from policy.preemption import reclaim, victims
 from policy.preemption.losses import told
-from policy.preemption.victims import NoPlan, Plan
+from policy.preemption.plans import NoPlan, Plan
 from policy.queueing import positions
 from policy.reserve import node_reservation, starving
 from policy.reserve.starving import Terms

@@ -9,7 +9,7 @@ from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
 from policy.objects.resources import Resources, add, subtract, total
-from policy.preemption.victims import importance
+from policy.preemption.ranking import importance
 from policy.quota.entitlement import SYSTEM_OWNERS
 
 Path = tuple[str, ...]

@@ -14,7 +14,7 @@ from policy.objects.quantity import render
 from policy.objects.resources import total
 from policy.objects.verdict import MOST_TOLD
 from policy.preemption import reclaim
-from policy.preemption.victims import importance
+from policy.preemption.ranking import importance
 
 ADDED = "additional"
 """The prefix of the names of added nodes."""

@@ -20,7 +20,8 @@ from policy.objects.pod import Pod, turn
 from policy.objects.reservation import RECLAIM, PodName, Reservation
 from policy.preemption import victims
 from policy.preemption.losses import failing_jobs, told
-from policy.preemption.victims import NoPlan, Plan
+from policy.preemption.plans import NoPlan, Plan
+from policy.preemption.ranking import importance
 from policy.stepwise import within
 
 Searching = Generator[None, None, Plan | NoPlan]
@@ -449,7 +450,7 @@ def held_back(cluster: Cluster, reservation: Reservation) -> list[Pod]:
     API server knows.
     """
     those = [victim for each in (reservation, *mates(cluster, reservation)) for victim in staying(cluster, each)]
-    beyond = cluster.budgets.violating(sorted(those, key=victims.importance), with_exhausted=False)
+    beyond = cluster.budgets.violating(sorted(those, key=importance), with_exhausted=False)
     return [victim for victim in those if victim.uid in beyond]
 
 

@@ -21,8 +21,8 @@ from policy.objects.group import Key
 from policy.objects.pod import Pod, Unschedulable, turn
 from policy.objects.reservation import RECLAIM
 from policy.preemption import reclaim, victims
+from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.reclaim import Shape
-from policy.preemption.victims import NoPlan, Plan
 from policy.quota.exempt import is_critical
 from policy.quota.kept_nodes import HELD, RESERVED
 from policy.reserve import node_reservation, scoring, starving

@@ -16,7 +16,7 @@ from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
 from policy.preemption import victims
-from policy.preemption.victims import Plan
+from policy.preemption.plans import Plan
 from policy.quota.queues import Queue
 from policy.reserve import node_reservation, starving
 from policy.reserve.starving import Terms

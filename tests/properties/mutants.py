@@ -12,7 +12,7 @@ from policy.cluster.unschedulable import Chances
 from policy.nodes import tolerations
 from policy.objects.pod import Pod
 from policy.objects.resources import NOTHING
-from policy.preemption import reclaim, victims
+from policy.preemption import eviction_trial, reclaim, victims
 from policy.quota import entitlement, exempt
 from policy.quota.ledger import Account, Ledger, Pool
 
@@ -46,11 +46,11 @@ MUTANTS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
         lambda: patch.object(Reservations, "_may_go_anywhere", _always(answer=False)),
         _EXEMPT,
     ),
-    "members-of-a-gang-take-back-alone": (lambda: patch.object(victims, "entitlement", _alone), _GANGS),
+    "members-of-a-gang-take-back-alone": (lambda: patch.object(eviction_trial, "entitlement", _alone), _GANGS),
     "evicted-pods-do-not-come-back": (lambda: patch.object(Ledger, "send_back", Ledger.set_aside), _ENDING),
     "a-gang-gets-only-some-of-its-plans": (lambda: patch.object(reclaim, "mates_of", _always([])), _GANGS),
     "budgets-let-some-victims-go": (lambda: patch.object(reclaim, "held_back", _always([])), _GANGS),
-    "own-pods-stay": (lambda: patch.object(victims._Trial, "let_own_go_first", _always(answer=False)), _GANGS),
+    "own-pods-stay": (lambda: patch.object(victims, "let_own_leave_first", _always(answer=False)), _GANGS),
     "owners-claim-nothing": (lambda: patch.object(Account, "claims", _always(NOTHING)), _CLAIMS),
     "others-claims-are-not-heeded": (lambda: patch.object(Pool, "claimed_by_others", _always(0)), _CLAIMS),
     "who-waits-in-vain-goes-on-claiming": (lambda: patch.object(Chances, "has", _always(answer=True)), _CLAIMS),

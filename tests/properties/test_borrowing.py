@@ -9,7 +9,7 @@ from policy.nodes import fit
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
 from policy.preemption import victims
-from policy.preemption.victims import Plan
+from policy.preemption.plans import Plan
 from policy.quota.elastic_quota import elastic_quota
 from tests.properties.walk import Pick, by_dice
 

@@ -13,6 +13,7 @@ from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
 from policy.objects.reservation import RECLAIM, STARVING, Reservation
 from policy.preemption import reclaim, victims
+from policy.preemption.plans import Plan
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import elastic_quota
 from policy.quota.queues import Queue
@@ -122,7 +123,7 @@ def test_nobody_takes_a_critical_pod_and_nothing_is_planned_for_an_exempt_one(se
     for pod in world.waiting():
         plans = victims.victims_on(cluster, pod, NODES)
         found = victims.plan(cluster, pod)
-        for each in (*plans, *([found] if isinstance(found, victims.Plan) else ())):
+        for each in (*plans, *([found] if isinstance(found, Plan) else ())):
             assert all(victim.priority < 2_000_000_000 for victim in each.victims)
 
 

@@ -10,7 +10,8 @@ from policy.objects.batch_job import COUNT, FAIL_JOB, IGNORE, BatchJob
 from policy.objects.node import Node
 from policy.objects.pod import JobMember, Pod
 from policy.preemption.losses import failing_jobs
-from policy.preemption.victims import Plan, plan, victims_on
+from policy.preemption.plans import Plan
+from policy.preemption.victims import plan, victims_on
 from policy.quota.elastic_quota import elastic_quota
 from tests.properties.test_victims import NODES, ByHand, World, check, worlds
 

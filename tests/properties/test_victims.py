@@ -15,7 +15,8 @@ from policy.objects.pod import Pod, Unschedulable
 from policy.objects.reservation import PodName, Reservation
 from policy.objects.resources import total
 from policy.preemption import reclaim
-from policy.preemption.victims import NoPlan, Plan, plan, search, victims_on
+from policy.preemption.plans import NoPlan, Plan
+from policy.preemption.victims import plan, search, victims_on
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import ElasticQuota, elastic_quota
 from tests.properties.world import one_of_each

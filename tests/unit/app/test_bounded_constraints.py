@@ -14,7 +14,8 @@ from policy.nodes import gang_demands, pod_demands
 from policy.nodes.fit import fits
 from policy.nodes.tolerations import EVERYTHING
 from policy.objects.constraints import MOST_RESOURCES, MOST_STEPS, MOST_STEPS_ON_NODES, TOO_MANY, TOO_MANY_OF_NAMESPACE
-from policy.preemption.victims import NoPlan, plan
+from policy.preemption.plans import NoPlan
+from policy.preemption.victims import plan
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
 from tests.unit.app.given import client_of, node, pod, quota, refused, see, store_with

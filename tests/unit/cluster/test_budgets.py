@@ -7,7 +7,8 @@ import pytest
 from policy.cluster.budgets import MOST_KEPT, Budget, Budgets
 from policy.objects.constraints import Requirement, Selector, matches
 from policy.objects.pod import Pod
-from policy.preemption.victims import Plan, search, victims_on
+from policy.preemption.plans import Plan
+from policy.preemption.victims import search, victims_on
 from policy.stepwise import at_once
 from tests.unit.app.test_hot_path import lines_of
 from tests.unit.given import cluster_of, pod, quota

@@ -15,7 +15,8 @@ from policy.explain.terminating import (
 from policy.explain.verdicts import verdict_on
 from policy.nodes.tolerations import ALL
 from policy.objects.constraints import Taint
-from policy.preemption.victims import NoPlan, plan
+from policy.preemption.plans import NoPlan
+from policy.preemption.victims import plan
 from tests.unit.given import amounts, cluster_of, pod, quota
 from tests.unit.given_nodes import node
 from tests.unit.given_queues import queue

@@ -6,8 +6,9 @@ from policy.cluster.budgets import Budget
 from policy.cluster.cluster import Cluster
 from policy.objects.batch_job import FAIL_JOB, IGNORE, BatchJob
 from policy.objects.pod import JobMember, Pod
+from policy.preemption.plans import Plan
 from policy.preemption.reclaim import plans_for_all, reservation_of
-from policy.preemption.victims import Plan, plan, victims_on
+from policy.preemption.victims import plan, victims_on
 from policy.quota.admission import Rules
 from policy.stepwise import at_once
 from tests.unit.given import pod, quota

@@ -12,7 +12,7 @@ from policy.objects.group import Group
 from policy.objects.pod import Pod, Unschedulable
 from policy.objects.reservation import Reservation
 from policy.preemption import reclaim
-from policy.preemption.victims import NoPlan, Plan
+from policy.preemption.plans import NoPlan, Plan
 from policy.stepwise import at_once
 from tests.unit.given import pod, quota
 from tests.unit.given_nodes import labelled, node, term

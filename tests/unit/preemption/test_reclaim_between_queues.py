@@ -6,7 +6,8 @@ Seeds: queue guarantee (a guarantee that grows), namespace fair share (preemptio
 import pytest
 
 from policy.preemption import reclaim
-from policy.preemption.victims import Plan, victims_on
+from policy.preemption.plans import Plan
+from policy.preemption.victims import victims_on
 from policy.quota.admission import Rules
 from tests.unit.cluster.test_unschedulable import NO_PLACE
 from tests.unit.given import pod, quota

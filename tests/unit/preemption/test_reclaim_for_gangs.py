@@ -11,7 +11,7 @@ from policy.objects.group import Group
 from policy.objects.pod import Pod, Unschedulable
 from policy.objects.reservation import Reservation
 from policy.preemption import reclaim
-from policy.preemption.victims import NoPlan
+from policy.preemption.plans import NoPlan
 from policy.stepwise import at_once
 from tests.unit.app.lines import lines_once
 from tests.unit.given import amounts, pod, quota

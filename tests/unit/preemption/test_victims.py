@@ -15,7 +15,8 @@ from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
-from policy.preemption.victims import NoPlan, Plan, plan, search
+from policy.preemption.plans import NoPlan, Plan
+from policy.preemption.victims import plan, search
 from policy.preemption.victims import victims_on as victims_on_each
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import ElasticQuota

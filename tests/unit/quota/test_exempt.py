@@ -13,8 +13,9 @@ from policy.objects.constraints import Constraints
 from policy.objects.membership import DEFAULT, Namespace
 from policy.objects.pod import Pod
 from policy.objects.reservation import STARVING, Reservation
+from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.reclaim import name_of, outlook, waiting
-from policy.preemption.victims import NoPlan, Plan, plan
+from policy.preemption.victims import plan
 from policy.queueing import positions
 from policy.queueing.waking import to_wake
 from policy.quota.admission import Rules, refusal_of_all

@@ -6,7 +6,7 @@ import pytest
 
 from policy.cluster.budgets import Budget
 from policy.preemption import reclaim, victims
-from policy.preemption.victims import Plan
+from policy.preemption.plans import Plan
 from policy.quota.admission import Rules
 from policy.stepwise import at_once
 from tests.unit.given import quota

@@ -1,0 +1,93 @@
+"""Evictable: which pods may be evicted for the pending pod, after what is taken so far."""
+
+from policy.cluster.cluster import Cluster
+from policy.objects.pod import Pod
+from policy.preemption.borrowers import Borrowers
+from policy.preemption.gang_mates import GangMates
+from policy.preemption.plans import Preemptor
+from policy.preemption.taken import Taken
+from policy.quota.entitlement import exempt_from_eviction
+
+
+class Evictable:
+    """Says who may be evicted: borrowers of other namespaces, and less important peers.
+
+    ``queue`` is the preemptor's. ``reach`` is the only node on which pods may be taken; None where all nodes are within
+    reach.
+    """
+
+    __slots__ = (
+        "_borrowers",
+        "_cluster",
+        "_gangs",
+        "_ledger",
+        "_preemptor",
+        "_queue",
+        "_spare_jobs",
+        "_taken",
+        "reach",
+    )
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        preemptor: Preemptor,
+        queue: str,
+        taken: Taken,
+        gangs: GangMates,
+        borrowers: Borrowers,
+    ) -> None:
+        self._cluster = cluster
+        self._ledger = cluster.ledger
+        self._preemptor = preemptor
+        self._queue = queue
+        self._taken = taken
+        self._gangs = gangs
+        self._borrowers = borrowers
+        self._spare_jobs = cluster.rules.spare_jobs
+        self.reach: str | None = None
+
+    def is_borrower(self, pod: Pod) -> bool:
+        """Whether a pod of another namespace may be evicted, as something that may be taken back was lent to it."""
+        return (
+            pod.namespace != self._preemptor.pod.namespace
+            and self.is_evictable(pod)
+            and self._borrowers.may_take(pod, self._borrowers.resources)
+        )
+
+    def is_peer(self, pod: Pod) -> bool:
+        """Whether a pod may be evicted as a less important peer."""
+        return self.is_less_important_peer(pod) and self.is_evictable(pod)
+
+    def is_less_important_peer(self, pod: Pod) -> bool:
+        """Whether a pod is of lower priority, and of the preemptor's namespace and queue.
+
+        Where neither quota nor queue bounds the preemptor: of any namespace without both. Where it is exempt: of any.
+        """
+        preemptor = self._preemptor
+        if pod.priority >= preemptor.pod.priority:
+            return False
+        if preemptor.governed:
+            return pod.namespace == preemptor.pod.namespace and self._ledger.queue_of(pod) == self._queue
+        return preemptor.exempt or not self._cluster.is_governed(pod)
+
+    def is_evictable(self, pod: Pod) -> bool:
+        """Whether a pod is still there, nothing exempts it from eviction, and its whole gang may go along if need be.
+
+        A gang that cannot do without the pod may go along if all of it is within reach, and, in the preemptor's own
+        namespace, if each member is less important.
+        """
+        taken = self._taken
+        if pod.uid in taken.leaving or pod.uid in taken.victims or exempt_from_eviction(self._ledger, pod):
+            return False
+        if self._spare_jobs and taken.losses.would_fail_known([pod, *self._gangs.needing(pod)]):
+            return False
+        if not pod.group:
+            return True  # nobody needs it
+        of_own = pod.namespace == self._preemptor.pod.namespace
+        if not (of_own or self.reach is not None) or not self._gangs.is_needed(pod):
+            return True
+        along = self._gangs.needing(pod)
+        if self.reach is not None and any(other.node != self.reach for other in along):
+            return False
+        return not of_own or all(map(self.is_less_important_peer, along))

@@ -1,0 +1,163 @@
+"""Eviction trial: the cluster as it would be without a pending pod, without pods that leave, and without victims."""
+
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from policy.cluster.cluster import Cluster
+from policy.nodes import fit
+from policy.objects.pod import Pod
+from policy.objects.resources import total
+from policy.objects.verdict import Refusal
+from policy.preemption.borrowers import Borrowers
+from policy.preemption.evictable import Evictable
+from policy.preemption.gang_mates import GangMates
+from policy.preemption.plans import CostedPlan, Plan, Preemptor
+from policy.preemption.ranking import Ranking, importance
+from policy.preemption.taken import Taken
+from policy.quota import admission
+from policy.quota.entitlement import SLOT, Entitlement, entitlement
+
+LOWEST = 2**31
+"""Added to priorities (32 bits, signed) so that more victims always cost more."""
+
+
+class EvictionTrial:
+    """Tries out evictions for one pending pod. Victims are taken out of the ledger itself, so that its rules decide.
+
+    ``reserved`` are nodes that are reserved for others. ``taken``, ``gangs``, ``ranking``, ``borrowers`` and
+    ``evictable`` are what is known; after each pause all of it is worked out anew, but for ``borrowers.namespaces``.
+    """
+
+    __slots__ = ("_given", "borrowers", "cluster", "evictable", "gangs", "preemptor", "ranking", "reserved", "taken")
+    gangs: GangMates
+    ranking: Ranking
+    borrowers: Borrowers
+    evictable: Evictable
+    reserved: set[str]
+
+    def __init__(self, cluster: Cluster, preemptor: Preemptor, given: Entitlement | None) -> None:
+        self.cluster = cluster
+        self.preemptor = preemptor
+        self._given = given
+        self.taken = Taken(cluster)
+
+    def open(self, namespaces: frozenset[str] | None = None) -> None:
+        """Takes the pod out of the ledger, and those that leave in any case. ``namespaces``: see ``Borrowers``."""
+        cluster, pod, taken = self.cluster, self.preemptor.pod, self.taken
+        taken.open(pod)
+        self.reserved = cluster.reservations.nodes_reserved_from(pod)
+        entitled = self._given or self.entitlement_now()
+        self.gangs = GangMates(cluster, entitled.queue, taken)
+        self.ranking = Ranking(cluster.ledger, entitled)
+        self.borrowers = Borrowers(cluster, taken, entitled, namespaces)
+        self.evictable = Evictable(cluster, self.preemptor, entitled.queue, taken, self.gangs, self.borrowers)
+
+    def close(self) -> None:
+        """Puts everything back."""
+        self.taken.close()
+
+    def pause(self) -> Iterator[None]:
+        """Lets others do their work while everything is as it was. What was known of who might go is known no more."""
+        self.close()
+        yield
+        self.open(self.borrowers.namespaces)
+
+    def reopen(self, own: tuple[Pod, ...]) -> None:
+        """Opens it anew, with these less important pods of the pod's own namespace leaving, too."""
+        self.close()
+        self.taken.own = own
+        self.open(self.borrowers.namespaces)
+
+    def entitlement_now(self) -> Entitlement:
+        """What the pod may take back after what is taken so far; and without those that room is held for beside it."""
+        cluster, pod, beside = self.cluster, self.preemptor.pod, self.preemptor.beside
+        with cluster.ledger.trial() as trial:
+            trial.take_out_all(other.uid for other in beside)
+            requests = total(other.request for other in beside)
+            by_share, by_slot = cluster.rules.fair_share_preemption, cluster.table.is_short_of(SLOT)
+            return entitlement(cluster.ledger, pod, requests, by_share=by_share, by_slot=by_slot)
+
+    def find_borrowers(self) -> Generator[None, None, frozenset[str]]:
+        """Finds the namespaces of which pods might be taken, and may pause; no victims may be taken yet."""
+        found = yield from self.borrowers.find_namespaces(self.preemptor)
+        self.borrowers.namespaces = found
+        return found
+
+    def refusal(self) -> Refusal | None:
+        """Why the rules would not let the pod in after what is taken so far; None if they would."""
+        cluster = self.cluster
+        return admission.refusal(cluster.ledger, self.preemptor.pod, cluster.rules, with_in_flight=cluster.unsettled)
+
+    def admitted(self) -> bool:
+        """Whether the rules would let the pod in after what is taken so far."""
+        return self.refusal() is None
+
+    def is_suitable(self, node: str) -> bool:
+        """Whether a node could take the pod, were it empty."""
+        return fit.suitable_on(self.cluster.table, self.preemptor.pod, node)
+
+    def fits(self, node: str) -> bool:
+        """Whether the pod fits a node after what is taken so far."""
+        return fit.fits_on(self.cluster.table, self.preemptor.pod, node, self.taken.gone)
+
+    def fits_beside(self, node: str, victims: Collection[str]) -> bool:
+        """Whether the pod would fit a node if these victims stayed; quicker than to give them back and look."""
+        self.taken.gone.difference_update(victims)
+        fits = self.fits(node)
+        self.taken.gone.update(victims)
+        return fits
+
+    def lacking(self, node: str) -> dict[str, int]:
+        """What a node is short of for the pod, and by how much, once those have left that leave in any case."""
+        return fit.lacking_on(self.cluster.table, self.preemptor.pod, node, self.taken.leaving)
+
+    def take(self, pod: Pod) -> None:
+        """Takes a pod, and along with it all of its gang if that cannot do without it."""
+        needing = self.gangs.needing(pod)
+        self.take_all([pod, *needing])
+        if needing:
+            self.taken.join(pod)
+
+    def take_all(self, pods: Iterable[Pod]) -> None:
+        """Takes these pods, and nobody else."""
+        for pod in pods:
+            self.ranking.note(pod)
+            self.taken.take(pod)
+
+    def plan(self, node: str) -> Plan:
+        """The plan to evict what is taken so far, for a node."""
+        victims = tuple(sorted((*self.taken.own, *self.taken.pods()), key=importance))
+        violations = len(self.cluster.budgets.violating(victims))
+        return Plan(self.preemptor.pod, node, victims, violations, self.taken.losses.failing(victims))
+
+    def costed_plan(self, node: str) -> CostedPlan:
+        """The plan to evict what is taken so far, for a node, and its cost."""
+        plan = self.plan(node)
+        cost = (
+            plan.violations,
+            self.taken.losses.number,
+            self.ranking.shortfall_of_all(self.taken.pods()),
+            max((pod.priority for pod in plan.victims), default=-LOWEST),
+            sum(pod.priority + LOWEST for pod in plan.victims),
+            -min((importance(pod)[1] for pod in plan.victims), default=0.0),
+            node,
+        )
+        return CostedPlan(plan, cost)
+
+
+@contextmanager
+def eviction_trial(
+    cluster: Cluster, pod: Pod, beside: Sequence[Pod] = (), given: Entitlement | None = None
+) -> Iterator[EvictionTrial]:
+    """A trial that is open; afterwards the cluster is as it was.
+
+    ``beside`` are waiting pods that can start only together with this one. ``given`` is what the pod may take back, and
+    from whom, where the rules are not to be asked.
+    """
+    preemptor = Preemptor(pod, cluster.is_governed(pod), cluster.is_exempt(pod), beside)
+    trial = EvictionTrial(cluster, preemptor, given)
+    try:
+        trial.open()
+        yield trial
+    finally:
+        trial.close()

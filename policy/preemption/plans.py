@@ -1,0 +1,73 @@
+"""Plans to evict: for whom they are made, what they cost, and why there is none."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from policy.objects.pod import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Preemptor:
+    """The pending pod that room is wanted for.
+
+    ``governed``: a quota or queue bounds it. ``exempt``: no rule applies to it. ``beside`` are waiting pods that can
+    start only together with it.
+    """
+
+    pod: Pod
+    governed: bool
+    exempt: bool
+    beside: Sequence[Pod] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The pod can run on the node once these victims are evicted; the most important of them comes first.
+
+    ``violations`` is how many of them violate a disruption budget. ``failing`` are the Jobs that fail by it: titles by
+    the UIDs of their pods among the victims.
+    """
+
+    pod: Pod
+    node: str
+    victims: tuple[Pod, ...]
+    violations: int
+    failing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def fails(self) -> int:
+        """The number of Jobs that fail by it."""
+        return len(set(self.failing.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class NoPlan:
+    """Nobody is to be evicted for the pod.
+
+    ``reason`` is room (``node`` has it), waiting (it is coming there), never (the pod may not preempt, or no node can
+    ever take it), undecidable (a constraint that cannot be judged), protected (nobody may be taken who would help), or
+    gang (there is no plan for some other member that it could start only together with).
+    """
+
+    reason: str
+    text: str
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CostedPlan:
+    """A plan and its cost; of two plans the one of lower cost is better.
+
+    ``cost`` compares in this order: evictions that violate a budget; Jobs that fail; how far quotas, queues and
+    namespaces fall below their bounds, as shares; the highest priority among the victims; their priorities in sum, each
+    counted from the lowest possible, so that more victims cost more; the earliest start among them, negated (seconds):
+    of two victims the one that started later is cheaper; the name of the node.
+    """
+
+    plan: Plan
+    cost: tuple[int, int, float, int, int, float, str]
+
+    @property
+    def fails(self) -> int:
+        """The number of Jobs that fail by it."""
+        return self.cost[1]
