@@ -45,8 +45,7 @@ def _spare_gang(trial: EvictionTrial, gang: frozenset[str], node: str) -> None:
     given_back = taken.give_back(pods[0].uid)
     trial.take_all(pods[-beyond:])
     if trial.fits(node) and trial.admitted():
-        for pod in pods:
-            del taken.together[pod.uid]
+        taken.separate(pods)
     else:
         trial.take_all([pod for pod in given_back if pod not in pods[-beyond:]])
 

@@ -150,7 +150,7 @@ class Search:
             if may_take(pod, wanted) and is_evictable(pod):
                 trial.take(pod)
                 if not may_take(pod, wanted):
-                    trial.taken.give_back(pod.uid)
+                    trial.taken.separate(trial.taken.give_back(pod.uid))
 
     def passes(self) -> Iterator[Callable[[Iterable[Pod]], Iterable[Pod]]]:
         """Who of some pods may be taken: at first those whose eviction fails no Job; if that is not enough, all."""

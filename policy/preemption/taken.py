@@ -1,6 +1,6 @@
 """Taken: the pods that are out of the ledger while a preemption is tried out, and how they are put back."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from policy.cluster.cluster import Cluster
 from policy.objects.group import Key
@@ -70,6 +70,11 @@ class Taken:
         group = pod.namespace, pod.group
         gang = frozenset(uid for uid, (each, _) in self.victims.items() if (each.namespace, each.group) == group)
         self.together.update(dict.fromkeys(gang, gang))
+
+    def separate(self, pods: Iterable[Pod]) -> None:
+        """Lets each of these be given back alone from now on."""
+        for pod in pods:
+            self.together.pop(pod.uid, None)
 
     def with_mates(self, uid: str) -> Collection[str]:
         """The UID of a victim, and of those that are given back together with it."""

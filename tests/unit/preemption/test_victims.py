@@ -801,6 +801,14 @@ def test_a_gang_in_its_own_namespace_stays_if_one_of_its_members_is_as_important
     assert gone(cluster, me(1, priority=5)) == "protected"
 
 
+def test_of_a_gang_that_stays_after_all_one_beyond_its_minimum_may_be_tried_alone():
+    there = [node(size={"cpu": 3, "pods": 9}), node("n2", size={"cpu": 1, "pods": 9})]
+    quotas = [quota("a", least={"cpu": 3}), quota("b", least={"cpu": 2})]
+    others = [run("b2", group="g", priority=2), run("b3", on="n2", group="g", priority=5), run("b4", priority=1)]
+    cluster = with_gangs(*there, *quotas, *gang("b1", minimum=2), *others)
+    assert gone(cluster, me(3)) == "protected"  # b keeps two cores, so not all may leave n1
+
+
 def test_of_a_gang_that_is_starting_those_go_that_stand():
     cluster = with_gangs(node(), *LENDING, *gang("b1", "b2"), pod("b3", "b", group="g"), run("a1", "a", 2))
     cluster.grant(pod("b3", "b", group="g"), now=0)
