@@ -85,14 +85,14 @@ class Taken:
         ledger, given_back = self._cluster.ledger, []
         for each in self.with_mates(uid):
             pod, entry = self.victims.pop(each)
+            if entry is not None:  # first: if the rest fails, nobody else would put it back
+                ledger.set_aside(each)
+                ledger.put_back(each, entry)
             given_back.append(pod)
             self.losses.give_back(pod)
             self.gone.discard(each)
             if pod.group:
                 self.by_gang[pod.namespace, pod.group] -= 1
-            if entry is not None:
-                ledger.set_aside(each)
-                ledger.put_back(each, entry)
         return given_back
 
     def give_back_all(self) -> None:
