@@ -62,7 +62,7 @@ def counts_and_then_refuses(extender, body):
         (Extender, "filter", fails),  # an error of our own
         (Extender, "preempt", fails),
         (Extender, "filter", counts_and_then_refuses),
-        (Cluster, "_put_in_force", fails),  # an object that a watch brings ends the process
+        (Ledger, "set_quota", fails),  # an object that a watch brings ends the process
         (Ledger, "remove", lambda self, uid: None),  # somebody is gone, and still counts
         (Cluster, "tick", fails),
     ],
