@@ -76,6 +76,7 @@ class Play:
         """Everything is as it may stay for long."""
         self.burst = self.team(min={"cpu": 12}, max={"cpu": 10})
         self.raised = self.team(min={"cpu": 2}, max={"cpu": 1})
+        self.team(min={"cpu": 4})  # lends all that it has: only max bounds the two
         self.poor, _ = self.team(min={GPU: 1}), self.team(min={GPU: 1})
         full, out, critical = self.team(min={"cpu": 4}), self.team(min={"cpu": 2}), self.team(min={"cpu": 0})
         daemons, lent, free = self.team(min={"cpu": 0}), self.team(min={"cpu": 0}), self.team()
