@@ -126,30 +126,25 @@ class Search:
         peers = sorted(pods, key=importance, reverse=True)
         for candidates in self.passes():
             if frugally:
-                self._take_while_more_is_borrowed(candidates(borrowers), wanted)
-            self._take_while_borrowed(candidates(borrowers), wanted)
+                self._take_borrowers(candidates(borrowers), wanted, frugally=True)
+            self._take_borrowers(candidates(borrowers), wanted)
             if trial.fits(node):
                 return
             for pod in candidates(peers):
                 if is_peer(pod):
                     trial.take(pod)
 
-    def _take_while_borrowed(self, pods: Iterable[Pod], wanted: frozenset[str]) -> None:
-        """Takes pods in their order, each only if its quota still borrows what is wanted without those before."""
-        trial = self.trial
-        may_take, is_evictable = trial.borrowers.may_take, trial.evictable.is_evictable
-        for pod in pods:
-            if may_take(pod, wanted) and is_evictable(pod):
-                trial.take(pod)
+    def _take_borrowers(self, pods: Iterable[Pod], wanted: frozenset[str], *, frugally: bool = False) -> None:
+        """Takes pods in their order, each only if its quota still borrows what is wanted without those before.
 
-    def _take_while_more_is_borrowed(self, pods: Iterable[Pod], wanted: frozenset[str]) -> None:
-        """Takes only those after whom their quota still borrows: most can be had if the last one taken is large."""
+        With ``frugally`` only those after whom it still borrows: most can be had if the last one taken is large.
+        """
         trial = self.trial
         may_take, is_evictable = trial.borrowers.may_take, trial.evictable.is_evictable
         for pod in pods:
             if may_take(pod, wanted) and is_evictable(pod):
                 trial.take(pod)
-                if not may_take(pod, wanted):
+                if frugally and not may_take(pod, wanted):
                     trial.taken.separate(trial.taken.give_back(pod.uid))
 
     def passes(self) -> Iterator[Callable[[Iterable[Pod]], Iterable[Pod]]]:

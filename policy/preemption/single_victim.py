@@ -10,7 +10,7 @@ def are_alike(trial: EvictionTrial, node: str) -> bool:
     """Whether the pods of a node differ in nothing that would order them by size."""
     requests = [pod.request for pod in trial.cluster.table.pods_on(node).values()]
     first = requests[0] if requests else NOTHING
-    # Equal requests are one object (app.store.objects), so most need no look.
+    # Equal requests are one object (app.store.shared), so most need no look.
     others = {id(request): request for request in requests if request is not first}.values()
     resources = trial.borrowers.resources
     return bool(requests) and all(other.get(r, 0) == first.get(r, 0) for other in others for r in resources)
