@@ -116,6 +116,7 @@ class Extender:
         nodes = [node for node, proposed in args.candidates().items() if proposed.pods or not admitted]
         plans = victims.victims_on(cluster, pod, nodes, respect_budgets=self.respect_budgets)
         if any(victim.namespace != pod.namespace for plan in plans for victim in plan.victims):
+            self.store.count_in_vain()  # what ended since the last tick counts already
             now = self.store.clock()
             if now < cluster.in_vain.waits_until(pod):
                 plans = [plan for plan in plans if all(each.namespace == pod.namespace for each in plan.victims)]

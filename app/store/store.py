@@ -203,10 +203,14 @@ class Store:
         self.cluster.epoch = self._epoch() - now
         if self.synced and self._has_settled("pods", now):
             self.cluster.tick(now)
-            for namespace, number in self.cluster.in_vain.settle(self.cluster.pods, now):
-                metrics.IN_VAIN.labels(namespace).inc(number)
+            self.count_in_vain()
             if self._has_settled("nodes", now):  # or else one that is taken for lost may be back
                 self.cluster.leaving.pass_time(self._epoch())
+
+    def count_in_vain(self) -> None:
+        """Judges the pods for which kube-scheduler may have evicted others, and counts those that went in vain."""
+        for namespace, number in self.cluster.in_vain.settle(self.cluster.pods, self.clock()):
+            metrics.IN_VAIN.labels(namespace).inc(number)
 
     def _has_settled(self, plural: str, now: float) -> bool:
         """Whether a kind is connected, and has been for so long that all that happened before is seen."""

@@ -128,6 +128,7 @@ class Cluster:
         else:
             self.pending.pop(pod.uid, None)
         self.attempts.heed(pod, before, now)
+        self.in_vain.heed(pod)
         if not (pod.assigned and pod.terminating):
             self.leaving.end(pod.uid)
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
@@ -184,6 +185,7 @@ class Cluster:
             self._forget_name(pod)
             self.groups.leave(pod)
             self.attempts.forget(pod)
+            self.in_vain.forget(uid)
             self.hints.helped.forget(uid)
         self.leaving.end(uid)
         self.destinations.forget(uid)
@@ -344,6 +346,7 @@ class Cluster:
         for uid in self.grants.expire(now):
             self.states.restore_pending(uid)
         self.in_flight.settle(now)
+        self.in_vain.tick(now)
         self.gate_admission.tick(now)
         self.hints.look(now)
         self.queue_changes.try_to_move()

@@ -34,13 +34,14 @@ class _Failures:
 
 @dataclass(slots=True)
 class _Promise:
-    """Since when kube-scheduler knows whom it may evict for a pod, by node, and which node it has chosen."""
+    """Since when kube-scheduler knows whom it may evict for a pod, by node; the node it chose; when the pod ended."""
 
     pod: Pod
     since: float
     victims: dict[str, frozenset[str]]
     asked: float
     node: str = ""
+    ended: float = inf
 
     def gone(self, pods: Mapping[str, Pod]) -> set[str]:
         """Which of them are gone, or on their way out; of all nodes, where it is not known which was chosen."""
@@ -57,6 +58,7 @@ class InVain:
         self._kinds: dict[Kind, _Failures] = {}
         self._namespaces: dict[str, _Failures] = {}
         self._promises: dict[str, _Promise] = {}
+        self._ended: dict[str, None] = {}
         self._counted: dict[str, float] = {}
 
     def waits_until(self, pod: Pod) -> float:
@@ -100,30 +102,46 @@ class InVain:
         for node, some in victims.items():
             known.victims[node] = known.victims.get(node, frozenset()) | {each.uid for each in some}
 
-    def settle(self, pods: Mapping[str, Pod], now: float) -> Iterator[tuple[str, int]]:
-        """Looks what has become of pods for which kube-scheduler may have evicted others. Drops what is long past.
+    def heed(self, pod: Pod) -> None:
+        """Sees a pod. One for which kube-scheduler may have evicted others is judged once it waits no more."""
+        promise = self._promises.get(pod.uid)
+        if promise is None:
+            return
+        if pod.pending and not pod.terminating:
+            promise.node = pod.nominated_node or promise.node
+        else:
+            self._ended[pod.uid] = None
 
-        Yields namespaces, and how many pods went in vain for one of theirs. The caller iterates to the end.
+    def forget(self, uid: str) -> None:
+        """Sees that a pod is gone."""
+        if uid in self._promises:
+            self._ended[uid] = None
+
+    def settle(self, pods: Mapping[str, Pod], now: float) -> Iterator[tuple[str, int]]:
+        """Judges the pods that wait no more: whether others were evicted for them, and whether that was in vain.
+
+        Takes time only for pods that have ended since. One for which nobody is seen to go yet is looked at again for
+        ``ASKED_AGAIN`` seconds. Yields namespaces, and how many pods went in vain for one of theirs.
         """
-        for uid, promise in list(self._promises.items()):
-            pod = pods.get(uid)
-            if pod is not None and pod.pending and not pod.terminating:
-                promise.node = pod.nominated_node or promise.node
-                if now - promise.since > LONGEST:
-                    del self._promises[uid]
-                continue
-            del self._promises[uid]
+        for uid in list(self._ended):
+            promise, pod = self._promises[uid], pods.get(uid)
+            promise.ended = min(promise.ended, now)
             gone = promise.gone(pods)
+            if not gone and now - promise.ended < ASKED_AGAIN:
+                continue
+            del self._promises[uid], self._ended[uid]
             if gone and pod is not None and pod.assigned:
                 self.succeed(pod)
             elif gone:
                 self.fail(promise.pod.namespace, kind_of(promise.pod), promise.since, now)
                 yield promise.pod.namespace, self.count(gone, now)
-        self._forget(now)
 
-    def _forget(self, now: float) -> None:
-        """Drops what has not failed again for as long as is waited at most."""
+    def tick(self, now: float) -> None:
+        """Drops what was promised, or has not failed again, for as long as is waited at most."""
         horizon = now - LONGEST
+        old = [uid for uid, each in self._promises.items() if each.since < horizon and uid not in self._ended]
+        for uid in old:
+            del self._promises[uid]
         self._counted = {uid: at for uid, at in self._counted.items() if at > horizon}
         self._kinds = {key: each for key, each in self._kinds.items() if max(each.last, each.until) > horizon}
         self._namespaces = {key: each for key, each in self._namespaces.items() if max(each.last, each.until) > horizon}

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from itertools import count
 
 import pytest
 from prometheus_client import REGISTRY
@@ -111,20 +112,23 @@ def test_for_whom_others_were_evicted_in_vain_the_scheduler_may_evict_nobody_els
     store = store_with(node("n1", cpu="2", pods="9"), *bounds, clock=clock)
     client = client_of(store)
 
+    numbers = count()
+
     def asks(name, **spec):
-        see(store, *[pod(f"lent{number}", "b", nodeName="n1") for number in range(2)])
+        lent = sum(each.namespace == "b" for each in store.cluster.pods.values())
+        see(store, *[pod(f"lent{next(numbers)}", "b", nodeName="n1") for _ in range(2 - lent)])
         item = refused(pod(name, priority=5, **spec))
         see(store, item)
         return client.ask("preempt", preempting(item, {"n1": ["b/lent0"]}))
 
-    for name, seconds, victims in (("p", 0, 1), ("q", 9, 0), ("q", 1, 1), ("r", 19, 0), ("r", 1, 1)):
+    steps = (("p", 0, 1), ("q", 0, 0), ("q", 9, 0), ("q", 1, 1), ("r", 0, 0), ("r", 19, 0), ("r", 1, 1))
+    for name, seconds, victims in steps:
         clock.now += seconds
         answer = asks(name)
         gone = [each["UID"] for each in answer.get("NodeNameToMetaVictims", {}).get("n1", {"Pods": []})["Pods"]]
         assert len(gone) == victims, name
         for uid in [*gone, *([f"a/{name}"] if gone else [])]:
             store.cluster.delete_pod(uid)
-        store.tick()
     see(store, node("n2", cpu="1", pods="9"), pod("own", nodeName="n2"))
     asks("s")
     offered = preempting(refused(pod("s", priority=5)), {"n1": ["b/lent0"], "n2": ["a/own"]})

@@ -88,7 +88,7 @@ def test_what_is_long_past_is_forgotten_and_nothing_of_it_is_kept():
     in_vain = InVain()
     for number in range(5):
         fails(in_vain, pod(f"p{number}", f"n{number}"), 0)
-    assert list(in_vain.settle({}, 611)) == []
+    in_vain.tick(611)
     fails(in_vain, pod("p", "n1"), 611)
     assert waits(in_vain, pod("p", "n1"), 611) == 10
     assert (len(in_vain._kinds), len(in_vain._namespaces)) == (1, 1)
@@ -101,58 +101,72 @@ def test_who_went_for_a_namespace_alone_is_counted_where_it_is_not_known_for_whi
     assert waits(in_vain, ONE, 3) == 10
 
 
-def seen(*pods):
-    return {each.uid: each for each in pods}
+def seen(in_vain, now, *pods):
+    """What goes in vain once these pods, and no others, are there."""
+    for each in pods:
+        in_vain.heed(each)
+    if ONE.uid not in (there := {each.uid: each for each in pods}):
+        in_vain.forget(ONE.uid)
+    return list(in_vain.settle(there, now))
 
 
 def promised(*nodes):
     in_vain = InVain()
     in_vain.promise(ONE, {node: [victim] for node, victim in zip(nodes, VICTIMS, strict=False)}, 0)
-    assert list(in_vain.settle(seen(ONE, *VICTIMS), 1)) == []
+    assert seen(in_vain, 1, ONE, *VICTIMS) == []
     return in_vain
 
 
 def test_whom_the_scheduler_evicted_for_a_pod_that_is_gone_went_in_vain():
     in_vain = promised("n1", "n2")
-    assert list(in_vain.settle(seen(replace(ONE, nominated_node="n1"), *VICTIMS), 2)) == []
-    there = seen(replace(VICTIMS[0], terminating=True))  # the other has ended by itself
-    assert list(in_vain.settle(there, 3)) == [("a", 1)]
+    assert seen(in_vain, 2, replace(ONE, nominated_node="n1"), *VICTIMS) == []
+    there = replace(VICTIMS[0], terminating=True)  # the other has ended by itself
+    assert seen(in_vain, 3, there) == [("a", 1)]
     assert in_vain.waits_until(ONE) == 13
-    assert list(in_vain.settle({}, 4)) == []
+    assert seen(in_vain, 4) == []
 
 
 def test_whom_the_scheduler_was_told_of_at_first_is_remembered_when_it_asks_again():
     in_vain = promised("n1")
     in_vain.promise(ONE, {"n1": [VICTIMS[1]]}, ASKED_AGAIN)
-    assert list(in_vain.settle(seen(VICTIMS[1]), 3)) == [("a", 1)]
+    assert seen(in_vain, 3, VICTIMS[1]) == [("a", 1)]
 
 
 def test_an_old_answer_blames_nobody_once_there_is_another():
     in_vain = promised("n1")
     in_vain.promise(ONE, {"n1": [VICTIMS[1]]}, ASKED_AGAIN + 1)
-    assert list(in_vain.settle(seen(VICTIMS[1]), 4)) == []
+    assert seen(in_vain, 4, VICTIMS[1]) == []
 
 
 def test_where_the_scheduler_evicted_nobody_nobody_went_in_vain():
     in_vain = promised("n1", "n2")
-    assert list(in_vain.settle(seen(*VICTIMS), 2)) == []
+    assert seen(in_vain, 2, *VICTIMS) == []
     assert waits(in_vain, ONE, 2) == 0
 
 
 def test_a_pod_that_runs_where_the_scheduler_evicted_others_is_a_success():
     in_vain = promised("n1")
     fails(in_vain, ONE, 1)
-    assert list(in_vain.settle(seen(replace(ONE, node="n1")), 2)) == []
+    assert seen(in_vain, 2, replace(ONE, node="n1")) == []
     assert waits(in_vain, ONE, 2) == 0
 
 
 def test_who_went_in_vain_by_reclaim_and_as_the_scheduler_was_told_is_counted_once():
     in_vain = promised("n1", "n2")
     assert in_vain.count([VICTIMS[0].uid], 2) == 1
-    assert list(in_vain.settle({}, 3)) == [("a", 1)]
+    assert seen(in_vain, 3) == [("a", 1)]
 
 
 def test_what_the_scheduler_was_told_is_not_remembered_for_ever():
     in_vain = promised("n1")
-    assert list(in_vain.settle(seen(ONE, *VICTIMS), 601)) == []
-    assert list(in_vain.settle({}, 602)) == []
+    in_vain.tick(601)
+    assert seen(in_vain, 602) == []
+
+
+def test_a_pod_that_is_gone_before_the_scheduler_has_evicted_anybody_is_judged_a_little_later():
+    in_vain = promised("n1")
+    assert seen(in_vain, 3, *VICTIMS) == []
+    assert seen(in_vain, 3 + ASKED_AGAIN / 2, VICTIMS[1]) == [("a", 1)]
+    again = promised("n1")
+    assert seen(again, 3, *VICTIMS) == seen(again, 3 + ASKED_AGAIN, *VICTIMS) == []
+    assert seen(again, 4 + ASKED_AGAIN, VICTIMS[1]) == []
