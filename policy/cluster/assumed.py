@@ -1,6 +1,6 @@
-"""Granted pods on their way to a node: until they are bound nobody tells which, so each counts wherever it may land.
+"""Granted pods on their way to a node. Until they are bound nobody tells which, so each counts wherever it may land.
 
-Kept room is why that matters: kube-scheduler knows where it has placed a pod, but not that what is left there is kept.
+That matters for kept room. kube-scheduler knows where it has placed a pod, but not that the room left there is kept.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -15,15 +15,18 @@ from policy.quota import exempt
 
 
 def others(grants: Grants, table: NodeTable, pod: Pod) -> list[Alike]:
-    """The granted pods but for this one."""
+    """Returns the granted pods except this one, grouped by ``alike``."""
     return alike((other for other in grants.pods() if other.uid != pod.uid), table)
 
 
 def alike(pods: Iterable[Pod], table: NodeTable) -> list[Alike]:
-    """Pods that are expected on a node stand alone, others with their like: which the same nodes are reserved from."""
+    """Groups pods by kind; returns one pod of each kind, and the number of them.
+
+    Pods of a kind are kept from the same reserved nodes. A pod that is expected on a node is a kind of its own.
+    """
     groups: dict[Hashable, list[Pod]] = {}
     for other in pods:
-        # Equal requests and constraints are one object (app.store.shared), which is quicker to compare.
+        # Equal requests and constraints are one object (app.store.shared), so comparing identities is quicker.
         same = id(other.request), id(other.constraints), other.owner
         who = (other.namespace, other.group, other.queue) if other.group or exempt.is_critical(other) else ()
         kind = other.uid if table.placed(other.uid) else (*same, who)
@@ -32,7 +35,7 @@ def alike(pods: Iterable[Pod], table: NodeTable) -> list[Alike]:
 
 
 def at_most_on(table: NodeTable, node: str, coming: Sequence[Alike], pod: Pod) -> Resources:
-    """What granted pods may take of a node before this pod comes, beyond what the table shows it as used there."""
+    """Returns what granted pods may take of a node before this pod comes, beyond what the table shows as used there."""
     taken: dict[str, int] = {}
     for other, number in coming:
         placed = table.placed(other.uid)

@@ -1,7 +1,8 @@
-"""What the scheduler last said of the pods that wait, and which of them have a chance by that.
+"""What the scheduler last said of the waiting pods, and which of them can still be placed.
 
-It tries each of them and writes into a condition why it has not placed it: that filter refused it, that no node has
-room, or something else. Who was tried in vain for too long has no chance (see policy.cluster.unschedulable).
+The scheduler tries each of them. It writes into a condition why it has not placed a pod: filter refused it, no node has
+room, or something else. A pod that was tried in vain for too long counts as unschedulable
+(policy.cluster.unschedulable).
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ if TYPE_CHECKING:
     from policy.objects.pod import Pod
 
 TIME_TO_RECLAIM = 5.0
-"""Seconds for which a pod that is first seen has a chance at least: until reclaim has looked for victims for it."""
+"""Seconds for which a pod has a chance at least after it is first seen: until reclaim has looked for its victims."""
 UNANSWERED = "failed filter with extender"
-"""What kube-scheduler writes into a pod's condition when filter did not answer with 200."""
+"""The text that kube-scheduler writes into a pod's condition when filter did not answer with 200."""
 UNSCHEDULABLE = "Unschedulable"
-"""The reason of a pod's condition when the scheduler tried, and found no node; other reasons are errors or gates."""
+"""The reason in a pod's condition if the scheduler tried and found no node; other reasons are errors or gates."""
 
 
 class Attempts:
-    """The pods of a cluster that wait, by what was said of them.
+    """The waiting pods of a cluster, by what the scheduler said of them.
 
-    ``refused`` are those of which the scheduler last said that one of our rules refuses them, ``unschedulable_since``
-    says when it was first seen of one that the scheduler found no place for it, ``untried_since`` since when it has
-    said nothing of one, by namespace. ``chances`` says who has one.
+    ``refused`` are those that one of our rules refuses, as it last said. ``unschedulable_since`` has the time at which
+    it was first seen that the scheduler found no place for a pod. ``untried_since`` has, by namespace, the time since
+    which the scheduler has said nothing of a pod. ``chances`` tells which pods have a chance.
     """
 
     def __init__(self, cluster: Cluster, patience: float) -> None:
@@ -39,14 +40,14 @@ class Attempts:
         self._cluster = cluster
 
     def has_chance(self, pod: Pod) -> bool:
-        """Whether there is any hope for a pod that waits: the scheduler has not tried it in vain for too long."""
+        """Whether a waiting pod can still be placed: the scheduler has not tried it in vain for too long."""
         return self.chances.has(pod.uid)
 
     def heed(self, pod: Pod, before: Pod | None, now: float) -> None:
-        """Notes what the scheduler last said of a pod: no place found, and whether by our rules.
+        """Notes what the scheduler last said of a pod: whether it found no place, and whether by our rules.
 
-        That no place was found for it casts doubt on its chance, whoever says so. That its quota or its queue refuses
-        it does not, but gives none back to one that has lost it.
+        A pod without a place begins to lose its chance, whoever says so. A refusal by its quota or queue does not have
+        that effect. But it does not give back a chance that was lost.
         """
         chances, gangs = self.chances, self._cluster.gangs
         found_none = pod.pending and pod.unschedulable is not None and pod.unschedulable.reason == UNSCHEDULABLE
@@ -73,7 +74,7 @@ class Attempts:
             chances.ungate(pod.uid)
 
     def forget(self, pod: Pod) -> None:
-        """A pod is gone."""
+        """Forgets a pod that is gone."""
         self._tried(pod)
         self.refused.pop(pod.uid, None)
         self.unschedulable_since.pop(pod.uid, None)
@@ -81,7 +82,7 @@ class Attempts:
         self.chances.ungate(pod.uid)
 
     def _without_place_since(self, pod: Pod, before: Pod | None, now: float) -> float:
-        """Since when no place was found for a pod. What was said before it was first seen here was said as it says.
+        """Returns since when no place was found for a pod. For a pod that is new here, its condition has the time.
 
         But it keeps its chance until others may have been evicted for it, also after a restart.
         """
@@ -102,7 +103,7 @@ def refused_by_us(pod: Pod) -> bool:
 
 
 def refused_by_rules(pod: Pod) -> bool:
-    """Whether the scheduler last said of a pod that its quota or its queue refuses it: not that there is no place."""
+    """Whether the scheduler last said of a pod that its quota or queue refuses it, and not that there is no place."""
     rule = named_in(pod.unschedulable.message) if pod.unschedulable is not None else None
     return rule is not None and rule.refuses is not None
 
@@ -110,11 +111,12 @@ def refused_by_rules(pod: Pod) -> bool:
 def not_let_through(pod: Pod) -> bool:
     """Whether the scheduler last said of a pod that filter refused it, or did not answer.
 
-    That never tells of a grant, however late it is seen: a refusal takes the grant back itself, an error gives none.
+    That says nothing about a grant, however late it is seen: a refusal takes the grant back itself, an error gives
+    none.
     """
     return refused_by_us(pod) or (pod.unschedulable is not None and UNANSWERED in pod.unschedulable.message)
 
 
 def says_something_new(pod: Pod, before: Pod | None) -> bool:
-    """Whether the scheduler has shown that the pod was admitted in vain, if it was."""
+    """Whether the scheduler has shown since that a pod was admitted in vain, if it was admitted."""
     return before is not None and before.unschedulable != pod.unschedulable and not not_let_through(pod)

@@ -1,6 +1,6 @@
-"""What follows when something has changed by which pods are bound: an elastic quota, a queue, or a namespace's weight.
+"""The consequences of a changed bound: of an elastic quota, a queue, or a namespace's weight.
 
-Sums are counted anew, and pods for which it may be enough now are helped.
+Counts sums anew, and gives pods that may fit now their chance again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def quotas_changed(cluster: Cluster, namespace: str) -> None:
 
 
 def queue_changed(cluster: Cluster, name: str, queue: Queue | None) -> None:
-    """Puts a queue in force, or none any more where that is None."""
+    """Puts a queue in force; None lifts it."""
     cluster.touched.note(queue=name)
     cluster.relevant += 1
     cluster.ledger.eased += 1
@@ -53,7 +53,7 @@ def queue_changed(cluster: Cluster, name: str, queue: Queue | None) -> None:
 
 
 def weight_changed(cluster: Cluster, namespace: str) -> None:
-    """Has the parts of a namespace's queues computed anew, as it weighs more or less in them."""
+    """Has the parts within a namespace's queues computed anew, as the namespace's weight in them has changed."""
     ledger = cluster.ledger.queues
     for account in ledger.accounts.values():
         if namespace in account.tenants:
@@ -62,5 +62,5 @@ def weight_changed(cluster: Cluster, namespace: str) -> None:
 
 
 def is_closed(queue: Queue | None) -> bool:
-    """Whether a queue is there, and admits nobody."""
+    """Whether a queue exists and admits nobody."""
     return queue is not None and not queue.open

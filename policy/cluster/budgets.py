@@ -1,7 +1,7 @@
 """Pod disruption budgets: which evictions would violate one.
 
-Tenants write budgets, as many and as long as they like. So which budgets select a pod is not asked of each of them:
-what they say of a label stands in an index, one of a namespace, and what was found is kept until a selector changes.
+Tenants write budgets, as many and as long as they like. So it does not ask each budget whether it selects a pod. Each
+namespace has an index from labels to the budgets that name them. It caches results until a selector changes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,10 +14,10 @@ from policy.objects.constraints import Selector
 from policy.objects.pod import Pod
 
 MOST_KEPT = 4096
-"""Kinds of labels, in a namespace, of which it is kept which budgets select them; beyond that all are forgotten."""
+"""Sets of labels in a namespace whose selecting budgets are cached; beyond that, all are dropped."""
 MOST_ALLOWED = 2**31
 NOBODY = -1
-"""How many labels a budget asks for that selects no pod: never as many as are found."""
+"""The number of labels wanted by a budget that selects no pod: it never equals the number found."""
 
 Label = tuple[str, str]
 
@@ -26,8 +26,8 @@ Label = tuple[str, str]
 class Budget:
     """A PodDisruptionBudget: how many more of the pods it selects may be evicted now.
 
-    ``disrupted`` names the pods whose eviction was let through already and is not seen yet. ``never``: it will not let
-    anybody go, however healthy its pods are.
+    ``disrupted`` names the pods whose eviction was allowed already and is not seen yet. ``never``: it will not allow
+    any eviction, however healthy its pods are.
     """
 
     namespace: str
@@ -41,8 +41,9 @@ class Budget:
 class Budgets(Mapping[tuple[str, str], Budget]):
     """All budgets by namespace and name, and which of them protect a pod, as the Eviction API sees it.
 
-    An empty selector selects all pods of the namespace; an absent one none. (kube-scheduler's own preemption takes an
-    empty one for none, and a pod without labels to be in no budget.) A pod draws on none by which it is ``disrupted``.
+    An empty selector selects all pods of the namespace; an absent one none. (In kube-scheduler's own preemption, an
+    empty one selects none, and a pod without labels is in no budget.) A pod does not draw on a budget in whose
+    ``disrupted`` it is.
     """
 
     def __init__(self) -> None:
@@ -67,7 +68,7 @@ class Budgets(Mapping[tuple[str, str], Budget]):
         index.put(budget)
 
     def remove(self, namespace: str, name: str) -> Budget | None:
-        """Removes a budget, and returns it; one that is not known is no error."""
+        """Removes a budget and returns it; None for an unknown one."""
         budget = self._all.pop((namespace, name), None)
         if budget is not None:
             index = self._of[namespace]
@@ -77,30 +78,33 @@ class Budgets(Mapping[tuple[str, str], Budget]):
         return budget
 
     def protecting(self, victim: Pod) -> list[Budget]:
-        """The budgets that the eviction of a pod would draw on."""
+        """Returns the budgets that the eviction of a pod would draw on."""
         index = self._of.get(victim.namespace)
         return [] if index is None else index.named(index.selecting(victim))
 
     def keeping_for_good(self, victim: Pod) -> list[Budget]:
-        """The budgets for whose sake the Eviction API will never let a pod go: of two of them it heeds neither."""
+        """Returns the budgets because of which the Eviction API will never evict a pod.
+
+        If two budgets protect a pod, the API refuses whatever they allow.
+        """
         protecting = self.protecting(victim)
         return protecting if len(protecting) > 1 else [budget for budget in protecting if budget.never]
 
     def violating(self, victims: Iterable[Pod], *, with_exhausted: bool = True) -> set[str]:
-        """UIDs of those whose eviction would violate a budget, when evicted in this order: most important first.
+        """Returns UIDs of those whose eviction would violate a budget, if evicted in this order, most important first.
 
-        Without ``with_exhausted`` budgets that let nobody go now are left out.
+        Without ``with_exhausted``, it leaves out budgets that allow no eviction now.
         """
         left = Left(self._of, with_exhausted=with_exhausted)
         return {victim.uid for victim in victims if not left.take(victim)}
 
     def left(self) -> "Left":
-        """What budgets allow now, to be drawn on."""
+        """Returns what budgets allow now, for evictions to draw on."""
         return Left(self._of, with_exhausted=True)
 
 
 class Left:
-    """What is left of budgets while pods are evicted one after the other. While no budget changes."""
+    """The rest of budgets while pods are evicted one after the other. Valid only while no budget changes."""
 
     def __init__(self, of: Mapping[str, "_Index"], *, with_exhausted: bool) -> None:
         self._of = of
@@ -108,7 +112,7 @@ class Left:
         self._left: dict[str, NDArray[np.int64]] = {}
 
     def take(self, victim: Pod) -> bool:
-        """Counts an eviction; whether all budgets that protect the pod allow it."""
+        """Counts an eviction; returns whether all budgets that protect the pod allow it."""
         index = self._of.get(victim.namespace)
         if index is None:
             return True
@@ -134,7 +138,7 @@ class Left:
 
 @dataclass(slots=True)
 class _Said:
-    """What budgets say of a label, by their slots; ``slots`` is that as an array, None after a change."""
+    """The slots of the budgets that name a label; ``slots`` has them as an array, None after a change."""
 
     by: set[int] = field(default_factory=set)
     slots: NDArray[np.intp] | None = None
@@ -146,10 +150,10 @@ class _Said:
 
 
 class _Index:
-    """The budgets of a namespace, each in a slot: who asks for a label, and who is put off by one.
+    """The budgets of a namespace, each in a slot, by the labels that they require and that exclude a pod.
 
-    A budget selects a pod if it finds all that it asks for, and nothing that puts it off. Keys alone stand with the
-    value None.
+    A budget selects a pod that has all labels it requires, and none that exclude it. A requirement on a key alone has
+    the value None.
     """
 
     def __init__(self) -> None:
@@ -187,7 +191,7 @@ class _Index:
         return [budget for slot in np.flatnonzero(selecting) if (budget := self._budgets[slot]) is not None]
 
     def selecting(self, pod: Pod) -> NDArray[np.bool_]:
-        """Which slots protect a pod; not to be written to."""
+        """Returns a mask of the slots that protect a pod. The caller must not write to it."""
         labels = tuple([item for item in pod.labels.items() if item[0] in self._keys])
         found = self._known.get(labels)
         if found is None:
@@ -221,7 +225,7 @@ class _Index:
         return self._free.pop()
 
     def _read(self, slot: int, budget: Budget) -> None:
-        """Notes what a selector says of labels."""
+        """Adds the labels of a selector to the index."""
         self._known.clear()
         terms = _terms(budget.selector)
         if terms is None:
@@ -237,7 +241,7 @@ class _Index:
             self._keys[key] = self._keys.get(key, 0) + 1
 
     def _unread(self, slot: int, budget: Budget | None) -> None:
-        """Forgets what a selector says of labels."""
+        """Takes the labels of a selector out of the index."""
         self._known.clear()
         self._wanted[slot] = NOBODY
         terms = _terms(budget.selector) if budget is not None else None
@@ -256,7 +260,7 @@ class _Index:
                 del self._keys[key]
 
     def _disrupt(self, slot: int, before: frozenset[str], names: frozenset[str]) -> None:
-        """Notes whose eviction a budget let through already."""
+        """Notes the pods whose eviction a budget has allowed already."""
         for name in before - names:
             self._disrupted[name].remove(slot)
             if not self._disrupted[name]:
@@ -267,7 +271,10 @@ class _Index:
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What a selector says: which labels it asks for, of how many keys or values one each, and which put it off."""
+    """The terms of a selector: the labels it requires, how many of them a pod must have, and those that exclude a pod.
+
+    Of several values of one key a pod needs only one.
+    """
 
     number: int
     asking: frozenset[tuple[str, str | None]]
@@ -279,7 +286,7 @@ class _Terms:
 
 
 def _terms(selector: Selector | None) -> _Terms | None:
-    """What a selector says; None if it selects nobody, whatever labels there are."""
+    """Returns the terms of a selector; None if it selects no pod, whatever its labels are."""
     if selector is None:
         return None
     one_of, there = dict[str, frozenset[str]](), set[str]()

@@ -1,17 +1,17 @@
-"""Which pods have something to do with a node, so that a change of one is told to these few, and to no others."""
+"""The pods that a node concerns, so that a change of the node reaches only these few."""
 
 from collections.abc import Collection
 
 
 class ByNode:
-    """Pods by the names of nodes, and back. A node need not exist."""
+    """Pods by names of nodes, and names of nodes by pod. A node need not exist."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, frozenset[str]] = {}
         self._pods: dict[str, set[str]] = {}
 
     def put(self, uid: str, nodes: Collection[str]) -> None:
-        """These nodes matter to a pod from now on, and no others."""
+        """Sets the nodes that matter to a pod, in place of earlier ones."""
         for node in self._nodes.pop(uid, ()):
             self._pods[node].discard(uid)
             if not self._pods[node]:
@@ -22,5 +22,5 @@ class ByNode:
                 self._pods.setdefault(node, set()).add(uid)
 
     def pods_of(self, node: str) -> list[str]:
-        """UIDs of the pods that a node matters to."""
+        """Returns UIDs of the pods that a node matters to."""
         return list(self._pods.get(node, ()))

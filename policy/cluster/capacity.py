@@ -1,6 +1,6 @@
-"""What nodes have for pods, as far as the taints of nodes keep some of them away.
+"""The capacity of nodes for pods, as taints of nodes keep some of these away.
 
-Of a node whose taints none of these pods tolerates only what is used there counts: no more will be.
+If none of these pods tolerates a node's taints, only what is used on the node counts: no more will be.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Capacity:
-    """What the pods of a cluster tolerate, those in queues and those in none, and what nodes have for them by that."""
+    """The tolerations of a cluster's pods, in queues and in none, and the capacity that nodes have for each kind."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._in_queues, self._in_none = Several(), Several()
@@ -29,28 +29,28 @@ class Capacity:
 
     @property
     def for_queues(self) -> Resources:
-        """What all nodes have for pods in queues.
+        """The capacity of all nodes for pods in queues.
 
-        Where the quota manager keeps pods from being created it is not seen what they would tolerate: all nodes count.
+        If the quota manager keeps pods from being created, nobody sees what they would tolerate: all nodes count.
         """
         everywhere = self._cluster.rules.quota_manager
         return self._cluster.table.capacity(ALL if everywhere else self._in_queues)
 
     @property
     def for_quotas(self) -> Resources:
-        """What all nodes have for pods under elastic quotas, in queues or not: any pod may tolerate a node's taints."""
+        """The capacity of all nodes for pods under elastic quotas, in queues or not: any pod may tolerate a taint."""
         return self._cluster.table.capacity(self._anywhere)
 
     @property
     def for_others(self) -> Resources:
-        """What all nodes have for pods in no queue."""
+        """The capacity of all nodes for pods in no queue."""
         return self._cluster.table.capacity(self._in_none)
 
     def note(self, pod: Pod) -> None:
-        """Notes what a pod tolerates, for what nodes have for pods like it.
+        """Notes what a pod tolerates: it counts for the capacity that nodes have for pods like it.
 
-        What stands wherever its node is, as pods of DaemonSets do, leaves no room to others there. Nor does a critical
-        pod of the system ask for a share.
+        Leaves out pods that come with their node, as those of DaemonSets do: they leave no room to others there. Leaves
+        out critical pods of the system, too, as they ask for no share.
         """
         cluster = self._cluster
         critical = exempt.by_namespace(pod, cluster.rules.exempt_namespaces)
@@ -63,14 +63,14 @@ class Capacity:
         self._see_what_is_there(version)
 
     def forget(self, uid: str) -> None:
-        """A pod is gone, or asks for no share; for one that was not noted it is no error."""
+        """Forgets a pod that is gone or asks for no share. Does nothing for one that was not noted."""
         version = self._anywhere.version
         self._in_none.remove(uid)
         self._in_queues.remove(uid)
         self._see_what_is_there(version)
 
     def _see_what_is_there(self, version: Hashable) -> None:
-        """What nodes have for pods may be something else, if others are tolerated now, or others stand there."""
+        """Has the shares of queues computed anew if other taints are tolerated now, or other pods stand on nodes."""
         table = self._cluster.table
         if table.moved or version != self._anywhere.version:
             table.moved, self._cluster.ledger.queues.stale = False, True

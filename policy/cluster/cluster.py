@@ -1,7 +1,7 @@
 """The cluster: its objects and the ledger, kept consistent by add, update and delete. The only mutable state.
 
-Every method is synchronous and leaves everything consistent, so that whoever owns the cluster needs no locks. Times are
-seconds on a clock of the caller's that never goes back.
+Every method is synchronous and leaves everything consistent, so the owner of the cluster needs no locks. Times are
+seconds on the caller's clock, which never goes back.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
@@ -46,22 +46,22 @@ from policy.quota.queues import Queue
 from policy.quota.trial import Lifted
 
 TOGETHER = 50
-"""Pods that are taken in before it pauses: about half a millisecond."""
+"""Pods that are taken in between two pauses: about half a millisecond."""
 
 
 class Unsettled(Exception):
-    """Whether the pod may run depends on pods that may have been admitted before this process started."""
+    """Says that the answer for a pod depends on pods that may have been admitted before this process started."""
 
 
 class Cluster:
     """Pods, nodes, elastic quotas and queues, and who uses what.
 
-    What is seen of the world comes in here, and the scheduler's questions are answered here. The rest is done by parts,
-    each of which owns one piece of the state; its module says which.
+    It takes in what is seen of the world, and answers the scheduler's questions. Its parts do the rest. Each of them
+    owns one piece of the state; its module says which.
 
     ``pending`` are the pods that wait for a node. ``queue_of`` says which queue's rules apply to a pod (see
-    policy.cluster.queue_changes). ``relevant`` counts changes of quotas, nodes and budgets: what could make a plan
-    wrong, or another possible. ``epoch`` is what to add to the caller's clock to have seconds since the epoch.
+    policy.cluster.queue_changes). ``relevant`` counts changes of quotas, nodes and budgets: they could make a plan
+    wrong, or another possible. ``epoch`` is the difference from the caller's clock to seconds since the epoch.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Cluster:
     # What is seen of the world
 
     def upsert_pod(self, pod: Pod, now: float) -> None:
-        """Adds a pod, or changes what is known of it. Seen twice, it changes nothing."""
+        """Adds a pod, or updates it. Does nothing if the pod has not changed."""
         if self.pods.get(pod.uid) == pod:
             return
         self._take_the_place_of_others(pod)
@@ -152,9 +152,9 @@ class Cluster:
             self.leaving.watch(pod)
 
     def take_in(self, pods: Iterable[tuple[Pod, float]]) -> Iterator[None]:
-        """Adds pods that are new, each as ``upsert_pod`` does at its time. To be used up; in between it may pause.
+        """Adds new pods, each as ``upsert_pod`` does at its time. Iterate to the end; the caller may pause in between.
 
-        Those that only stand on a node, as most do, are counted together with those that are alike.
+        Most pods only stand on a node. It counts those that are alike in one step.
         """
         alike: dict[Hashable, list[Pod]] = {}
         for number, (pod, now) in enumerate(pods):
@@ -176,7 +176,7 @@ class Cluster:
                 yield
 
     def delete_pod(self, uid: str) -> None:
-        """Removes a pod; one that is not known is no error."""
+        """Removes a pod. Does nothing for an unknown one."""
         pod = self.pods.pop(uid, None)
         self.pending.pop(uid, None)
         if pod is not None:
@@ -210,7 +210,7 @@ class Cluster:
             self.leaving.node_changed(node.name)
 
     def delete_node(self, name: str) -> None:
-        """Removes a node; one that is not known is no error."""
+        """Removes a node. Does nothing for an unknown one."""
         self.touched.note()
         self.relevant += 1
         self.table.delete_node(name)
@@ -228,7 +228,7 @@ class Cluster:
                 self.hints.budget_eased(budget.namespace)
 
     def delete_budget(self, namespace: str, name: str) -> None:
-        """Removes a disruption budget; one that is not known is no error."""
+        """Removes a disruption budget. Does nothing for an unknown one."""
         if self.budgets.remove(namespace, name) is not None:
             self.relevant += 1
             self.hints.budget_eased(namespace)
@@ -236,7 +236,7 @@ class Cluster:
     def draw_on_budgets(self, victim: Pod) -> bool:
         """Counts an eviction in the budgets that protect a pod, as the Eviction API does.
 
-        False, and nothing is counted, if one of them allows none now.
+        Returns False and counts nothing if one of them allows none now.
         """
         protecting = self.budgets.protecting(victim)
         if any(budget.allowed < 1 for budget in protecting):
@@ -246,26 +246,26 @@ class Cluster:
         return True
 
     def upsert_reservation(self, reservation: Reservation) -> None:
-        """Keeps room for a pod from now on; no longer, and never again, if it was given up."""
+        """Keeps room for a pod from now on. If the reservation was given up, keeps none, and never will again."""
         self.reservations.upsert(reservation)
 
     def delete_reservation(self, name: str) -> None:
-        """Keeps that room no longer; a reservation that is not known is no error."""
+        """Stops keeping the room of a reservation. Does nothing for an unknown one."""
         self.reservations.delete(name)
 
     def upsert_quota(self, quota: ElasticQuota) -> None:
-        """Adds or changes an elastic quota. What cannot be read leaves the last good spec of the object in force."""
+        """Adds or changes an elastic quota. If it cannot be read, the last good spec of the object stays in force."""
         of_namespace = self.quotas.setdefault(quota.namespace, {})
         before = of_namespace.get(quota.name)
         if not quota.readable and before is not None and before.readable:
             quota = replace(before, errors=quota.errors)
         if quota == before:
-            return  # what we write into its status is seen, too
+            return  # the watch also shows what we write into its status
         of_namespace[quota.name] = quota
         bounds.quotas_changed(self, quota.namespace)
 
     def delete_quota(self, namespace: str, name: str) -> None:
-        """Removes an elastic quota; one that is not known is no error."""
+        """Removes an elastic quota. Does nothing for an unknown one."""
         of_namespace = self.quotas.get(namespace, {})
         if of_namespace.pop(name, None) is not None:
             if not of_namespace:
@@ -273,7 +273,7 @@ class Cluster:
             bounds.quotas_changed(self, namespace)
 
     def upsert_queue(self, queue: Queue) -> None:
-        """Adds or changes a queue. What cannot be read leaves the last good spec of the object in force."""
+        """Adds or changes a queue. If it cannot be read, the last good spec of the object stays in force."""
         before = self.queues.get(queue.name)
         if before == queue:
             return
@@ -283,7 +283,7 @@ class Cluster:
         bounds.queue_changed(self, queue.name, queue)
 
     def delete_queue(self, name: str) -> None:
-        """Removes a queue; one that is not known is no error. Its pods stay, and are in no queue from now on."""
+        """Removes a queue. Its pods stay, and are in no queue from now on. Does nothing for an unknown one."""
         if self.queues.pop(name, None) is not None:
             bounds.queue_changed(self, name, None)
 
@@ -295,7 +295,7 @@ class Cluster:
             self.queue_changes.named_anew(self._uids.get(namespace.name, {}).values())
 
     def delete_namespace(self, name: str) -> None:
-        """Removes a namespace; one that is not known is no error."""
+        """Removes a namespace. Does nothing for an unknown one."""
         if self.membership.namespaces.pop(name, None) is not None:
             self.ledger.queues.stale = True
             self.queue_changes.named_anew(self._uids.get(name, {}).values())
@@ -307,12 +307,12 @@ class Cluster:
             self.groups.changed(group.key)
 
     def delete_group(self, namespace: str, name: str) -> None:
-        """Removes a pod group; one that is not known is no error."""
+        """Removes a pod group. Does nothing for an unknown one."""
         if self.membership.groups.pop((namespace, name), None) is not None:
             self.groups.changed((namespace, name))
 
     def upsert_weight(self, namespace: str, name: str, weight: int | None) -> None:
-        """A resource quota gives its namespace a weight, or none."""
+        """Sets the weight that a resource quota gives its namespace, or removes it."""
         if weight is None:
             self.delete_weight(namespace, name)
         elif self.membership.weights.get((namespace, name)) != weight:
@@ -320,28 +320,28 @@ class Cluster:
             bounds.weight_changed(self, namespace)
 
     def delete_weight(self, namespace: str, name: str) -> None:
-        """A resource quota gives its namespace no weight any more; one that gave none is no error."""
+        """Removes the weight that a resource quota gave its namespace. Does nothing if it gave none."""
         if self.membership.weights.pop((namespace, name), None) is not None:
             bounds.weight_changed(self, namespace)
 
     def upsert_limit(self, namespace: str, limit: Limit) -> None:
-        """A namespace has a resource quota of the name that the quota manager writes, whoever has written it."""
+        """Notes that a namespace has a resource quota of the quota manager's name, whoever has written it."""
         self.limits[namespace] = limit
 
     def delete_limit(self, namespace: str) -> None:
-        """A namespace has no such resource quota any more; one that had none is no error."""
+        """Notes that a namespace has no such resource quota any more. Does nothing if it had none."""
         self.limits.pop(namespace, None)
 
     def begin(self, counted: Mapping[str, str] | None = None) -> None:
-        """All that was there before has been read: what has admitted a pod is known from now on.
+        """Notes that all existing objects have been read. From now on it is known what has admitted a pod.
 
-        Until then pods count where they say, or where an earlier process has noted that they do. ``counted``: in which
-        queues pods count, by UID, whatever was noted on them.
+        Until then pods count in the queue that they name, or in the one that an earlier process has noted on them.
+        ``counted``: the queues in which pods count, by UID, whatever was noted on them.
         """
         self.queue_changes.begin(counted)
 
     def tick(self, now: float) -> None:
-        """Lets time pass: ends grants whose time is over. Not to be called while the picture of pods may be stale."""
+        """Lets time pass: ends grants whose time is over. Call this only while the known pods are up to date."""
         self.gangs.tick(now)
         for uid in self.grants.expire(now):
             self.states.restore_pending(uid)
@@ -352,7 +352,7 @@ class Cluster:
         self.queue_changes.try_to_move()
 
     def divide(self) -> Iterator[None]:
-        """Computes anew what queues deserve and namespaces are entitled to. To be used up; in between it may pause."""
+        """Computes anew what queues deserve and namespaces are entitled to. Iterate to the end; it may pause."""
         return proportion.divide(self)
 
     @property
@@ -362,40 +362,40 @@ class Cluster:
 
     @property
     def divided(self) -> bool:
-        """Whether what queues deserve and namespaces are entitled to is up to date, and not just being computed."""
+        """Whether the parts of queues and namespaces are up to date, and not just being computed."""
         accounts = self.ledger.queues.accounts.values()
         return not self.to_be_divided and not any(each.stale for each in accounts if each.queue is not None)
 
     def is_exempt(self, pod: Pod) -> bool:
-        """Whether no rule applies to a pod, as it is critical to the system (see policy.quota.exempt)."""
+        """Whether no rule applies to a pod because it is critical to the system (see policy.quota.exempt)."""
         return pod.priority >= exempt.CRITICAL and bool(exempt.grounds(self.ledger, pod, self.rules.exempt_namespaces))
 
     def priority_of_queue(self, pod: Pod) -> int:
-        """The priority of the pod's queue, 0 where it is in none: the higher goes first."""
+        """Returns the priority of the pod's queue, 0 for a pod in none. Higher ones come first."""
         queue = self.queues.get(self.queue_of(pod)) if self.queues else None
         return queue.priority if queue else 0
 
     def is_governed(self, pod: Pod) -> bool:
-        """Whether an elastic quota or a queue has something to say about a pod."""
+        """Whether the rules of an elastic quota or of a queue apply to a pod."""
         return (pod.namespace in self.quotas or bool(self.queue_of(pod))) and not self.is_exempt(pod)
 
     def pending_in(self, namespace: str) -> Iterator[Pod]:
-        """The pods of a namespace that wait for a node."""
+        """Yields the pods of a namespace that wait for a node."""
         uids = self._uids.get(namespace, {}).values()
         return (self.pending[uid] for uid in uids if uid in self.pending)
 
     def is_expected(self, uid: str) -> bool:
-        """Whether a pod was admitted and the scheduler has not said since that it finds no place for it."""
+        """Whether a pod was admitted, and the scheduler has not said since that it finds no place for it."""
         return uid in self.grants and not (uid in self.gates.out and uid in self.attempts.unschedulable_since)
 
     @property
     def touched(self) -> Touched:
-        """Of which namespaces and queues something has changed."""
+        """The namespaces and queues of which something has changed."""
         return self.ledger.touched
 
     @property
     def eased(self) -> int:
-        """Counts the changes after which a refused pod might be admissible."""
+        """The number of changes so far after which a refused pod might be admissible."""
         return self.ledger.eased
 
     @property
@@ -406,24 +406,24 @@ class Cluster:
     # What is decided
 
     def admit(self, pod: Pod, now: float, offered: Collection[str] | None = None) -> Refusal | None:
-        """Whether a pod that the scheduler wants to place may run: None, and it holds a grant, or what refuses it.
+        """Admits a pod that the scheduler wants to place: grants it and returns None, or returns what refuses it.
 
-        Asked again it gets the same answer, as its own grant does not count against it. ``offered``: the nodes that the
-        scheduler lets choose from, for a member of a gang; None: any. Raises Unsettled.
+        Asked again, it gives the same answer, as a pod's own grant does not count against it. ``offered``: the nodes
+        that the scheduler lets a member of a gang choose from; None: any. Raises Unsettled.
         """
         known = self.pods.get(pod.uid)
         if known is not None and known.assigned:
-            return None  # the scheduler's picture is older than ours
+            return None  # the scheduler's cache is older than ours
         if known is not None and known.version > pod.version:
             pod = known
-        self.queue_changes.moving.discard(pod.uid)  # what was admitted is asked for anew
+        self.queue_changes.moving.discard(pod.uid)  # the queue that it names now is asked anew
         sure = proportion.make_sure(self, pod) if self.queues else True
         in_flight = self.in_flight
         if in_flight.somebody_else_admits and now - in_flight.asked_at > in_flight.settle_time > 0:
             in_flight.suspect(now)
         in_flight.somebody_else_admits, in_flight.asked_at = False, now
         if pod.uid in in_flight.uids:
-            self.states.restore_pending(pod.uid)  # what is being scheduled is not being bound
+            self.states.restore_pending(pod.uid)  # a pod that is being scheduled is not being bound
         with Lifted(self.ledger, pod) as lifted:
             refused = self._refusal(pod, sure=sure)
             certain = refused is not None or not self.unsettled
@@ -441,7 +441,7 @@ class Cluster:
                 self.states.give_grant(pod, now)
                 return None
             if pod.uid in self.gangs.holds:
-                return in_worst_case  # none of the nodes will do now; it has its time to find another
+                return in_worst_case  # no offered node fits now; its hold lasts until it times out
             refused = None if self.unsettled else in_worst_case
         self.states.withdraw(pod.uid)
         if refused is None:
@@ -449,16 +449,19 @@ class Cluster:
         return refused
 
     def grant(self, pod: Pod, now: float) -> None:
-        """Counts a pod as admitted, whatever the rules say of it."""
+        """Counts a pod as admitted without asking the rules."""
         self.ledger.enter("granted", pod)
         self.states.give_grant(pod, now)
 
     def withdraw(self, uid: str) -> None:
-        """Takes the grant of a pod back."""
+        """Takes back the grant of a pod."""
         self.states.withdraw(uid)
 
     def check(self, pod: Pod) -> Refusal | None:
-        """What refuses a pod now, or None; grants nothing. Counts all that may be in flight, as evicting must."""
+        """Returns what refuses a pod now, or None; grants nothing.
+
+        Counts all pods that may be in flight, as evictions must not rely on less.
+        """
         known = self.pods.get(pod.uid)
         if known is not None and known.assigned:
             return None
@@ -467,18 +470,21 @@ class Cluster:
             return self._refusal(pod, sure=sure, with_in_flight=self.unsettled)
 
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """The pod of that name, if there is one."""
+        """Returns the pod of that name, if there is one."""
         uid = self._uids.get(namespace, {}).get(name)
         return self.pods.get(uid) if uid else None
 
     def knows_namespace(self, name: str) -> bool:
-        """Whether there is such a namespace, or (in a folder of manifests) a pod or an elastic quota in it."""
+        """Whether a namespace exists, or (in a folder of manifests) a pod or an elastic quota in it does."""
         return name in self.membership.namespaces or name in self._uids or name in self.quotas
 
     # How it is kept consistent
 
     def _take_the_place_of_others(self, pod: Pod) -> None:
-        """Who had this name is gone, or it would not be free again; no API server renames a pod, but manifests may."""
+        """Removes an earlier pod of this name: it is gone, or its name would not be free.
+
+        Removes the pod itself under another name, too. No API server renames a pod, but manifests may.
+        """
         namesake = self._uids.get(pod.namespace, {}).get(pod.name)
         if namesake is not None and namesake != pod.uid:
             self.delete_pod(namesake)
@@ -487,7 +493,10 @@ class Cluster:
             self.delete_pod(pod.uid)
 
     def _refusal(self, pod: Pod, *, sure: bool, with_in_flight: bool = False) -> Refusal | None:
-        """What refuses a pod that is not in the ledger. ``sure``: what queues deserve is known as far as it matters."""
+        """Returns what refuses a pod that is not in the ledger.
+
+        ``sure``: it is known what queues deserve, as far as that matters for the pod.
+        """
         refused = admission.refusal(self.ledger, pod, self.rules, with_in_flight=with_in_flight)
         if refused is not None or sure or self.is_exempt(pod):
             return refused
@@ -501,5 +510,5 @@ class Cluster:
 
 
 def _differs(pod: Pod, before: Pod) -> bool:
-    """Whether more has changed of a pod than what the scheduler says of it."""
+    """Whether a pod differs from before in more than what the scheduler says of it."""
     return replace(before, unschedulable=pod.unschedulable, version=pod.version) != pod

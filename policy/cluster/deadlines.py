@@ -1,21 +1,21 @@
-"""Who is due when: a heap, so that time passing costs only what has become due."""
+"""Deadlines by name, in a heap: the cost of passing time depends only on what has become due."""
 
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 
 SPARE = 64
-"""Entries that no longer count, beyond as many as do, until the heap is made anew."""
+"""Stale entries, beyond the number of valid ones, after which the heap is rebuilt."""
 
 
 class Deadlines:
-    """A time for each name. Its size follows how many names have one, however often they change."""
+    """A time for each name. Its size depends on the number of names, however often their times change."""
 
     def __init__(self) -> None:
         self._at: dict[str, float] = {}
         self._heap: list[tuple[float, str]] = []
 
     def set(self, name: str, at: float) -> None:
-        """A name is due at this time, in place of another one."""
+        """Sets the time at which a name is due, in place of an earlier one."""
         if self._at.get(name) == at:
             return
         self._at[name] = at
@@ -25,11 +25,11 @@ class Deadlines:
             heapify(self._heap)
 
     def clear(self, name: str) -> None:
-        """A name is due no more; for one that has no time it is no error."""
+        """Removes the time of a name. Does nothing for one that has none."""
         self._at.pop(name, None)
 
     def over(self, now: float) -> Iterator[str]:
-        """The names that are due by now, each once; from then on they have no time."""
+        """Yields the names that are due by now, each once, and removes their times."""
         while self._heap and self._heap[0][0] <= now:
             at, name = heappop(self._heap)
             if self._at.get(name) == at:

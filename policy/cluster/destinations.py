@@ -1,7 +1,7 @@
-"""Where pods stand and where they are expected, as the table of nodes shows it.
+"""The nodes where pods stand and where they are expected, as the table of nodes shows them.
 
-A waiting pod is expected on the node that something is held on for it as a member of a gang, else on the one where a
-plan keeps room for it, else on the one that it is nominated to; of the last two only while it may still come there.
+A waiting pod is expected on the node with a hold for it as a member of a gang. Else it is expected where a plan keeps
+room for it, else on the node that it is nominated to; on these two only while it may still come there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Destinations:
-    """The nodes that matter to pods that wait, be they expected there now or not."""
+    """The nodes that matter to waiting pods, whether these are expected there now or not."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._of = ByNode()
@@ -48,19 +48,19 @@ class Destinations:
             cluster.hints.pod_left(pod.uid, *stood)
 
     def forget(self, uid: str) -> None:
-        """A pod is gone."""
+        """Forgets a pod that is gone."""
         self._of.put(uid, ())
 
     def stands(self, uid: str) -> tuple[str, Resources]:
-        """On which node a pod stands or is expected, and with what; empty if on none."""
+        """Returns the node where a pod stands or is expected, and its request there; empty if there is none."""
         placed = self._cluster.table.placed(uid)
         return (placed.site.name, placed.pod.request) if placed is not None else ("", NOTHING)
 
     def may_come(self, pod: Pod, name: str) -> bool:
         """Whether a waiting pod may still come to a node that it is expected on.
 
-        It may not while it is held by somebody else's gate or being deleted; nor to a node that is gone, is not ready,
-        or could not take it however empty it were, like a cordoned one.
+        It may not while another gate than ours holds it, or while it is being deleted. Nor may it come to a node that
+        is gone, is not ready, or could not take it even if it were empty, like a cordoned one.
         """
         table = self._cluster.table
         if not name or pod.terminating or pod.gated:
@@ -71,6 +71,6 @@ class Destinations:
         return all(node.allocatable.get(resource) for resource, asked in pod.request.items() if asked)  # listed there
 
     def node_changed(self, name: str) -> None:
-        """Looks again at the pods that are expected on a node: they may come to it no longer, or again."""
+        """Checks again the pods that are expected on a node: whether they may come to it may have changed."""
         for uid in self._of.pods_of(name):
             self._cluster.states.stand_again(uid)
