@@ -1,1 +1,1 @@
-"""The picture of the cluster."""
+"""The store: the state of the cluster, the kinds of objects, and their translation to the objects of the rules."""

@@ -1,4 +1,4 @@
-"""Disruption budgets, as they are read and as the rules see them."""
+"""Disruption budgets: the fields that are read, and the translation to the budget of the rules."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from policy.cluster.budgets import Budget
 
 
 class BudgetSpec(Struct, gc=False):
-    """What is read of a disruption budget's spec."""
+    """The fields that are read of a disruption budget's spec."""
 
     selector: LabelSelector | None = None
     min_available: Any = field(name="minAvailable", default=None)
@@ -20,7 +20,7 @@ class BudgetSpec(Struct, gc=False):
 
 
 class BudgetStatus(Struct, rename="camel", gc=False):
-    """What is read of a disruption budget's status."""
+    """The fields that are read of a disruption budget's status."""
 
     disruptions_allowed: int = 0
     disrupted_pods: dict[str, Any] | None = None
@@ -37,7 +37,7 @@ class BudgetObject(Struct, gc=False):
 
 
 def budget_of(obj: BudgetObject) -> Budget:
-    """The disruption budget as the rules see it."""
+    """Returns the disruption budget as the rules see it."""
     status = obj.status or BudgetStatus()
     given = obj.spec.selector if obj.spec else None
     return Budget(
@@ -51,7 +51,7 @@ def budget_of(obj: BudgetObject) -> Budget:
 
 
 def _never_allows(spec: BudgetSpec, status: BudgetStatus) -> bool:
-    """Whether a budget lets nobody go though all of its pods are healthy: by its words, or by what they come to."""
+    """Whether a budget allows no disruption even while all its pods are healthy, by its spec or by its numbers."""
     by_words = spec.max_unavailable in (0, "0", "0%") or spec.min_available == "100%"
     return by_words or 0 < status.expected_pods <= status.desired_healthy
 

@@ -1,4 +1,4 @@
-"""Elastic quotas, of the API group of today and of the one that scheduler-plugins had before."""
+"""Elastic quotas, of the current API group and of the former group of scheduler-plugins."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ from policy.quota.elastic_quota import ElasticQuota, elastic_quota
 
 
 class ElasticQuotaObject(Struct, gc=False):
-    """An ElasticQuota. Its spec is looked at field by field, so that a bad one is named, and refuses all."""
+    """An ElasticQuota. Its spec is read field by field: an error names the bad field, and the quota refuses all."""
 
     metadata: Metadata
     spec: Any = None
@@ -21,7 +21,7 @@ class ElasticQuotaObject(Struct, gc=False):
 
 
 def elastic_quota_of(obj: ElasticQuotaObject) -> ElasticQuota:
-    """The elastic quota as the rules see it; what cannot be read of it stands in its ``errors``."""
+    """Returns the elastic quota as the rules see it. Its ``errors`` name the fields that cannot be read."""
     meta, spec = obj.metadata, {} if obj.spec is None else obj.spec
     namespace, created = meta.namespace or "", seconds(meta.creation_timestamp)
     errors: list[str] = []
@@ -54,4 +54,4 @@ LEGACY_ELASTIC_QUOTAS = replace(
     api_version="scheduling.sigs.k8s.io/v1alpha1",
     title="elasticquotas.scheduling.sigs.k8s.io",
 )
-"""The same of the API group that scheduler-plugins had before. Of two of one name the newer group's counts."""
+"""Elastic quotas of the former API group of scheduler-plugins. If both groups have one of a name, the newer counts."""

@@ -1,7 +1,7 @@
-"""What is heeded of objects beside their own fields: annotations, labels and gates; and what is easily taken for it.
+"""The annotations, labels and scheduling gates that are read of objects, and the names that people mistake for them.
 
-The decoder takes the names from here, ``quotaward check`` warns of what comes near one, and a test compares the tables
-of the documentation.
+The decoder takes the names from here. ``quotaward check`` warns of similar names. A test compares the tables of the
+documentation.
 """
 
 from dataclasses import dataclass
@@ -18,26 +18,26 @@ GATE = "quotaward.dev/quota"
 GATED = "quotaward.dev/gated"
 MANAGED = "quotaward.dev/managed"
 MIRROR = "kubernetes.io/config.mirror"
-"""What a kubelet gives the pod that stands for a static one."""
+"""The annotation that a kubelet sets on the mirror pod of a static pod."""
 INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
-"""What the Job controller notes on the pod of an index."""
+"""The annotation in which the Job controller counts the failures of an index."""
 COUNTS_IN = "quotaward.dev/CountsIn"
-"""The condition of a pod in whose message stands the queue that it counts in, where that is not the one it names."""
+"""The pod condition that is set while a pod counts in another queue than it names. Its message is that queue."""
 AT = "simulation.quotaward.dev/at"
-"""When an object comes in a story, after the start; without it, it is there from the start."""
+"""The time after the start of a simulation at which an object is created; without it, it exists from the start."""
 FOR = "simulation.quotaward.dev/for"
-"""How long a pod of a story runs once it has started; without it, for ever."""
+"""The time for which a pod of a simulation runs after its start; without it, the pod never ends."""
 WEIGHT = "volcano.sh/namespace.weight"
-"""What a resource quota names to give its namespace a weight."""
+"""The resource name with which a resource quota gives its namespace a weight."""
 OUR_DOMAINS = ("quotaward.dev", "simulation.quotaward.dev")
-"""What all keys are under of which no other program may have any."""
+"""The prefixes of our own keys: no other program may define keys under them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An annotation, a label or a gate that is read of objects of these kinds (none: of all).
+    """An annotation, a label or a gate that is read of objects of ``kinds``; of all kinds if ``kinds`` is empty.
 
-    ``values`` are those that mean something; none where any text does.
+    ``values`` lists the values that have a meaning. It is empty where any text is valid.
     """
 
     name: str
@@ -107,12 +107,12 @@ CONFUSED = {
     "quota.scheduling.koordinator.sh/tree-id": QUOTAS_HAVE_NONE,
     "quota.scheduling.koordinator.sh/name": SIZE,
 }
-"""Keys that are taken for one of ours, mostly because another project reads them, and what is said of each."""
+"""Keys that people mistake for ours, mostly because another project reads them, with the advice for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A kind of another project that looks like one of ours and is not read, and how to say the same here."""
+    """A kind of another project that looks like one of ours but is not read, and what to write instead."""
 
     group: str
     kind: str

@@ -1,4 +1,4 @@
-"""Jobs of ``batch/v1``, as they are read and as the rules see them."""
+"""Jobs of ``batch/v1``: the fields that are read, and the translation to the batch job of the rules."""
 
 from datetime import datetime
 
@@ -15,20 +15,20 @@ Rule = tuple[str, tuple[str, tuple[int, ...]] | None, tuple[tuple[str, str], ...
 
 JOB_VERSION = "batch/v1"
 TRACKED = "batch.kubernetes.io/job-tracking"
-"""What a pod of a Job has until its end is counted."""
+"""The finalizer that a pod of a Job has until the Job controller has counted its end."""
 ENDED = frozenset({"Failed", "FailureTarget", "Complete", "SuccessCriteriaMet"})
-"""The conditions of a Job that has ended, or is about to."""
+"""The conditions of a Job that has ended or is about to end."""
 
 
 class OnExitCodes(Struct, gc=False):
-    """Which exit codes a rule of a podFailurePolicy is about."""
+    """The condition on exit codes in a rule of a podFailurePolicy."""
 
     operator: str = ""
     values: list[int] | None = None
 
 
 class OnPodCondition(Struct, gc=False):
-    """A condition that a rule of a podFailurePolicy is about."""
+    """A pod condition that a rule of a podFailurePolicy matches."""
 
     type: str = ""
     status: str | None = None
@@ -49,7 +49,7 @@ class PodFailurePolicy(Struct, gc=False):
 
 
 class JobSpec(Struct, rename="camel", gc=False):
-    """What is read of a Job's spec."""
+    """The fields that are read of a Job's spec."""
 
     active_deadline_seconds: int | None = None
     backoff_limit: int | None = None
@@ -64,14 +64,14 @@ class UncountedTerminatedPods(Struct, gc=False):
 
 
 class JobCondition(Struct, gc=False):
-    """What is read of a condition of a Job."""
+    """The fields that are read of a condition of a Job."""
 
     type: str = ""
     status: str = ""
 
 
 class JobStatus(Struct, rename="camel", gc=False):
-    """What is read of a Job's status."""
+    """The fields that are read of a Job's status."""
 
     start_time: datetime | None = None
     failed: int | None = None
@@ -88,7 +88,7 @@ class JobObject(Struct, gc=False):
 
 
 def batch_job_of(obj: JobObject) -> BatchJob:
-    """The Job as the rules see it."""
+    """Returns the Job as the rules see it."""
     meta, spec, status = obj.metadata, obj.spec or JobSpec(), obj.status or JobStatus()
     rules = _failure_rules(spec.pod_failure_policy)
     per_index, limit = spec.backoff_limit_per_index, spec.backoff_limit
@@ -125,7 +125,7 @@ def _failure_rules(policy: PodFailurePolicy | None) -> tuple[FailureRule, ...]:
 
 @remembered(1024)
 def _shared_rules(given: tuple[Rule, ...]) -> tuple[FailureRule, ...]:
-    """One tuple for all the Jobs that have the same rules."""
+    """Returns one tuple for all Jobs with the same rules."""
     return tuple(
         FailureRule(action, frozenset(codes[1]) if codes else None, bool(codes and codes[0] == "NotIn"), frozenset(on))
         for action, codes, on in given

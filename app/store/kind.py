@@ -1,4 +1,4 @@
-"""A row of the table of kinds: where objects are listed, how they are decoded, what they change in the cluster."""
+"""A row of the table of kinds: where objects are listed, how they are decoded, and what they change in the cluster."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from app.store.metadata import Metadata
 from policy.cluster.cluster import Cluster
 
 Key = str | tuple[str, str]
-"""What identifies an object of its kind in the cluster."""
+"""Identifies an object among those of its kind in the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of objects.
 
-    ``optional`` kinds may not be installed; they are then waited for, and missing nobody. Of those what ``binds`` pods
-    may stay in force when the definition is deleted. ``advisory`` ones only say which of several right answers is
-    better: where there is no right to read them, they count as not installed. ``upsert`` raises InvalidObject for an
-    object that cannot be used. ``version_seen`` is the version of an object as it was seen last, 0 if unknown; None
-    where the cluster keeps none.
+    An ``optional`` kind need not be installed: the store is complete without it, and waits for it to appear. Objects of
+    an optional kind that ``binds`` pods may stay in force when its definition is deleted. An ``advisory`` kind only
+    tells which of several right answers is better; without the right to read it, it counts as not installed.
+    ``upsert`` raises InvalidObject for an object that cannot be used. ``version_seen`` returns the version of an object
+    that was seen last, 0 if unknown; it is None where the cluster keeps no versions.
     """
 
     plural: str
@@ -41,12 +41,12 @@ class Kind:
 
     @property
     def label(self) -> str:
-        """What tells this kind from the others: its plural, with its group where another has the same."""
+        """The unique name of this kind: its plural, with the group where another kind has the same plural."""
         return self.title or self.plural
 
     @property
     def group(self) -> str:
-        """The API group; empty for the core one."""
+        """The API group; empty for the core group."""
         return self.api_version.rpartition("/")[0]
 
     @property
@@ -56,12 +56,12 @@ class Kind:
 
     @property
     def path(self) -> str:
-        """The path of the list of all objects of this kind on the API server."""
+        """The path on the API server that lists all objects of this kind."""
         root = "/api" if "/" not in self.api_version else "/apis"
         return f"{root}/{self.api_version}/{self.plural}"
 
     def path_of(self, namespace: str, name: str, subresource: str = "") -> str:
-        """The path of one object, or of a part of it; the namespace is empty for what has none."""
+        """Returns the path of one object or of its subresource. Cluster-scoped objects have an empty namespace."""
         root, _, plural = self.path.rpartition("/")
         parts = [root, "namespaces", namespace, plural, name] if namespace else [root, plural, name]
         return "/".join([*parts, subresource] if subresource else parts)

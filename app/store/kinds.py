@@ -12,9 +12,9 @@ from app.store.reservations import RESERVATIONS
 from app.store.resource_quotas import RESOURCE_QUOTAS
 
 KINDS = (
-    *(NAMESPACES, QUEUES, *POD_GROUPS, RESOURCE_QUOTAS, NODES, JOBS),  # first what says which queue a pod is in
+    *(NAMESPACES, QUEUES, *POD_GROUPS, RESOURCE_QUOTAS, NODES, JOBS),  # first those that tell which queue a pod is in
     *(PODS, ELASTIC_QUOTAS, LEGACY_ELASTIC_QUOTAS, BUDGETS, RESERVATIONS),
 )
 QUOTA_KINDS = (ELASTIC_QUOTAS, LEGACY_ELASTIC_QUOTAS)
 SUCCESSORS = {LEGACY_ELASTIC_QUOTAS.label: ELASTIC_QUOTAS, LEGACY_POD_GROUPS.label: POD_GROUPS[0]}
-"""The kind of today for each that scheduler-plugins had before, by its label."""
+"""The current kind for each former kind of scheduler-plugins, by the label of the former."""

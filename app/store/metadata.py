@@ -8,11 +8,11 @@ from msgspec import Struct, field
 from app.store.heeded import ALLOWED_QUEUES, INDEX_FAILURES, MIRROR, PREEMPTIBLE, QUEUE, VOLCANO_GROUP
 
 LONGEST_NAME = 253
-"""Characters of a name that an object may have."""
+"""The most characters that the name of an object may have."""
 
 
 class Annotations(Struct, gc=False):
-    """The annotations that are read. docs/security.md lists what a tenant could do with each."""
+    """The annotations that are read. docs/security.md lists what a tenant can do with each."""
 
     preemptible: Any = field(name=PREEMPTIBLE, default=None)
     queue: Any = field(name=QUEUE, default=None)
@@ -23,7 +23,7 @@ class Annotations(Struct, gc=False):
 
 
 class OwnerReference(Struct, rename="camel", gc=False):
-    """What is read of an owner reference."""
+    """The fields that are read of an owner reference."""
 
     api_version: str = ""
     kind: str = ""
@@ -33,7 +33,7 @@ class OwnerReference(Struct, rename="camel", gc=False):
 
 
 class Metadata(Struct, rename="camel", gc=False):
-    """What is read of an object's metadata."""
+    """The fields that are read of an object's metadata."""
 
     name: str = ""
     namespace: str | None = None
@@ -48,28 +48,28 @@ class Metadata(Struct, rename="camel", gc=False):
 
 
 def version_of(meta: Metadata) -> int:
-    """The resourceVersion as a number (it orders the states of one object), 0 where there is none."""
+    """Returns the resourceVersion as a number, which orders the states of one object; 0 where there is none."""
     return number_of(meta.resource_version)
 
 
 def number_of(text: str | None) -> int:
-    """A resourceVersion as a number, 0 where it is none. From Kubernetes 1.35 on such numbers may be compared."""
+    """Returns a resourceVersion as a number, 0 if it is not one. Clients may compare them since Kubernetes 1.35."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 20 else 0  # noqa: PLR2004 - 64 bit
 
 
 def seconds(timestamp: datetime | None) -> float:
-    """Seconds since the epoch, 0 where there is no time."""
+    """Returns the seconds since the epoch, 0 where there is no time."""
     if timestamp is None:
         return 0.0
     return (timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)).timestamp()
 
 
 def as_text(value: Any) -> str:
-    """An annotation as text; one of another type is as good as none."""
+    """Returns an annotation as text; empty if it has another type."""
     return value if isinstance(value, str) else ""
 
 
 def as_name(value: Any) -> str:
-    """A name in an annotation. No object has a longer one than is kept: anybody may write a quarter of a megabyte."""
+    """Returns a name in an annotation, cut at the longest that an object can have: annotations may have 256 KiB."""
     name = as_text(value)
     return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"

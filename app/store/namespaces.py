@@ -1,4 +1,4 @@
-"""Namespaces, as they are read and as the rules see them."""
+"""Namespaces: the fields that are read, and the translation to the namespace of the rules."""
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +16,7 @@ class NamespaceObject(Struct, gc=False):
 
 
 def namespace_of(obj: NamespaceObject) -> Namespace:
-    """What the namespace says of queues, and whether its pods wait at gates."""
+    """Returns the queues that a namespace names, and whether its pods wait at gates."""
     gated = (obj.metadata.labels or {}).get(GATED) == "true"
     annotations = obj.metadata.annotations
     if annotations is None:

@@ -1,4 +1,4 @@
-"""Nodes, as they are read and as the rules see them."""
+"""Nodes: the fields that are read, and the translation to the node of the rules."""
 
 import msgspec
 from msgspec import Struct
@@ -15,14 +15,14 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
 class NodeCondition(Struct, gc=False):
-    """What is read of a condition of a node."""
+    """The fields that are read of a condition of a node."""
 
     type: str = ""
     status: str = ""
 
 
 class NodeStatus(Struct, gc=False):
-    """What is read of a node's status."""
+    """The fields that are read of a node's status."""
 
     allocatable: ResourceList | None = None
     conditions: list[NodeCondition] | None = None
@@ -37,7 +37,7 @@ class TaintObject(Struct, gc=False):
 
 
 class NodeSpec(Struct, gc=False):
-    """What is read of a node's spec."""
+    """The fields that are read of a node's spec."""
 
     unschedulable: bool | None = None
     taints: list[TaintObject] | None = None
@@ -52,7 +52,7 @@ class NodeObject(Struct, gc=False):
 
 
 def node_of(obj: NodeObject) -> Node:
-    """The node as the rules see it. Raises InvalidObject."""
+    """Returns the node as the rules see it. Raises InvalidObject."""
     allocatable, conditions = (obj.status.allocatable, obj.status.conditions) if obj.status else (None, None)
     milli = milli_of(allocatable, "status.allocatable")
     spec = obj.spec or NodeSpec()

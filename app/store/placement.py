@@ -1,6 +1,6 @@
-"""Where a pod may go: the parts of a pod's spec that forbid nodes, to the constraints of the rules.
+"""Translates the parts of a pod's spec that exclude nodes to the constraints of the rules.
 
-Pods of one template have these parts in common to the byte, so what was translated once is shared.
+Pods of one template have the same bytes in these parts, so they share one translation.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,7 +36,7 @@ NULL = Raw(b"null")
 
 
 class Volume(Struct, rename="camel", gc=False):
-    """The sources of a volume that can bind it to nodes; all others go anywhere."""
+    """The sources of a volume that can bind it to nodes; volumes of all other sources fit every node."""
 
     persistent_volume_claim: Any = None
     ephemeral: Any = None
@@ -48,7 +48,7 @@ class Volume(Struct, rename="camel", gc=False):
 
     @property
     def bound(self) -> bool:
-        """Whether only some nodes may do for it."""
+        """Whether the volume may be usable on some nodes only."""
         return any(getattr(self, field) is not None for field in self.__struct_fields__)
 
 
@@ -130,7 +130,7 @@ def constraints_of(
     host_ports: Iterable[HostPort],
     undecidable: tuple[str, ...],
 ) -> Constraints:
-    """The constraints of a pod. Raises msgspec.MsgspecError where its parts are not shaped as in Kubernetes."""
+    """Returns the constraints of a pod. Raises msgspec.MsgspecError if a part does not have the shape of Kubernetes."""
     spread_bytes = bytes(spread)
     return _translated(
         namespace if affinity != NULL else "",
@@ -184,17 +184,17 @@ def _translated(
 
 
 class _Judged:
-    """The parts of a pod's constraints, as far as there are not too many: of such a kind none is kept.
+    """Translates the parts of a pod's constraints, kind by kind. A kind with too many parts is dropped as a whole.
 
-    A pod with too many is let in by numbers, as with any other constraint that cannot be judged: nobody is evicted
-    for it, and nobody is kept away by what is not kept.
+    The rules then let the pod in by its numbers alone, as with any other constraint that they cannot judge. Nobody is
+    evicted for such a pod, and constraints that were dropped keep no other pod away.
     """
 
     def __init__(self) -> None:
         self.too_many: list[str] = []
 
     def of(self, name: str, parts: Iterator[T], most: int = MOST_STEPS) -> tuple[T, ...] | None:
-        """All the parts; None where they take more steps than are judged. No more of them are translated then."""
+        """Returns all the parts, or None once they take more than ``most`` steps; the rest are not even translated."""
         kept, left = [], most
         for part in parts:
             left -= steps(part)
@@ -222,7 +222,7 @@ def _requirements(expressions: list[Expression] | None) -> tuple[Requirement, ..
 
 
 def selector_of(given: LabelSelector) -> Selector:
-    """A label selector as the rules see it."""
+    """Returns a label selector as the rules see it."""
     labels = tuple(Requirement(key, "In", (value,)) for key, value in sorted((given.match_labels or {}).items()))
     return Selector(labels + _requirements(given.match_expressions))
 
@@ -232,15 +232,15 @@ def _node_term(given: _NodeTerm) -> NodeTerm:
 
 
 def _pod_term(given: _PodTerm, own_namespace: str) -> PodTerm:
-    # Which namespaces a selector selects is not known here: for a pod that stands somewhere, all of them is the careful
-    # reading, and a pod that is to be placed is undecidable.
+    # A namespace selector cannot be evaluated here. For a pod that is on a node, all namespaces is the safe reading; a
+    # pod that is still to be placed is undecidable.
     named = frozenset(given.namespaces or (own_namespace,)) if given.namespace_selector is None else None
     return PodTerm(selector_of(given.label_selector) if given.label_selector else None, given.topology_key, named)
 
 
 def _spread(given: _Spread, labels: Mapping[str, str]) -> Spread:
     selector = selector_of(given.label_selector) if given.label_selector else None
-    if selector is not None and given.match_label_keys:  # the API server merges them from 1.34; twice does no harm
+    if selector is not None and given.match_label_keys:  # API servers since 1.34 merge them; twice is harmless
         own = tuple(Requirement(key, "In", (labels[key],)) for key in given.match_label_keys if key in labels)
         selector = Selector(selector.requirements + own)
     return Spread(

@@ -1,4 +1,4 @@
-"""Pod groups: those of scheduler-plugins, in the API group of today and the one before, Volcano's, and native ones."""
+"""Pod groups: those of scheduler-plugins in its current and its former API group, Volcano's, and native ones."""
 
 from collections.abc import Iterable
 
@@ -14,23 +14,23 @@ GROUPS = "podgroups.scheduling.x-k8s.io"
 VOLCANO_GROUPS = "podgroups.scheduling.volcano.sh"
 LEGACY_GROUPS = "podgroups.scheduling.sigs.k8s.io"
 NATIVE_GROUPS = "podgroups.scheduling.k8s.io"
-"""The kinds of pod groups, as they are told apart where they have the same name."""
+"""The kinds of pod groups, with the API group, as all of them have the same plural."""
 
 
 class Gang(Struct, rename="camel", gc=False):
-    """What is read of how a native pod group is scheduled."""
+    """The fields that are read of the gang policy of a native pod group."""
 
     min_count: int | None = None
 
 
 class SchedulingPolicy(Struct, gc=False):
-    """How a native pod group is scheduled."""
+    """The scheduling policy of a native pod group."""
 
     gang: Gang | None = None
 
 
 class PodGroupSpec(Struct, rename="camel", gc=False):
-    """What is read of the spec of a pod group, of whichever kind."""
+    """The fields that are read of the spec of a pod group, for all kinds together."""
 
     queue: str | None = None
     min_member: int | None = None
@@ -45,7 +45,7 @@ class PodGroupObject(Struct, gc=False):
 
 
 def group_of(obj: PodGroupObject, kind: str) -> Group:
-    """The pod group as the rules see it; a minimum below 1 is 1, and one beyond 32 bits the largest of these."""
+    """Returns the pod group as the rules see it. Its minimum is at least 1 and fits into 32 bits."""
     meta, spec = obj.metadata, obj.spec or PodGroupSpec()
     gang = spec.scheduling_policy.gang if spec.scheduling_policy else None
     minimum = gang.min_count if kind == NATIVE_GROUPS and gang else spec.min_member
@@ -60,7 +60,7 @@ def group_of(obj: PodGroupObject, kind: str) -> Group:
 
 
 def _pod_groups(kind: str, version: str) -> Kind:
-    """One of the kinds of pod groups, named by plural and group."""
+    """Makes the row of one kind of pod groups; ``kind`` is plural and API group."""
 
     def upsert(cluster: Cluster, obj: PodGroupObject, _: float) -> None:
         cluster.upsert_group(group_of(obj, kind))

@@ -1,4 +1,4 @@
-"""What is read of the JSON of a pod."""
+"""The fields that are read of the JSON of a pod."""
 
 from datetime import datetime
 from typing import Any
@@ -11,13 +11,13 @@ from app.store.quantities import ResourceList
 
 
 class Requirements(Struct, gc=False):
-    """A container's or a pod's resource requirements, asked for or actuated."""
+    """The resource requirements of a container or a pod: requested ones in its spec, actuated ones in its status."""
 
     requests: ResourceList | None = None
 
 
 class Port(Struct, rename="camel", gc=False):
-    """What is read of a container's port."""
+    """The fields that are read of a container's port."""
 
     host_port: int | None = None
     protocol: str | None = None
@@ -25,7 +25,7 @@ class Port(Struct, rename="camel", gc=False):
 
 
 class ContainerSpec(Struct, rename="camel", gc=False):
-    """What is read of a container."""
+    """The fields that are read of a container's spec."""
 
     name: str = ""
     resources: Requirements | None = None
@@ -34,19 +34,19 @@ class ContainerSpec(Struct, rename="camel", gc=False):
 
 
 class SchedulingGate(Struct, gc=False):
-    """What keeps the scheduler from looking at a pod."""
+    """A scheduling gate, which keeps the scheduler from considering a pod."""
 
     name: str = ""
 
 
 class SchedulingGroup(Struct, rename="camel", gc=False):
-    """Which native group a pod is in."""
+    """The native group that a pod is in."""
 
     pod_group_name: str | None = None
 
 
 class PodSpec(Struct, rename="camel", gc=False):
-    """What is read of a pod's spec."""
+    """The fields that are read of a pod's spec."""
 
     node_name: str | None = None
     containers: list[ContainerSpec] | None = None
@@ -68,7 +68,7 @@ class PodSpec(Struct, rename="camel", gc=False):
 
 
 class PodCondition(Struct, gc=False):
-    """What is read of a condition of a pod."""
+    """The fields that are read of a condition of a pod."""
 
     type: str = ""
     status: str = ""
@@ -78,19 +78,19 @@ class PodCondition(Struct, gc=False):
 
 
 class Terminated(Struct, rename="camel", gc=False):
-    """What is read of how a container ended."""
+    """The fields that are read of the end of a container."""
 
     finished_at: datetime | None = None
 
 
 class ContainerState(Struct, gc=False):
-    """What is read of the state of a container."""
+    """The fields that are read of the state of a container."""
 
     terminated: Terminated | None = None
 
 
 class ContainerStatus(Struct, rename="camel", gc=False):
-    """What is read of a container's status."""
+    """The fields that are read of a container's status."""
 
     name: str = ""
     state: ContainerState | None = None
@@ -99,7 +99,7 @@ class ContainerStatus(Struct, rename="camel", gc=False):
 
 
 class PodStatus(Struct, rename="camel", gc=False):
-    """What is read of a pod's status."""
+    """The fields that are read of a pod's status."""
 
     phase: str | None = None
     start_time: datetime | None = None

@@ -1,6 +1,6 @@
-"""The effective request of a pod: what its containers ask for, the pod as a whole, and a resize.
+"""The effective request of a pod: from its containers, its pod-level resources, and a resize.
 
-Pods of one template ask for the same, so what was computed once is shared.
+Pods of one template request the same, so they share one result.
 """
 
 from app.store.pod_object import ContainerSpec, ContainerStatus, PodSpec, PodStatus, Requirements
@@ -13,14 +13,14 @@ from policy.objects.quantity import Quantity
 from policy.objects.resources import Resources
 
 Asked = tuple[tuple[tuple[tuple[str, Quantity | None], ...], str | None], ...]
-"""By container what it requests, and its restart policy."""
+"""The requests and the restart policy of each container."""
 
 
 def drop_excess_resources(spec: PodSpec) -> bool:
-    """Leaves a spec no more resources than are judged: the usual ones, and the first by name. Whether there were more.
+    """Cuts the resources of a spec to the number that is judged. Returns whether it dropped any.
 
-    Overhead is not looked at, as no tenant writes it. What is asked for as "0", as the API server writes it, is no
-    resource where there are too many.
+    It keeps cpu, memory and ephemeral-storage, and then the first by name. Requests of "0", as the API server writes
+    it, are dropped first and do not count as dropped. Overhead stays, as no tenant writes it.
     """
     holders = (*(spec.containers or ()), *(spec.init_containers or ()), spec)
     asked = [each.resources for each in holders if each.resources]
@@ -38,9 +38,9 @@ def drop_excess_resources(spec: PodSpec) -> bool:
 
 
 def request_of(spec: PodSpec, status: PodStatus) -> Resources:
-    """The effective request. Of a pod that has not started it mostly depends on its containers alone.
+    """Returns the effective request. Before a pod has started, this mostly depends on its containers alone.
 
-    Pods of one template have these in common, so what was computed once is shared.
+    Pods of one template have the same containers, so they share one result.
     """
     started = status.container_statuses or status.init_container_statuses or status.allocated_resources
     if started or status.resources or spec.overhead or spec.resources or _is_resize_infeasible(spec, status):
@@ -64,7 +64,7 @@ def _asked_for(containers: list[ContainerSpec] | None) -> Asked:
 
 @remembered(8192)
 def _request_of_containers(containers: Asked, init_containers: Asked) -> Resources:
-    """Raises InvalidObject."""
+    """Returns the effective request of these containers. Raises InvalidObject."""
     spec, init = (
         [ContainerSpec(resources=Requirements(dict(requests)), restart_policy=restart) for requests, restart in given]
         for given in (containers, init_containers)
@@ -87,7 +87,7 @@ def _requests_of(spec: PodSpec, status: PodStatus) -> PodRequests:
 
 
 def _is_resize_infeasible(spec: PodSpec, status: PodStatus) -> bool:
-    """Whether a resize was asked for that can never be done. A kubelet says so, and a pod without a node has none."""
+    """Whether the kubelet says that the requested resize can never be done. A pod without a node has no kubelet."""
     return bool(spec.node_name) and any(
         each.type == "PodResizePending" and each.reason == "Infeasible" for each in status.conditions or ()
     )

@@ -1,4 +1,4 @@
-"""Pods, as they are read (``pod_object``) and as the rules see them."""
+"""Pods: the translation of what is read (``pod_object``) to the pod of the rules."""
 
 import msgspec
 
@@ -17,11 +17,11 @@ from policy.objects.constraints import TOO_MANY, Constraints, HostPort
 from policy.objects.pod import GRACE, JobMember, Pod, Unschedulable
 
 DAEMON_SETS = frozenset({"apps/v1", ""})
-"""The versions of DaemonSets that an API server has; where there is none, as in a folder, a version may lack."""
+"""The API versions of DaemonSets that an API server serves, and none: in a folder of manifests it may be missing."""
 
 
 def pod_of(obj: PodObject) -> Pod:
-    """The pod as the rules see it. Raises InvalidObject."""
+    """Returns the pod as the rules see it. Raises InvalidObject."""
     meta, spec, status = obj.metadata, obj.spec or PodSpec(), obj.status or PodStatus()
     if not meta.uid or not meta.name or not meta.namespace:
         missing = next(name for name in ("uid", "name", "namespace") if not getattr(meta, name))
@@ -69,7 +69,7 @@ def _unschedulable(conditions: list[PodCondition] | None) -> Unschedulable | Non
 
 
 def _counts_in(conditions: list[PodCondition]) -> str | None:
-    """The queue that we noted on a pod as the one that it counts in."""
+    """Returns the queue that the controller ``moves`` noted on the pod as the one it counts in; None without a note."""
     for condition in conditions:
         if condition.type == COUNTS_IN and condition.status == "True":
             return condition.message or ""
@@ -77,9 +77,9 @@ def _counts_in(conditions: list[PodCondition]) -> str | None:
 
 
 def controller_of(meta: Metadata) -> str:
-    """The kind of a pod's controller. That of a static pod is its node: its mark tells, and nothing else does.
+    """Returns the kind of a pod's controller. That of a static pod is "Node", which only its mirror annotation proves.
 
-    The API server takes the mark only of a pod that is created with a node, and never lets it be added.
+    The API server accepts this annotation only when a pod is created with a node, and nobody can add it later.
     """
     if meta.annotations is not None and meta.annotations.mirror is not None:
         return "Node"
@@ -87,7 +87,7 @@ def controller_of(meta: Metadata) -> str:
 
 
 def _kind(owner: OwnerReference) -> str:
-    """The kind of an owner; empty for one that is only called like a kind of Kubernetes that protects its pods.
+    """Returns the kind of an owner; empty for a mere namesake of Node or DaemonSet, the kinds that protect their pods.
 
     The garbage collector deletes pods whose owner does not exist, but not if it knows no such kind in that version.
     """
@@ -100,7 +100,7 @@ def _controller_uid(meta: Metadata) -> str:
 
 
 def _job_of(meta: Metadata) -> JobMember | None:
-    """The Job that a pod says that it belongs to, if one of these is its controller."""
+    """Returns the Job that the pod names as its controller, if any."""
     for owner in meta.owner_references or ():
         if owner.controller and owner.kind == "Job" and owner.api_version == JOB_VERSION:
             failures = as_text(meta.annotations.index_failures if meta.annotations else None)
@@ -111,14 +111,14 @@ def _job_of(meta: Metadata) -> JobMember | None:
 
 @remembered(8192)
 def _shared_member(uid: str, name: str, failures: int, tracked: bool) -> JobMember:  # noqa: FBT001 - to be remembered
-    """One for all the pods of a Job."""
+    """Returns one object for all alike pods of a Job."""
     return JobMember(uid, name, failures, tracked)
 
 
 def _group_of(meta: Metadata, spec: PodSpec) -> str:
-    """The group that a pod is in, with its kind: the scheduler's own comes first, then Volcano's.
+    """Returns the group that a pod is in, with its kind.
 
-    A group of the name that scheduler-plugins had before comes last.
+    Of several the native group counts, then Volcano's, then that of scheduler-plugins, then that of its former label.
     """
     if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
         return f"{NATIVE_GROUPS}/{spec.scheduling_group.pod_group_name}"
@@ -132,18 +132,18 @@ def _group_of(meta: Metadata, spec: PodSpec) -> str:
 
 
 def _finished_at(status: PodStatus) -> float:
-    """When the last container ended; 0 if that is not known of any."""
+    """Returns the time when the last container ended; 0 if it is known for none."""
     ends = (given.state.terminated for given in status.container_statuses or () if given.state is not None)
     return max((seconds(end.finished_at) for end in ends if end is not None), default=0.0)
 
 
 def gate_of(spec: PodSpec) -> int:
-    """Where our gate stands among a pod's scheduling gates; below zero if it has none of ours."""
+    """Returns the index of our gate among a pod's scheduling gates; -1 if our gate is not there."""
     return next((at for at, gate in enumerate(spec.scheduling_gates or ()) if gate.name == GATE), -1)
 
 
 def _constraints(meta: Metadata, spec: PodSpec, undecidable: tuple[str, ...]) -> Constraints:
-    """Raises InvalidObject for affinity, tolerations or spreading that are not shaped as in Kubernetes."""
+    """Returns the pod's constraints. Raises InvalidObject if a part does not have the shape of Kubernetes."""
     running = [
         *(spec.containers or ()),
         *(init for init in spec.init_containers or () if init.restart_policy == "Always"),

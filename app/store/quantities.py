@@ -1,4 +1,4 @@
-"""What objects ask for and bound, in quantities of Kubernetes: read into amounts, or the field at fault named."""
+"""Reads quantities of Kubernetes, in requests and in bounds, into amounts. Errors name the field at fault."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,17 +9,17 @@ ResourceList = dict[str, str | int | float | None]
 
 
 class InvalidObject(ValueError):
-    """A Kubernetes object that cannot be used; names the field at fault."""
+    """A Kubernetes object that cannot be used. The error names the field at fault."""
 
     def __init__(self, field: str, problem: str) -> None:
-        """The field as a path from the object, like ``spec.overhead.cpu``."""
+        """``field`` is a path within the object, like ``spec.overhead.cpu``."""
         super().__init__(f"{field}: {problem}")
         self.field = field
         self.problem = problem
 
 
 def milli_of(quantities: Mapping[str, Quantity | None] | None, path: str) -> dict[str, int]:
-    """Quantities in thousandths. Raises InvalidObject for one that cannot be read or is negative."""
+    """Returns quantities in thousandths. Raises InvalidObject for one that cannot be read or is negative."""
     result: dict[str, int] = {}
     if not quantities:
         return result
@@ -35,12 +35,12 @@ def milli_of(quantities: Mapping[str, Quantity | None] | None, path: str) -> dic
 
 
 def milli_or_none(quantities: Mapping[str, Quantity | None] | None, path: str) -> dict[str, int] | None:
-    """Like ``milli_of``; None where there are no quantities at all."""
+    """Returns quantities in thousandths like ``milli_of``; None where ``quantities`` is None."""
     return None if quantities is None else milli_of(quantities, path)
 
 
 def limits_of(given: Any, path: str, errors: list[str]) -> dict[str, int]:
-    """A quota's min or max in amounts; notes in ``errors`` what cannot be read."""
+    """Returns bounds, like a quota's min or max, in amounts. Appends an error for each that cannot be read."""
     if given is None:
         return {}
     if not isinstance(given, dict):

@@ -1,4 +1,4 @@
-"""Queues, as they are read and as the rules see them."""
+"""Queues: the fields that are read, and the translation to the queue of the rules."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from policy.quota.queues import LARGEST_WEIGHT, Queue
 
 
 class QueueStatus(Struct, gc=False):
-    """What is read of a queue's status."""
+    """The fields that are read of a queue's status."""
 
     state: str | None = None
 
 
 class QueueObject(Struct, gc=False):
-    """A Queue. Its spec is looked at field by field, so that a bad one is named, and closes the queue."""
+    """A Queue. Its spec is read field by field: an error names the bad field, and the queue is then closed."""
 
     metadata: Metadata
     spec: Any = None
@@ -26,7 +26,7 @@ class QueueObject(Struct, gc=False):
 
 
 def queue_of(obj: QueueObject) -> Queue:
-    """The queue as the rules see it; what cannot be read of it stands in its ``errors``."""
+    """Returns the queue as the rules see it. Its ``errors`` name the fields that cannot be read."""
     meta, spec = obj.metadata, {} if obj.spec is None else obj.spec
     state = (obj.status.state if obj.status else None) or "Open"
     errors: list[str] = []
@@ -61,7 +61,7 @@ def queue_of(obj: QueueObject) -> Queue:
 
 
 def _whole(given: Any, path: str, errors: list[str]) -> int:
-    """A whole number of 32 bits, 0 where there is none; notes in ``errors`` what is not one."""
+    """Returns a whole number, cut to 32 bits; 0 where there is none. Appends an error if it is something else."""
     if given is None:
         return 0
     if isinstance(given, bool) or not isinstance(given, int):

@@ -1,4 +1,4 @@
-"""What was made of a part of a pod is remembered for the next one of its template, but not without bound."""
+"""A cache with a bound on memory: results for parts of a pod serve the next pods of its template."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -8,13 +8,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MOST = 2**24
-"""Bytes, about, of the arguments of one function after which all is forgotten: large pods come and go."""
+"""Approximate bytes of the arguments of one function after which its cache is cleared: large pods come and go."""
 EACH = 50
-"""Bytes that a value takes anyway."""
+"""Bytes that a value takes beside its content."""
 
 
 def remembered(number: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Remembers up to so many results of a pure function of tuples, text and bytes. Nothing is measured on a hit."""
+    """Caches up to ``number`` results of a pure function of tuples, text and bytes. A hit measures nothing."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         size = 0

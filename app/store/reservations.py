@@ -1,4 +1,4 @@
-"""Reservations, as they are read and as the rules see them."""
+"""Reservations: the fields that are read, and the translation to the reservation of the rules."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from policy.objects.reservation import PodName, Reservation
 
 
 class PodReference(Struct, gc=False):
-    """Which pod."""
+    """Identifies a pod."""
 
     namespace: str
     name: str
@@ -46,7 +46,7 @@ class ReservationObject(Struct, gc=False):
 
 
 def reservation_of(obj: ReservationObject) -> Reservation:
-    """The reservation as the rules see it."""
+    """Returns the reservation as the rules see it."""
     spec, status = obj.spec, obj.status or ReservationStatus()
     return Reservation(
         obj.metadata.name,

@@ -1,4 +1,4 @@
-"""Resource quotas: any may give its namespace a weight, and those that the quota manager writes are its limits."""
+"""Resource quotas: any of them may give its namespace a weight; those of the quota manager are its limits."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from policy.quota.queues import LARGEST_WEIGHT
 
 
 class ResourceQuotaSpec(Struct, gc=False):
-    """What is read of a resource quota's spec."""
+    """The fields that are read of a resource quota's spec."""
 
     hard: dict[str, Any] | None = None
 
@@ -28,7 +28,7 @@ class ResourceQuotaObject(Struct, gc=False):
 
 
 def weight_of(obj: ResourceQuotaObject) -> int | None:
-    """The weight that a resource quota gives its namespace; None if none, and 1 for one that is not a positive number.
+    """Returns the weight that a resource quota gives its namespace: None without one, 1 if not a positive whole number.
 
     Seed: namespace fair share (where is the weight).
     """
@@ -44,7 +44,7 @@ def weight_of(obj: ResourceQuotaObject) -> int | None:
 
 
 def limit_of(obj: ResourceQuotaObject) -> Limit:
-    """A resource quota of the name that the quota manager writes; a value that is no quantity is as good as none."""
+    """Returns the limit in a resource quota of the quota manager's name. A value that is not a quantity becomes -1."""
     hard = {}
     for key, value in ((obj.spec.hard if obj.spec else None) or {}).items():
         resource = key.removeprefix(REQUESTS)

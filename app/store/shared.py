@@ -1,6 +1,6 @@
-"""What many pods have in common is one object: that takes less memory, and is found and compared faster.
+"""Makes many pods share equal values as one object: this takes less memory, and speeds up lookup and comparison.
 
-Their constraints are shared by ``placement``, and the Job that they belong to by ``pods``.
+``placement`` shares their constraints, and ``pods`` the Job that they belong to.
 """
 
 from collections.abc import Mapping
@@ -11,22 +11,22 @@ from policy.objects.resources import Resources
 
 @remembered(8192)
 def shared_amounts(items: tuple[tuple[str, int], ...]) -> Resources:
-    """One vector for all the pods that request the same: a cluster has many pods and few sizes."""
+    """Returns one vector for all pods with the same request: a cluster has many pods, and few sizes of them."""
     return dict(items)
 
 
 def labels_of(given: dict[str, str] | None) -> Mapping[str, str]:
-    """The labels of a pod as one map for all that are labelled so."""
+    """Returns the labels of a pod: one map for all pods with the same labels."""
     return _shared_labels(tuple(given.items())) if given else _shared_labels(())
 
 
 @remembered(8192)
 def _shared_labels(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
-    """One map for all the pods that are labelled the same."""
+    """Returns one map for all pods with the same labels."""
     return dict(items)
 
 
 @remembered(16_384)
 def shared_text(text: str) -> str:
-    """One text for all the pods that name the same."""
+    """Returns one string for all pods that have an equal one."""
     return text

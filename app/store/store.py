@@ -1,4 +1,4 @@
-"""The store: the cluster together with what is known of how true it is."""
+"""The store: the cluster, and how complete and fresh its objects are."""
 
 import time
 from collections import ChainMap
@@ -24,11 +24,12 @@ TICK = 0.25
 
 @dataclass(slots=True)
 class Feed:
-    """How far the picture of one kind can be trusted.
+    """How complete and fresh the objects of one kind are.
 
-    ``synced`` once the first list is complete. ``connected_at`` is when the present connection was made, None without
-    one; ``contact_at`` when the source was last heard of. On the store's clock, in seconds. ``lacking`` says what has
-    become of the objects of a kind whose definition was there and is gone; empty where it is there, or never was.
+    ``synced`` is set once the first list is complete. ``connected_at`` is the time of the present connection, None
+    without one. ``contact_at`` is the time of the last contact with the source. Both are in seconds on the store's
+    clock. ``lacking`` tells what became of the objects of a kind whose definition was deleted. It is empty if the
+    definition exists, or never did.
     """
 
     synced: bool = False
@@ -38,10 +39,10 @@ class Feed:
 
 
 class Store:
-    """Owns the Cluster: what the sources see comes in here, all in one event loop.
+    """Owns the Cluster. The sources hand all that they see to the store, in one event loop.
 
-    ``quota_objects`` has elastic quotas as they were last seen, for what the rules do not need of them. ``strange``
-    says, in a sentence each, what there is in the cluster that looks as if it were read.
+    ``quota_objects`` has the elastic quotas as last seen, for fields that the rules do not need. ``strange`` has a
+    sentence for each thing in the cluster that looks as if it were read, and is not.
     """
 
     def __init__(
@@ -52,13 +53,13 @@ class Store:
         clock: Callable[[], float] = time.monotonic,
         epoch: Callable[[], float] = time.time,
     ) -> None:
-        """``epoch`` tells the seconds since the epoch, as the times in objects are given."""
+        """``epoch`` returns the seconds since 1970, the time that objects use."""
         self.cluster = cluster
         self.clock = clock
         self._epoch = epoch
         self.cluster.epoch = epoch() - clock()
         self.feeds = {kind.label: Feed() for kind in KINDS}
-        self._needed = dict(self.feeds)  # advisory ones only until they were seen
+        self._needed = dict(self.feeds)  # an advisory kind only until its first list is complete
         self._quotas: dict[str, dict[Key, ElasticQuotaObject]] = {kind.label: {} for kind in QUOTA_KINDS}
         self.quota_objects = ChainMap(*self._quotas.values())
         self.strange: tuple[str, ...] = ()
@@ -67,7 +68,7 @@ class Store:
         self._settle_time = settle_time
 
     def upsert(self, kind: Kind, obj: Any) -> None:
-        """Takes in a decoded object. One that cannot be used is reported, and what was known of it stays."""
+        """Takes in a decoded object. If it cannot be used, reports it and keeps the state that was known before."""
         if kind in QUOTA_KINDS:
             key = kind.key(obj.metadata)
             is_new = key not in self._quotas[kind.label]
@@ -85,13 +86,13 @@ class Store:
             log.warning("native pod groups are in use: for them the scheduler evicts without asking any extender")
 
     def report(self, kind: Kind, meta: Metadata, field: str, problem: str) -> None:
-        """Notes that an object cannot be used."""
+        """Counts and logs an object that cannot be used."""
         metrics.UNUSABLE.labels(kind.label).inc()
         name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
         log.error("object cannot be used", kind=kind.name, object=name, field=field, problem=problem)
 
     def delete(self, kind: Kind, key: Key) -> None:
-        """Removes an object; one that is not known is no error."""
+        """Removes an object. An unknown key is not an error."""
         if kind in QUOTA_KINDS:
             counts = self.kind_of_quota(key)
             self._quotas[kind.label].pop(key, None)
@@ -102,35 +103,35 @@ class Store:
             self.upsert(LEGACY_ELASTIC_QUOTAS, legacy)
 
     def kind_of_quota(self, key: Key) -> Kind:
-        """Of which kind the elastic quota of that name is that counts: the newer, where there are both."""
+        """Returns the kind whose elastic quota of that name counts: the newer kind, if both have one."""
         is_legacy = key not in self._quotas[ELASTIC_QUOTAS.label] and key in self.quota_objects
         return LEGACY_ELASTIC_QUOTAS if is_legacy else ELASTIC_QUOTAS
 
     def known(self, kind: Kind) -> Collection[Key]:
-        """The keys of all objects of a kind."""
+        """Returns the keys of all objects of a kind."""
         return list(self._quotas[kind.label] if kind in QUOTA_KINDS else kind.known(self.cluster))
 
     def keep_only(self, kind: Kind, keys: Collection[Key]) -> None:
-        """Removes what is not in a complete list: its deletion was missed."""
+        """Removes objects that are not in a complete list: their deletion was missed."""
         for key in [key for key in self.known(kind) if key not in keys]:
             self.delete(kind, key)
 
     def contact(self, kind: Kind) -> None:
-        """The source of a kind was heard of just now."""
+        """Notes contact with the source of a kind."""
         feed = self.feeds[kind.label]
         feed.contact_at = self.clock()
         if feed.connected_at is None:
             feed.connected_at = feed.contact_at
 
     def lost(self, kind: Kind, *, silent: bool = False) -> None:
-        """The connection to the source of a kind was lost: just now, unless it had been silent before that."""
+        """Notes that the connection to the source of a kind is lost: now, or if ``silent`` since its last contact."""
         feed = self.feeds[kind.label]
         if feed.connected_at is not None and not silent:
             feed.contact_at = self.clock()
         feed.connected_at = None
 
     def complete(self, kind: Kind) -> None:
-        """The list of a kind is complete."""
+        """Notes that the list of a kind is complete. With the last kind, the cluster begins."""
         self.contact(kind)
         if not self.feeds[kind.label].synced:
             self.feeds[kind.label].synced = True
@@ -146,7 +147,7 @@ class Store:
                     self.cluster.in_flight.suspect(self.clock())
 
     def definition_lost(self, kind: Kind, *, kept: bool) -> None:
-        """The definition of a kind is gone, or is going; its objects stay in force (``kept``), or were let go."""
+        """Notes that a definition is gone or going. ``kept``: its objects stay in force; else they are let go."""
         feed = self.feeds[kind.label]
         if feed.lacking:
             return
@@ -158,27 +159,27 @@ class Store:
         self.cluster.touched.note()
 
     def definition_back(self, kind: Kind) -> None:
-        """The definition of a kind that was gone is there again."""
+        """Notes that the deleted definition of a kind exists again."""
         self.feeds[kind.label].lacking = ""
         log.warning("definition is back", kind=kind.label, api_version=kind.api_version)
         self.cluster.touched.note()
 
     def lacks(self, kind: Kind) -> bool:
-        """Whether the definition of a kind was there, and is gone."""
+        """Whether the definition of a kind existed and was deleted."""
         return bool(self.feeds[kind.label].lacking)
 
     @property
     def warnings(self) -> list[str]:
-        """What has become of kinds whose definition is gone, and what there is that is not read."""
+        """Sentences about kinds whose definition was deleted, and about objects that look as if they were read."""
         return [*(feed.lacking for feed in self.feeds.values() if feed.lacking), *self.strange]
 
     @property
     def synced(self) -> bool:
-        """Whether every kind was seen as a whole."""
+        """Whether the first list of every kind is complete."""
         return all(feed.synced for feed in self.feeds.values())
 
     def unready(self) -> str:
-        """Why nothing may be decided on this picture, and for want of which kinds; empty when all is well."""
+        """Returns why nothing may be decided now, and which kinds are missing or stale; empty if all is well."""
         if all([feed.synced and feed.connected_at is not None for feed in self._needed.values()]):  # noqa: C419 - faster
             return ""
         if not all(feed.synced for feed in self._needed.values()):
@@ -189,30 +190,30 @@ class Store:
         return f"stale: no contact to the API server for {', '.join(sorted(stale))}" if stale else ""
 
     def staleness(self, plural: str, now: float) -> float:
-        """Seconds since a kind's source was last known to be there: 0 while it is connected."""
+        """Returns the seconds since the last contact to a kind's source: 0 while it is connected."""
         feed = self.feeds[plural]
         return 0.0 if feed.connected_at is not None else now - feed.contact_at
 
     def tick(self) -> None:
         """Lets time pass in the cluster, unless bindings may have been missed.
 
-        A grant must not end because its binding was not seen: after the watch of pods was cut off, what happened
-        meanwhile arrives first.
+        A grant must not end because its binding was not seen. After the watch of pods was interrupted, time therefore
+        passes only once the events of the meantime have arrived.
         """
         now = self.clock()
         self.cluster.epoch = self._epoch() - now
         if self.synced and self._has_settled("pods", now):
             self.cluster.tick(now)
             self.count_in_vain()
-            if self._has_settled("nodes", now):  # or else one that is taken for lost may be back
+            if self._has_settled("nodes", now):  # otherwise a node that counts as lost may be back
                 self.cluster.leaving.pass_time(self._epoch())
 
     def count_in_vain(self) -> None:
-        """Judges the pods for which kube-scheduler may have evicted others, and counts those that went in vain."""
+        """Judges pods for which kube-scheduler may have evicted others, and counts the evictions in vain."""
         for namespace, number in self.cluster.in_vain.settle(self.cluster.pods, self.clock()):
             metrics.IN_VAIN.labels(namespace).inc(number)
 
     def _has_settled(self, plural: str, now: float) -> bool:
-        """Whether a kind is connected, and has been for so long that all that happened before is seen."""
+        """Whether a kind has been connected for long enough that all earlier events have arrived."""
         connected_at = self.feeds[plural].connected_at
         return connected_at is not None and now - connected_at >= self._settle_time
