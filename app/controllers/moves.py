@@ -1,6 +1,6 @@
-"""Notes on pods that count in another queue than the one that they name where they count. For the leader only.
+"""Notes on a pod the queue that it counts in, if this is not the queue that it names. For the leader only.
 
-A part of the controller ``status``. After a restart that is found again, and other replicas heed it: see
+This is a part of the controller ``status``. The note survives a restart, and all replicas obey it: see
 policy.cluster.moved.
 """
 
@@ -25,16 +25,16 @@ AT_ONCE = 20
 """Writes under way at a time."""
 SLICE = 100
 REPEAT = 300.0
-"""Seconds until it is told again that pods of a namespace name a queue that does not admit them."""
+"""Seconds between two Events about pods of a namespace that name a queue that does not admit them."""
 EVENTS_AT_MOST = 20
-"""Events written per look; the others are written later."""
+"""Events per look; the others are written later."""
 
 Story = tuple[str, str, str]
-"""The namespace of pods, the queue that they count in, and the one that they name."""
+"""The namespace of pods, the queue that they count in, and the queue that they name."""
 
 
 class Moves:
-    """Keeps what is noted on pods equal to where they count."""
+    """Keeps the notes on pods equal to the queues that they count in."""
 
     def __init__(self, store: Store, actuator: Actuator) -> None:
         self._store = store
@@ -52,11 +52,11 @@ class Moves:
         self._told: dict[Story, float] = {}
 
     async def run(self) -> None:
-        """Goes on until cancelled."""
+        """Runs until cancelled."""
         await at_intervals_with_group(INTERVAL, self.look)
 
     async def look(self, group: asyncio.TaskGroup) -> None:
-        """Writes what has changed, in the group: a write that takes long holds up no other."""
+        """Writes, in the group, the notes that have changed. A slow write delays no other."""
         if self._store.unready():
             return
         moving = self._store.cluster.queue_changes.moving
@@ -71,7 +71,7 @@ class Moves:
         self._tell()
 
     def _is_due(self, pod: Pod) -> bool:
-        """Whether something else is noted on a pod than where it counts, and not only because it is not seen yet."""
+        """Whether the note on a pod is wrong, and no write of it is running, waiting after a failure, or yet unseen."""
         queue = self._store.cluster.queue_changes.moving.counted.get(pod.uid)
         if pod.counts_in == queue or not (pod.assigned or queue is None):
             return False
@@ -90,7 +90,7 @@ class Moves:
                 self._news[story].append(pod.uid)
 
     def _tell(self) -> None:
-        """Tells in events who has tried what, seldom enough."""
+        """Writes Events about pods that name another queue, for each story at most once every ``REPEAT`` seconds."""
         now = self._store.clock()
         self._told = {story: at for story, at in self._told.items() if now - at < REPEAT}
         due = [story for story in self._news if story not in self._told][:EVENTS_AT_MOST]

@@ -1,7 +1,7 @@
 """Writes what each queue deserves, has and uses, and what is wrong with it, into its status. For the leader only.
 
-A part of the controller ``status``. Only the fields that are written here are touched: ``state`` and the counters of
-pod groups are somebody else's.
+This is a part of the controller ``status``. It changes only the fields that it writes: ``state`` and the counters of
+pod groups belong to other programs.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from policy.objects.resources import total
 INTERVAL = 1.0
 """Seconds between writes of one queue."""
 REFRESH = 300.0
-"""Seconds until the same status is written again, which corrects what others wrote into it: that is not read."""
+"""Seconds until an unchanged status is written again, which corrects changes by others: these are not read."""
 AT_ONCE = 20
 """Writes under way at a time."""
 SLICE = 50
@@ -36,11 +36,11 @@ class QueueStatus:
         self._writer = StatusWriter("queue", AT_ONCE, REFRESH, store.clock, write=self._write)
 
     async def run(self) -> None:
-        """Goes on until cancelled."""
+        """Runs until cancelled."""
         await at_intervals_with_group(INTERVAL, self.look)
 
     async def look(self, group: asyncio.TaskGroup) -> None:
-        """Writes what has changed, in the group: a write that takes long holds up no other."""
+        """Writes, in the group, the statuses that have changed. A slow write delays no other."""
         cluster = self._store.cluster
         if self._store.unready() or self._store.lacks(QUEUES):
             return
@@ -57,10 +57,10 @@ class QueueStatus:
 
 
 def status_of(cluster: Cluster, name: str) -> Json:
-    """The status of a queue that exists, but for the times in its conditions.
+    """Returns the status of an existing queue, without the transition times of its conditions.
 
-    Seed: Queue API. ``allocated`` counts pods on nodes and those admitted, ``used`` the former, and ``preempting`` what
-    is held for pods that others go for, and what the queue's own pods that go still use.
+    Seed: Queue API. ``allocated`` counts pods on nodes and admitted pods, ``used`` only pods on nodes. ``preempting``
+    counts the room held for pods that others are evicted for, and the use of the queue's own terminating pods.
     """
     queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
     division, request, held = account.division, shown(cluster, account.request), shown(cluster, account.held)

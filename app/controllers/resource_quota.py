@@ -1,7 +1,8 @@
-"""Holds every namespace of a queue to its part by a ResourceQuota. For the leader only.
+"""Limits every namespace of a queue to its part, by a ResourceQuota. For the leader only.
 
-Only this controller writes the ResourceQuotas of its name: a hand edit is put back, and where it is not wanted any more
-(the queue is gone, the option is off) it is removed, whoever wrote it last. So it runs with the option off, too.
+Only this controller writes the ResourceQuotas of its name. It reverts manual changes. It removes a ResourceQuota that
+is no longer wanted (the queue is gone, or the option is off), whoever wrote it last. So it also runs with the option
+off.
 """
 
 import asyncio
@@ -29,15 +30,15 @@ log = structlog.get_logger(__name__)
 INTERVAL = 0.5
 """Seconds between looks."""
 AGAIN = 5.0
-"""Seconds until what failed, or has not shown effect, is tried again."""
+"""Seconds until a write or an eviction that failed, or had no visible effect, is tried again."""
 FRESH = 1.0
-"""Seconds within which those go of whom that was decided; where writes take longer, or wait, it is decided anew."""
+"""Seconds for which a choice of victims is valid; if writes take or wait longer, the next look chooses again."""
 AT_ONCE = 20
 """Writes under way at a time."""
 
 
 class ResourceQuotas:
-    """Keeps the resource quotas of our name equal to what namespaces deserve, or away where ``enabled`` is false."""
+    """Keeps the resource quotas of our name equal to what namespaces deserve; removes them if ``enabled`` is false."""
 
     def __init__(self, store: Store, actuator: Actuator, *, enabled: bool) -> None:
         self._store = store
@@ -55,11 +56,11 @@ class ResourceQuotas:
         )
 
     async def run(self) -> None:
-        """Goes on until cancelled."""
+        """Runs until cancelled."""
         await at_intervals_with_group(INTERVAL, self.look)
 
     async def look(self, group: asyncio.TaskGroup) -> None:
-        """Does what is to be done now, in the group: a namespace in which that takes long holds up no other."""
+        """Does one round; writes and evicts in the group, so that a slow namespace delays no other."""
         cluster, now = self._store.cluster, self._store.clock()
         if self._store.unready():
             return
@@ -84,19 +85,19 @@ class ResourceQuotas:
                 self._under_way.begin(group, namespace, self._remove(namespace, seen))
 
     async def _decide(self) -> Decision:
-        """What is to be done, found in slices between which the scheduler is answered."""
+        """Decides what to do, in slices between which the loop answers the scheduler."""
         decision, pause = Decision(), Pause()
         for _ in quota_manager.steps(self._store.cluster, self._written, decision):
             await pause.if_due()
         return decision
 
     async def _hold(self, namespace: str, hard: Hard, queues: tuple[str, ...], victims: list[Pod]) -> None:
-        """Writes the limit, if it is not there, and only then evicts whoever is above it."""
+        """Writes the limit if it is missing or different, and only then evicts the victims, which exceed it."""
         cluster, decided = self._store.cluster, self._store.clock()
         seen = cluster.limits.get(namespace)
         owners = {name: cluster.queues[name].uid for name in queues if name in cluster.queues}
         if not owners:
-            return  # gone just now
+            return  # the queues have just been deleted
         if seen is None or dict(seen.hard) != hard or seen.owners != set(owners.values()):
             if self._failed.holds(namespace, self._store.clock()) or not await self._hands.take_for(namespace):
                 return
@@ -123,7 +124,7 @@ class ResourceQuotas:
             with self._hands.at_work(victim.namespace):
                 await self._actuator.evict(PodName(victim.namespace, victim.name, victim.uid))
         except ActionFailed as failure:
-            self._failed.put(victim.uid, self._store.clock())  # others come first then
+            self._failed.put(victim.uid, self._store.clock())  # others are tried before it then
             outcome = "blocked" if isinstance(failure, Blocked) else "failed"
             log.info("not evicted", victim=f"{victim.namespace}/{victim.name}", error=str(failure))
         else:
@@ -148,7 +149,7 @@ class ResourceQuotas:
         self._not_before[namespace] = self._store.clock() + AGAIN
 
     def _say_what_is_taken(self, taken: list[str]) -> None:
-        """Says once of each namespace that it is not limited, because an object of our name is somebody else's."""
+        """Logs once for each namespace that it is not limited, as an object of our name belongs to somebody else."""
         for namespace in taken:
             if namespace not in self._taken:
                 log.warning(

@@ -1,7 +1,7 @@
-"""Writes what each elastic quota uses, and what is wrong with it, into its status. For the leader only.
+"""Writes the use of each elastic quota, and what is wrong with it, into its status. For the leader only.
 
-What stands in the status already is read back, so that a new leader writes nothing that is true, and a condition keeps
-the time since when it holds.
+The controller reads the present status first. So a new leader does not write again what is already there, and a
+condition keeps its transition time.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from policy.quota import elastic_quota
 INTERVAL = 1.0
 """Seconds between writes of one quota."""
 AGAIN = 300.0
-"""Seconds until the same is written over the same again, in case the write was lost; where it stands, nothing is."""
+"""Seconds until a written status is written again if the watch does not show it: the write may have been lost."""
 AT_ONCE = 20
 """Writes under way at a time."""
 SLICE = 100
@@ -36,11 +36,11 @@ class Status:
         )
 
     async def run(self) -> None:
-        """Goes on until cancelled."""
+        """Runs until cancelled."""
         await at_intervals_with_group(INTERVAL, self.look)
 
     async def look(self, group: asyncio.TaskGroup) -> None:
-        """Writes what is not there yet, in the group: a write that takes long holds up no other."""
+        """Writes, in the group, the statuses that are not up to date. A slow write delays no other."""
         if self._store.unready() or self._store.lacks(ELASTIC_QUOTAS):
             return
         wanted: dict[Subject, Json] = {}
@@ -65,7 +65,7 @@ class Status:
         return statuses
 
     def _seen(self, quota: Subject) -> Json:
-        """What stands in the status of a quota."""
+        """Returns the present status of a quota; empty if it has none."""
         obj = self._store.quota_objects.get((quota.namespace, quota.name))
         return obj.status if obj is not None and isinstance(obj.status, dict) else {}
 
@@ -74,7 +74,7 @@ class Status:
         await self._actuator.write_quota_status(*key, status, self._store.kind_of_quota(key))
 
     def _tell(self, quota: Subject, condition: Json) -> None:
-        """Tells in an event of a condition that has appeared."""
+        """Writes an Event on the quota about a new condition."""
         key = quota.namespace, quota.name
         obj = self._store.quota_objects.get(key)
         if obj is not None:
