@@ -1,7 +1,7 @@
-"""Which gangs may start: a member is refused until its group could start as a whole, and then room is held for all.
+"""Decides which gangs may start: refuses a member until its group could start as a whole, then holds room for all.
 
-Seed: reserve action; beyond it, as an extender is asked about one pod at a time. A group that was refused is not looked
-at again until something has changed that could help it.
+Seed: reserve action. It goes beyond that, as an extender is asked about one pod at a time. A refused group is not
+looked at again until something has changed that could help it.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from policy.objects.verdict import Refusal
 
 BACKOFF = 5.0
-"""Seconds for which others go first after a gang was not complete in time; doubled by each further time."""
+"""Seconds of backoff after a gang was not complete in time; doubled by each further time."""
 MOST_DOUBLED = 6
 SMALL, PAUSE, LONGEST_PAUSE = 20, 0.01, 1.0
-"""A gang that lacks more members than so many and could not start is not looked at again in filter for a pause.
+"""After a gang that lacks more members than ``SMALL`` could not start, filter pauses before it looks at it again.
 
-Seconds, for each further member and in all. Whoever is woken need not wait.
+Seconds for each further member, and at most. A pod that was woken need not wait.
 """
 ROUNDS = 4
-"""How many times members that found no place are replaced by others of the group."""
+"""How many times one of a group's chosen members that found no place is replaced by another."""
 
 
 @dataclass(slots=True)
 class Backoff:
-    """How often a group was not complete in time, and until when others go first."""
+    """How often a group was not complete in time, and until when it backs off."""
 
     failures: int = 0
     until: float = 0.0
@@ -51,21 +51,21 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """That a group could not start: in which state of the cluster, and until when that is taken for granted anyway."""
+    """The state of the cluster in which a group could not start, and until when that holds even in other states."""
 
     state: tuple[int, int]
     until: float
 
 
 class Gangs:
-    """The pod groups of a cluster whose members wait for each other. ``hold_time`` in seconds."""
+    """The pod groups of a cluster whose members wait for each other. ``hold_time`` is in seconds."""
 
     def __init__(self, cluster: Cluster, hold_time: float = HOLD_TIME) -> None:
         self.holds = Holds()
         self._cluster = cluster
         self._hold_time = hold_time
         self.losses = 0
-        """How often a member has left its node, was deleted, or has failed: some gang may lack it."""
+        """How often a member has left its node, was deleted, or has failed, so that some gang may lack it."""
         self._backoff: dict[Key, Backoff] = {}
         self._refused: dict[Key, Looked] = {}
         self._started: dict[Key, set[str]] = {}
@@ -73,33 +73,33 @@ class Gangs:
     # What is asked
 
     def gang_of(self, pod: Pod) -> Group | None:
-        """The group that the pod is in, if it takes more than one member to start."""
+        """Returns the pod's group, if it takes more than one member to start."""
         group = self._cluster.membership.groups.get((pod.namespace, pod.group)) if pod.group else None
         return group if group is not None and group.minimum > 1 else None
 
     def gated(self, pod: Pod) -> Group | None:
-        """The same, if its members are refused until it can start."""
+        """Returns the pod's gang, if its members are refused until it can start."""
         group = self.gang_of(pod) if self._cluster.rules.gangs else None
         return None if group is None or group.native or self._cluster.is_exempt(pod) else group
 
     def ready(self, group: Group) -> set[str]:
-        """UIDs of the members that are bound (and stay), granted, or have succeeded in this run."""
+        """Returns UIDs of the members that are bound (and stay), granted, or have succeeded in this run."""
         cluster = self._cluster
         members = cluster.groups.members(group.key)
-        found = set(self.holds.members(group.key))  # one that asked may not have been seen yet
+        found = set(self.holds.members(group.key))  # a member that asked may not have been seen yet
         found.update(pod.uid for pod in counting(members))
         found.update(pod.uid for pod in members if pod.uid in cluster.grants)
         return found
 
     def started(self) -> AbstractSet[Key]:
-        """The groups of which some member stands on a node, or has succeeded, and is not being deleted."""
+        """Returns the groups with a member that stands on a node or has succeeded, and is not being deleted."""
         return self._started.keys()
 
     def lacks_some(self, group: Group) -> bool:
-        """Whether a gang has started, and lacks members: until it has its minimum again, what is left is of no use.
+        """Whether a gang has started and lacks members: the rest is of no use until it has its minimum again.
 
         It has started if some member counts that need not be placed any more: it stands on a node, or has succeeded in
-        this run. Such a gang goes first within its queue, before jobs that start anew, whatever their share.
+        this run. Within its queue, such a gang comes before jobs that start anew, whatever their share.
         """
         if group.minimum <= 1 or group.key not in self._started:
             return False
@@ -107,10 +107,10 @@ class Gangs:
         return there and len(self.ready(group)) < group.minimum
 
     def incomplete_first(self, pods: list[Pod]) -> list[Pod]:
-        """Reorders waiting pods: in each queue those come first whose gang has started and lacks members.
+        """Reorders waiting pods: in each queue, pods of started gangs that lack members come first.
 
-        A queue keeps the places that its pods have among those of other queues. So does a namespace where its pods are
-        in no queue, as they share nothing with others there.
+        Each queue keeps the positions of its pods among those of other queues. So does each namespace with pods in no
+        queue, as they share nothing with others there.
         """
         cluster = self._cluster
         groups = {group.key: group for pod in pods if (group := self.gang_of(pod)) is not None}
@@ -128,27 +128,30 @@ class Gangs:
         return [next(turns[line]) for line in where]
 
     def pending(self, group: Group) -> list[Pod]:
-        """The members that wait and have nothing yet, in their turn; without those that nobody may place."""
+        """Returns the members that wait and have nothing yet, in queue order, except those that nobody may place."""
         cluster = self._cluster
         pods = (pod for pod in cluster.groups.members(group.key) if pod.pending and pod.uid not in cluster.grants)
         return sorted((pod for pod in pods if not (pod.terminating or pod.gated)), key=turn)
 
     def missing(self, pod: Pod) -> int:
-        """How many members have to be placed before the pod's group can start, the pod itself included; 0: none."""
+        """Returns how many members must be placed before the pod's group can start, including the pod; 0: none."""
         group = self.gated(pod)
         if group is None or pod.uid in self.holds:
             return 0
         return max(0, group.minimum - len(self.ready(group) - {pod.uid}))
 
     def mates(self, pod: Pod) -> list[Pod]:
-        """The other members that a pod can start only together with, as far as they are there."""
+        """Returns the other members that the pod can start only together with, as far as they exist."""
         group, missing = self.gated(pod), self.missing(pod)
         if group is None or missing <= 1:
             return []
         return [other for other in self.pending(group) if other.uid != pod.uid][: missing - 1]
 
     def asked_together(self, pod: Pod) -> Resources:
-        """What a pod requests with all of its queue that it can start only together with; those too that lack yet."""
+        """Returns the requests of the pod and of all in its queue that it can start only together with.
+
+        Members that do not exist yet count with the pod's own request.
+        """
         queue_of, missing = self._cluster.queue_of, self.missing(pod)
         members = [pod, *self.mates(pod)]
         lacking = max(0, missing - len(members))
@@ -156,34 +159,37 @@ class Gangs:
         return total((*of_queue, {resource: lacking * amount for resource, amount in pod.request.items()}))
 
     def is_waiting(self, pod: Pod) -> bool:
-        """Whether the pod can start only together with others of its group, for which nothing is held yet."""
+        """Whether the pod can start only together with others of its group, and nothing is held for them yet."""
         group = self.gated(pod)
         if group is None or pod.uid in self.holds:
             return False
         return self._at_least_missing(group) > 1 or self.missing(pod) > 1
 
     def takes_to_start(self, pod: Pod) -> int:
-        """How many pods it takes for this one to start: as many as its group needs, if that is refused until then."""
+        """Returns how many pods must start together with this one, itself included: its group's minimum, or 1.
+
+        It is 1 where no member is refused until the group can start.
+        """
         group = self.gated(pod)
         return group.minimum if group is not None else 1
 
     def lacks_members(self, pod: Pod) -> bool:
-        """Whether the pod's group cannot start whatever room there is, as there are too few of it."""
+        """Whether the pod's group cannot start in any room, as it has too few members."""
         group = self.gated(pod)
         return group is not None and self._cluster.groups.number_of_members(group.key) < group.minimum
 
     def node_for(self, uid: str) -> str:
-        """The node that is held for a member; empty where it may go anywhere."""
+        """Returns the node where room is held for a member; empty if it may go anywhere."""
         hold = self.holds.get(uid)
         return hold.node if hold else ""
 
     def is_awaited(self, uid: str) -> bool:
-        """Whether something is held for a pod that it has not asked for yet."""
+        """Whether something is held for a pod, and it has not asked for it yet."""
         hold = self.holds.get(uid)
         return hold is not None and not hold.asked
 
     def nodes_held_from(self, pod: Pod) -> set[str]:
-        """Nodes where the pod, which nothing is held for, would take room that is held for members of gangs."""
+        """Returns nodes where the pod would take room that is held for members of gangs; none if it has a hold."""
         if not self.holds or pod.uid in self.holds:
             return set()
         table = self._cluster.table
@@ -194,7 +200,7 @@ class Gangs:
         return held
 
     def could_start(self, pod: Pod) -> bool:
-        """Whether the pod's group could start now with this one as the first. Holds nothing."""
+        """Whether the pod's group could start now with this one as its first. Holds nothing."""
         missing = self.missing(pod)
         group = self.gated(pod)
         if missing <= 1 or group is None:
@@ -205,7 +211,7 @@ class Gangs:
         return True
 
     def refused_together(self, pod: Pod) -> Refusal | None:
-        """What the rules say against as many members as a pod's group takes to start, the pod among them."""
+        """Returns why the rules refuse as many members as the pod's group takes to start, the pod among them."""
         group, missing, members = self.gated(pod), self.missing(pod), [pod, *self.mates(pod)]
         if group is None or missing <= 1 or len(members) < missing:
             return None
@@ -216,12 +222,12 @@ class Gangs:
         return admission.refusal_of_all(cluster.ledger, members, cluster.rules, with_in_flight=cluster.unsettled)
 
     def backs_off_until(self, key: Key) -> float:
-        """Until when others go before a group that was not complete in time; 0 if they do not."""
+        """Returns until when a group that was not complete in time backs off; 0 if it does not."""
         backoff = self._backoff.get(key)
         return backoff.until if backoff else 0.0
 
     def numbers(self, pod: Pod) -> dict[str, dict[str, int]]:
-        """How many members the pod's group needs, has ready, and has waiting; empty without such a group."""
+        """Returns how many members the pod's group needs, has ready, and has waiting; empty without such a group."""
         group = self.gated(pod)
         if group is None:
             return {}
@@ -233,7 +239,7 @@ class Gangs:
         return {"members": figures}
 
     def remedies(self, pod: Pod) -> tuple[Hint, ...]:
-        """What would let a member in whose group cannot start."""
+        """Returns what would let in a member whose group cannot start."""
         group = self.gated(pod)
         if group is None:
             return ()
@@ -255,10 +261,10 @@ class Gangs:
     # What is decided
 
     def refusal(self, pod: Pod, offered: Collection[str] | None, now: float) -> Refusal | None:
-        """Why a pod that the rules admit cannot be placed for the sake of its group, or None.
+        """Returns why its group keeps a pod that the rules admit from being placed, or None.
 
-        ``offered`` are the nodes that the scheduler lets choose from. Where the group can start, room is held for as
-        many members as it takes, this one among them, and the others are granted.
+        ``offered`` are the nodes that the scheduler offers. If the group can start, holds room for as many members as
+        that takes, this one among them, and grants the others.
         """
         group = self.gated(pod)
         if group is None:
@@ -282,14 +288,14 @@ class Gangs:
         return REFUSAL
 
     def let_through(self, uid: str) -> None:
-        """A member that something is held for has asked, and goes there."""
+        """Notes that a member with a hold has asked and was let through to its node."""
         hold = self.holds.get(uid)
         if hold is not None and not hold.asked:
             hold.asked = True
-            self._cluster.grants.release(uid)  # what was granted before it asked did not come to nothing
+            self._cluster.grants.release(uid)  # the grant from before it asked was not in vain
 
     def tick(self, now: float) -> None:
-        """Lets time pass: what was held and not asked for in time goes back, and others go first."""
+        """Lets time pass: takes back holds that were not asked for in time; their groups back off."""
         for key, late in self.holds.overdue(now):
             if not late:
                 self._backoff.pop(key, None)
@@ -307,14 +313,14 @@ class Gangs:
                 self._cluster.ledger.eased += 1
 
     def note(self, pod: Pod) -> None:
-        """A member was seen: whether it stands on a node, or has succeeded, and is not being deleted."""
+        """Sees a member: notes whether it stands on a node or has succeeded, and is not being deleted."""
         if (pod.assigned or pod.succeeded) and not pod.terminating:
             self._started.setdefault((pod.namespace, pod.group), set()).add(pod.uid)
         else:
             self.lose(pod)
 
     def lose(self, pod: Pod) -> None:
-        """A member is there no more, or not on its node; for one that was not there it is no error."""
+        """Notes that a member is gone, or has left its node. Does nothing for one that was not there."""
         key = pod.namespace, pod.group
         there = self._started.get(key)
         if there is not None and pod.uid in there:
@@ -324,24 +330,24 @@ class Gangs:
                 del self._started[key]
 
     def changed(self, key: Key) -> None:
-        """Something has changed about a group or one of its members, so that it may be able to start."""
+        """Notes that a group or one of its members has changed, so that the group may be able to start."""
         if self._refused.pop(key, None) is not None:
             self._cluster.ledger.eased += 1
 
     def has_landed(self) -> None:
-        """A granted pod was seen on its node, so that less has to be kept free for pods that may land anywhere."""
+        """Notes that a granted pod was seen on its node: less has to be kept free for pods that may land anywhere."""
         if self._refused:
             self._cluster.ledger.eased += 1
 
     def forget(self, key: Key) -> None:
-        """The group has no members any more."""
+        """Forgets a group that has no members any more."""
         self._refused.pop(key, None)
         self._backoff.pop(key, None)
 
     # How
 
     def _at_least_missing(self, group: Group) -> int:
-        """How many members have to be placed at least before a group can start. Takes no time that grows with it."""
+        """Returns a lower bound of the members that must be placed before a group can start, in constant time."""
         ready = self._cluster.grants.of_group(group.key) + len(self.holds.members(group.key))
         return group.minimum - ready - len(self._started.get(group.key, ()))
 
@@ -350,7 +356,7 @@ class Gangs:
         return self._cluster.ledger.eased, self._cluster.relevant
 
     def _is_known_to_wait(self, group: Group) -> bool:
-        """Whether it is known that the group cannot start now: it backs off, or nothing has changed."""
+        """Whether the group is known not to start now: it backs off, or nothing has changed since it was refused."""
         backoff = self._backoff.get(group.key)
         if backoff is not None and backoff.until > 0:
             return True
@@ -360,7 +366,7 @@ class Gangs:
     def _find(
         self, pod: Pod, group: Group, missing: int, offered: Collection[str] | None
     ) -> dict[str, tuple[Pod, str]] | None:
-        """So many members, the pod first, that may run together, each with its node; None if there are not enough."""
+        """Returns so many members that may run together, the pod first, each with its node; None without enough."""
         cluster = self._cluster
         waiting = [other for other in self.pending(group) if other.uid != pod.uid]
         without: set[str] = set()
@@ -381,7 +387,7 @@ class Gangs:
         return None
 
     def _admissible(self, pod: Pod, waiting: list[Pod], missing: int, without: Collection[str]) -> list[Pod] | None:
-        """So many members, the pod first, that the rules admit together."""
+        """Returns so many members, the pod first, that the rules admit together; None if there are too few."""
         members = [member for member in chain((pod,), waiting) if member.uid not in without]
         if len(members) < missing:
             return None
@@ -394,7 +400,7 @@ class Gangs:
         return self._admissible_one_by_one(members, missing)
 
     def _admissible_one_by_one(self, members: list[Pod], missing: int) -> list[Pod] | None:
-        """The same, with others in the place of those that are refused beside the ones before them."""
+        """Finds members as ``_admissible`` does, with others in place of those that are refused beside earlier ones."""
         cluster, ledger = self._cluster, self._cluster.ledger
         chosen: list[Pod] = []
         with ledger.trial() as trial:
@@ -408,18 +414,18 @@ class Gangs:
                 else:
                     trial.put_back(member.uid)
                 if not chosen:
-                    break  # the pod itself
+                    break  # the pod itself is refused
         return chosen if len(chosen) == missing else None
 
     def _coming(self, but: Collection[str]) -> list[Alike]:
-        """Pods that may land anywhere: admitted ones on their way, and all that may be in flight after a start."""
+        """Returns pods that may land anywhere: admitted ones on their way, and those in flight after a start."""
         cluster = self._cluster
         on_their_way = chain(cluster.grants.pods(), cluster.in_flight.pods())
         free = (pod for pod in on_their_way if pod.uid not in but and pod.uid not in self.holds)
         return assumed.alike(free, cluster.table)
 
     def _has_its_place(self, pod: Pod, offered: Collection[str] | None) -> bool:
-        """Whether a member can go where room is held for it, or to another node that is offered: then that is held."""
+        """Whether a member can go where room is held for it, or to another offered node; then moves the hold there."""
         hold = self.holds.get(pod.uid)
         if hold is None or not hold.node or offered is None or hold.node in offered:
             return True
@@ -428,7 +434,7 @@ class Gangs:
         if not node:
             return False
         self.holds.move(pod.uid, node)
-        cluster.ledger.eased += 1  # where it would have gone there is room
+        cluster.ledger.eased += 1  # there is room where it would have gone
         cluster.table.add(pod, node)
         return True
 

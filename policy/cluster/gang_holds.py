@@ -1,6 +1,6 @@
 """Room that is held for the members of gangs that are starting.
 
-The scheduler asks about one member after the other, so what was found for all of them together is held for a while:
+The scheduler asks about one member after the other. So the room found for all of them together is held for a while:
 each member is granted, for its node, before it asks.
 """
 
@@ -15,7 +15,7 @@ HOLD_TIME = 30.0
 
 @dataclass(slots=True)
 class Hold:
-    """Room for one member; ``node`` is empty where it may go anywhere. ``asked``: the member was let through to it."""
+    """Room for one member; ``node`` is empty if it may go anywhere. ``asked``: the member was let through to it."""
 
     key: Key
     node: str
@@ -23,7 +23,7 @@ class Hold:
 
 
 class Holds:
-    """What is held, by member and by group, and until when."""
+    """The holds by member and by group, and their deadlines."""
 
     def __init__(self) -> None:
         self._of_member: dict[str, Hold] = {}
@@ -38,30 +38,30 @@ class Holds:
         return len(self._of_member)
 
     def get(self, uid: str) -> Hold | None:
-        """What is held for a member."""
+        """Returns the hold for a member, if there is one."""
         return self._of_member.get(uid)
 
     def members(self, key: Key) -> Collection[str]:
-        """UIDs of the members of a group that something is held for."""
+        """Returns UIDs of the members of a group that have a hold."""
         return self._members.get(key, ())
 
     def uids(self) -> list[str]:
-        """UIDs of all members that something is held for."""
+        """Returns UIDs of all members that have a hold."""
         return list(self._of_member)
 
     def nodes(self) -> Collection[str]:
-        """Names of the nodes that room is held on."""
+        """Returns names of the nodes that room is held on."""
         return self._on.keys()
 
     def give(self, uid: str, hold: Hold, deadline: float) -> None:
-        """Holds something for a member; what is held for its group is so until ``deadline``."""
+        """Gives a member a hold; sets the deadline of all holds of its group to ``deadline``."""
         self._of_member[uid] = hold
         self._count(hold.node, 1)
         self._members.setdefault(hold.key, set()).add(uid)
         self._deadlines[hold.key] = deadline
 
     def take_back(self, uid: str) -> bool:
-        """Holds nothing for a member any more; whether there was something."""
+        """Takes back the hold of a member; returns whether there was one."""
         hold = self._of_member.pop(uid, None)
         if hold is None:
             return False
@@ -73,14 +73,14 @@ class Holds:
         return True
 
     def move(self, uid: str, node: str) -> None:
-        """Holds room for a member on another node than before."""
+        """Moves the hold of a member to another node."""
         hold = self._of_member[uid]
         self._count(hold.node, -1)
         hold.node = node
         self._count(node, 1)
 
     def overdue(self, now: float) -> Iterator[tuple[Key, list[str]]]:
-        """The groups whose time is over, each once, with the UIDs of those members that have not asked."""
+        """Yields the groups whose time is over, each once, with the UIDs of the members that have not asked."""
         for key, deadline in list(self._deadlines.items()):
             if deadline <= now:
                 del self._deadlines[key]

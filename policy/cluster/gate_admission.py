@@ -1,6 +1,6 @@
-"""Pods at our gates, as far as they count: opening a gate admits its pod, and not before it may be placed.
+"""Admission of pods at our gates: opening a gate admits its pod, so it opens only once the pod may be placed.
 
-The order in which gates are opened is a matter of policy.queueing; who waits at which place, of policy.cluster.gates.
+policy.queueing chooses the order in which gates open; policy.cluster.gates knows which pod waits where.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 class GateAdmission:
-    """Lets pods of a cluster out of their gates, and back. ``patience``: seconds for which one may wait in vain."""
+    """Ungates pods of a cluster, and regates them. ``patience``: seconds for which an ungated pod may wait in vain."""
 
     def __init__(self, cluster: Cluster, patience: float) -> None:
         self._cluster = cluster
         self._patience = patience
 
     def is_gated(self, namespace: str) -> bool:
-        """Whether pods of a namespace are to wait at gates; those that do elsewhere are let out at once."""
+        """Whether pods of a namespace are to wait at gates. In other namespaces, gates are opened at once."""
         known = self._cluster.membership.namespaces.get(namespace)
         return known is not None and known.gated
 
     def stand(self, pod: Pod, now: float) -> None:
-        """Puts a pod into its place among those that wait at gates, or takes it out."""
+        """Puts a pod into its line at the gates, or takes it out."""
         cluster = self._cluster
         if not pod.at_gate:
             cluster.gates.leave(pod.uid)
@@ -44,7 +44,7 @@ class GateAdmission:
         cluster.gates.put(pod, cluster.queue_of(pod), job, now)
 
     def ungate(self, pod: Pod, out: Out, now: float) -> None:
-        """A pod's gate is being opened: it counts as admitted until it is bound or gone, or has waited in vain."""
+        """Counts a pod whose gate is being opened as admitted, until it is bound, is gone, or has waited in vain."""
         cluster = self._cluster
         cluster.ledger.enter("granted", pod)
         cluster.gates.let_out(pod.uid)
@@ -53,23 +53,23 @@ class GateAdmission:
         cluster.grants.keep(pod, now, inf)
 
     def regate(self, uid: str, now: float) -> None:
-        """The gate of a pod could not be opened: the pod waits there again, as long as it is there."""
+        """Notes that the gate of a pod could not be opened: the pod, if it still exists, waits there again."""
         self._cluster.gates.leaving.discard(uid)
         self.back_off(uid)
         if (pod := self._cluster.pods.get(uid)) is not None:
             self.stand(pod, now)
 
     def back_off(self, uid: str) -> None:
-        """Withdraws the grant of a pod whose gate could not be opened, without putting it back into its place.
+        """Withdraws the grant of a pod whose gate could not be opened, without putting it back into its line.
 
-        Not if its gate is seen to be open: then it was admitted, whatever was said.
+        Does nothing if the gate is already open: then the pod was admitted, whatever the API server answered.
         """
         pod = self._cluster.pods.get(uid)
         if pod is None or pod.gate >= 0:
             self._cluster.states.withdraw(uid)
 
     def tick(self, now: float) -> None:
-        """Lets time pass: of whom the scheduler has found no place for too long, it counts as admitted no more."""
+        """Lets time pass: withdraws the grants of ungated pods that have had no place for too long."""
         cluster = self._cluster
         since = cluster.attempts.unschedulable_since
         for uid in [uid for uid in cluster.gates.out if now - since.get(uid, inf) >= self._patience]:

@@ -1,8 +1,9 @@
-"""Gates: who waits outside of the scheduler's queue, in which order, and who was let out of it and is on the way.
+"""Gates: the pods that wait outside of the scheduler's queue, their order, and those that were let out.
 
-Pods that carry our scheduling gate stand in lines, one for each namespace of each queue, as jobs (policy.objects.job):
-by priority and then by creation. Jobs that ask the same stand together, so that one that is refused answers for all of
-its kind: to find who is next costs nothing that grows with how many wait. Seed: namespace fair share (Scheduling loop).
+Pods that carry our scheduling gate stand in lines as jobs (policy.objects.job), by priority and then by creation. There
+is a line for each namespace of each queue. Jobs with equal requests stand together, so that one refusal answers for all
+of their kind: the cost of finding the next job does not grow with how many wait.
+Seed: namespace fair share (Scheduling loop).
 """
 
 from bisect import bisect_left, insort
@@ -19,16 +20,16 @@ PATIENCE = 30.0
 LOOKAHEAD = 1.2
 
 Turn = tuple[int, float, str]
-"""When a job's turn is: by the highest priority of its members, then creation, then name."""
+"""A job's sort key in its line: the highest priority of its members, then creation, then name."""
 Where = tuple[str, str]
-"""A line: the queue (empty for pods in none) and the namespace."""
+"""The key of a line: the queue (empty for pods in none) and the namespace."""
 
 
 @dataclass(slots=True)
 class Waiting:
-    """A job at its gate: its members there by UID. Those of one ``kind`` are refused or admitted for the same reasons.
+    """A job at its gate: its members there by UID. Jobs of one ``kind`` are refused or admitted for the same reasons.
 
-    ``created`` is when its group was, 0 where it is not known or there is none.
+    ``created`` is when its group was created; 0 if that is not known, or there is no group.
     """
 
     name: str
@@ -38,17 +39,17 @@ class Waiting:
 
     @property
     def turn(self) -> Turn:
-        """When its turn is."""
+        """Its sort key in the line."""
         pods = self.members.values()
         return -max(pod.priority for pod in pods), self.created or min(pod.created for pod in pods), self.name
 
     def first(self) -> Pod:
-        """The member whose turn it is."""
+        """Returns the first member in queue order."""
         return min(self.members.values(), key=turn)
 
 
 class Line:
-    """The jobs of one namespace in one queue. ``arrivals`` counts how often a kind came of which there was none."""
+    """The jobs of one namespace in one queue. ``arrivals`` counts how often a new kind has come."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, Waiting] = {}
@@ -60,7 +61,7 @@ class Line:
         return len(self.jobs)
 
     def put(self, job: Waiting, pod: Pod) -> None:
-        """A member joins, or has changed. ``job`` is as it would be if this were the first."""
+        """Adds or updates a member. ``job`` describes its job as if this member were the first."""
         known = self.jobs.get(job.name)
         self.arrivals += job.kind not in self._kinds
         if known is not None:
@@ -72,7 +73,7 @@ class Line:
         insort(self._kinds.setdefault(job.kind, []), job.turn)
 
     def remove(self, name: str, uid: str) -> None:
-        """A member leaves."""
+        """Removes a member of a job."""
         job = self.jobs[name]
         self._strike(job)
         del job.members[uid]
@@ -83,19 +84,19 @@ class Line:
             del self.jobs[name]
 
     def place(self, name: str) -> int:
-        """How many jobs of the line come before this one, and one more."""
+        """Returns the position of a job in the line, from 1."""
         return 1 + sum(bisect_left(turns, self._turns[name]) for turns in self._kinds.values())
 
     def __iter__(self) -> Iterator[Waiting]:
         return (self.jobs[each[2]] for each in merge(*self._kinds.values()))
 
     def of_priority(self, least: int) -> Iterator[Waiting]:
-        """The jobs with a member of such a priority, or a higher one, in their turn."""
+        """Yields the jobs with a member of this priority or a higher one, in order."""
         turns = merge(*(of_kind for of_kind in self._kinds.values() if -of_kind[0][0] >= least))
         return (self.jobs[each[2]] for each in takewhile(lambda turn: -turn[0] >= least, turns))
 
     def kinds(self) -> dict[Hashable, list[Turn]]:
-        """The turns of the jobs of each kind, in order."""
+        """Returns the sort keys of the jobs of each kind, in order."""
         return self._kinds
 
     def _strike(self, job: Waiting) -> None:
@@ -106,7 +107,7 @@ class Line:
 
 
 class Heads:
-    """The first of each kind in a line, to be looked at one after the other; kinds that are refused are left out."""
+    """The first job of each kind in a line, to look at one after the other. Leaves out kinds that are refused."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -116,7 +117,7 @@ class Heads:
         self._given = count()
 
     def first(self) -> Waiting | None:
-        """The job whose turn it is; None if none is left."""
+        """Returns the next job; None if none is left."""
         if self.lacks(self._line):
             self._take_in_new_kinds()
         while self._heads:
@@ -132,15 +133,15 @@ class Heads:
         return None
 
     def are_of(self, line: Line) -> bool:
-        """Whether it is this line, not one that was there before it."""
+        """Whether these are the heads of this line, not of an earlier one with its key."""
         return self._line is line
 
     def lacks(self, line: Line) -> bool:
-        """Whether a kind has come to the line that was not looked at yet."""
+        """Whether the line has a new kind that was not looked at yet."""
         return self._line is not line or self._arrivals != line.arrivals
 
     def leave_out(self) -> None:
-        """The kind of the first job is not looked at any more."""
+        """Leaves out the kind of the first job from now on."""
         heappop(self._heads)
 
     def _take_in_new_kinds(self) -> None:
@@ -155,8 +156,8 @@ class Heads:
 class Out:
     """A pod that was let out and is not on a node yet.
 
-    ``where`` it stood and its ``request`` as they were then; ``beyond``: there was no room for it, or it has no chance.
-    ``placed``: room on a node is held for it, so that it needs none of what is free.
+    ``where`` is its line and ``request`` its request at that time. ``beyond``: there was no room for it, or it has no
+    chance. ``placed``: room on a node is held for it, so it needs no free room.
     """
 
     where: Where
@@ -166,10 +167,10 @@ class Out:
 
 
 class Gates:
-    """The lines, and those that were let out. ``changes`` counts what could make another opening possible.
+    """The lines, and the pods that were let out. ``changes`` counts what could make another opening possible.
 
-    ``arrivals`` are those of all lines together. ``groups`` says in which lines members of a group wait, by its
-    namespace and name.
+    ``arrivals`` is the sum of the arrivals of all lines. ``groups`` has the lines in which members of a group wait, by
+    its namespace and name.
     """
 
     def __init__(self) -> None:
@@ -190,7 +191,7 @@ class Gates:
         return len(self._stands)
 
     def put(self, pod: Pod, queue: str, job: Waiting, now: float) -> None:
-        """A pod waits at its gate, or has changed; not if its gate is just being taken away."""
+        """Adds or updates a pod that waits at its gate. Does nothing if its gate is just being removed."""
         if pod.uid in self.leaving:
             return
         where = queue, pod.namespace
@@ -208,18 +209,18 @@ class Gates:
         self.changes += 1
 
     def leave(self, uid: str) -> None:
-        """A pod waits at no gate any more; for one that does not it is no error."""
+        """Removes a pod that waits at no gate any more. Does nothing for one that did not wait."""
         self.leaving.discard(uid)
         self._since.pop(uid, None)
         self._leave_line(uid)
 
     def let_out(self, uid: str) -> None:
-        """The gate of a pod is being taken away: it leaves its line."""
+        """Takes a pod whose gate is being removed out of its line."""
         self.leaving.add(uid)
         self._leave_line(uid)
 
     def count(self, uid: str, out: Out) -> None:
-        """A pod that was let out counts as being on its way to a node."""
+        """Counts a pod that was let out as being on its way to a node."""
         self.discount(uid)
         self.out[uid] = out
         if out.beyond:
@@ -228,7 +229,7 @@ class Gates:
             add(self._on_their_way.setdefault(out.where[0], {}), out.request)
 
     def discount(self, uid: str) -> bool:
-        """A pod is not on its way any more; whether it was."""
+        """Stops counting a pod as being on its way; returns whether it was."""
         out = self.out.pop(uid, None)
         if out is None:
             return False
@@ -246,35 +247,35 @@ class Gates:
         return True
 
     def on_their_way(self, queue: str) -> Resources:
-        """What those of a queue request that were let out because there was room, and are not on a node yet."""
+        """Returns the requests of a queue's pods that were let out as there was room, and are not on a node yet."""
         return self._on_their_way.get(queue, {})
 
     def some_beyond(self, where: Where) -> bool:
-        """Whether one of a line was let out without room, and still waits for it."""
+        """Whether a pod of the line was let out without room, and still waits for it."""
         return bool(self._beyond.get(where))
 
     def look_again(self) -> None:
-        """Somebody who stood aside may not do so any more."""
+        """Notes that some namespace may have ended its backoff."""
         self.arrivals += 1
         self.changes += 1
 
     def since(self, uid: str) -> float:
-        """Since when a pod is seen to wait at its gate, on the clock of whoever said so."""
+        """Returns since when a pod is seen to wait at its gate, on the clock of the caller of ``put``."""
         return self._since[uid]
 
     def uids(self) -> list[str]:
-        """UIDs of those that wait."""
+        """Returns UIDs of the pods that wait."""
         return list(self._stands)
 
     def in_groups(self) -> Iterator[str]:
-        """UIDs of those that wait together with others."""
+        """Yields UIDs of the pods that wait in a group."""
         for line in self.lines.values():
             for job in line.jobs.values():
                 if not job.name.startswith(ALONE):
                     yield from job.members
 
     def line_of(self, uid: str) -> tuple[Where, Line, Waiting] | None:
-        """Where a pod stands: which line, and its job; None if it waits at no gate."""
+        """Returns the key of a pod's line, the line, and its job there; None if it waits at no gate."""
         stands = self._stands.get(uid)
         if stands is None:
             return None

@@ -1,7 +1,7 @@
 """Grants: pods that ``filter`` let through and that are not on a node yet.
 
-Nothing tells an extender that a pod it passed was not placed after all, so each grant ends by itself. A pod whose
-grants come to nothing again and again gets them for less and less time, so that it cannot keep others out.
+Nothing tells an extender that a pod it passed was not placed after all, so each grant expires. A pod whose grants are
+in vain again and again gets them for less and less time, so that it cannot keep others out.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ SAME_ATTEMPT = 1.0  # seconds: the scheduler asks up to twice in one attempt (fi
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A grant of a pod as it was then; given at ``given``, it ends at ``deadline`` (seconds on the caller's clock)."""
+    """A grant, with the pod as it was then. Times are seconds on the caller's clock; it ends at ``deadline``."""
 
     pod: Pod
     given: float
@@ -25,7 +25,7 @@ class Grant:
 
 
 class Grants:
-    """Grants by pod UID, and how often the earlier ones of the same pod came to nothing."""
+    """Grants by pod UID, and how often earlier ones of the same pod were in vain."""
 
     def __init__(self) -> None:
         self._grants: dict[str, Grant] = {}
@@ -40,20 +40,20 @@ class Grants:
         return len(self._grants)
 
     def pods(self) -> Iterator[Pod]:
-        """The pods that hold a grant, as they were granted."""
+        """Yields the pods that hold a grant, as they were granted."""
         return (grant.pod for grant in self._grants.values())
 
     def pod(self, uid: str) -> Pod | None:
-        """The pod as it was granted, if it holds a grant."""
+        """Returns the pod as it was granted, if it holds a grant."""
         grant = self._grants.get(uid)
         return grant.pod if grant else None
 
     def of_group(self, key: tuple[str, str]) -> int:
-        """How many pods of a group, by its namespace and name, hold a grant."""
+        """Returns how many pods of a group, by its namespace and name, hold a grant."""
         return self._of_group.get(key, 0)
 
     def give(self, pod: Pod, now: float, lifetime: float) -> None:
-        """Grants a pod, anew if it holds a grant: that it is asked for again means that the earlier came to nothing."""
+        """Grants a pod, or renews its grant. If a pod is asked for in a new attempt, the earlier grant was in vain."""
         earlier = self._grants.get(pod.uid)
         if earlier is not None and now - earlier.given > SAME_ATTEMPT:
             self._fail(pod.uid)
@@ -62,25 +62,25 @@ class Grants:
         heappush(self._deadlines, (deadline, pod.uid))
 
     def keep(self, pod: Pod, now: float, deadline: float) -> None:
-        """Grants a pod that has not asked, until it asks or the time is over; earlier failures do not matter."""
+        """Grants a pod that has not asked, until it asks or the deadline passes; earlier failures do not matter."""
         self._put(Grant(pod, now, deadline))
         if deadline < inf:
             heappush(self._deadlines, (deadline, pod.uid))
 
     def release(self, uid: str) -> None:
-        """Takes a grant back, if there is one."""
+        """Takes back a grant, if there is one."""
         self._pop(uid)
 
     def forget(self, uid: str) -> None:
-        """Takes a grant back, and forgets the pod: it was placed, or is gone."""
+        """Takes back a grant and forgets the pod, which was placed or is gone."""
         self._pop(uid)
         self._failures.pop(uid, None)
 
     def came_to_nothing(self, pod: Pod) -> bool:
         """Whether a pod, as it is seen now, shows that its grant was in vain.
 
-        So it does when the scheduler has said something else of it than what stood in the granted request. What is
-        older than that request shows nothing.
+        It does if the scheduler has said something else of it than what the granted pod showed. A pod older than the
+        granted one shows nothing.
         """
         granted = self.pod(pod.uid)
         if granted is None or pod.unschedulable is None or self.is_older(pod):
@@ -88,12 +88,12 @@ class Grants:
         return pod.unschedulable != granted.unschedulable
 
     def is_older(self, pod: Pod) -> bool:
-        """Whether a pod is seen here as it was before its grant was asked for: a watch may lag behind the scheduler."""
+        """Whether a pod is seen as it was before the scheduler asked for its grant: a watch may lag behind."""
         granted = self.pod(pod.uid)
         return granted is not None and 0 < pod.version <= granted.version
 
     def expire(self, now: float) -> list[str]:
-        """Ends the grants whose time is over; the UIDs of their pods."""
+        """Ends the grants whose time is over; returns the UIDs of their pods."""
         ended = []
         while self._deadlines and self._deadlines[0][0] <= now:
             deadline, uid = heappop(self._deadlines)

@@ -1,6 +1,6 @@
-"""Which pods are in a group, and jobs (see policy.objects.job): groups with their members, and pods in no group.
+"""The members of groups, and jobs (see policy.objects.job): groups with their members, and pods in no group.
 
-How many members a group has decides whether it could start at all, so that others may have a claim when one comes.
+A group could start only with enough members, so a member that joins may give the others a claim.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 
 class Groups:
-    """The pods of a cluster by their groups, whether these are known or not."""
+    """The pods of a cluster by their groups, whether the groups are known or not."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._members: dict[Key, set[str]] = {}
         self._cluster = cluster
 
     def members(self, key: Key) -> list[Pod]:
-        """The pods of a group that are there."""
+        """Returns the existing pods of a group."""
         pods = self._cluster.pods
         return [pods[uid] for uid in self._members.get(key, ())]
 
     def number_of_members(self, key: Key) -> int:
-        """How many pods of a group are there."""
+        """Returns how many pods of a group exist."""
         return len(self._members.get(key, ()))
 
     def job(self, namespace: str, name: str) -> Job | None:
-        """The job of this name (see policy.objects.job) with its members; None if there is none."""
+        """Returns the job of this name (see policy.objects.job) with its members; None if there is none."""
         cluster = self._cluster
         group = cluster.membership.groups.get((namespace, name))
         if group is not None:
@@ -58,7 +58,7 @@ class Groups:
         )
 
     def join(self, pod: Pod) -> None:
-        """A pod is in its group, be it new there or not."""
+        """Adds a pod to its group. It may be a member already."""
         cluster, key = self._cluster, (pod.namespace, pod.group)
         members = self._members.setdefault(key, set())
         group = cluster.membership.groups.get(key)
@@ -69,7 +69,7 @@ class Groups:
             cluster.states.assign_again(members)
 
     def leave(self, pod: Pod) -> None:
-        """A pod is gone, or in its group no longer; for one that was in none it is no error."""
+        """Removes a pod from its group: it is gone, or has changed its group. Does nothing for one that was in none."""
         cluster, key = self._cluster, (pod.namespace, pod.group)
         cluster.gangs.lose(pod)
         members = self._members.get(key, set())
@@ -83,7 +83,7 @@ class Groups:
             cluster.gangs.forget(key)
 
     def changed(self, key: Key) -> None:
-        """A group is known now, is another than before, or is gone."""
+        """Notes that a group is new, has changed, or is gone."""
         cluster, members = self._cluster, self._members.get(key, ())
         cluster.gangs.changed(key)
         for uid in members:

@@ -1,4 +1,4 @@
-"""How often something has happened that could help pods: of those of which somebody asks that again and again."""
+"""How often something has happened that could help a pod, for those pods that somebody keeps asking about."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from policy.objects.pod import Pod
 
 @dataclass(slots=True)
 class _Alike:
-    """Pods that are helped by the same: one of them, who they are, and how often something could help them."""
+    """Pods that the same events help: one of them, the UIDs of all, and how often something could help them."""
 
     one: Pod
     uids: set[str] = field(default_factory=set)
@@ -17,7 +17,7 @@ class _Alike:
 
 
 class Helped:
-    """Counts by pod, from the first time that it is asked about; not to be asked about pods that are not there."""
+    """Counts by pod, from the first time that somebody asks about it. Ask only about existing pods."""
 
     def __init__(self) -> None:
         self._kinds: dict[str, Kind] = {}
@@ -25,7 +25,10 @@ class Helped:
         self._groups: dict[Kind, _Alike] = {}
 
     def count(self, pod: Pod, minimum: int) -> int:
-        """How often something has happened that could help the pod. ``minimum``: of its gang, 1 alone."""
+        """Returns how often something has happened that could help the pod.
+
+        ``minimum``: of its gang; 1 for a pod in none.
+        """
         kind = kind_of(pod, minimum)
         if self._kinds.get(pod.uid) != kind:
             self.forget(pod.uid)
@@ -34,7 +37,7 @@ class Helped:
         return self._alone[pod.uid] + self._groups[kind].helped
 
     def forget(self, uid: str) -> None:
-        """Nobody asks about a pod any more; for one that nobody did it is no error."""
+        """Forgets a pod that nobody asks about any more. Does nothing for an unknown one."""
         kind = self._kinds.pop(uid, None)
         if kind is None:
             return
@@ -44,16 +47,16 @@ class Helped:
             del self._groups[kind]
 
     def uids(self) -> Iterable[str]:
-        """The pods that are asked about."""
+        """Returns UIDs of the pods that somebody asks about."""
         return self._kinds.keys()
 
     def note(self, uids: Iterable[str]) -> None:
-        """Something has happened that could help these pods."""
+        """Notes that something has happened that could help these pods."""
         for uid in uids:
             if uid in self._alone:
                 self._alone[uid] += 1
 
     def judge(self, helps: Callable[[Pod], bool]) -> None:
-        """Something has happened that could help those of whom ``helps`` says so."""
+        """Notes that something has happened that could help the pods for which ``helps`` is true."""
         for group in self._groups.values():
             group.helped += helps(group.one)

@@ -1,6 +1,6 @@
 """Pods in flight: an earlier process or another replica may have admitted them, and they may be on their way to nodes.
 
-They count in the worst case only (see Cluster.admit), until for some time none of them has arrived.
+They count in the worst case only (see Cluster.admit), until none of them has arrived for some time.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from policy.objects.pod import Pod
 
 SETTLE_TIME = 3.0
-"""Seconds after which none arrives any more, if none has arrived in between."""
+"""Seconds without an arrival after which no more are expected."""
 
 
 class InFlight:
     """The pods of a cluster that are in flight, by UID.
 
-    ``somebody_else_admits``: a pod was seen on a node that has not asked here, though some rule is concerned.
-    ``asked_at``: when one asked last. ``settle_time`` in seconds.
+    ``somebody_else_admits``: a pod was seen on a node without having asked here, though some rule applies to it.
+    ``asked_at``: when a pod last asked. ``settle_time`` is in seconds.
     """
 
     def __init__(self, cluster: Cluster, settle_time: float) -> None:
@@ -34,13 +34,13 @@ class InFlight:
         self._cluster = cluster
 
     def pods(self) -> Iterator[Pod]:
-        """These pods."""
+        """Yields these pods."""
         return (self._cluster.pods[uid] for uid in self.uids)
 
     def suspect(self, now: float) -> None:
-        """Takes every pod without a node for one that somebody else may have admitted, and may be binding now.
+        """Treats each pod without a node as in flight: another process may have admitted it, and it may be binding now.
 
-        That is so after a start, and when the scheduler turns to this process after it had turned to another.
+        That is so after a start, and when the scheduler has turned from another process to this one.
         """
         cluster = self._cluster
         for pod in cluster.pending.values():
@@ -50,12 +50,12 @@ class InFlight:
         self._settled_at = now + self.settle_time
 
     def has_landed(self, uid: str, now: float) -> None:
-        """One of them was seen on its node: where it came from there may be more."""
+        """Notes that one of them was seen on its node: more may follow."""
         self.uids.discard(uid)
         self._settled_at = now + self.settle_time
 
     def settle(self, now: float) -> None:
-        """Lets time pass: what has not arrived for long was not admitted, and waits."""
+        """Lets time pass: pods that have not arrived in the settle time were not admitted, and wait."""
         if self.uids and now >= self._settled_at:
             for uid in list(self.uids):
                 self._cluster.states.restore_pending(uid)
