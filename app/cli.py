@@ -43,7 +43,7 @@ def quotaward(
     """Elastic quotas for a stock kube-scheduler."""
 
 
-OfNamespace = Annotated[str, typer.Option("--namespace", "-n", help="Of this namespace alone.")]
+OfNamespace = Annotated[str, typer.Option("--namespace", "-n", help="Only of this namespace.")]
 
 gates_app = typer.Typer(invoke_without_command=True, pretty_exceptions_enable=False)
 app.add_typer(gates_app, name="gates")
@@ -53,7 +53,7 @@ app.add_typer(gates_app, name="gates")
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
 )
 def serve(context: typer.Context) -> None:
-    """Answer kube-scheduler; serve --help lists the settings."""
+    """Run the server that answers kube-scheduler; serve --help lists its settings."""
     import uvloop  # noqa: PLC0415 - the clients start faster without the server
 
     from app import main as server  # noqa: PLC0415
@@ -79,7 +79,7 @@ def serve(context: typer.Context) -> None:
 @app.command()
 @reaching_a_server
 def quotas(server: Server, namespace: OfNamespace = "") -> None:
-    """Show every elastic quota: used, min, max, what is borrowed."""
+    """Show every elastic quota: used, min, max, and what it borrows."""
     from app import cli_output  # noqa: PLC0415
 
     def show(document: dict[str, Any]) -> None:
@@ -93,7 +93,7 @@ def quotas(server: Server, namespace: OfNamespace = "") -> None:
 @app.command()
 @reaching_a_server
 def queues(server: Server) -> None:
-    """Show every queue: what it deserves, is guaranteed and uses, and what its namespaces are entitled to."""
+    """Show every queue: allocated, deserved and guarantee, and what its namespaces are entitled to."""
     from app import cli_output  # noqa: PLC0415
 
     _show(cli_output.print_queues, server, "/api/v1/queues")
@@ -102,7 +102,7 @@ def queues(server: Server) -> None:
 @app.command()
 @reaching_a_server
 def reservations(server: Server) -> None:
-    """Show the room that is kept, for whom and since when."""
+    """Show reservations: the nodes where room is kept, for which pods, and since when."""
     from app import cli_output  # noqa: PLC0415
 
     _show(cli_output.print_reservations, server, "/api/v1/reservations")
@@ -111,7 +111,7 @@ def reservations(server: Server) -> None:
 @gates_app.callback()
 @reaching_a_server
 def gates(context: typer.Context, server: Server, namespace: OfNamespace = "") -> None:
-    """Show who waits at gates, and where in line."""
+    """Show which pods wait at gates, in the order in which the gates would open."""
     if context.invoked_subcommand is None:
         from app import cli_output  # noqa: PLC0415
 
@@ -121,11 +121,11 @@ def gates(context: typer.Context, server: Server, namespace: OfNamespace = "") -
 @gates_app.command()
 def release(
     kubeconfig: Annotated[
-        Path | None, typer.Option(help="How to reach the API server (else: in cluster).", envvar="KUBECONFIG")
+        Path | None, typer.Option(help="Kubeconfig file for the API server (default: in cluster).", envvar="KUBECONFIG")
     ] = None,
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Only the pods of this namespace.")] = None,
 ) -> None:
-    """Open the gates of all pods, with the API server alone: for uninstalling, and when no Quotaward runs."""
+    """Open the gates of all pods through the API server alone: to uninstall, or when no Quotaward runs."""
     import asyncio  # noqa: PLC0415
 
     from app import release as releasing  # noqa: PLC0415
@@ -148,7 +148,7 @@ def release(
 @app.command()
 @reaching_a_server
 def plan(server: Server) -> None:
-    """Show who is or would be evicted for whom, and why others wait; changes nothing."""
+    """Show which pods are or would be evicted for which, and why others wait; changes nothing."""
     from app import cli_output  # noqa: PLC0415
 
     _show(cli_output.print_plan, server, "/api/v1/plan")
@@ -157,7 +157,7 @@ def plan(server: Server) -> None:
 @app.command()
 @reaching_a_server
 def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD")], server: Server) -> None:
-    """Say why a pod is or is not admitted, and what would change it."""
+    """Explain why a pod is or is not admitted, and what would change that."""
     from app import cli_output  # noqa: PLC0415
 
     namespace, _, name = pod.partition("/")
@@ -173,17 +173,17 @@ def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD")], server
 
 
 Apply = Annotated[
-    list[Path] | None, typer.Option("--apply", help="Manifests to merge into what is there: a file or a folder.")
+    list[Path] | None, typer.Option("--apply", help="Manifests to merge into the present state: a file or a folder.")
 ]
 Remove = Annotated[
-    list[str] | None, typer.Option("--remove", help="An object to remove: KIND/NAME or KIND/NAMESPACE/NAME.")
+    list[str] | None, typer.Option("--remove", help="Object to remove: KIND/NAME or KIND/NAMESPACE/NAME.")
 ]
 
 
 @app.command()
 @reaching_a_server
 def whatif(server: Server, apply: Apply = None, remove: Remove = None) -> None:
-    """Say what would become of a running server's cluster if something were changed; nothing is."""
+    """Show what a change would do to the cluster of a running server; changes nothing."""
     from app import cli_whatif  # noqa: PLC0415
 
     try:
@@ -201,11 +201,11 @@ def simulate(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of manifests.")],
     apply: Apply = None,
     remove: Remove = None,
-    config: Annotated[Path | None, typer.Option(help="A configuration file of the server.")] = None,
-    until: Annotated[str | None, typer.Option(help="Stop the story after so long, like 12h.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the chart as a page.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file of the server.")] = None,
+    until: Annotated[str | None, typer.Option(help="Stop the simulation after this time, like 12h.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the chart as an HTML page to this file.")] = None,
 ) -> None:
-    """Play what happens in a folder of manifests; with --apply or --remove: what would be different by that."""
+    """Simulate what happens in a folder of manifests; with --apply or --remove, show what these would change."""
     from app import cli_whatif  # noqa: PLC0415
     from app.whatif import charts, scenario  # noqa: PLC0415
 
@@ -236,10 +236,10 @@ def simulate(
 @reaching_a_server
 def top(
     server: Server,
-    interval: Annotated[float, typer.Option(help="Seconds between looks.", min=0.2)] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Print one frame with every row, and end.")] = False,  # noqa: FBT002
+    interval: Annotated[float, typer.Option(help="Seconds between updates.", min=0.2)] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Print one frame with all rows, and exit.")] = False,  # noqa: FBT002
 ) -> None:
-    """Show quotas, queues, reservations and how many wait for what, the fullest first, until interrupted."""
+    """Show quotas, queues, reservations and how many pods wait for what, live, fullest first, until interrupted."""
     from app import top as screen  # noqa: PLC0415
 
     try:
@@ -260,16 +260,16 @@ def check(
         Path | None,
         typer.Option(help="A KubeSchedulerConfiguration that should call Quotaward, or ConfigMaps with it."),
     ] = None,
-    cluster: Annotated[bool, typer.Option("--cluster", help="Ask a live cluster.")] = False,  # noqa: FBT002
+    cluster: Annotated[bool, typer.Option("--cluster", help="Check a live cluster.")] = False,  # noqa: FBT002
     kubeconfig: Annotated[
-        Path | None, typer.Option(help="How --cluster reaches the API server (else: in cluster).", envvar="KUBECONFIG")
+        Path | None, typer.Option(help="Kubeconfig file for --cluster (default: in cluster).", envvar="KUBECONFIG")
     ] = None,
     server: Annotated[
         str, typer.Option(help="URL of the Quotaward that --cluster asks.", envvar="QUOTAWARD_SERVER")
     ] = DEFAULT_SERVER,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings, too.")] = False,  # noqa: FBT002
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")] = False,  # noqa: FBT002
 ) -> None:
-    """Validate manifests, a scheduler's configuration, or a cluster; exits with 1 if anything is wrong."""
+    """Validate manifests, a scheduler's configuration or a cluster; exits with 1 if anything is wrong."""
     from app import checks  # noqa: PLC0415
 
     if directory is None and scheduler_config is None and not cluster:
@@ -304,14 +304,14 @@ def _live(kubeconfig: Path | None, server: str) -> "Live":
 
 
 def main() -> None:
-    """The console script."""
+    """Runs the command line."""
     app()
 
 
 def _show(
     show: Callable[[dict[str, Any]], None], server: Server, path: str, body: dict[str, Any] | None = None
 ) -> None:
-    """Prints a running server's answer, asked by POST if there is a body; a failure ends with a sentence."""
+    """Asks a running server, by POST if there is a body, and prints the answer. Exits with a sentence on failure."""
     document = server.ask(path, body)
     try:
         show(document)

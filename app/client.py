@@ -22,9 +22,11 @@ TIMEOUT = 30.0
 Url = Annotated[str, typer.Option("--server", help="URL of a running Quotaward.", envvar="QUOTAWARD_SERVER")]
 Token = Annotated[
     str,
-    typer.Option(help="Bearer token to show; better in the environment.", envvar="QUOTAWARD_TOKEN", show_default=False),
+    typer.Option(
+        help="Bearer token to send; better set in the environment.", envvar="QUOTAWARD_TOKEN", show_default=False
+    ),
 ]
-Kubeconfig = Annotated[Path | None, typer.Option(help="Show the token of this kubeconfig file.")]
+Kubeconfig = Annotated[Path | None, typer.Option(help="Send the token of this kubeconfig file.")]
 Ca = Annotated[Path | None, typer.Option(help="CA (PEM) of the server's certificate.", envvar="QUOTAWARD_CA")]
 
 

@@ -9,10 +9,10 @@ from policy.objects.resources import Resources
 from policy.quota.queue_ledger import QueueAccount
 
 FIGURES = (
-    ("deserved", "What a queue has a right to, for what its pods request."),
-    ("allocated", "What a queue's pods have been given, those included that are on their way to a node."),
-    ("guarantee", "What is kept free for a queue, as far as the nodes have it."),
-    ("guarantee_missing", "What a queue is guaranteed beyond that, and the nodes do not have."),
+    ("deserved", "Resources that a queue deserves, for what its pods request."),
+    ("allocated", "Resources of a queue's pods, on nodes and admitted."),
+    ("guarantee", "Resources that are guaranteed to a queue, as far as the nodes have them."),
+    ("guarantee_missing", "Resources that are guaranteed to a queue, and that the nodes lack."),
 )
 
 

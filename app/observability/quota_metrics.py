@@ -28,7 +28,7 @@ async def quota_lines(ledger: Ledger) -> bytes:
     text = ""
     for figure, meaning in FIGURES:
         name = f"quotaward_elastic_quota_{figure}"
-        text += f"# HELP {name} What is {meaning} under an elastic quota.\n# TYPE {name} gauge\n" + "".join(
+        text += f"# HELP {name} Amount {meaning} under an elastic quota.\n# TYPE {name} gauge\n" + "".join(
             lines[figure]
         )
     return text.encode()
