@@ -1,8 +1,8 @@
-"""For whom others were evicted in vain: they wait, twice as long each time, until others are evicted for them again.
+"""Wasted preemption: backoff for pods that others were evicted for in vain, doubled each time.
 
-A pod that goes away, or is not bound, once room was made for it has cost others their pods for nothing. Whoever may
-create pods within a min can do so on purpose, again and again, under new UIDs. So it counts for the namespace and all
-of its pods that request the same; and for the namespace as a whole once that happens to pods of several sizes.
+Evictions for a pod are wasted if the pod goes away, or is not bound, once it has room. A user who may create pods
+within a min can cause that on purpose, again and again, under new UIDs. So a failure counts for all pods of the
+namespace with the same request. Once pods of several sizes have failed, it counts for the namespace as a whole.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -12,12 +12,12 @@ from math import inf
 from policy.objects.pod import Pod
 
 FIRST, LONGEST = 10.0, 600.0
-"""Seconds that are waited after the first failure, and at most (doubling)."""
+"""Seconds of backoff after the first failure, and at most (doubling)."""
 FORGIVEN = 2
-"""Failures of pods of a namespace, whatever they request, until all of them wait: one user's errors are not all's."""
+"""Failures of any pods of a namespace that do not make all of them back off: one user's errors are not everybody's."""
 
 ASKED_AGAIN = 2.0
-"""Seconds after an answer in which kube-scheduler may not have seen yet what came of it."""
+"""Seconds after an answer in which kube-scheduler may not have seen its effects yet."""
 
 Kind = tuple[str, Hashable]
 """A namespace, and what its pods request."""
@@ -25,7 +25,7 @@ Kind = tuple[str, Hashable]
 
 @dataclass(slots=True)
 class _Failures:
-    """How many there were, when the last one was, and until when is waited."""
+    """The number of failures, the time of the last one, and the end of the backoff."""
 
     number: int = 0
     last: float = -inf
@@ -34,7 +34,10 @@ class _Failures:
 
 @dataclass(slots=True)
 class _Promise:
-    """Since when kube-scheduler knows whom it may evict for a pod, by node; the node it chose; when the pod ended."""
+    """The victims that kube-scheduler was told for a pod, by node: first at ``since``, last at ``asked``.
+
+    ``node`` is the one that it chose; ``ended`` is when the pod no longer waited.
+    """
 
     pod: Pod
     since: float
@@ -44,16 +47,16 @@ class _Promise:
     ended: float = inf
 
     def gone(self, pods: Mapping[str, Pod]) -> set[str]:
-        """Which of them are gone, or on their way out; of all nodes, where it is not known which was chosen."""
+        """Returns which victims are gone or terminating; those of all nodes, if it is not known which was chosen."""
         uids = self.victims.get(self.node) or frozenset[str]().union(*self.victims.values())
         return {uid for uid in uids if uid not in pods or pods[uid].terminating}
 
 
 class InVain:
-    """What has failed, by kind and by namespace. Times are on the caller's clock; what is long past is dropped."""
+    """Failures by kind and by namespace. Times are on the caller's clock. Drops what is long past."""
 
     def __init__(self, first: float = FIRST) -> None:
-        """``first``: seconds that are waited after the first failure."""
+        """Begins without failures. ``first``: seconds of backoff after the first failure."""
         self._first = first
         self._kinds: dict[Kind, _Failures] = {}
         self._namespaces: dict[str, _Failures] = {}
@@ -62,27 +65,30 @@ class InVain:
         self._counted: dict[str, float] = {}
 
     def waits_until(self, pod: Pod) -> float:
-        """Until when nobody of others is evicted for a pod; in the past where nothing is in its way."""
+        """Returns until when no other pod is evicted for a pod; a time in the past if it does not back off."""
         ends = (self._kinds.get(kind_of(pod)), self._namespaces.get(pod.namespace))
         return max((each.until for each in ends if each is not None), default=-inf)
 
     def fail(self, namespace: str, kind: Kind | None, since: float, now: float) -> None:
-        """Somebody was evicted in vain by a plan that was begun then. ``kind`` None: it is not known for what pod.
+        """Counts a failed plan that began at ``since``. ``kind`` None: it is not known for what kind of pod.
 
-        Of plans that were under way side by side only the first counts: nobody could know better when they were begun.
+        Of plans that ran side by side only the first counts: nobody knew of its failure when the others began.
         """
         if kind is not None:
             self._count(self._kinds.setdefault(kind, _Failures()), since, now, 0)
         self._count(self._namespaces.setdefault(namespace, _Failures()), since, now, FORGIVEN)
 
     def count(self, uids: Iterable[str], now: float) -> int:
-        """How many of these pods, that went in vain, are not counted yet: reclaim and the scheduler may both ask."""
+        """Notes pods that were evicted in vain; returns how many are new, as reclaim and the scheduler may both ask."""
         new = [uid for uid in uids if uid not in self._counted]
         self._counted.update(dict.fromkeys(new, now))
         return len(new)
 
     def succeed(self, pod: Pod) -> None:
-        """A pod runs where others were evicted for it. It makes up for all failures of its kind, and one of others."""
+        """Notes that a pod runs where others were evicted for it.
+
+        That cancels all failures of its kind, and one of its namespace.
+        """
         self._kinds.pop(kind_of(pod), None)
         of_all = self._namespaces.get(pod.namespace)
         if of_all is not None:
@@ -91,9 +97,9 @@ class InVain:
                 del self._namespaces[pod.namespace]
 
     def promise(self, pod: Pod, victims: Mapping[str, Iterable[Pod]], now: float) -> None:
-        """kube-scheduler is told whom it may evict for a pod, by node. It does so on one of them, and tells nobody.
+        """Notes the victims that kube-scheduler is told for a pod, by node. It evicts those of one, and tells nobody.
 
-        It may ask again before it has seen that those of the answer before are on their way out: they count, too.
+        It may ask again before it has seen that the victims of the last answer are terminating: they count, too.
         """
         known = self._promises.setdefault(pod.uid, _Promise(pod, now, {}, now))
         if now - known.asked > ASKED_AGAIN:
@@ -103,7 +109,7 @@ class InVain:
             known.victims[node] = known.victims.get(node, frozenset()) | {each.uid for each in some}
 
     def heed(self, pod: Pod) -> None:
-        """Sees a pod. One for which kube-scheduler may have evicted others is judged once it waits no more."""
+        """Sees a pod. If kube-scheduler may have evicted others for it, it is judged once it no longer waits."""
         promise = self._promises.get(pod.uid)
         if promise is None:
             return
@@ -118,10 +124,10 @@ class InVain:
             self._ended[uid] = None
 
     def settle(self, pods: Mapping[str, Pod], now: float) -> Iterator[tuple[str, int]]:
-        """Judges the pods that wait no more: whether others were evicted for them, and whether that was in vain.
+        """Judges the pods that no longer wait: whether others were evicted for them, and whether that was in vain.
 
-        Takes time only for pods that have ended since. One for which nobody is seen to go yet is looked at again for
-        ``ASKED_AGAIN`` seconds. Yields namespaces, and how many pods went in vain for one of theirs.
+        Takes time only for pods that have ended since. If no victim of a pod is seen to leave yet, it looks again for
+        ``ASKED_AGAIN`` seconds. Yields namespaces, and how many pods were evicted in vain for one of theirs.
         """
         for uid in list(self._ended):
             promise, pod = self._promises[uid], pods.get(uid)
@@ -137,7 +143,7 @@ class InVain:
                 yield promise.pod.namespace, self.count(gone, now)
 
     def tick(self, now: float) -> None:
-        """Drops what was promised, or has not failed again, for as long as is waited at most."""
+        """Drops promises, and kinds and namespaces without a new failure, after the longest backoff."""
         horizon = now - LONGEST
         old = [uid for uid, each in self._promises.items() if each.since < horizon and uid not in self._ended]
         for uid in old:
@@ -156,10 +162,10 @@ class InVain:
 
 
 def kind_of(pod: Pod) -> Kind:
-    """What a pod's failures count for. Names, labels and priorities are no part of it, as they are changed for free."""
+    """Returns what a pod's failures count for. Leaves out names, labels and priorities: users change them for free."""
     return pod.namespace, frozenset(pod.request.items())
 
 
 def pause(first: float, failures: int) -> float:
-    """Seconds that are waited after so many failures."""
+    """Returns the seconds of backoff after so many failures."""
     return min(first * 2.0 ** min(failures - 1, 30), max(first, LONGEST))

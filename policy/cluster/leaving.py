@@ -1,7 +1,7 @@
-"""The pods of a cluster that leave their nodes: they were asked to, are being deleted, or are to go for somebody.
+"""The pods of a cluster that leave their nodes: they were evicted, are being deleted, or are victims of a plan.
 
-From most of them room is expected. Not from those that should have ended long ago: some count still, and nobody waits
-for their end; those that are overdue (see policy.cluster.overdue) do not even count.
+Most of them are expected to leave room, but not those that should have ended long ago. Some of these still count, but
+nobody waits for their end. Those that are overdue (see policy.cluster.overdue) do not even count.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Leaving:
-    """``deletions`` are the pods on nodes that are being deleted, ``overdue`` those of them that count no more."""
+    """``deletions`` are the pods on nodes that are being deleted, ``overdue`` those of them that no longer count."""
 
     def __init__(self, cluster: Cluster, overdue_after: float, stuck_after: float) -> None:
         self.deletions = Deletions(overdue_after, stuck_after)
@@ -26,9 +26,9 @@ class Leaving:
 
     @property
     def uids(self) -> frozenset[str]:
-        """UIDs of pods whose room is coming: they are terminating, were evicted, or are victims of a reservation.
+        """UIDs of pods that will leave room: they are terminating, were evicted, or are victims of a reservation.
 
-        Not of those that should have ended for so long that nobody knows whether they will.
+        Leaves out those that should have ended so long ago that nobody knows whether they will.
         """
         cluster, reservations = self._cluster, self._cluster.reservations
         in_force = (plan for plan in reservations.plans.values() if reservations.is_in_force(plan))
@@ -37,12 +37,12 @@ class Leaving:
         return frozenset(coming - self.deletions.stuck - self.overdue.uids())
 
     def ask_to_go(self, uid: str) -> None:
-        """The eviction of a pod is being asked for: its room is coming, whatever becomes of whom it goes for."""
+        """Notes that a pod is being evicted: it will leave room, even if its preemptor goes away."""
         if uid in self._cluster.pods and uid not in self.deletions.uids():
             self._asked.add(uid)
 
     def may_stay(self, uid: str) -> None:
-        """The eviction of a pod was refused, or it is not known whether it was asked for."""
+        """Notes that the eviction of a pod was refused, or that it is not known whether it was asked for."""
         self._asked.discard(uid)
 
     def has_been_asked(self, uid: str) -> bool:
@@ -50,13 +50,13 @@ class Leaving:
         return uid in self._asked or uid in self.deletions.uids()
 
     def watch(self, pod: Pod) -> None:
-        """A pod on a node is being deleted, or has changed since."""
+        """Sees a pod on a node that is being deleted, at first or after a change."""
         self._asked.discard(pod.uid)
         self.deletions.watch(pod)
         self._count_or_not(pod)
 
     def end(self, uid: str) -> None:
-        """A pod is not being deleted on a node any more: it has ended, or is gone; if it never was, it is no error."""
+        """Forgets the deletion of a pod that has ended or is gone. Does nothing for one that was not being deleted."""
         pod = self._cluster.pods.get(uid)
         if pod is None or pod.finished:
             self._asked.discard(uid)
@@ -64,21 +64,21 @@ class Leaving:
         self.overdue.discard(uid)
 
     def pass_time(self, epoch: float) -> None:
-        """Lets time pass for pods that are being deleted: it is so many seconds since the epoch.
+        """Lets time pass for pods that are being deleted, to ``epoch`` in seconds since the epoch.
 
-        Those that have been due for long count no more, if nobody has heard of their node. Not to be called while the
-        picture of pods or nodes may be stale.
+        Pods that have been due for long no longer count, if their node is lost. Call this only while the known pods and
+        nodes are up to date.
         """
         for uid in self.deletions.pass_time(epoch):
             self._count_or_not(self._cluster.pods[uid])
 
     def node_changed(self, name: str) -> None:
-        """Looks again at the pods of a node that are being deleted: it may be lost, or be back."""
+        """Checks again the pods of a node that are being deleted: the node may be lost, or be back."""
         for uid in self.deletions.on(name):
             self._count_or_not(self._cluster.pods[uid])
 
     def is_late(self, pod: Pod) -> bool:
-        """Whether a pod should be gone by now: its node is lost, or nobody waits for its end any more."""
+        """Whether a pod should be gone by now, and its node is lost or nobody waits for its end any more."""
         due = 0 < pod.deletion_time <= self.deletions.now
         return due and pod.assigned and (self.is_lost(pod.node) or pod.uid in self.deletions.stuck)
 
@@ -88,7 +88,7 @@ class Leaving:
         return known is None or not known.reachable
 
     def _count_or_not(self, pod: Pod) -> None:
-        """Counts a pod that is being deleted, or does so no longer: it is overdue, and its node is lost."""
+        """Stops counting a pod that is being deleted if it is overdue and its node is lost; else counts it."""
         cluster = self._cluster
         overdue, before = pod.uid in self.deletions.late and self.is_lost(pod.node), pod.uid in self.overdue
         if overdue:
@@ -97,7 +97,7 @@ class Leaving:
             self.overdue.discard(pod.uid)
         if overdue != before:
             cluster.touched.note(pod.namespace, cluster.queue_of(pod))
-            cluster.ledger.queues.stale = True  # what nodes that take no new pods count with has changed
+            cluster.ledger.queues.stale = True  # nodes that take no new pods count with what is used on them
         if overdue and not before:
             cluster.ledger.remove(pod.uid)
         elif before and not overdue:

@@ -1,8 +1,8 @@
-"""Pods that name another queue than the one that has admitted them, and count there as long as the new one does not.
+"""Pods that name another queue than the one that has admitted them, and count there until the new one admits them.
 
-Whoever may annotate a running pod, its group or its namespace chooses another queue for it. Were that heeded at once, a
-queue could be filled beyond its capability, and others in it would pay for it. So what a pod names counts once that
-queue admits it (see policy.cluster.queue_changes).
+A user who may annotate a running pod, its group or its namespace can choose another queue for it. If that took effect
+at once, a queue could be filled beyond its capability, at the expense of others in it. So a pod counts in the queue
+that it names once that queue admits it (see policy.cluster.queue_changes).
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ from policy.objects.pod import Pod
 from policy.quota.closed_queues import shortened
 
 MOVED = "Moved"
-"""The condition of a queue that pods name which it has not admitted, or that such pods count in."""
+"""The condition of a queue that is named by pods it has not admitted, or that such pods count in."""
 TRIED = 50
 """Pods that are tried again at a time."""
 NAMED = 3
@@ -24,8 +24,8 @@ NAMED = 3
 class Moving:
     """The pods that count in another queue than the one that they name: by UID, and by both of these queues.
 
-    ``counted`` says in which queue each counts (empty: in none), ``noted`` has the UIDs of all pods of which the API
-    server was told so once, be it still true or not.
+    ``counted`` has the queue in which each counts (empty: in none). ``noted`` has the UIDs of all pods that have such a
+    note in the API server, whether it is still true or not.
     """
 
     def __init__(self) -> None:
@@ -43,11 +43,11 @@ class Moving:
         return (pod for pod, _ in self._pods.values())
 
     def named_by(self, uid: str) -> str:
-        """The queue that one of these pods names."""
+        """Returns the queue that one of these pods names."""
         return self._pods[uid][1]
 
     def put(self, pod: Pod, counted: str, named: str) -> bool:
-        """A pod counts in one queue and names another, whatever was said before; whether that is something new."""
+        """Notes that a pod counts in one queue and names another, whatever was noted; returns whether it is new."""
         if self.counted.get(pod.uid) == counted and self._pods[pod.uid][1] == named:
             self._pods[pod.uid] = pod, named
             return False
@@ -59,7 +59,7 @@ class Moving:
         return True
 
     def discard(self, uid: str) -> None:
-        """A pod counts in the queue that it names; for one that did already it is no error."""
+        """Counts a pod in the queue that it names. Does nothing for one that counts there already."""
         counted = self.counted.pop(uid, None)
         if counted is not None:
             for queue in {counted, self._pods.pop(uid)[1]}:
@@ -69,14 +69,15 @@ class Moving:
                     del self._by_queue[queue]
 
     def forget(self, uid: str) -> None:
-        """A pod is gone, or holds nothing of a queue any more."""
+        """Forgets a pod that is gone, or holds nothing of a queue any more."""
         self.discard(uid)
         self.noted.discard(uid)
 
     def to_try(self, changes: int) -> list[str]:
-        """UIDs of some of which it is time to look whether the queues that they name admit them now.
+        """Returns UIDs of some pods to check: whether the queues that they name admit them now.
 
-        That is after a change: ``changes`` counts those that may help. Of many some come now, and the others next time.
+        That may change with ``changes``, which counts the changes that may help. If there are many pods, it returns the
+        others at the next calls.
         """
         if changes != self._tried_at and not self._to_try:
             self._tried_at = changes
@@ -85,7 +86,7 @@ class Moving:
         return [uid for uid in now if uid in self.counted]
 
     def sentence_of(self, uid: str) -> str:
-        """What is said of one of these pods; nothing of another."""
+        """Returns for people where one of these pods counts; empty for other pods."""
         if uid not in self.counted:
             return ""
         where = f"queue {self.counted[uid]}" if self.counted[uid] else "no queue"
@@ -93,7 +94,7 @@ class Moving:
         return f"; it counts in {where}, which admitted it, as queue {other} that it names does not"
 
     def conditions_of(self, queue: str) -> list[Condition]:
-        """What is said of a queue that such pods count in, or name."""
+        """Returns the conditions of a queue that such pods count in, or name."""
         pods = self._by_queue.get(queue) if queue else None
         if not pods:
             return []
@@ -119,7 +120,7 @@ class Moving:
 
 
 def once_for_each_kind(asks: Callable[[Pod, str], bool]) -> Callable[[Pod, str], bool]:
-    """Asks whether a pod may move to a queue; once one was refused, no more for those that are like it.
+    """Returns a function that asks ``asks`` until a pod is refused, and then refuses all pods that are alike.
 
     Equal requests are one object (app.store.shared).
     """

@@ -1,12 +1,12 @@
-"""Pods that should be gone by now: which do not count any more, and from which no room is expected.
+"""Pods that should be gone by now: those that no longer count, and those that are not expected to leave room.
 
 A pod that is being deleted is gone once its kubelet says so, at the latest at its deletion time, which includes its
-grace period. Where its node is gone or unreachable, nobody says so, and it would hold its quota for ever. Such a pod is
-**overdue** some time after its deletion time, and counts no more until its node is back; ResourceQuota of Kubernetes
-does without the wait. A pod that does not end although its node is there is **stuck**: it counts, but nobody waits for
-its end.
+grace period. If its node is gone or unreachable, nobody says so, and it would hold its quota for ever. Such a pod is
+**overdue** some time after its deletion time. It does not count until its node is back. (ResourceQuota of Kubernetes
+does not wait.) A pod that does not end although its node is there is **stuck**: it counts, but nobody waits for its
+end.
 
-Times are seconds since the epoch, on the clock of whoever says what time it is.
+Times are seconds since the epoch, on the caller's clock.
 """
 
 from collections.abc import Collection, Iterator
@@ -18,9 +18,9 @@ from policy.cluster.deadlines import Deadlines
 from policy.objects.pod import Pod
 
 AFTER = 300.0
-"""Seconds beyond the deletion time until a pod on a node that is gone or unreachable does not count any more."""
+"""Seconds after its deletion time until a pod on a node that is gone or unreachable no longer counts."""
 STUCK_AFTER = 60.0
-"""Seconds beyond the deletion time until nobody waits for a pod to end."""
+"""Seconds after its deletion time until nobody waits any longer for a pod to end."""
 
 
 class Overdue:
@@ -41,27 +41,27 @@ class Overdue:
         return len(self._pods)
 
     def uids(self) -> AbstractSet[str]:
-        """UIDs of all of them."""
+        """Returns UIDs of all overdue pods."""
         return self._pods.keys()
 
     def namespaces(self) -> dict[str, int]:
-        """How many there are in each namespace that has some."""
+        """Returns the number of overdue pods by namespace."""
         return {namespace: len(pods) for namespace, pods in self._in_namespace.items()}
 
     def queue_of(self, uid: str) -> str:
-        """The queue that an overdue pod would count in."""
+        """Returns the queue that an overdue pod would count in."""
         return self._pods[uid][1]
 
     def in_namespace(self, namespace: str) -> Collection[Pod]:
-        """Those of a namespace."""
+        """Returns the overdue pods of a namespace."""
         return self._in_namespace.get(namespace, {}).values()
 
     def in_queue(self, queue: str) -> Collection[Pod]:
-        """Those that are in a queue."""
+        """Returns the overdue pods of a queue."""
         return self._in_queue.get(queue, {}).values()
 
     def add(self, pod: Pod, queue: str) -> None:
-        """A pod is overdue, in this queue (empty: in none); said again, it replaces what was said before."""
+        """Adds an overdue pod, in this queue (empty: in none), in place of an earlier entry."""
         self.discard(pod.uid)
         self._pods[pod.uid] = pod, queue
         self._in_namespace.setdefault(pod.namespace, {})[pod.uid] = pod
@@ -69,7 +69,7 @@ class Overdue:
             self._in_queue.setdefault(queue, {})[pod.uid] = pod
 
     def discard(self, uid: str) -> None:
-        """A pod is overdue no more; for one that was not it is no error."""
+        """Removes a pod that is no longer overdue. Does nothing for one that was not."""
         pod, queue = self._pods.pop(uid, (None, ""))
         if pod is not None:
             for index, key in ((self._in_namespace, pod.namespace), (self._in_queue, queue)):
@@ -80,10 +80,10 @@ class Overdue:
 
 
 class Deletions:
-    """The pods on nodes that are being deleted. ``now`` is the time that was last said.
+    """The pods on nodes that are being deleted. ``now`` is the last time passed in.
 
-    ``late`` are those whose time is over by so much that they are overdue if their node is lost, ``stuck`` those that
-    nobody waits for any more.
+    ``late`` are those that are far enough past their deletion time to be overdue if their node is lost. ``stuck`` are
+    those whose end nobody waits for any more.
     """
 
     def __init__(self, after: float = AFTER, stuck_after: float = STUCK_AFTER) -> None:
@@ -98,7 +98,7 @@ class Deletions:
         self._stuck = Deadlines()
 
     def watch(self, pod: Pod) -> None:
-        """A pod on a node is being deleted, or has changed since. Without a deletion time it is never late."""
+        """Adds or updates a pod on a node that is being deleted. Without a deletion time it is never late."""
         self._pods[pod.uid] = pod
         self._by_node.put(pod.uid, (pod.node,))
         due = pod.deletion_time or inf
@@ -114,7 +114,7 @@ class Deletions:
                 deadlines.set(pod.uid, at)
 
     def forget(self, uid: str) -> None:
-        """A pod is gone, or has ended; for one that was not being deleted it is no error."""
+        """Forgets a pod that is gone or has ended. Does nothing for one that was not being deleted."""
         if self._pods.pop(uid, None) is not None:
             self._by_node.put(uid, ())
             self._late.clear(uid)
@@ -123,7 +123,7 @@ class Deletions:
             self.stuck.discard(uid)
 
     def pass_time(self, now: float) -> list[str]:
-        """Lets time pass; the UIDs of the pods that are late since then."""
+        """Lets time pass; returns the UIDs of the pods that have become late."""
         self.now = now
         self.stuck.update(self._stuck.over(now))
         late = list(self._late.over(now))
@@ -131,13 +131,13 @@ class Deletions:
         return late
 
     def uids(self) -> AbstractSet[str]:
-        """UIDs of all of them."""
+        """Returns UIDs of all pods on nodes that are being deleted."""
         return self._pods.keys()
 
     def on(self, node: str) -> list[str]:
-        """UIDs of the pods of a node."""
+        """Returns UIDs of these pods on one node."""
         return self._by_node.pods_of(node)
 
     def after_their_time(self) -> Iterator[Pod]:
-        """The pods whose deletion time is over."""
+        """Yields the pods whose deletion time is over."""
         return (pod for pod in self._pods.values() if 0 < pod.deletion_time <= self.now)

@@ -1,7 +1,7 @@
-"""How each pod of a cluster stands: what it holds in the ledger, by a grant, and while it is in flight.
+"""The state of each pod of a cluster: what it holds in the ledger, by a grant, and while it is in flight.
 
-A pod that waits has nothing yet (``pending``), or room is kept for it (``held``, ``nominated``). One that was admitted
-has a grant, or may have been admitted by somebody else (``in_flight``). One on a node has what it uses there.
+A waiting pod has nothing yet (``pending``), or room is kept for it (``held``, ``nominated``). An admitted pod has a
+grant (``granted``); another process may have admitted it (``in_flight``). A pod on a node has what it uses there.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from policy.objects.pod import Pod
 
 GRANT_LIFETIME = 30.0
-"""Seconds after which a grant ends whose pod has not come to a node."""
+"""Seconds after which a grant ends if its pod has not come to a node."""
 
 
 class PodStates:
-    """Moves pods of a cluster from one state to another. ``grant_lifetime`` in seconds."""
+    """Moves pods of a cluster from one state to another. ``grant_lifetime`` is in seconds."""
 
     def __init__(self, cluster: Cluster, grant_lifetime: float) -> None:
         self._cluster = cluster
@@ -32,7 +32,7 @@ class PodStates:
     # What is seen of pods
 
     def see_pending(self, pod: Pod, before: Pod | None) -> None:
-        """A pod without a node was seen: whether it keeps its grant, or goes on being in flight."""
+        """Sees a pod without a node: decides whether it keeps its grant, or is still in flight."""
         cluster = self._cluster
         if pod.uid in cluster.grants:
             awaited = pod.uid in cluster.gates.out or cluster.gangs.is_awaited(pod.uid)
@@ -50,14 +50,14 @@ class PodStates:
             self.restore_pending(pod.uid)
 
     def see_assigned(self, pod: Pod, before: Pod | None, now: float) -> None:
-        """A pod was seen on a node: what it was admitted by has served its purpose."""
+        """Sees a pod on a node: ends its grant, its hold, and what else it was admitted by."""
         cluster = self._cluster
         if pod.uid in cluster.in_flight.uids:
             cluster.in_flight.has_landed(pod.uid, now)
         elif before is not None and before.pending and pod.uid not in cluster.grants and cluster.is_governed(pod):
-            cluster.in_flight.somebody_else_admits = True  # another scheduler is at work, and some rule is concerned
+            cluster.in_flight.somebody_else_admits = True  # another scheduler is at work, and some rule applies
         if pod.uid in cluster.reservations.held:
-            cluster.ledger.eased += 1  # what was kept for it is free, if it went elsewhere
+            cluster.ledger.eased += 1  # its kept room is free, if it went elsewhere
         if pod.uid in cluster.grants:
             cluster.gangs.has_landed()
         cluster.gangs.holds.take_back(pod.uid)
@@ -68,7 +68,7 @@ class PodStates:
             cluster.ledger.enter("assigned", pod)
 
     def leave(self, uid: str) -> None:
-        """The pod holds nothing any more and will not come back."""
+        """Takes from a pod all that it holds; it will not come back."""
         cluster = self._cluster
         cluster.in_flight.uids.discard(uid)
         cluster.gangs.holds.take_back(uid)
@@ -82,14 +82,14 @@ class PodStates:
     # What is decided of them
 
     def give_grant(self, pod: Pod, now: float) -> None:
-        """Gives a pod a grant that is in the ledger already; to one whose gate was opened, until that is taken back."""
+        """Gives a pod a grant that is already in the ledger. If its gate was opened, the grant has no deadline."""
         if pod.uid in self._cluster.gates.out:
             self._cluster.grants.keep(pod, now, inf)
         else:
             self._cluster.grants.give(pod, now, self._grant_lifetime)
 
     def keep_all(self, pods: list[Pod], now: float, deadline: float) -> None:
-        """Counts pods as admitted that have not asked, until they do or the time is over."""
+        """Counts pods that have not asked as admitted, until they ask or the deadline passes."""
         cluster = self._cluster
         cluster.ledger.grant_all(pods)
         for pod in pods:
@@ -97,13 +97,13 @@ class PodStates:
             cluster.grants.keep(pod, now, deadline)
 
     def withdraw(self, uid: str) -> None:
-        """Takes the grant of a pod back."""
+        """Takes back the grant of a pod."""
         self.restore_pending(uid)
         self._cluster.gates.discount(uid)
         self._cluster.grants.release(uid)
 
     def restore_pending(self, uid: str) -> None:
-        """The pod holds nothing any more but the node that it is on; if it has a nominated one, it waits for that."""
+        """Takes from a pod all but the node that it is on. It waits for kept room or its nominated node, if any."""
         cluster = self._cluster
         pod = cluster.pods.get(uid)
         if pod is None:
@@ -127,7 +127,7 @@ class PodStates:
     # What else has changed for them
 
     def stand_again(self, uid: str) -> None:
-        """What is kept for a pod has changed."""
+        """Places a pod anew, as the room that is kept for it has changed."""
         cluster = self._cluster
         pod = cluster.pods.get(uid)
         if pod is not None:
@@ -136,7 +136,7 @@ class PodStates:
                 self.restore_pending(uid)
 
     def assign_again(self, uids: Iterable[str]) -> None:
-        """Which queue these pods are in, or whether they have a claim, may have changed."""
+        """Enters pods anew whose queue or claim may have changed."""
         cluster = self._cluster
         for uid in uids:
             pod, entry = cluster.pods[uid], cluster.ledger.entries.get(uid)
@@ -154,7 +154,7 @@ class PodStates:
     def has_claim(self, pod: Pod) -> bool:
         """Whether a pod waits, and has a chance or a node reserved for it.
 
-        Not while there are too few of its gang, or its queue is closed.
+        False while its gang has too few members, or its queue is closed.
         """
         cluster = self._cluster
         if is_closed(cluster.queues.get(cluster.queue_of(pod))):

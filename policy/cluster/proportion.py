@@ -1,6 +1,6 @@
-"""Dividing the cluster: what queues deserve of it, and then what namespaces are entitled to of that.
+"""Divides the cluster: computes what queues deserve of it, and then what namespaces are entitled to of that.
 
-Work that grows with queues and namespaces, and so is never done where the scheduler waits; it can pause in between.
+The work grows with queues and namespaces, so it is not done while the scheduler waits. It can pause in between.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from policy.quota.queue_ledger import QueueAccount, QueueLedger
 
 FEW = 50
-"""So many queues, and as many namespaces in them, are divided at once if an answer depends on it: in a millisecond."""
+"""The most queues, and the most namespaces in them, that are divided at once for an answer: in a millisecond."""
 BATCH = 100
-"""Queues whose namespaces are looked at together, before it pauses."""
+"""Queues whose namespaces are looked at between two pauses."""
 
 
 def divide(cluster: Cluster) -> Iterator[None]:
-    """Brings everything up to date; to be used up, and in between others may do their work.
+    """Brings everything up to date. Iterate to the end; others may work in between.
 
-    What is left in the middle is done anew.
+    A division that is broken off is done anew.
     """
     ledger = cluster.ledger.queues
     ledger.stale, ledger.unfinished = False, True
@@ -59,17 +59,17 @@ def _divide(cluster: Cluster) -> Iterator[None]:
         ledger.available = available
         cluster.ledger.eased += 1
         for account in ledger.accounts.values():
-            account.stale = account.stale or account.contended  # shares of what there is matter only where some lack it
+            account.stale = account.stale or account.contended  # shares matter only where some lack resources
     known = ledger.columns = dict(ledger.columns)
     divisions = yield from queues.divisions(available, cluster.queues, _requests(cluster), known)
     if ledger.columns is not known:
-        return  # in a pause a queue has changed, and all is to be done anew, or it was
+        return  # a queue has changed in a pause: all is done anew, now or later
     for name, division in divisions.items():
         cluster.ledger.eased += ledger.set_division(ledger.account(name), division)
     yield
     stale = [account for account in ledger.accounts.values() if account.queue is not None and account.stale]
     for start in range(0, len(stale), BATCH):
-        weights = cluster.membership.weight_by_namespace()  # anew: it may have changed in a pause
+        weights = cluster.membership.weight_by_namespace()  # read again: it may have changed in a pause
         cluster.ledger.eased += shares.entitle(ledger, stale[start : start + BATCH], weights)
         yield
     cluster.ledger.eased += ledger.turned_away
@@ -79,7 +79,7 @@ def _divide(cluster: Cluster) -> Iterator[None]:
 def make_sure(cluster: Cluster, pod: Pod) -> bool:
     """Whether it is known what queues deserve, as far as an answer for a pod depends on it.
 
-    Where there are few queues, it is computed now. Not to be asked while something is only assumed.
+    Computes it now if there are few queues. Call this only while nothing is merely assumed.
     """
     if is_sure(cluster, pod):
         return True
@@ -91,7 +91,10 @@ def make_sure(cluster: Cluster, pod: Pod) -> bool:
 
 
 def is_sure(cluster: Cluster, pod: Pod) -> bool:
-    """The same, without computing it: it matters to who would go beyond its part, and where not all find enough."""
+    """Whether it is known what queues deserve, as far as it matters to a pod; computes only the part of a new queue.
+
+    It matters if the pod would exceed the part known last, and there is not enough for all.
+    """
     ledger = cluster.ledger.queues
     if not (ledger.stale or ledger.unfinished):
         return True
@@ -112,14 +115,14 @@ def _divide_at_once(cluster: Cluster) -> None:
 
 
 def refusal_until_known(ledger: QueueLedger, queue: str, namespace: str, request: Resources) -> Refusal | None:
-    """Why a pod is refused while it is not known what queues deserve: as it would go beyond what was known before."""
+    """Returns why a pod is refused while parts are not known: it would exceed the part that was known last."""
     refused = _beyond(ledger, ledger.accounts[queue], namespace, request)
     ledger.turned_away = ledger.turned_away or refused is not None
     return refused
 
 
 def _beyond(ledger: QueueLedger, account: QueueAccount, namespace: str, request: Resources) -> Refusal | None:
-    """Which part a pod would go beyond, of those that were known last; None if it stays within them."""
+    """Returns the refusal by the part that a pod would exceed, of those known last; None if it exceeds none."""
     request = {resource: asked for resource, asked in request.items() if ledger.lists(resource)}
     taken, deserved = account.taken, account.division.deserved
     beyond = [r for r, asked in request.items() if taken.get(r, 0) + asked > deserved.get(r, 0)]
@@ -131,7 +134,7 @@ def _beyond(ledger: QueueLedger, account: QueueAccount, namespace: str, request:
 
 
 def _is_enough_for_all(ledger: QueueLedger, account: QueueAccount, request: Resources) -> bool:
-    """Whether there is room for a pod beside all that wait, in all queues and in its own."""
+    """Whether there is room for a pod beside all waiting pods, in all queues and in its own."""
     most = account.division.real_capability
     return all(
         ledger.taken.get(r, 0) + ledger.pending.get(r, 0) + asked <= ledger.available.get(r, 0)
@@ -142,10 +145,10 @@ def _is_enough_for_all(ledger: QueueLedger, account: QueueAccount, request: Reso
 
 
 def _capacity(cluster: Cluster) -> Resources:
-    """What all nodes have for pods in queues.
+    """Returns the capacity of all nodes for pods in queues.
 
-    Of a resource that none of them requests all nodes count: nobody says yet what those would tolerate who will, and a
-    guarantee is kept for them meanwhile.
+    For a resource that no pod in queues requests, all nodes count: nobody knows yet which taints later pods will
+    tolerate, and a guarantee is kept for them meanwhile.
     """
     capacity = dict(cluster.capacity.for_queues)
     for resource, amount in cluster.table.capacity(ALL).items():

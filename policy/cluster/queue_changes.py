@@ -1,7 +1,7 @@
-"""Which queue each pod of a cluster counts in, also where pods that were admitted change their queue.
+"""The queue that each pod of a cluster counts in, also if an admitted pod changes its queue.
 
-A pod counts in the queue that it names (see policy.objects.membership). One that has been admitted, and names another
-queue since, counts where it was until that queue admits it (see policy.cluster.moved).
+A pod counts in the queue that it names (see policy.objects.membership). An admitted pod that then names another queue
+counts where it was, until that queue admits it (see policy.cluster.moved).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from policy.objects.pod import Pod
 
 ADMITTED = ("assigned", "granted", "in_flight")
-"""How a pod stands that some queue has admitted, if it is in one."""
+"""The states of a pod that its queue, if it is in one, has admitted."""
 
 
 class QueueChanges:
@@ -33,9 +33,9 @@ class QueueChanges:
         self._membership = cluster.membership
 
     def queue_of(self, pod: Pod) -> str:
-        """The name of the queue whose rules apply to a pod; empty if none do. Without any queue there are no rules.
+        """Returns the name of the queue whose rules apply to a pod; empty if none do, or no queue exists.
 
-        Of one that has been admitted that is where it was, until the queue that it names admits it, too.
+        For an admitted pod that is the queue it was in, until the queue that it names admits it, too.
         """
         if not self._queues:
             return ""
@@ -43,12 +43,12 @@ class QueueChanges:
         return moving[pod.uid] if moving and pod.uid in moving else self._membership.queue_of(pod)
 
     def own_queue_of(self, pod: Pod) -> str:
-        """The same, but empty for a pod that merely falls into the queue ``default``."""
+        """Returns the pod's queue as ``queue_of`` does, but empty if it merely falls into the queue ``default``."""
         moving = self.moving.counted
         return (moving[pod.uid] if pod.uid in moving else self._membership.own_queue_of(pod)) if self._queues else ""
 
     def begin(self, counted: Mapping[str, str] | None) -> None:
-        """What has admitted a pod is known from now on. ``counted``: see ``Cluster.begin``."""
+        """Notes that from now on it is known what has admitted a pod. ``counted``: see ``Cluster.begin``."""
         self._begun, pods = True, self._cluster.pods
         for pod in list(self.moving):
             self._count_in(pod, self.moving.counted[pod.uid])
@@ -61,9 +61,9 @@ class QueueChanges:
             self._cluster.states.assign_again(changed)
 
     def choose(self, pod: Pod, before: Pod | None) -> None:
-        """Where a pod counts from now on that has been admitted: where it was, until the queue that it names admits it.
+        """Chooses where a pod counts from now on: an admitted one where it was, until the queue it names admits it.
 
-        What was noted of it before this process started, or is by another replica that leads, is heeded.
+        A note on the pod decides, be it from before this process started or from a replica that leads.
         """
         noted = before.counts_in if before is not None else None
         if pod.counts_in is not None:
@@ -83,7 +83,7 @@ class QueueChanges:
         self.named_anew(self.moving.to_try(self._cluster.ledger.eased))
 
     def named_anew(self, uids: Iterable[str]) -> None:
-        """These pods may name another queue now, or be admitted by it; which queue they are in may have changed."""
+        """Chooses anew the queues of pods that may name another one now, or be admitted by it."""
         cluster, uids, may_move = self._cluster, list(uids), once_for_each_kind(self._may_move)
         for uid in uids:
             pod = cluster.pods[uid]
@@ -92,7 +92,7 @@ class QueueChanges:
             cluster.states.assign_again([uid])
 
     def _name_queue(self, pod: Pod, may_move: Callable[[Pod, str], bool]) -> None:
-        """Looks where a pod counts by the queue that it names now."""
+        """Chooses where a pod counts by the queue that it names now."""
         if not self._begun:
             if pod.uid in self.moving:
                 self._count_in(pod, self.moving.counted[pod.uid])
@@ -107,7 +107,7 @@ class QueueChanges:
         return self._membership.queue_of(pod) if self._queues else ""
 
     def _count_in(self, pod: Pod, queue: str) -> None:
-        """A pod counts in this queue, whatever it names; if it is the one that it names, it is soon forgotten."""
+        """Counts a pod in this queue, whatever it names. If it names this one, forgets it once all objects are read."""
         named, touched = self._named_by(pod), self._cluster.touched
         if queue == named and self._begun:
             self.moving.discard(pod.uid)
@@ -116,7 +116,7 @@ class QueueChanges:
             touched.note(queue=named)
 
     def _admitted_in(self, uid: str) -> str | None:
-        """The queue that has admitted a pod (empty: none was asked), as far as is known; None if none has."""
+        """Returns the queue that has admitted a pod (empty: it was in none), as far as is known; None if none has."""
         entry, overdue = self._cluster.ledger.entries.get(uid), self._cluster.leaving.overdue
         if entry is not None and entry.kind in ADMITTED:
             return entry.queue
@@ -125,7 +125,7 @@ class QueueChanges:
     def _may_move(self, pod: Pod, named: str) -> bool:
         """Whether the queue that an admitted pod names now admits it.
 
-        It may exceed what the queue deserves, as it takes nothing from other queues: it has it already.
+        It may exceed what the queue deserves: it already has its resources, so it takes nothing from other queues.
         """
         if not named or self._cluster.is_exempt(pod):
             return True

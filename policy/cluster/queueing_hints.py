@@ -1,8 +1,8 @@
-"""What has happened that could help pods that wait, so that they have a chance again.
+"""Events that could help waiting pods, so that these have a chance again.
 
 kube-scheduler calls that queueing hints: which pods may be placed after an event. Events are room on a node, a quota or
-a queue that was raised, and a disruption budget that lets more go. Some of the pods that have lost their chance have it
-again at once (see policy.cluster.unschedulable), the others at the next look.
+a queue that was raised, and a disruption budget that allows more evictions. Some of the pods that have lost their
+chance get it back at once (see policy.cluster.unschedulable), the others at the next look.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class QueueingHints:
         self._cluster = cluster
 
     def count(self, pod: Pod) -> int:
-        """How often something has happened that could help this waiting pod, since that was first asked of it."""
+        """Returns how often something has happened that could help this waiting pod, since the first call for it."""
         return self.helped.count(pod, self._cluster.gangs.takes_to_start(pod))
 
     def look(self, now: float) -> None:
-        """Takes claims from pods that have waited in vain for too long, and gives them back where room has come."""
+        """Takes claims from pods that have waited in vain for too long, and gives back claims if room has come."""
         rooms, self._rooms = list(self._rooms.values()), {}
 
         def helps(pod: Pod) -> bool:
@@ -48,9 +48,9 @@ class QueueingHints:
             self.helped.judge(helps)
 
     def room_came(self, room: Room) -> None:
-        """Room has come on a node: whom it could help has a chance again, at once, before it is given to others.
+        """Gives pods that new room on a node could help their chance again, at once, before others get the room.
 
-        Not while all is being read that was there before, nor for what is only looked at.
+        Does nothing before the first look, while existing objects are being read, nor within a trial.
         """
         cluster = self._cluster
         if not self._looked or cluster.touched.passing:
@@ -60,13 +60,13 @@ class QueueingHints:
             room if known is None else Room(room.node, total((known.freed, room.freed)), known.before)
         )
         if (node := cluster.table.node(room.node)) is not None and not node.usable:
-            cluster.ledger.queues.stale = True  # what it counts for is what its pods use
+            cluster.ledger.queues.stale = True  # such a node counts with what its pods use
         self._hope_again(cluster.attempts.chances.help(partial(room.helps, cluster)))
 
     def pod_left(self, uid: str, node: str, request: Resources) -> None:
-        """A pod stood on a node: if it has left it, or takes less of it, there is room.
+        """Sees a pod that stood on a node: if it has left, or takes less there, there is room.
 
-        What a victim leaves is held for the pod that it went for, and helps nobody else.
+        The room of a victim is held for its preemptor, and helps nobody else.
         """
         cluster = self._cluster
         if any(victim.uid == uid for each in cluster.reservations.plans.values() for victim in each.victims):
@@ -77,18 +77,18 @@ class QueueingHints:
             self.room_came(Room(node, freed, cluster.table.node(node)))
 
     def budget_eased(self, namespace: str) -> None:
-        """A disruption budget lets more go: that helps those for whom pods of the namespace were to go, and did not."""
+        """Notes that a budget allows more evictions: that helps pods whose plans with victims there were given up."""
         given_up = self._cluster.reservations.given_up.values()
         failed = (each for each in given_up if any(victim.namespace == namespace for victim in each.victims))
         self.help([each.pod.uid for each in failed])
 
     def may_be_lent(self, is_own: Callable[[Pod], bool]) -> None:
-        """A quota or a queue is sure of less: what it has may be lent to it now, and taken back for others."""
+        """Notes that a quota or queue is guaranteed less: it may borrow now, so others may take that back."""
         pods = self._cluster.pods
         self.helped.note([uid for uid in self.helped.uids() if not is_own(pods[uid])])
 
     def help(self, uids: Iterable[str]) -> None:
-        """What has happened could help these pods alone."""
+        """Notes that something has happened that could help these pods alone."""
         uids = list(uids)
         self.helped.note(uids)
         self._hope_again(self._cluster.attempts.chances.help_pods(uids))

@@ -1,9 +1,9 @@
-"""Resource quotas that hold each namespace of a queue to its part: what they should be, and who has to go for that.
+"""Resource quotas that limit each namespace of a queue to its part: their amounts, and the victims for them.
 
-Seed: Queue API (Quota Manager, Preemption). A resource quota stops pods when they are created, so that what a queue
-would ask for beyond it is never seen. Divided by what is seen, a queue at its limit would seem content, and one whose
-namespaces have no pods could never create any. So here every queue, and every namespace in it, counts as asking for
-all there is: parts follow from weights, guarantees and capabilities alone.
+Seed: Queue API (Quota Manager, Preemption). A resource quota refuses pods at creation, so nobody sees what a queue
+would request beyond it. Divided by what is seen, a queue at its limit would seem satisfied, and one whose namespaces
+have no pods could never create any. So here every queue, and every namespace in it, counts as requesting all there is:
+parts follow from weights, guarantees and capabilities alone.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 NAME = "quotaward"
 """The name of the resource quotas that are written."""
 LEFT_ALONE = frozenset({"kube-system"})
-"""Namespaces that get none, like those that are exempt: without its own pods a cluster does not come back by itself."""
+"""Namespaces that get none, like exempt ones: without these pods a cluster could not recover by itself."""
 TOLERANCE = 100
-"""A limit stays until it has to move by more than one part in so many."""
+"""A limit stays until it has to change by more than one part in this many."""
 REQUESTS = "requests."
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 
@@ -36,7 +36,7 @@ Hard = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A resource quota of our name as it was seen. ``ours``: it was written by us, as its label or its owner tells.
+    """A resource quota of our name as it was seen. ``ours``: we have written it, as its label or its owner tells.
 
     ``owners`` are the UIDs of the queues that it belongs to.
     """
@@ -49,7 +49,7 @@ class Limit:
 
 @dataclass(slots=True)
 class Part:
-    """What a namespace may have of its queues together."""
+    """The amounts that a namespace may have of its queues together."""
 
     amounts: dict[str, int]
     queues: list[str] = field(default_factory=list)
@@ -57,11 +57,11 @@ class Part:
 
 @dataclass(slots=True)
 class Decision:
-    """What is to be done.
+    """The changes to make.
 
-    ``limits`` has every namespace that is to have one, with the names of the queues that it belongs to; ``victims``
-    who has to go for it, by namespace. ``removals`` names namespaces whose limit is nobody's any more, ``taken`` those
-    where an object of our name is somebody else's.
+    ``limits`` has every namespace that is to have a limit, with the names of its queues. ``victims`` are the pods to
+    evict for these, by namespace. ``removals`` names namespaces whose limit no queue needs any more. ``taken`` names
+    those where somebody else owns an object of our name.
     """
 
     limits: dict[str, tuple[Hard, tuple[str, ...]]] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Decision:
 
 
 def members(cluster: Cluster) -> dict[str, list[str]]:
-    """The namespaces of each queue that exists: those that name it as their own, and those that have pods in it."""
+    """Returns the namespaces of each existing queue: those that name it as their own, and those with pods in it."""
     found: dict[str, set[str]] = {name: set() for name in cluster.queues}
     for namespace in cluster.membership.namespaces.values():
         if namespace.queue in found:
@@ -88,12 +88,12 @@ def limited(resource: str) -> bool:
 
 
 def key_of(resource: str) -> str:
-    """What a resource is called in a resource quota."""
+    """Returns the key of a resource in a resource quota."""
     return resource if resource == "pods" else f"{REQUESTS}{resource}"
 
 
 def decide(cluster: Cluster, written: Mapping[str, Hard]) -> Decision:
-    """What the resource quotas should be now, at once."""
+    """Decides what the resource quotas should be now, without pauses."""
     decision = Decision()
     for _ in steps(cluster, written, decision):
         pass
@@ -101,10 +101,10 @@ def decide(cluster: Cluster, written: Mapping[str, Hard]) -> Decision:
 
 
 def steps(cluster: Cluster, written: Mapping[str, Hard], decision: Decision) -> Iterator[None]:
-    """Finds what the resource quotas should be. To be used up; in between it may pause, and the cluster may change.
+    """Decides what the resource quotas should be. Iterate to the end; it may pause, and the cluster may change then.
 
-    ``written`` has what we wrote last, where that is known. A namespace of a queue whose part has not been computed yet
-    is left as it is.
+    ``written`` has what we wrote last, as far as known. Leaves namespaces alone if the part of a queue of theirs has
+    not been computed yet.
     """
     parts: dict[str, Part] = {}
     undecided: set[str] = set()
@@ -125,12 +125,12 @@ def steps(cluster: Cluster, written: Mapping[str, Hard], decision: Decision) -> 
 
 
 def leftovers(cluster: Cluster) -> list[str]:
-    """The namespaces that have a limit of ours."""
+    """Returns the namespaces that have a limit of ours."""
     return sorted(namespace for namespace, seen in cluster.limits.items() if seen.ours)
 
 
 def preempting(cluster: Cluster, queue: str) -> dict[str, int]:
-    """What pods of a queue use beyond the limits of their namespaces: they leave (seed: Queue API, Preemption)."""
+    """Returns what pods of a queue use beyond their namespaces' limits: they leave (seed: Queue API, Preemption)."""
     found: dict[str, int] = {}
     account = cluster.ledger.queues.account(queue)
     for namespace, tenant in account.tenants.items():
@@ -144,7 +144,7 @@ def preempting(cluster: Cluster, queue: str) -> dict[str, int]:
 
 
 def _divide(cluster: Cluster, parts: dict[str, Part], undecided: set[str]) -> Iterator[None]:
-    """Finds the part of each namespace, and the namespaces of queues that have none yet.
+    """Finds the part of each namespace, and the namespaces of queues that have no part yet.
 
     A resource quota cannot tell the pods of two queues apart, so a namespace gets the parts of all its queues together.
     """
@@ -171,7 +171,7 @@ def _divide(cluster: Cluster, parts: dict[str, Part], undecided: set[str]) -> It
 
 
 def _without_trifles(target: Resources, current: Mapping[str, int]) -> dict[str, int]:
-    """The target, but what stands already where that differs by next to nothing."""
+    """Returns the target, but keeps current amounts that are within the tolerance of it."""
     return {
         resource: current[key]
         if (key := key_of(resource)) in current and abs(amount - current[key]) * TOLERANCE <= current[key]
@@ -181,9 +181,9 @@ def _without_trifles(target: Resources, current: Mapping[str, int]) -> dict[str,
 
 
 def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[str, int], list[Pod]]:
-    """The limit on its way to the target, and who goes: it never lies below what those use who stay.
+    """Returns the next limit on the way to the target, and the victims. It is never below the use of pods that stay.
 
-    Those who go no longer count: their limit is lowered first, or whoever made them would make them anew at once.
+    Victims no longer count: the limit is lowered before they go, or their controllers would create them anew at once.
     """
     used = cluster.ledger.account(namespace).used
     if all(used.get(resource, 0) <= amount for resource, amount in target.items()):
@@ -198,7 +198,7 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
         budgets.take(pod)
         victims.append(pod)
         subtract(staying, pod.request)
-    for pod in reversed(list(victims)):  # who goes in vain, since somebody later frees as much and more, stays
+    for pod in reversed(list(victims)):  # a victim stays if later ones free enough without it
         add(staying, pod.request)
         if any(staying.get(resource, 0) > target.get(resource, 0) for resource in pod.request if resource in target):
             subtract(staying, pod.request)
@@ -208,7 +208,7 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
 
 
 def _staying(cluster: Cluster, namespace: str) -> tuple[list[Pod], dict[str, int]]:
-    """The pods of a namespace on nodes, and what is used there without those that are on their way out."""
+    """Returns the pods of a namespace on nodes, and what it uses without the terminating ones."""
     there = (placed.pod for placed in cluster.table.in_namespaces([namespace]) if placed.pod.assigned)
     pods = [pod for pod in there if pod.uid not in cluster.leaving.overdue]
     staying = dict(cluster.ledger.account(namespace).used)
@@ -219,7 +219,7 @@ def _staying(cluster: Cluster, namespace: str) -> tuple[list[Pod], dict[str, int
 
 
 def still_has_to_go(cluster: Cluster, victim: Pod, hard: Hard) -> bool:
-    """Whether a pod has to go for its namespace's limit: not where others have gone since that was decided."""
+    """Whether a pod still has to go for its namespace's limit: others may have gone since that was decided."""
     pod = cluster.pods.get(victim.uid)
     if pod is None or not pod.assigned or pod.terminating:
         return False
@@ -236,7 +236,7 @@ def _least_important_first(pod: Pod) -> tuple[int, float, str]:
 
 
 def demands(cluster: Cluster, requests: Mapping[str, Resources]) -> Iterable[tuple[str, Resources]]:
-    """What queues are taken to ask for: all there is, where there is a namespace that might."""
+    """Yields the demand that each queue counts with: all there is, if it has a namespace."""
     for name, namespaces in members(cluster).items():
         seen = requests.get(name, {})
         yield name, largest(seen, cluster.ledger.queues.available) if namespaces else seen

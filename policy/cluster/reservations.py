@@ -1,7 +1,7 @@
-"""What is kept for whom: the room that plans make for pods, and the whole nodes that are reserved for jobs that starve.
+"""Reservations: the room that plans make for pods, and the whole nodes that are reserved for starving jobs.
 
-Both are Reservations (see policy.objects.reservation). What a plan keeps counts in the ledger and on its node at once;
-a reserved node counts nowhere, and is only kept from others.
+Both are Reservations (see policy.objects.reservation). The room of a plan counts in the ledger and on its node at once.
+A reserved node counts nowhere, and is only kept from others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Reservations:
     """The reservations of a cluster, by name.
 
-    ``plans`` are those that keep room, and ``held`` says by UID which of them does so for a pod. ``reserved`` are those
+    ``plans`` are those that keep room, and ``held`` has by UID the plan that does so for a pod. ``reserved`` are those
     for starving jobs, which reserve whole nodes. ``given_up`` are only remembered.
     """
 
@@ -39,13 +39,13 @@ class Reservations:
         self._cluster = cluster
 
     def all(self) -> Iterator[Reservation]:
-        """All of them, those that are only remembered at the end."""
+        """Yields all reservations, those that are only remembered last."""
         return chain(self.plans.values(), self.reserved, self.given_up.values())
 
     # What is seen of them
 
     def upsert(self, reservation: Reservation) -> None:
-        """Keeps room for a pod from now on; no longer, and never again, if it was given up."""
+        """Keeps room for a pod from now on. If the reservation was given up, keeps none, and never will again."""
         cluster = self._cluster
         known = self.plans.get(reservation.name) or self.reserved.get(reservation.name)
         if reservation.name in self.given_up or known == reservation:
@@ -64,7 +64,7 @@ class Reservations:
         cluster.states.stand_again(reservation.pod.uid)
 
     def delete(self, name: str) -> None:
-        """Keeps that room no longer; a reservation that is not known is no error."""
+        """Stops keeping the room of a reservation. Does nothing for an unknown one."""
         cluster = self._cluster
         cluster.touched.note()
         self.given_up.pop(name, None)
@@ -81,7 +81,7 @@ class Reservations:
 
     @contextmanager
     def assumed(self, reservations: Iterable[Reservation]) -> Iterator[None]:
-        """A context in which these are there, too, to look at the rest. They must be new."""
+        """Returns a context in which these reservations exist, too, to ask about the rest. They must be new."""
         there = list(reservations)
         with self._as_before({reservation.pod.uid for reservation in there}):
             try:
@@ -96,7 +96,7 @@ class Reservations:
 
     @contextmanager
     def without(self, name: str) -> Iterator[None]:
-        """A context in which a plan is not there, to look at the rest; one that is not known is no error."""
+        """Returns a context in which a plan does not exist, to ask about the rest. It may be unknown."""
         there = self.plans.get(name)
         with self._as_before({there.pod.uid} if there is not None else set()):
             try:
@@ -109,9 +109,9 @@ class Reservations:
 
     @contextmanager
     def _as_before(self, uids: Collection[str]) -> Iterator[None]:
-        """A context after which these pods stand as before, in the ledger and the table, and have the same kept.
+        """Returns a context after which these pods stand as before, in the ledger and the table, with their kept room.
 
-        No rule is asked about that, so that it cannot fail.
+        Restoring them asks no rule, so it cannot fail.
         """
         ledger, table = self._cluster.ledger, self._cluster.table
         eased, stood = ledger.eased, {uid: ledger.entries.get(uid) for uid in uids}
@@ -124,7 +124,7 @@ class Reservations:
                     self._hold(uid, held[uid])
                     ledger.restore(uid, stood[uid])
                     table.restore(uid, placed[uid])
-            ledger.eased = eased  # only looked at
+            ledger.eased = eased  # nothing has changed for others
 
     def _hold(self, uid: str, reservation: Reservation | None) -> None:
         if reservation is not None:
@@ -135,23 +135,23 @@ class Reservations:
     # Whether they count
 
     def is_held_for(self, uid: str) -> bool:
-        """Whether room is kept for the pod."""
+        """Whether a plan keeps room for the pod."""
         return uid in self.held
 
     def held_for(self, uid: str) -> Reservation | None:
-        """The plan by which room is kept for the pod."""
+        """Returns the plan that keeps room for the pod, if there is one."""
         return self.held.get(uid)
 
     def is_in_force(self, reservation: Reservation) -> bool:
-        """Whether the pod that room is kept for still waits for it."""
+        """Whether the pod of a reservation still waits for its room."""
         pod = self._cluster.pods.get(reservation.pod.uid)
         return pod is not None and pod.pending and not pod.terminating
 
     def is_reserved(self, reservation: Reservation) -> bool:
-        """Whether a node is kept for a member of a job: until it has come.
+        """Whether a node is kept for a member of a job: until the member has come.
 
-        If it has gone to another node, be it one that was reserved for a mate, whoever leads decides what becomes of
-        this one; until then it stays reserved.
+        If the member has gone to another node, even one reserved for another member, this node stays reserved until the
+        leader decides about it.
         """
         pod = self._cluster.pods.get(reservation.pod.uid)
         return pod is not None and not pod.terminating and not pod.finished and pod.node != reservation.node
@@ -159,21 +159,21 @@ class Reservations:
     # What follows for others
 
     def nodes_held_from(self, pod: Pod) -> set[str]:
-        """Nodes where the pod would take room that is kept for another of the same or higher priority.
+        """Returns nodes where the pod would take room that is kept for another of the same or higher priority.
 
-        Or of lower priority, if the pod is of another namespace and would borrow, or is of one that room was taken
-        from: what was taken back is not lent again. Pods that hold a grant may come to these nodes before it, and take
-        what is spare there; but not what is kept for the pod itself. None for a pod of a DaemonSet, and for one that no
-        rule applies to.
+        The other may have a lower priority, if the pod is of another namespace and would borrow, or is of one that
+        victims were taken from: what was taken back is not lent again. Pods that hold a grant may come to these nodes
+        before it and take the spare room there, but not the room kept for the pod itself. Returns none for a pod of a
+        DaemonSet, and for one that no rule applies to.
 
-        A pod that room is being made for waits for its own victims, and leaves to others what theirs have left. Where
-        room has been lost, who was promised it first comes first.
+        A pod that room is being made for waits for its own victims, and leaves to others the room of theirs. If room
+        has been lost, the pod that was promised it first comes first.
         """
         if self._may_go_anywhere(pod):
             return set()
         cluster, table = self._cluster, self._cluster.table
         own, behind = self.held.get(pod.uid), self.behind(pod)
-        kept: dict[str, dict[str, int]] = {}  # by node what is kept for pods that the table does not count against it
+        kept: dict[str, dict[str, int]] = {}  # by node: kept for pods that the table does not count against this one
         for reservation in self.plans.values():
             if reservation.pod.uid != pod.uid and reservation.pod.uid not in behind and self.is_in_force(reservation):
                 other = cluster.pods[reservation.pod.uid]
@@ -190,7 +190,7 @@ class Reservations:
         return held | cluster.gangs.nodes_held_from(pod)
 
     def behind(self, pod: Pod) -> frozenset[str]:
-        """UIDs of pods of the same priority that room was promised to on the same node, after this one."""
+        """Returns UIDs of pods of the same priority that were promised room on the same node after this one."""
         own, pods = self.held.get(pod.uid), self._cluster.pods
         if own is None:
             return frozenset()
@@ -199,9 +199,9 @@ class Reservations:
         return frozenset(uid for uid in after & pods.keys() if pods[uid].priority == pod.priority)
 
     def nodes_reserved_from(self, pod: Pod) -> set[str]:
-        """Nodes that are reserved for other jobs than the pod's. Seed: reserve action (Node resource reservation rule).
+        """Returns nodes reserved for other jobs than the pod's. Seed: reserve action (Node resource reservation rule).
 
-        None for a pod that requests nothing (BestEffort), for one of a DaemonSet, and for one that no rule applies to.
+        Returns none for a pod that requests nothing (BestEffort), is of a DaemonSet, or that no rule applies to.
         """
         if not len(self.reserved) or self._may_go_anywhere(pod) or pod.request.keys() == {"pods"}:
             return set()
@@ -210,19 +210,19 @@ class Reservations:
         return {each.node for each in others if self.is_reserved(each)}
 
     def node_to_empty_for(self, pod: Pod) -> str:
-        """The node that is reserved for a pod, if borrowers on it are to go for it; else empty."""
+        """Returns the node that is reserved for a pod, if borrowers on it are to be evicted for it; else empty."""
         own = self.reserved.of_pod(pod.uid) if self._cluster.rules.evict_for_reserved else None
         return own.node if own is not None and self.is_reserved(own) and not self._cluster.is_exempt(pod) else ""
 
     def is_kept_out(self, pod: Pod) -> bool:
-        """Whether the pod was refused for the sake of others that room is kept for, and still has no room elsewhere."""
+        """Whether the pod was refused because of room kept for others, and still has no room elsewhere."""
         if pod.unschedulable is None or kept_from(pod.unschedulable.message) is None:
             return False
         table, kept = self._cluster.table, self.nodes_held_from(pod) | self.nodes_reserved_from(pod)
         return all(table.names[row] in kept for row in fit.fits(table, pod).nonzero()[0])
 
     def _is_kept_from(self, pod: Pod, reservation: Reservation, other: Pod) -> bool:
-        """Whether room that is kept for the other pod is not for this one."""
+        """Whether room that is kept for the other pod is kept from this one."""
         if other.priority >= pod.priority:
             return True
         if other.namespace == pod.namespace:
@@ -232,12 +232,12 @@ class Reservations:
         return bool(self._cluster.ledger.borrows(pod, by_share=self._cluster.rules.fair_share_preemption))
 
     def _still_to_be_asked(self, reservation: Reservation | None) -> set[str]:
-        """UIDs of the victims of a plan that have not been asked to go yet."""
+        """Returns UIDs of the victims of a plan that have not been asked to go yet."""
         victims = {victim.uid for victim in reservation.victims} if reservation is not None else set()
         return {uid for uid in victims if not self._cluster.leaving.has_been_asked(uid)}
 
     def _may_go_anywhere(self, pod: Pod) -> bool:
-        """Whether no node is kept from a pod: it can go nowhere else (of a DaemonSet), or no rule applies to it."""
+        """Whether no node is kept from a pod: it can go nowhere else (DaemonSet), or no rule applies to it."""
         return pod.owner == "DaemonSet" or self._cluster.is_exempt(pod)
 
 

@@ -1,7 +1,7 @@
-"""Whom room helps that comes on a node: a pod has left it, it can give more, or takes pods now that it did not.
+"""New room on a node, and the pods it helps. A pod has left, or the node has grown, or takes pods that it did not.
 
-A pod is helped if the node could take it, and what has come is of what it lacked there: the rest must be free, or could
-be taken back from who borrows it or is less important.
+The room helps a pod if the node could take the pod, and the pod lacked there some of what has come. The rest must be
+free, or could be taken back from borrowers or less important pods.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """So much has come on a node, which was ``before`` what it was; None if it was not there."""
+    """The amounts that have come on a node. ``before`` is the node as it was; None if it did not exist."""
 
     node: str
     freed: Resources
     before: Node | None
 
     def helps(self, cluster: Cluster, pod: Pod) -> bool:
-        """Whether a waiting pod could have a place by this."""
+        """Whether a waiting pod could be placed because of this room."""
         site = cluster.table.site(self.node)
         node = site.node if site is not None else None
         if site is None or node is None or not fit.suits(cluster.table, node, pod):
@@ -48,12 +48,12 @@ class Room:
 
 
 def grown(before: Node | None, after: Node) -> Resources:
-    """What a node can give more than before."""
+    """Returns what a node can give more than before."""
     had = before.allocatable if before is not None else {}
     return {r: more for r, amount in after.allocatable.items() if (more := amount - had.get(r, 0)) > 0}
 
 
 def _borrows(cluster: Cluster, pod: Pod) -> bool:
-    """Whether something is lent to a pod's quota, or to its queue."""
+    """Whether a pod's quota or queue borrows something."""
     ledger = cluster.ledger
     return pod.namespace in ledger.over_min or cluster.queue_of(pod) in ledger.queues.over_deserved

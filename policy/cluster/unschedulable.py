@@ -1,12 +1,13 @@
-"""Which waiting pods have a chance: what can never be placed must not keep what it claims from others.
+"""The waiting pods that have a chance: a pod that can never be placed must not keep its claim from others.
 
-A pod that no place was found for, whoever says so, keeps its claim for a while (``patience``). Then it has lost it,
-until something happens that could help it: room on a node that could take it, or its quota or its queue raised. Pods
-that ask the same with the same demands, and start with as many others, are helped by the same, and looked at together.
-A pod that waits at our gate cannot be tried: it has a chance as long as none like it was tried in vain for too long.
+A pod that no place was found for, whoever says so, keeps its claim for a while (``patience``). Then it loses the claim
+until something happens that could help it: room on a node that could take it, or a higher quota or queue of its own.
+Pods with the same request and constraints that start with as many others are helped by the same events, and handled
+together. A pod at our gate cannot be tried: it has a chance as long as no pod like it was tried in vain for too long.
 
-What happens is heeded at once, as the next who asks may be a borrower. That takes no time that grows with what waits:
-only so many kinds are looked at, and so many of each have their chance again. The next look, soon after, is for all.
+An event takes effect at once, as the next pod to ask may be a borrower. Its cost does not grow with the number of
+waiting pods: it looks at a limited number of kinds, and helps a limited number of each. The next look, soon after, is
+for all.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,20 +21,20 @@ from policy.objects.pod import Pod
 
 PATIENCE = 30.0
 KINDS_AT_ONCE = 20
-"""How many kinds of pods are looked at when something happens; others have their turn the next time."""
+"""The number of kinds of pods that are looked at when something happens; the others follow the next time."""
 NAMESPACES_AT_ONCE, PODS_AT_ONCE = 10, 10
-"""Of how many namespaces so many pods of a kind have their chance again at once: enough for what one pod leaves."""
+"""Namespaces, and pods of a kind in each, that get their chance back at once: enough for the room of one pod."""
 
 Kind = tuple[frozenset[tuple[str, int]], Constraints, int]
-"""What pods ask, with which demands, and how many it takes for them to start."""
+"""The request of pods, their constraints, and how many it takes for them to start."""
 
 
 @dataclass(slots=True)
 class _Alike:
-    """Pods that are helped by the same: one of them, when they were last helped, and which have lost their chance.
+    """Pods that the same events help: one of them, when they were last helped, and which have lost their chance.
 
-    ``gated`` are those that cannot be tried, as they wait at gates. ``hopeless`` are by namespace. ``fresh``: they were
-    helped since the last look.
+    ``gated`` are those that cannot be tried, as they wait at gates. ``hopeless`` has those without a chance, by
+    namespace. ``fresh``: they were helped since the last look.
     """
 
     kind: Kind
@@ -47,7 +48,7 @@ class _Alike:
 
 @dataclass(slots=True)
 class _Doubt:
-    """Of a pod that no place was found for: what it is like, its namespace, since when, and when it is judged next."""
+    """A pod that no place was found for: its kind, its namespace, since when, and when it is judged next."""
 
     group: _Alike
     namespace: str
@@ -57,7 +58,7 @@ class _Doubt:
 
 
 class Chances:
-    """Pods of which it is in doubt, and those of them that have none now. ``patience`` is in seconds."""
+    """Pods that the scheduler could not place, and those that have run out of patience. ``patience`` is in seconds."""
 
     def __init__(self, patience: float = PATIENCE) -> None:
         self.patience = patience
@@ -70,7 +71,7 @@ class Chances:
         self._regained: set[str] = set()
 
     def has(self, uid: str) -> bool:
-        """Whether the pod, if it waits, has a chance."""
+        """Whether the pod, if it waits, can still be placed."""
         doubt = self._doubts.get(uid)
         if doubt is not None:
             return not doubt.lost
@@ -78,7 +79,10 @@ class Chances:
         return group is None or not group.hopeless
 
     def doubt(self, pod: Pod, minimum: int, since: float) -> None:
-        """No place was found for the pod, since then; said again, it is no news. ``minimum``: of its gang, 1 alone."""
+        """Notes that no place was found for the pod since then. Does nothing if that is known.
+
+        ``minimum``: of its gang; 1 for a pod in none.
+        """
         kind = kind_of(pod, minimum)
         known = self._doubts.get(pod.uid)
         if known is not None and known.group.kind == kind:
@@ -89,7 +93,7 @@ class Chances:
         self._judge_at(since + self.patience, pod.uid, doubt)
 
     def regroup(self, pod: Pod, minimum: int) -> None:
-        """The pod takes so many to start from now on."""
+        """Notes that the pod's gang has another minimum from now on."""
         known = self._doubts.get(pod.uid)
         if known is not None:
             self.doubt(pod, minimum, max(known.since, self._judged_at))
@@ -97,7 +101,7 @@ class Chances:
             self.gate(pod, minimum)
 
     def trust(self, uid: str) -> None:
-        """There is no reason, or none any more, to doubt that the pod can be placed."""
+        """Notes that the scheduler may be able to place the pod. Does nothing if that was not in doubt."""
         doubt = self._doubts.get(uid)
         if doubt is None:
             return
@@ -110,7 +114,10 @@ class Chances:
         self._drop_if_empty(group)
 
     def gate(self, pod: Pod, minimum: int) -> None:
-        """The pod waits at a gate; said again, it is no news. One with volumes of its own is like no other."""
+        """Notes that the pod waits at a gate. Does nothing if that is known.
+
+        Leaves out a pod with volumes of its own, as no other pod is like it.
+        """
         if pod.constraints.undecidable:
             self.ungate(pod.uid)
             return
@@ -122,16 +129,16 @@ class Chances:
             group.gated.add(pod.uid)
 
     def ungate(self, uid: str) -> None:
-        """The pod waits at no gate any more; for one that does not it is no error."""
+        """Notes that the pod no longer waits at a gate. Does nothing for one that did not."""
         group = self._gated.pop(uid, None)
         if group is not None:
             group.gated.discard(uid)
             self._drop_if_empty(group)
 
     def help(self, helps: Callable[[Pod], bool]) -> list[str]:
-        """Something has happened that could help those of whom ``helps`` says so; UIDs of who has its chance again.
+        """Handles an event that could help the pods for which ``helps`` is true; returns UIDs with a chance again.
 
-        Of those that have lost it only so many: the others when they are judged.
+        Gives only a limited number of pods their chance back; the others get it when they are judged.
         """
         regained: list[str] = []
         for at, group in list(islice(self._hopeless.items(), KINDS_AT_ONCE)):
@@ -148,7 +155,7 @@ class Chances:
         return regained
 
     def help_pods(self, uids: Iterable[str]) -> list[str]:
-        """Something has happened that could help these pods alone; UIDs of who has its chance again."""
+        """Handles an event that could help these pods alone; returns UIDs of those that have a chance again."""
         regained = []
         for uid in uids:
             doubt = self._doubts.get(uid)
@@ -160,9 +167,9 @@ class Chances:
         return regained
 
     def judge(self, now: float, helps: Callable[[Pod], bool] | None) -> list[str]:
-        """Lets time pass; the UIDs of the pods that have lost their chance, or got it back.
+        """Lets time pass; returns the UIDs of the pods that have lost their chance, or got it back.
 
-        ``helps`` says of a pod whether what has happened since the last time could help it; None: nothing has.
+        ``helps`` tells whether events since the last time could help a pod; None: there were none.
         """
         self._judged_at = now
         changed = list(self._regained)
@@ -174,7 +181,7 @@ class Chances:
         return changed + self._lose(now)
 
     def _help_all(self, group: _Alike, now: float) -> list[str]:
-        """Pods that are alike could be helped; the UIDs of who has its chance again."""
+        """Gives pods that are alike their chance back; returns the UIDs of those that have it again."""
         group.fresh, group.helped_at = False, now
         lost = [uid for pods in group.hopeless.values() for uid in pods]
         for uid in lost:
@@ -182,13 +189,13 @@ class Chances:
         return [*lost, *group.gated]
 
     def _lose(self, now: float) -> list[str]:
-        """Takes their chance from those whose time is over; the UIDs of who has none now."""
+        """Takes their chance from pods whose patience has run out; returns the UIDs of those without one now."""
         changed: list[str] = []
         while self._deadlines and self._deadlines[0][0] <= now:
             at, uid = heappop(self._deadlines)
             doubt = self._doubts.get(uid)
             if doubt is None or doubt.judged_at != at:
-                continue  # it is in doubt no more, or for another reason
+                continue  # it is no longer in doubt, or is judged at another time
             group = doubt.group
             deadline = max(doubt.since, group.helped_at) + self.patience
             if deadline > now:
@@ -201,7 +208,7 @@ class Chances:
         return changed
 
     def _have_hope(self, uid: str) -> None:
-        """One that has lost its chance has it again, and is judged anew."""
+        """Gives a pod that has lost its chance a new one; it is judged anew."""
         doubt = self._doubts[uid]
         group = doubt.group
         pods = group.hopeless[doubt.namespace]
@@ -226,5 +233,5 @@ class Chances:
 
 
 def kind_of(pod: Pod, minimum: int) -> Kind:
-    """What tells whether the same helps two pods."""
+    """Returns the key that is equal for pods that the same events help."""
     return frozenset(pod.request.items()), pod.constraints, minimum

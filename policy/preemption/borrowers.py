@@ -101,7 +101,7 @@ class Borrowers:
     def find_namespaces(self, preemptor: Preemptor) -> Generator[None, None, frozenset[str]]:
         """Finds the namespaces of which pods might be taken, some at a time, and may pause in between.
 
-        Most are lent nothing, so their pods need no look. To be asked while there are no victims.
+        Most borrow nothing, so their pods need no look. Call this only while there are no victims.
         """
         accounts = () if preemptor.governed else self._ledger.accounts.items()
         peers = {preemptor.pod.namespace, *(n for n, each in accounts if preemptor.exempt or not each.quota)}

@@ -49,9 +49,9 @@ def promising_nodes(trial: EvictionTrial) -> Iterator[str]:
 
 
 def is_promising(trial: EvictionTrial, node: str) -> bool:
-    """Whether there would be room on a node if all were evicted who might be. To be asked while there are no victims.
+    """Whether a node would have room if all possible victims were evicted. Call this only while there are no victims.
 
-    Not on one that is reserved for another job: it is nobody else's candidate.
+    False for a node that is reserved for another job: it is nobody else's candidate.
     """
     if node in trial.reserved:
         return False

@@ -8,7 +8,7 @@ from policy.preemption.search import MOST_FOR_A_RULE, Search
 def let_own_leave_first(search: Search) -> bool:
     """Lets less important pods of the pod's own namespace leave, if it may take something back only without them.
 
-    They are as few as that takes. Returns whether there are such pods. To be asked while there are no victims.
+    They are as few as that takes. Returns whether there are such pods. Call this only while there are no victims.
     """
     trial = search.trial
     may_help = not trial.borrowers.resources and trial.preemptor.governed

@@ -112,7 +112,7 @@ class Ranking:
     def shortfall_of_all(self, victims: Iterable[Pod]) -> float:
         """How far quotas, queues and namespaces fall below their bounds by these evictions, as a sum of shares.
 
-        To be asked while the victims are out of the ledger.
+        Call this only while the victims are out of the ledger.
         """
         of_quotas, of_queues = dict[str, dict[str, int]](), dict[str, dict[str, int]]()
         of_tenants = dict[tuple[str, str], dict[str, int]]()

@@ -161,9 +161,9 @@ def together_with(cluster: Cluster, pod: Pod, waiting: Iterable[Pod]) -> list[Po
 def plans_for_all(
     cluster: Cluster, members: Iterable[Pod], planned: Iterable[Reservation] = ()
 ) -> Generator[None, None, list[Plan] | NoPlan]:
-    """A plan for each member of a gang, or why there is none for all of them. To be used up; in between it may pause.
+    """Returns a plan for each member of a gang, or why there is none for all of them. Iterate to the end; it may pause.
 
-    Room that is there already is kept by a plan without victims.
+    A plan without victims keeps room that is free already.
     """
     assumed = list(planned)
 
@@ -213,7 +213,7 @@ def _plans_one_by_one(
 
 
 def _takes(pod: Pod, result: Plan | NoPlan) -> Plan | NoPlan:
-    """The same, but a plan without victims for a pod that has room, or will have."""
+    """Returns the result, or a plan without victims for a pod that has room, or will have."""
     return Plan(pod, result.node, (), 0) if isinstance(result, NoPlan) and result.node else result
 
 
@@ -271,9 +271,9 @@ def has_room(cluster: Cluster, pod: Pod) -> bool:
 
 
 def still_planned(cluster: Cluster, reservation: Reservation, staying: Iterable[Pod]) -> Generator[None, None, bool]:
-    """Whether a plan made anew would take the same pods from the same node: those of the victims that have not gone.
+    """Whether a new plan would take the same pods from the same node: those of the victims that have not gone.
 
-    To be used up; where it pauses, and the cluster may change, the reservation is there.
+    Iterate to the end. It may pause, and the cluster may change then; in pauses the reservation exists.
     """
     work = victims.search(cluster, cluster.pods[reservation.pod.uid])
     plan = yield from within(partial(cluster.reservations.without, reservation.name), work)
@@ -393,9 +393,9 @@ def others_first(cluster: Cluster, pod: Pod) -> int:
 
 
 def outlook(cluster: Cluster, pod: Pod) -> Generator[None, None, str]:
-    """What is being done for a waiting pod, or will be, or why nobody is evicted for it; empty if it does not wait.
+    """Returns what is or will be done for a waiting pod, or why nobody is evicted for it; empty if it does not wait.
 
-    To be used up; in between it may pause.
+    Iterate to the end; it may pause.
     """
     for reservation in cluster.reservations.plans.values():
         if reservation.pod.uid == pod.uid and pod.pending:
