@@ -344,7 +344,7 @@ class Gangs:
         self._refused.pop(key, None)
         self._backoff.pop(key, None)
 
-    # How
+    # The search for members and room
 
     def _at_least_missing(self, group: Group) -> int:
         """Returns a lower bound of the members that must be placed before a group can start, in constant time."""

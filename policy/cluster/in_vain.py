@@ -1,4 +1,4 @@
-"""Wasted preemption: backoff for pods that others were evicted for in vain, doubled each time.
+"""Wasted preemption: backoff for pods that other teams' pods were evicted for in vain, doubled each time.
 
 Evictions for a pod are wasted if the pod goes away, or is not bound, once it has room. A user who may create pods
 within a min can cause that on purpose, again and again, under new UIDs. So a failure counts for all pods of the
@@ -65,7 +65,7 @@ class InVain:
         self._counted: dict[str, float] = {}
 
     def waits_until(self, pod: Pod) -> float:
-        """Returns until when no other pod is evicted for a pod; a time in the past if it does not back off."""
+        """Returns until when no pod of another namespace is evicted for a pod; a past time if it does not back off."""
         ends = (self._kinds.get(kind_of(pod)), self._namespaces.get(pod.namespace))
         return max((each.until for each in ends if each is not None), default=-inf)
 
