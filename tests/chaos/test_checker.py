@@ -130,7 +130,7 @@ def test_what_ends_makes_room_for_others(story):
     assert story.violations == []
 
 
-def test_what_was_let_through_before_max_was_lowered_may_arrive_and_nothing_after_that(story):
+def test_pods_admitted_before_max_was_lowered_may_arrive_and_no_others(story):
     story.create(elastic_quota("a", max={"cpu": 5}))
     story.later(60).bind(pod("p", "a"))
     story.see(elastic_quota("a", max={"cpu": 1}))
@@ -168,7 +168,7 @@ def test_who_borrows_what_nobody_has_left_is_found(story):
     assert "a/one-too-many was bound to n1 and borrows cpu that nobody has left" in found
 
 
-def test_who_borrowed_while_there_was_something_left_may_arrive_later_than_its_owner(story):
+def test_a_pod_that_borrowed_in_time_may_arrive_later_than_the_owner(story):
     story.create(elastic_quota("a", min={"cpu": 1}), elastic_quota("b", min={"cpu": 1}))
     story.later(60).bind(pod("own", "a"))
     story.later(60).bind(pod("owner", "b"), pod("lent", "a"))
@@ -325,9 +325,7 @@ def test_whom_nobody_may_evict_is_found(story, victim, text):
         ("free", 2_000_000_000, API, False),
     ],
 )
-def test_only_the_scheduler_may_evict_anybody_and_only_for_a_critical_pod_without_a_quota(
-    story, namespace, of, how, lawful
-):
+def test_only_the_scheduler_evicts_and_only_for_a_critical_pod_without_a_quota(story, namespace, of, how, lawful):
     victim, wants = pod("victim", "a"), priority(pod("wants", namespace), of)
     story.create(elastic_quota("a", min={"cpu": 1}), elastic_quota("bounded", min={"cpu": 0}))
     story.bind(victim)
@@ -351,7 +349,7 @@ def test_opting_out_protects_within_min_and_not_beyond_it(story):
     assert beyond.violations == []
 
 
-def test_an_eviction_that_no_reservation_explains_is_found_but_not_the_rest_of_a_broken_gang(story):
+def test_an_unexplained_eviction_is_found_but_not_the_rest_of_a_broken_gang(story):
     borrowing(story, pod("p", "lent"), pod("q", "lent"))
     story.evict(pod("p", "lent"), API)
     assert story.violations == ["30.0 s: lent/p was evicted, and no reservation says for whom"]
@@ -374,7 +372,7 @@ def test_an_eviction_beyond_a_budget_is_found(story):
     assert story.violations == ["60.0 s: lent/p1 was evicted, and PodDisruptionBudget budget wants 2 of 2 to stay"]
 
 
-def test_a_budget_with_expressions_counts_and_one_that_counts_otherwise_is_not_judged(story):
+def test_a_budget_with_expressions_counts_and_one_of_another_kind_is_not_judged(story):
     pods = [labelled(pod(f"p{number}", "lent"), app="web") for number in range(2)]
     wants = borrowing(story, *pods)
     budget = disruption_budget("budget", "lent", 2)

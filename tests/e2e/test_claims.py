@@ -67,9 +67,7 @@ def test_what_an_owner_waits_for_within_its_min_is_lent_to_nobody(cluster, sched
     assert list(one_leaves_and_the_entitled_one_comes(cluster, owning, borrowing)) == [None]
 
 
-def test_a_gang_of_which_only_some_find_a_place_keeps_no_room_idle_for_longer_than_the_patience(
-    cluster, watch, started
-):
+def test_a_gang_placed_in_part_keeps_no_room_idle_beyond_the_patience(cluster, watch, started):
     install_pod_groups(cluster.api)
     cluster.node("two", cpu=2)
     for name in ("one", "another"):

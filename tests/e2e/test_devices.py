@@ -39,7 +39,7 @@ def with_devices(cluster):
         cluster.api.request("DELETE", f"/apis/{API}/{plural}/{each['metadata']['name']}")
 
 
-def test_devices_that_no_node_lists_go_to_pods_of_queues_and_a_capability_that_names_them_holds(
+def test_unlisted_devices_go_to_pods_of_queues_within_a_capability_that_names_them(
     cluster, with_devices, scheduler, watch
 ):
     free, bounded = cluster.queue("free"), cluster.queue("bounded", capability={GPU: 1})

@@ -24,9 +24,7 @@ def crowd(cluster, scheduler):
         yield watch
 
 
-def test_of_200_pods_at_once_exactly_as_many_bind_as_max_allows_and_the_others_say_why_and_come_to_rest(
-    crowd, quotaward
-):
+def test_of_200_pods_at_once_as_many_bind_as_max_allows_and_the_others_say_why(crowd, quotaward):
     assert crowd.most_bound() == 50
     wait_until(lambda: all(pod["status"]["phase"] == "Running" for pod in crowd.pods if is_bound(pod)), "all run")
     wait_for_quiet(quotaward)
@@ -73,7 +71,7 @@ def test_quotaward_binds_the_pods_where_it_is_asked_to(cluster, quotaward):
     assert quotaward.requests("bind") == 10
 
 
-def test_what_others_leave_of_their_min_is_lent_until_it_is_used_up_and_its_owner_still_binds(cluster, scheduler):
+def test_unused_min_is_lent_until_it_is_used_up_and_its_owner_still_binds(cluster, scheduler):
     cluster.node(cpu=64)
     owner, borrower = cluster.namespace("owner"), cluster.namespace("borrower")
     for namespace in (owner, borrower):

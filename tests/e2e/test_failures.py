@@ -28,7 +28,7 @@ def test_a_quota_holds_while_quotaward_is_killed_in_the_middle_of_a_burst(cluste
         assert watch.gaps == 0
 
 
-def test_pods_admitted_before_quotaward_was_killed_count_while_their_bindings_are_under_way(cluster, quotaward):
+def test_pods_admitted_before_a_kill_count_while_their_bindings_are_under_way(cluster, quotaward):
     cluster.node(cpu=64)
     namespace = cluster.namespace()
     cluster.quota(namespace, max={"cpu": 30})

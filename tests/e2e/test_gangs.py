@@ -30,9 +30,7 @@ def gang(cluster, quotaward):
 
 
 @pytest.mark.parametrize("seed", range(50 if LONG else 3))
-def test_of_two_gangs_that_fit_only_one_at_a_time_one_is_placed_whole_and_then_the_other(
-    cluster, scheduler, watch, gang, seed
-):
+def test_two_gangs_with_room_for_one_are_placed_whole_one_after_the_other(cluster, scheduler, watch, gang, seed):
     cluster.nodes(3, cpu=2)
     namespace = cluster.namespace()
     watching = watch(namespace)
@@ -62,7 +60,7 @@ def test_a_gang_whose_last_member_arrives_late_starts_whole(cluster, scheduler, 
     wait_for(watching, bound=4, timeout=15)
 
 
-def test_a_gang_beyond_its_quota_waits_whole_and_starts_whole_once_the_quota_is_raised(cluster, scheduler, watch, gang):
+def test_a_gang_beyond_its_quota_starts_whole_once_the_quota_is_raised(cluster, scheduler, watch, gang):
     cluster.node(cpu=8)
     namespace = cluster.namespace()
     cluster.quota(namespace, max={"cpu": 3})
@@ -74,7 +72,7 @@ def test_a_gang_beyond_its_quota_waits_whole_and_starts_whole_once_the_quota_is_
     wait_for(watching, bound=4, timeout=15)
 
 
-def test_a_gang_beyond_its_queue_waits_whole_and_starts_whole_once_the_queue_is_raised(cluster, scheduler, watch, gang):
+def test_a_gang_beyond_its_queue_starts_whole_once_the_queue_is_raised(cluster, scheduler, watch, gang):
     cluster.node(cpu=8)
     namespace = cluster.namespace("team", cluster.queue("small", capability={"cpu": "3"}))
     watching = watch(namespace)
@@ -84,9 +82,7 @@ def test_a_gang_beyond_its_queue_waits_whole_and_starts_whole_once_the_queue_is_
     wait_for(watching, bound=4, timeout=15)
 
 
-def test_a_gang_takes_back_what_all_of_it_needs_and_one_that_cannot_have_it_all_takes_nothing(
-    cluster, scheduler, watch, gang
-):
+def test_a_gang_takes_back_all_that_it_needs_or_nothing(cluster, scheduler, watch, gang):
     cluster.node(cpu=8)
     lending, owning = cluster.namespace(), cluster.namespace()
     cluster.quota(lending, min={"cpu": 4}, max={"cpu": 8})

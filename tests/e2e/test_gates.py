@@ -38,7 +38,7 @@ def gates(cluster):
 
 @pytest.mark.timeout(1800 if LONG else 300)
 @pytest.mark.parametrize("table", TABLES if LONG else ["weights"])
-def test_what_is_bound_follows_the_fair_order_at_every_moment_whatever_the_order_of_creation(
+def test_pods_are_bound_in_the_fair_order_whatever_the_order_of_creation(
     cluster, gates, quotaward, scheduler, watch, table
 ):
     tenants = {}  # namespace: queue, what that deserves, weight, to be bound
@@ -137,7 +137,7 @@ def test_a_webhook_that_hangs_in_one_namespace_keeps_no_other_waiting(cluster, g
             assert let_out(cluster, hanging) == before
 
 
-def test_a_gang_is_let_out_whole_and_an_entitled_pod_at_a_gate_takes_back_what_was_lent_as_fast_as_one_without(
+def test_a_gang_is_ungated_whole_and_a_gated_pod_takes_back_as_fast_as_another(
     cluster, gates, quotaward, scheduler, watch
 ):
     install_pod_groups(cluster.api)

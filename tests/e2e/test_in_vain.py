@@ -11,7 +11,7 @@ SECOND, THIRD = 6, 14
 
 
 @pytest.mark.parametrize("way", ["reclaim", "preemption"])
-def test_pods_that_others_went_for_and_that_are_deleted_again_get_nobody_to_go_for_a_while(
+def test_pods_deleted_after_evictions_for_them_get_no_more_evictions_for_a_while(
     cluster, quotaward, scheduler, watch, way
 ):
     cluster.node(cpu=4)

@@ -41,9 +41,7 @@ def evict(cluster, namespace, name):
     [{"backoffLimit": 0}, {"podFailurePolicy": {"rules": [KILLED, IGNORE]}}, {"backoffLimit": 1}],
     ids=["backoffLimit 0", "FailJob on 137", "backoffLimit used up"],
 )
-def test_a_job_that_an_eviction_would_fail_is_spared_and_one_that_ignores_it_goes_on(
-    cluster, scheduler, controllers, watch, spec
-):
+def test_a_job_that_an_eviction_would_fail_is_spared_and_another_goes_on(cluster, scheduler, controllers, watch, spec):
     """The one that would fail has borrowed as much or more, and its pods are newer: for that they would go first."""
     cluster.node(cpu=6)
     high = cluster.priority("high", 1000)

@@ -15,7 +15,7 @@ SOON = 8.0
 """Seconds within which a plan is to be replaced: 5, and some for a busy machine."""
 
 
-def test_a_pod_that_should_be_gone_on_an_unreachable_node_holds_its_quota_only_until_it_is_overdue(cluster, watch):
+def test_a_terminating_pod_on_a_lost_node_holds_its_quota_until_it_is_overdue(cluster, watch):
     a = cluster.namespace("a")
     cluster.quota(a, min={"cpu": 1}, max={"cpu": 1})
     of_a = watch(a)
@@ -91,7 +91,7 @@ def gates(cluster):
         yield
 
 
-def test_what_a_started_gang_has_lost_comes_back_before_a_fresh_job_of_a_namespace_with_less(
+def test_lost_members_of_a_started_gang_come_before_a_job_of_a_namespace_with_less(
     cluster, gates, quotaward, scheduler, watch
 ):
     install_pod_groups(cluster.api)

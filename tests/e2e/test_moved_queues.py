@@ -35,7 +35,7 @@ def a_tenant(cluster: Cluster, namespace: str) -> Iterator[Api]:
         tenant.close()
 
 
-def test_running_pods_that_are_annotated_anew_fill_no_queue_beyond_its_capability_also_after_a_restart(cluster, watch):
+def test_moving_running_pods_never_fills_a_queue_beyond_its_capability(cluster, watch):
     cluster.node(cpu=20)
     cluster.queue("from")
     cluster.queue("to", capability={"cpu": "5"})

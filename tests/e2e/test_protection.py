@@ -49,7 +49,7 @@ def test_an_owner_of_a_kind_that_no_api_server_has_protects_nobody(cluster, sche
     ensure_for(2, lambda: len(evicted(lent)) == 1, "one has gone for it")
 
 
-def test_a_budget_that_never_allows_anything_keeps_what_is_lent_for_a_while_and_long_grace_is_cut(cluster, watch):
+def test_a_budget_that_allows_nothing_delays_a_reclaim_and_long_grace_is_cut(cluster, watch):
     cluster.node(cpu=2)
     lending, asking = cluster.namespace("lending"), cluster.namespace("asking")
     cluster.quota(lending, min={"cpu": 0}, max={"cpu": 2})

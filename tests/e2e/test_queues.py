@@ -23,9 +23,7 @@ TABLES = {  # queue: its weight, and by namespace: weight, pods that are created
 
 @pytest.mark.timeout(1800 if LONG else 300)
 @pytest.mark.parametrize("table", TABLES)
-def test_the_pods_bound_are_those_of_the_seeds_tables_whatever_the_order_of_their_creation(
-    cluster, quotaward, scheduler, watch, table
-):
+def test_the_tables_of_the_seeds_hold_whatever_the_order_of_creation(cluster, quotaward, scheduler, watch, table):
     expected, wanted = {}, {}
     for queue, (weight, namespaces) in TABLES[table].items():
         cluster.queue(queue, weight=weight)
@@ -72,9 +70,7 @@ def test_two_queues_of_equal_weight_share_20_cpu_and_one_pod_goes_for_it(cluster
     ensure_for(2, lambda: len(evicted(giving)) == 1 and not evicted(taking), "exactly one went")
 
 
-def test_half_of_what_pods_can_use_is_taken_back_beside_a_control_plane_that_nobody_tolerates(
-    cluster, scheduler, watch
-):
+def test_half_of_the_usable_nodes_is_taken_back_beside_a_tainted_control_plane(cluster, scheduler, watch):
     taints = [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
     cluster.node("worker", cpu=8)
     cluster.node("control-plane", cpu=8, taints=taints)
@@ -88,9 +84,7 @@ def test_half_of_what_pods_can_use_is_taken_back_beside_a_control_plane_that_nob
     assert {each["spec"]["nodeName"] for each in taking.pods if "nodeName" in each["spec"]} == {"worker"}
 
 
-def test_a_guarantee_takes_effect_while_running_and_costs_nobody_a_pod_until_its_owner_has_one(
-    cluster, quotaward, scheduler, watch
-):
+def test_a_new_guarantee_takes_effect_and_costs_nobody_a_pod_until_its_owner_asks(cluster, quotaward, scheduler, watch):
     cluster.node(cpu=12)
     a = cluster.namespace("a", cluster.queue("a"))
     b = cluster.namespace("b", cluster.queue("b"))

@@ -30,9 +30,7 @@ HELD = "node(s) held for a pod that is being given room"
 @pytest.mark.parametrize(
     ("lender", "borrower"), [(None, None), ("high", None), (None, "high")], ids=["equal", "lower", "higher"]
 )
-def test_an_owner_takes_back_one_gpu_from_a_borrower_of_equal_lower_or_higher_priority(
-    cluster, scheduler, watch, lender, borrower
-):
+def test_an_owner_takes_back_a_gpu_from_a_borrower_of_any_priority(cluster, scheduler, watch, lender, borrower):
     cluster.node(gpus=5)
     cluster.priority("high", 1000)
     a, b = cluster.namespace("a"), cluster.namespace("b")
@@ -47,9 +45,7 @@ def test_an_owner_takes_back_one_gpu_from_a_borrower_of_equal_lower_or_higher_pr
     ensure_for(2, lambda: len(evicted(borrowing)) == 1 and not evicted(owning), "exactly one went")
 
 
-def test_a_pod_that_would_itself_borrow_takes_nothing_from_another_borrower_however_important_it_is(
-    cluster, quotaward, scheduler, watch
-):
+def test_a_pod_that_would_borrow_takes_nothing_from_a_borrower_at_any_priority(cluster, quotaward, scheduler, watch):
     cluster.node(cpu=8)
     high = cluster.priority("high", 1_000_000)
     one, two, three = (cluster.namespace(f"quota{number}") for number in (1, 2, 3))
@@ -105,7 +101,7 @@ def test_story_2_only_a_quota_over_its_min_loses_a_pod(cluster, scheduler, watch
     ensure_for(2, lambda: len(evicted(of_a)) == 1 and not evicted(of_b, of_c), "one of the borrower's")
 
 
-def test_story_2_a_pod_beyond_min_takes_the_place_of_a_less_important_one_of_its_own_quota(cluster, scheduler, watch):
+def test_story_2_a_pod_beyond_min_replaces_a_less_important_one_of_its_quota(cluster, scheduler, watch):
     cluster.node(gpus=10)
     high = cluster.priority("high", 1000)
     a, b, c = (cluster.namespace(letter) for letter in "abc")
@@ -125,9 +121,7 @@ def test_story_2_a_pod_beyond_min_takes_the_place_of_a_less_important_one_of_its
 # Within a quota, and where it cannot be decided
 
 
-def test_an_important_pod_at_its_quotas_max_takes_the_place_of_one_of_its_own_though_nodes_are_free(
-    cluster, scheduler, watch
-):
+def test_an_important_pod_at_max_replaces_one_of_its_own_though_nodes_are_free(cluster, scheduler, watch):
     cluster.nodes(2, cpu=32)
     high = cluster.priority("high", 1000)
     own, other = cluster.namespace("own"), cluster.namespace("other")
@@ -144,9 +138,7 @@ def test_an_important_pod_at_its_quotas_max_takes_the_place_of_one_of_its_own_th
     assert of_own.most_bound() == 4
 
 
-def test_a_pod_whose_constraints_cannot_be_decided_evicts_nobody_and_the_plan_says_why(
-    cluster, quotaward, scheduler, watch
-):
+def test_a_pod_with_undecidable_constraints_evicts_nobody_and_the_plan_says_why(cluster, quotaward, scheduler, watch):
     cluster.node(cpu=4)
     high = cluster.priority("high", 1000)
     a, b = cluster.namespace("a"), cluster.namespace("b")
@@ -171,9 +163,7 @@ def test_a_pod_whose_constraints_cannot_be_decided_evicts_nobody_and_the_plan_sa
 # Disruption budgets, and a leader that dies
 
 
-def test_a_budget_that_allows_nothing_is_not_violated_and_what_is_waited_for_is_said(
-    cluster, quotaward, scheduler, watch
-):
+def test_a_budget_that_allows_nothing_is_kept_and_the_wait_is_explained(cluster, quotaward, scheduler, watch):
     cluster.node(cpu=4)
     a, b = cluster.namespace("a"), cluster.namespace("b")
     cluster.quota(a, min={"cpu": 2}, max={"cpu": 4})
@@ -199,7 +189,7 @@ def test_a_budget_that_allows_nothing_is_not_violated_and_what_is_waited_for_is_
         ensure_for(2, lambda: len(evicted(borrowing)) == 1, "one went once that was allowed")
 
 
-def test_a_reclaim_whose_leader_is_killed_is_finished_by_the_next_and_nobody_goes_twice_for_it(cluster, watch):
+def test_the_next_leader_finishes_a_reclaim_and_nobody_is_evicted_twice_for_it(cluster, watch):
     cluster.node(cpu=6)
     a, b = cluster.namespace("a"), cluster.namespace("b")
     cluster.quota(a, min={"cpu": 3}, max={"cpu": 6})
@@ -241,7 +231,7 @@ def test_a_reclaim_whose_leader_is_killed_is_finished_by_the_next_and_nobody_goe
 
 
 @pytest.mark.skipif(not LONG, reason="takes minutes where others work too: set QUOTAWARD_LONG=1")
-def test_all_owners_that_come_back_at_once_get_their_min_at_the_price_of_just_as_many_pods(cluster, quotaward, watch):
+def test_all_owners_come_back_at_once_and_get_their_min_for_just_as_many_pods(cluster, quotaward, watch):
     owners = [cluster.namespace("owner") for _ in range(20)]
     borrowers = [cluster.namespace("borrower") for _ in range(5)]
     lent = 20 if LONG else 4  # by each owner; each borrower has a min of 10 of its own
@@ -295,7 +285,7 @@ def two_make_room(cluster, watch):
     return borrowing, owning, others
 
 
-def test_room_that_is_being_made_is_held_until_the_last_victim_is_gone_and_the_pod_bound(cluster, scheduler, watch):
+def test_room_is_held_until_the_last_victim_is_gone_and_the_pod_is_bound(cluster, scheduler, watch):
     node = cluster.node(cpu=4)
     low = cluster.priority("low", -10)
     borrowing, owning, others = two_make_room(cluster, watch)
@@ -312,7 +302,7 @@ def test_room_that_is_being_made_is_held_until_the_last_victim_is_gone_and_the_p
     ensure_for(2, lambda: not bound(others) and evicted(borrowing) == {first, second}, "it was the owner's")
 
 
-def test_a_pod_that_held_room_was_kept_from_is_woken_when_the_room_is_held_no_longer(cluster, scheduler, watch):
+def test_a_pod_that_was_kept_from_held_room_is_woken_when_the_room_is_free(cluster, scheduler, watch):
     cluster.node(cpu=4)
     borrowing, owning, others = two_make_room(cluster, watch)
     a, c = borrowing.namespace, others.namespace
@@ -347,9 +337,7 @@ def by_preemption_only(cluster):
         yield running
 
 
-def test_preemption_takes_a_borrowers_pod_and_not_the_less_important_one_of_a_quota_within_its_min(
-    cluster, by_preemption_only, watch
-):
+def test_preemption_spares_a_less_important_pod_of_a_quota_within_its_min(cluster, by_preemption_only, watch):
     cluster.node(cpu=4)
     high, low = cluster.priority("high", 1000), cluster.priority("low", -10)
     a, b, c = cluster.namespace("borrower"), cluster.namespace("owner"), cluster.namespace("within-min")

@@ -91,7 +91,7 @@ def test_without_a_reservation_a_gang_of_whole_nodes_never_starts_among_small_po
     assert not GANG & bound(stream.watching)
 
 
-def test_with_a_reservation_it_starts_on_half_of_the_nodes_and_small_pods_run_on_the_others(streaming):
+def test_with_a_reservation_it_starts_on_half_of_the_nodes_beside_small_pods(streaming):
     stream = streaming(4)
 
     def starts():

@@ -32,9 +32,7 @@ pytestmark = [
 ]
 
 
-def test_ten_thousand_waiting_pods_cost_nothing_of_ours_and_the_next_is_bound_at_once_and_all_are_released_in_a_minute(
-    cluster, tmp_path
-):
+def test_ten_thousand_gated_pods_delay_nobody_and_are_released_in_a_minute(cluster, tmp_path):
     cluster.nodes(20, cpu=64)
     free = cluster.namespace("free")
     with PodWatch(cluster.api, free) as watch:

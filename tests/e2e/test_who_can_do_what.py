@@ -169,7 +169,7 @@ def test_a_kubelet_is_not_hindered(world):
     assert [world.tenants.ask(each, kubelet, "system:nodes") for each in wanted] == [""] * len(wanted)
 
 
-def test_a_right_over_the_whole_cluster_makes_an_operator_but_lets_no_pod_past_its_scheduler(world):
+def test_a_right_over_the_cluster_makes_an_operator_but_no_pod_skips_its_scheduler(world):
     for home in world.tenants.homes:
         refused = [row for row, (*_, right, admission, _) in ROWS.items() if (right, admission) == ("yes", "**no**")]
         everywhere = {row: world.tenants.deeds(home)[row] for row in refused}
@@ -185,7 +185,7 @@ def test_the_namespaces_that_the_cluster_lives_on_are_left_alone(world, control_
     control_plane.api.patch("namespaces", SYSTEM, {"metadata": {"annotations": {QUEUE: None}}})
 
 
-def test_without_the_definition_of_quotas_nothing_is_created_but_what_there_is_is_bound(world):
+def test_without_the_definition_of_quotas_no_pod_is_created_but_old_ones_are_bound(world):
     api, home = world.tenants.api, world.tenants.homes[1]
     created = Deed("create", "pods", home, body=ours("p", home))
     vital = Deed("create", "pods", SYSTEM, body=pod("p", SYSTEM))

@@ -96,7 +96,7 @@ def test_namespaces_are_entitled_to_all_that_is_deserved_or_requested(world):
 
 
 @given(tenants())
-def test_nobody_who_lacks_its_dominant_resource_has_less_of_it_for_its_weight_than_another(world):
+def test_nobody_short_of_its_dominant_resource_has_less_by_weight_than_another(world):
     """No envy, within rounding."""
     available, deserved, requests, weight = world
     [found] = entitlements(available, [Demand(deserved, requests, weight)])

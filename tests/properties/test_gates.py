@@ -87,7 +87,7 @@ def has_room(cluster: Cluster, name: str, each: Pod) -> bool:
 
 
 @given(weights, limits, st.integers(1, 30), steps)
-def test_whatever_happens_no_more_is_admitted_than_fits_and_nobody_who_waits_is_forgotten(weight, most, cpu, events):
+def test_no_more_is_admitted_than_fits_and_nobody_who_waits_is_forgotten(weight, most, cpu, events):
     cluster, now = world(weight, most, cpu), 0.0
     for what, number in events:
         now = happen(cluster, what, number, now)

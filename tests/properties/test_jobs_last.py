@@ -138,6 +138,6 @@ def test_of_the_nodes_that_preemption_is_offered_none_fails_more_jobs_than_anoth
 
 
 @given(worlds_with_jobs())
-def test_with_jobs_the_answer_does_not_depend_on_the_order_in_which_things_were_seen(given_world):
+def test_with_jobs_the_answer_does_not_depend_on_the_order_of_events(given_world):
     me = given_world.world.preemptor
     assert plan(given_world.cluster(), me) == plan(given_world.cluster(backwards=True), me)

@@ -148,7 +148,7 @@ def test_it_stays_so_whatever_changes_and_nobody_moves_who_need_not(seed):
 
 
 @given(seeds)
-def test_a_decision_survives_whatever_changes_between_its_steps_and_leaves_nothing_behind_there(seed):
+def test_a_decision_survives_changes_between_its_steps_and_leaves_nothing_behind(seed):
     pick = by_dice(seed)
     cluster = seen(*some_objects(pick))
     reserve_all(cluster, CHANGED)

@@ -396,7 +396,7 @@ def test_a_plan_keeps_to_the_rules_and_is_found_where_there_is_one(world):
 
 
 @given(worlds())
-def test_what_is_found_on_a_node_keeps_to_the_rules_and_is_found_where_there_is_something(world):
+def test_victims_on_a_node_keep_to_the_rules_and_are_found_where_there_are_any(world):
     by_hand, cluster = ByHand(world), world.cluster()
     before = state_of(cluster)
     for node in world.nodes:

@@ -122,9 +122,7 @@ def test_a_gate_that_the_rules_of_its_namespace_keep_shut_is_that_pods_own_matte
     assert not is_gated(cluster.api.get("pods", "p", namespace))
 
 
-def test_a_gate_that_a_webhook_of_its_namespace_keeps_shut_by_hanging_is_given_up_in_time(
-    cluster, namespace, act, monkeypatch
-):
+def test_a_gate_that_a_hanging_webhook_keeps_shut_is_given_up_in_time(cluster, namespace, act, monkeypatch):
     monkeypatch.setattr(kubernetes, "TIMEOUT", 0.5)
     gated = cluster.api.create(pod("p", namespace, schedulingGates=[{"name": GATE}]))
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -231,9 +229,7 @@ def test_an_event_stands_where_kubectl_looks_for_it(cluster, namespace, created,
     assert event["message"] == "x" * 1024
 
 
-def test_a_series_is_one_event_whose_count_goes_up_and_is_made_anew_where_it_has_expired(
-    cluster, namespace, created, act
-):
+def test_a_series_is_one_event_with_a_count_and_is_created_again_once_expired(cluster, namespace, created, act):
     since = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     for count in (1, 2, 3):
         event = Event(about_pod(known(created)), "Said", f"{count} wait", series=Series("p.series", since, count))

@@ -22,9 +22,7 @@ def test_where_there_is_no_lease_yet_the_first_replica_creates_it(cluster, names
         assert lease["spec"]["holderIdentity"]
 
 
-def test_of_replicas_behind_a_service_only_the_leader_is_ready_and_hands_over_without_losing_a_call(
-    cluster, namespace, kubeconfig, tmp_path
-):
+def test_only_the_leader_is_ready_and_it_hands_over_without_losing_a_call(cluster, namespace, kubeconfig, tmp_path):
     flags = ("--kubeconfig", str(kubeconfig), "--leader.namespace", namespace, "--leader.only-leader-answers")
     flags += ("--controllers", "none")
     cluster.node()

@@ -93,7 +93,7 @@ def test_the_older_group_is_obeyed_where_it_alone_is_installed(cluster):
 
 
 @pytest.mark.usefixtures("old_definitions")
-def test_the_older_group_is_obeyed_beside_the_newer_if_that_is_asked_for_and_else_named(cluster):
+def test_the_older_group_is_obeyed_if_that_is_set_and_else_only_named(cluster):
     namespace = cluster.namespace("store")
     cluster.api.apply(old("ElasticQuota", namespace, "quota", {"max": {"cpu": 1}}))
     cluster.api.apply(old("PodGroup", namespace, "g", {"minMember": 2}))

@@ -153,7 +153,7 @@ def test_a_kind_that_everything_depends_on_is_not_done_without(cluster, kubeconf
     asyncio.run(scenario())
 
 
-def test_an_object_that_cannot_be_decoded_stops_nothing_and_what_was_known_of_it_stays(quotas, kubeconfig, proxy):
+def test_an_undecodable_object_stops_nothing_and_keeps_what_was_known_of_it(quotas, kubeconfig, proxy):
     quotas.install()
     quotas.put("was-good", {"max": {"cpu": 1}})
     quotas.put("never-good", "text")

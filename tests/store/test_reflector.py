@@ -141,9 +141,7 @@ def test_bookmarks_move_the_version_on_where_nothing_happens(cluster, namespace,
     asyncio.run(scenario())
 
 
-def test_a_kind_in_which_nothing_happens_does_not_get_stale_and_is_listed_again_now_and_then(
-    cluster, kubeconfig, monkeypatch
-):
+def test_a_quiet_kind_does_not_get_stale_and_is_listed_again_now_and_then(cluster, kubeconfig, monkeypatch):
     monkeypatch.setattr(reflector, "WATCH_SECONDS", 1)
     monkeypatch.setattr(reflector, "IDLE_TIMEOUT", 8.0)
     before = [metrics.WATCH_RESTARTS.labels("reservations", reason)._value.get() for reason in ("silent", "error")]
@@ -188,7 +186,7 @@ def test_a_watch_that_has_ended_and_is_not_answered_again_is_no_contact(
     asyncio.run(scenario())
 
 
-def test_a_list_is_no_contact_for_longer_than_it_takes_as_long_as_the_watch_after_it_is_not_answered(
+def test_a_list_alone_is_no_contact_while_the_watch_after_it_is_not_answered(
     cluster, namespace, kubeconfig, proxy, monkeypatch
 ):
     async def scenario():

@@ -66,7 +66,7 @@ def test_the_base_renames_the_configuration_and_nothing_else(kustomize):
     ]  # the lease's, which looked like a reference once
 
 
-def test_the_overlay_for_the_default_scheduler_gives_the_rights_to_a_certificates_user(kustomize):
+def test_the_overlay_for_the_default_scheduler_gives_rights_to_a_certificates_user(kustomize):
     objects = kustomize("overlays/default-scheduler")
     assert not [o for o in objects if o["kind"] == "ServiceAccount"]
     for binding in (o for o in objects if o["kind"] == "ClusterRoleBinding"):

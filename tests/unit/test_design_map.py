@@ -24,6 +24,7 @@ TITLES = {
     "reserve action": "Reserve Action",
 }
 """The heading of each document's table, by the name that docstrings give it."""
+LONGEST_NAME = 80
 CITED = re.compile(r"\b[Ss]eeds?: ")
 NAME = "|".join(TITLES)
 SECTIONS = re.compile(rf"\b({NAME})(?: \(([^)]*)\)|, ([^.;)]*))?", re.IGNORECASE)
@@ -116,6 +117,13 @@ def test_a_file_that_contributing_names_exists():
     paths = [word for word in named if re.match(r"(app|policy|tests|docs|manifests|examples)/", word)]
     assert paths
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_name_of_a_test_has_fewer_than_80_characters():
+    files = [file.read_text() for file in (ROOT / "tests").rglob("*.py")]
+    names = [name for text in files for name in re.findall(r"^(?:async )?def (test_\w+)\(", text, re.MULTILINE)]
+    assert names
+    assert [name for name in names if len(name) >= LONGEST_NAME] == []
 
 
 def test_the_layers_of_the_app_are_those_that_are_held():

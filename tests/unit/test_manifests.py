@@ -417,7 +417,7 @@ def test_deleting_pods_is_a_right_of_its_own():
     assert rule == {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}
 
 
-def test_growth_is_forbidden_to_everybody_by_the_words_by_which_it_is_forbidden_to_tenants():
+def test_growth_is_forbidden_to_everybody_in_the_same_words_as_to_tenants():
     tenants = the("ValidatingAdmissionPolicy", "admission/growth.yaml")["spec"]
     everybody = the("ValidatingAdmissionPolicy", "resize/no-growth.yaml")["spec"]
     for part in ("failurePolicy", "paramKind", "matchConstraints", "variables"):

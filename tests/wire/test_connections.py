@@ -145,7 +145,7 @@ def test_a_head_without_end_is_turned_down(server, content):
     ],
     ids=repr,
 )
-def test_a_request_whose_end_is_ambiguous_is_turned_down_and_nothing_after_it_is_read(server, lines):
+def test_a_request_with_an_ambiguous_end_is_refused_and_nothing_after_it_is_read(server, lines):
     smuggled = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
     with connections(server, 1, head("/extender/filter", *lines), b"0\r\n\r\n", smuggled) as [connection]:
         received = b""

@@ -68,7 +68,7 @@ def test_a_call_behind_one_that_is_waited_for_is_answered_after_it(server):
         assert connection.send().json["NodeNames"] == ["n1", "n2"]
 
 
-def test_a_call_half_sent_when_the_server_is_told_to_stop_is_answered_and_ends_the_connection(serve):
+def test_a_call_half_sent_at_a_stop_is_answered_and_ends_the_connection(serve):
     server = serve({"nodes": NODES, "pods": [pending("filter.node-names")]})
     with RawConnection(server.port) as connection:
         connection.start(head(PATH, LENGTH) + GOOD.content[:100])

@@ -351,7 +351,7 @@ def test_a_job_whose_pods_wait_at_gates_is_told_once_that_its_time_runs():
     assert ENDS in event.message
 
 
-def test_nothing_is_told_of_jobs_whose_pods_do_not_wait_at_gates_or_that_have_no_deadline():
+def test_nothing_is_said_of_jobs_without_gated_pods_or_without_a_deadline():
     assert told_by(at_gates(job())) == []
     assert told_by(at_gates(job(activeDeadlineSeconds=60))) == [], "not started"
     assert told_by(store_with(GATED, TIMED, member("p", nodeName="n1"))) == []

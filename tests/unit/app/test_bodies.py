@@ -60,7 +60,7 @@ def test_a_body_that_is_too_large_is_refused_by_the_setting_that_says_so(path, s
         (REVIEW, review_of(b'{"containers":' + items(MOST // 2, b"{}") + b"}")),
     ],
 )
-def test_a_body_with_more_items_than_any_real_one_is_refused_before_they_are_decoded(path, body, monkeypatch):
+def test_a_body_with_more_items_than_any_real_one_is_refused_before_decoding(path, body, monkeypatch):
     decoded = []
 
     def decode(raw, **_):
@@ -98,7 +98,7 @@ def test_what_is_nested_deeper_than_any_real_object_is_refused(path, body, field
     assert refused("too-deep") == before + 1
 
 
-def test_a_body_of_real_objects_is_taken_up_to_the_limit_in_pieces_as_small_as_an_object():
+def test_a_body_of_real_objects_is_taken_up_to_the_limit_however_small_its_pieces():
     one = json.dumps(pod("p", labels={"app": "x"}), separators=(",", ":")).encode()
     body = b'{"apply":' + items(LIMIT // (len(one) + 1) - 1, one) + b"}"
     assert LIMIT - 2 * len(one) < len(body) <= LIMIT

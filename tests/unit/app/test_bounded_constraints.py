@@ -231,7 +231,7 @@ def demanding_pods(count, space="evil", **rest):
         yield pod(f"e{number}", space, {}, affinity={"podAntiAffinity": {REQUIRED: [alone]}}, **rest)
 
 
-def test_many_pods_with_a_few_terms_each_cost_others_no_more_than_their_namespace_may(monkeypatch):
+def test_many_pods_of_few_terms_cost_others_no_more_than_their_namespace_may(monkeypatch):
     monkeypatch.setattr(pod_demands, "MOST_IN_NAMESPACE", 200)
 
     def steps(count):
@@ -271,7 +271,7 @@ def test_how_many_are_not_judged_is_a_metric():
     assert "quotaward_unjudged_pods{" not in client.get("/metrics").text
 
 
-def test_each_pod_is_told_once_by_an_event_and_not_too_many_of_a_namespace_at_a_time():
+def test_each_pod_gets_one_event_and_not_too_many_of_a_namespace_at_a_time():
     store = store_with(*crowd(2), *(heavy(f"h{number}", 40) for number in range(OF_NAMESPACE + 2)))
     recorder = Recorder()
     unjudged = Unjudged(store, recorder)
@@ -359,7 +359,7 @@ def test_a_gang_that_would_take_too_long_is_let_in_by_numbers(monkeypatch, bound
     assert held() == {""}
 
 
-def test_a_member_of_a_gang_that_cannot_start_is_refused_without_a_look_at_the_others():
+def test_a_member_of_a_gang_that_cannot_start_is_refused_without_asking_for_others():
     def steps(count):
         store = store_with(*crowd(2), *gang(count, minimum=2**31 - 1))
         first, *others = [store.cluster.pod("t", f"g{number}") for number in range(10)]

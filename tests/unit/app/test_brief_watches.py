@@ -74,7 +74,7 @@ def event(kind, version):
     "brings", [[], [event("MODIFIED", "1")], [event("BOOKMARK", "1")]], ids=["nothing", "what is known", "a bookmark"]
 )
 @pytest.mark.usefixtures("any_watch_is_brief")
-def test_watches_that_end_at_once_are_asked_for_ever_more_seldom_and_in_the_end_lists_take_their_place(follow, brings):
+def test_watches_that_end_at_once_become_rarer_and_then_lists_take_their_place(follow, brings):
     proxy = Proxy(pod("p"))
     proxy.brings = brings
     waits = follow(12, proxy)
@@ -86,7 +86,7 @@ def test_watches_that_end_at_once_are_asked_for_ever_more_seldom_and_in_the_end_
     assert proxy.lists == 12 - PATIENCE
 
 
-def test_a_watch_that_has_brought_something_new_or_has_lasted_is_asked_for_again_soon(follow, monkeypatch):
+def test_a_watch_that_brought_something_new_or_lasted_is_asked_for_again_soon(follow, monkeypatch):
     versions = iter(range(2, 100))
     proxy = Proxy()
 
@@ -129,7 +129,7 @@ def said(logs):
     ]
 
 
-def test_that_a_watch_is_lost_is_logged_once_and_again_for_another_reason_or_after_it_has_lasted(follow, monkeypatch):
+def test_a_lost_watch_is_logged_again_for_another_reason_or_after_it_has_lasted(follow, monkeypatch):
     monkeypatch.setattr(reflector, "BRIEF", 0.01)
     with capture_logs() as logs:
         proxy = Failing(

@@ -22,7 +22,7 @@ def test_a_name_stays_one_word_whatever_it_is(name):
 @pytest.mark.parametrize(
     "name", ["--all", "-A", "a\nreboot\n", "\x1b[201~reboot", "\x9b201~", "\N{RIGHT-TO-LEFT OVERRIDE}"]
 )
-def test_nothing_is_offered_for_a_name_that_kubectl_or_a_terminal_would_take_for_something_else(name):
+def test_no_command_is_offered_for_a_name_that_kubectl_or_a_terminal_misreads(name):
     for change in (*changes(name), *changes("p", namespace=name)):
         assert commands([change]) == []
 

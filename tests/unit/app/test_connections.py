@@ -119,7 +119,7 @@ def test_who_reads_at_last_has_no_more_time_for_a_request_that_was_begun_meanwhi
     uvloop.run(scenario())
 
 
-def test_who_was_answered_before_the_request_had_ended_is_kept_no_longer_than_others():
+def test_a_client_answered_before_its_request_ended_is_kept_no_longer_than_others():
     async def scenario():
         async with serving(Response(status_code=404)) as (client, there):
             client.send(b"POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n")
@@ -135,7 +135,7 @@ def test_who_was_answered_before_the_request_had_ended_is_kept_no_longer_than_ot
     [({"connection": "close"}, b""), ({}, b""), ({}, b"no request")],
     ids=["it is the last", "nothing more is asked", "what is asked is no request"],
 )
-def test_who_does_not_read_an_answer_has_no_more_time_for_that_when_the_connection_ends(headers, after):
+def test_a_client_that_reads_no_answer_gets_no_more_time_when_the_connection_ends(headers, after):
     async def scenario():
         async with serving(Response(bytes(WITHIN_BUFFERS), headers=headers)) as (client, there):
             client.send(ASK)

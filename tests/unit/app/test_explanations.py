@@ -100,7 +100,7 @@ def test_of_a_queue_that_is_missing_it_is_told_who_names_it_and_which_are_near(n
     assert list(answer["FailedAndUnresolvableNodes"].values()) == ["Queue is closed"]
 
 
-def test_of_what_no_node_lists_it_is_said_that_it_cannot_be_judged_and_no_node_is_to_be_bought():
+def test_a_resource_that_no_node_lists_is_not_judged_and_no_node_is_suggested():
     asks = {"cpu": "1", "example.com/gpu": "1"}
     said = "0/1 nodes are available: 1 Insufficient example.com/gpu."
     items = [node("n1", **cpus(9)), quota("b", min={"cpu": 1}), refused(pod("p", "b", requests=asks), said)]

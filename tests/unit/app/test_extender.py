@@ -106,7 +106,7 @@ def test_victims_are_of_the_quota_that_they_make_room_in():
     assert answer == {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "a/low"}], "NumPDBViolations": 0}}}
 
 
-def test_for_whom_others_were_evicted_in_vain_the_scheduler_may_evict_nobody_else_s_for_a_while():
+def test_after_evictions_in_vain_the_scheduler_evicts_only_own_pods_for_a_while():
     clock = Clock()
     bounds = [quota("a", min={"cpu": 2}), quota("b", min={"cpu": 0})]
     store = store_with(node("n1", cpu="2", pods="9"), *bounds, clock=clock)

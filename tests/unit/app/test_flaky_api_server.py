@@ -439,7 +439,7 @@ def test_what_is_told_when_the_watch_is_resumed_is_not_listed_again(run):
     assert server.lists == 1
 
 
-def test_where_the_number_is_wrong_all_is_listed_for_it_once_and_not_again_and_again():
+def test_a_wrong_number_leads_to_one_list_and_not_to_one_after_another():
     census = Census()
     census.begin({"p", "q"})
     assert census.expect("100", 7)

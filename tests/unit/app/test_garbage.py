@@ -68,7 +68,7 @@ def test_a_folder_is_read_undisturbed(folder, monkeypatch):
     assert gc.isenabled()
 
 
-def test_what_a_large_change_brings_is_not_looked_at_and_what_has_not_changed_stays_what_it_was(folder):
+def test_a_large_change_is_not_collected_and_unchanged_objects_stay_the_same(folder):
     folder.write("pods.json", pods(MANY))
     store = empty_store()
     source = ManifestSource(folder.path, store)

@@ -121,7 +121,7 @@ def test_room_that_becomes_free_is_given_to_the_next():
     assert opening.look() == ["p1"]
 
 
-def test_where_the_server_does_not_do_it_nobody_counts_and_all_is_tried_again_after_a_pause_in_the_same_order():
+def test_gates_the_server_did_not_open_count_for_nothing_and_are_retried_in_order():
     opening = Opening(*(gated(number) for number in range(3)), most(3), concurrency=1)
     opening.doors.failures = [ActionFailed("503")]
     opening.look()
@@ -131,7 +131,7 @@ def test_where_the_server_does_not_do_it_nobody_counts_and_all_is_tried_again_af
     assert opening.look() == ["p0", "p1", "p2"]
 
 
-def test_a_pod_that_the_server_would_not_change_stands_aside_and_is_tried_again_later():
+def test_a_pod_that_the_server_would_not_change_backs_off_and_is_tried_again():
     opening = Opening(gated(1), gated(2), gated(3), most(1), concurrency=1)
     opening.doors.failures = [Rejected("422")]
     assert opening.look() == ["p2"]
@@ -140,7 +140,7 @@ def test_a_pod_that_the_server_would_not_change_stands_aside_and_is_tried_again_
     assert opening.look() == ["p1"]
 
 
-def test_a_pod_that_the_server_would_not_change_again_and_again_is_tried_ever_more_seldom():
+def test_a_pod_that_the_server_never_changes_is_tried_ever_more_seldom():
     opening = Opening(gated(1), most(1))
     tried = []
     for _ in range(20):
@@ -177,7 +177,7 @@ def test_a_namespace_in_which_patches_hang_keeps_no_other_waiting(monkeypatch, c
     assert opening.doors.tried == tried
 
 
-def test_where_patches_have_hung_one_is_tried_after_a_pause_and_once_it_is_answered_the_others(monkeypatch):
+def test_after_hanging_patches_one_is_tried_and_the_others_once_it_is_answered(monkeypatch):
     monkeypatch.setattr(hands, "SLOW", 0.01)
     stuck = [behind(f"h{number}", "hanging") for number in range(9)]
     opening = Opening(HANGING, *stuck, *(behind(f"p{number}", "a") for number in range(5)), concurrency=3)
@@ -199,7 +199,7 @@ def test_where_patches_have_hung_one_is_tried_after_a_pause_and_once_it_is_answe
     assert len(opened | set(opening.look())) == 9
 
 
-def test_who_stood_aside_when_the_lead_was_lost_is_looked_at_again_by_the_next_who_leads():
+def test_the_next_leader_looks_again_at_pods_that_backed_off():
     opening = Opening(gated(1), most(1))
     opening.doors.failures = [Rejected("422")]
     assert opening.look() == []
@@ -207,7 +207,7 @@ def test_who_stood_aside_when_the_lead_was_lost_is_looked_at_again_by_the_next_w
     assert opening.look() == ["p1"]
 
 
-def test_told_to_end_while_gates_are_being_opened_it_leaves_nobody_counted_who_stays_behind_one():
+def test_an_end_while_gates_are_being_opened_leaves_no_gated_pod_counted():
     opening = Opening(*(gated(number) for number in range(5)), most(5), concurrency=2)
 
     async def never(_):
@@ -248,7 +248,7 @@ def test_who_waits_for_room_is_let_out_when_a_node_gets_more():
     assert opening.look() == ["p2"]
 
 
-def test_a_pod_whose_namespace_is_not_gated_any_more_is_let_out_though_its_quota_is_full():
+def test_a_pod_of_a_namespace_no_longer_gated_is_ungated_though_its_quota_is_full():
     opening = Opening(gated(1), most(0))
     assert opening.look() == []
     see(opening.store, NAMESPACE | {"metadata": {"name": "a"}})
@@ -280,7 +280,7 @@ def test_the_summary_and_the_page_say_where_in_line_a_pod_stands_and_what_for():
     assert f"a/p2 ElasticQuota max exceeded: cpu; {behind}" in words
 
 
-def test_who_is_first_in_line_and_not_refused_is_told_to_be_let_out_once_there_is_room():
+def test_the_first_in_line_if_not_refused_is_told_that_it_is_ungated_with_room():
     waiting = [gated(number, requests={"cpu": "60"}) for number in (1, 2)]
     client = client_of(Opening(*waiting).store)
     told = [client.get(f"/api/v1/pods/a/{name}").json()["next"][0]["text"] for name in ("p1", "p2")]
@@ -314,7 +314,7 @@ def test_the_list_of_gates_is_in_the_order_in_which_they_would_be_opened():
 @pytest.mark.parametrize(
     "there", [namespace("b"), pod("p", "b", nodeName="n1"), quota("b")], ids=lambda each: each["kind"]
 )
-def test_a_namespace_where_nobody_waits_at_a_gate_is_told_from_one_that_nobody_knows(there):
+def test_a_namespace_without_gated_pods_is_told_from_an_unknown_one(there):
     client = client_of(Opening(gated(1), there).store)
     assert client.get("/api/v1/gates?namespace=b").json() == {"total": 0, "items": []}
     told = client.get("/api/v1/gates?namespace=typo")

@@ -152,7 +152,7 @@ def test_the_status_of_queues_is_written_while_one_hangs(store, api):
 
 
 @pytest.mark.parametrize(("controller", "made"), [(Status, quota), (QueueStatus, queue)])
-def test_a_status_that_is_being_written_is_not_written_beside_that_where_several_may_be(
+def test_a_status_is_never_written_twice_at_a_time_where_several_writes_may_be(
     store, api, controller, made, monkeypatch
 ):
     monkeypatch.setattr(f"{controller.__module__}.AT_ONCE", 2)  # none may be lost
@@ -193,7 +193,7 @@ def test_limits_are_written_while_one_hangs(limited, api):
     assert api.asked == [("limit", "hangs"), ("limit", "other"), ("limit", "other")]
 
 
-def test_a_limit_that_is_being_written_is_not_written_beside_that_where_several_may_be(limited, api):
+def test_a_limit_is_never_written_twice_at_a_time_where_several_writes_may_be(limited, api):
     controller = ResourceQuotas(limited, api, enabled=True)
     api.ended.set()  # slow, but done: from now on two may be written there at a time
     looks(controller, api)
@@ -236,7 +236,7 @@ def test_who_was_evicted_after_long_is_not_asked_again_before_that_is_seen(limit
     assert api.asked.count(("evict", "hangs")) == 1
 
 
-def test_nobody_else_goes_for_a_limit_that_is_outdated_once_an_eviction_has_taken_long(limited, api):
+def test_nobody_is_evicted_for_a_limit_that_a_slow_eviction_has_outdated(limited, api):
     controller = ResourceQuotas(limited, api, enabled=True)
     see(limited, node(cpu=0))
     with_its_limits_written(controller, limited, api)
@@ -311,7 +311,7 @@ def test_what_is_left_of_gangs_goes_while_one_hangs(broken, api):
     assert sorted(api.asked) == [("evict", "a")] * 2 + [("evict", "hangs")] * 2
 
 
-def test_nobody_of_a_gang_is_asked_to_go_twice_while_that_takes_long_where_several_may_be(broken, store, api):
+def test_no_member_of_a_gang_is_evicted_twice_while_its_eviction_takes_long(broken, store, api):
     api.ended.set()  # slow, but done: from now on several may go there at a time
     looks(broken, api)
     see(store, *(member(f"m{number}", "hangs") for number in range(2)))
@@ -349,7 +349,7 @@ def test_a_hand_that_is_not_needed_for_a_gang_goes_back(broken, store, api):
 
 
 @pytest.mark.parametrize("happens", [whole_again, unseen])
-def test_nobody_goes_of_a_gang_that_need_not_any_more_after_an_eviction_has_taken_long(broken, store, api, happens):
+def test_after_a_slow_eviction_no_member_goes_of_a_gang_that_need_not_any_more(broken, store, api, happens):
     looks(broken, api, lambda: happens(store))
     assert api.asked.count(("evict", "hangs")) == 1
 

@@ -62,7 +62,7 @@ def test_a_change_of_a_quota_is_sent_as_the_html_of_its_card():
     asyncio.run(story())
 
 
-def test_a_long_list_of_changes_is_sent_in_pieces_of_which_the_last_says_the_version():
+def test_a_long_list_of_changes_is_sent_in_pieces_and_the_last_says_the_version():
     async def story():
         web = Web.over(Standing(store_with(*(quota(f"team-{number:03}") for number in range(250)))), Settings())
         before = web.board.version

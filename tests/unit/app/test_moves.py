@@ -57,7 +57,7 @@ def test_nothing_is_written_on_pods_that_count_where_they_say(store, actuator):
     assert actuator.writes == []
 
 
-def test_where_they_count_is_noted_once_and_the_note_taken_back_when_they_have_moved(store, actuator):
+def test_the_queue_where_they_count_is_noted_once_until_they_have_moved(store, actuator):
     controller = Moves(store, actuator)
     name_queue(store, "to", "p1")
     for _ in range(2):

@@ -94,7 +94,7 @@ def test_a_plan_that_was_given_up_is_not_promised_for_now():
     assert step["inSeconds"] is None
 
 
-def test_a_gang_that_would_be_refused_together_is_not_told_to_start_once_there_is_room():
+def test_a_gang_that_rules_would_refuse_is_not_told_to_wait_for_room():
     gang = [group("b", 2), refused(member("p"), "1 Gang minimum cannot be placed yet."), member("mate")]
     assert "gang-waiting" in steps(*FULL, *gang)
     told = steps(*FULL, quota("b", max={"cpu": 1}), *gang)

@@ -222,7 +222,7 @@ def test_in_observe_mode_nobody_waits_for_a_rule(path):
     assert "not tried yet 1 pod" in words
 
 
-def test_the_explanation_says_who_holds_what_is_lacking_what_comes_next_and_what_was_tried(monkeypatch):
+def test_the_explanation_names_holders_next_steps_and_tried_remedies(monkeypatch):
     explained = SimpleNamespace(
         namespace="a",
         name="p",

@@ -190,9 +190,7 @@ def test_nothing_is_begun_on_a_picture_that_grew_stale_while_a_plan_was_looked_f
 
 
 @pytest.mark.parametrize("end", ["stale", "lifted"])
-def test_nobody_goes_for_a_plan_whose_picture_grew_stale_or_that_was_lifted_while_it_was_looked_at_again(
-    world, monkeypatch, end
-):
+def test_nobody_is_evicted_for_a_plan_that_grew_stale_or_was_dropped_meanwhile(world, monkeypatch, end):
     world.api.blocked = True
     world.passes(1)
     world.api.blocked = False
@@ -335,7 +333,7 @@ def test_nobody_more_goes_for_a_node_that_is_lost_while_one_is_asked_to_go(world
     assert world.held == []
 
 
-def test_a_plan_for_a_lost_node_does_not_say_that_the_scheduler_has_to_bind_the_pod_there(world):
+def test_a_plan_for_a_lost_node_does_not_ask_the_scheduler_to_bind_the_pod_there(world):
     world.api.lingering = True
     world.passes(1)
     see(world.store, node("n1") | CORDON)
@@ -475,7 +473,7 @@ class Patient(World):
     ],
     ids=["maxUnavailable 0", "0%", "minAvailable 100%", "minAvailable of all", "two budgets"],
 )
-def test_budgets_that_never_let_anybody_go_keep_what_is_lent_for_as_long_as_is_borne(budgets, another_leads):
+def test_budgets_that_allow_nothing_keep_what_is_lent_only_for_the_time_set(budgets, another_leads):
     world = Patient(*budgets)
     world.passes(1)
     world.waits(290)
@@ -726,7 +724,7 @@ def test_for_a_gang_as_many_go_as_all_of_it_needs_and_room_is_held_for_each():
     ] * 2
 
 
-def test_nobody_goes_for_plans_of_which_the_first_are_true_no_longer_when_the_last_is_found(monkeypatch):
+def test_nobody_is_evicted_for_plans_that_are_outdated_when_the_last_is_found(monkeypatch):
     world = GangWorld(guaranteed=2)
     nothing_is_lent = partial(see, world.store, quota("a", min={"cpu": 4}, max={"cpu": 9}))
     monkeypatch.setattr(reclaim, "plans_for_all", overtaken(reclaim.plans_for_all, nothing_is_lent))
@@ -906,7 +904,7 @@ def test_those_of_others_stay_once_the_pod_is_bound():
     assert len(world.api.evicted) == 1
 
 
-def test_nobody_goes_any_more_once_an_eviction_has_taken_so_long_that_the_picture_is_old():
+def test_nobody_else_is_evicted_once_a_slow_eviction_has_made_the_picture_old():
     world = lending_gang()
 
     async def evict(victim, grace=None, first=world.api.evict):

@@ -175,7 +175,7 @@ def test_reclaim_does_not_count_on_room_that_is_reserved_for_another():
     assert evictions(store) == ["n1"]
 
 
-def test_reclaim_does_not_wait_for_room_that_comes_on_a_node_that_is_reserved_for_another():
+def test_reclaim_does_not_wait_for_room_on_a_node_reserved_for_another():
     going = pod("r0", nodeName="n1", metadata={"deletionTimestamp": "2027-01-15T08:00:00Z"})
     running = [going, *(pod(f"r{number}", nodeName=f"n{1 + number % 2}") for number in range(1, 8))]
     store = quarrel(node("n1"), node("n2"), *running, refused(pod("owner", "b")))
@@ -210,7 +210,7 @@ def test_who_was_refused_counts_as_pending_by_that_rule():
     ],
     ids=["reserved", "held"],
 )
-def test_a_pod_that_all_nodes_are_kept_from_is_shown_among_the_decisions_with_the_rule(store, reserved, rule, message):
+def test_a_pod_kept_from_all_nodes_is_among_the_decisions_with_the_rule(store, reserved, rule, message):
     if not reserved:
         store.cluster.delete_reservation("starving-big")
         see(store, node("n1", cpu="1", pods="9"))

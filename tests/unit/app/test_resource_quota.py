@@ -192,7 +192,7 @@ def test_a_queue_that_is_deleted_takes_its_limits_with_it():
     assert world.look(2) == [("remove", "a")]
 
 
-def test_with_the_option_off_what_was_written_before_is_removed_and_nothing_is_written():
+def test_with_the_option_off_earlier_limits_are_removed_and_none_is_written():
     world = World(*GIVEN, resource_quota(), resource_quota("b", ours=False), enabled=False)
     assert world.look(3) == [("remove", "a")]
 

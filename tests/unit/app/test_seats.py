@@ -52,7 +52,7 @@ async def turns(number):
         await asyncio.sleep(0)
 
 
-def test_of_one_asker_some_questions_are_under_way_at_a_time_and_one_about_each_namespace():
+def test_one_asker_has_few_questions_at_a_time_and_one_about_each_namespace():
     async def story():
         asking = Asking()
         await asking.ask("a1", "a1", "a2", "a2", "a2", "a3", "a4", "b1")
@@ -108,7 +108,7 @@ def steps_of_the_other(monkeypatch, app):
     return slices
 
 
-def test_an_explanation_is_answered_while_another_asker_floods_with_questions_that_take_for_ever(monkeypatch):
+def test_an_explanation_is_answered_while_another_asker_floods_with_endless_ones(monkeypatch):
     monkeypatch.setattr(pause, "SLICE", 0.0)
     app = client_of(store_with(*situations()["max"])).app
     app.state.trials._known = {}
@@ -164,7 +164,7 @@ def test_where_all_have_one_address_questions_about_something_else_are_answered_
     assert asyncio.run(story()) == "complete"
 
 
-def test_large_gangs_of_somebody_else_delay_an_explanation_by_as_much_work_as_it_takes(monkeypatch):
+def test_large_gangs_of_others_delay_an_explanation_by_no_more_than_its_own_work(monkeypatch):
     monkeypatch.setattr(pause, "SLICE", 0.0)
     gang = [group("b", 100), *(member(f"m{number}") for number in range(100))]
     app = client_of(store_with(*situations()["max"])).app

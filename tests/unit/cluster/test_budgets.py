@@ -63,7 +63,7 @@ def test_a_budget_is_drawn_on_pod_by_pod_and_those_past_it_violate_it(allowed, v
         (None, False),
     ],
 )
-def test_a_budget_protects_what_its_selector_matches_an_empty_one_all_and_an_absent_one_nobody(selector, protects):
+def test_an_empty_selector_of_a_budget_matches_all_and_an_absent_one_nobody(selector, protects):
     assert bool(protecting(web("p")[0], [budget(selector=selector)])) is protects
 
 
@@ -132,7 +132,7 @@ def some_budget(random: Random) -> Budget:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_comes_and_goes_the_same_budgets_protect_a_pod_as_if_each_were_asked(seed):
+def test_whatever_changes_the_budgets_of_a_pod_are_those_that_match_it(seed):
     random, budgets, there = Random(seed), Budgets(), dict[tuple[str, str], Budget]()
     pods = [
         pod(f"p{number}", random.choice("ab"), labels={k: random.choice(VALUES) for k in KEYS if random.random() < 0.6})

@@ -32,7 +32,7 @@ def text(cluster: Cluster, asking: Pod, now: float = 0) -> str | None:
 # Used is what is assigned and what is granted
 
 
-def test_a_pod_on_a_node_counts_even_if_somebody_takes_back_what_was_granted_to_it_too_late():
+def test_a_pod_on_a_node_counts_even_if_its_grant_is_withdrawn_too_late():
     cluster = cluster_of(quota(), pod("p", node="n1"))
     cluster.withdraw("p")
     assert used(cluster) == ONE_CORE
@@ -235,7 +235,7 @@ LOST = {
 
 @pytest.mark.parametrize("lost", LOST)
 @pytest.mark.parametrize("held", [False, True], ids=["nominated", "held"])
-def test_what_waits_for_a_node_that_is_lost_counts_for_nothing_until_the_node_is_back(lost, held):
+def test_a_pod_nominated_to_a_lost_node_counts_for_nothing_until_it_is_back(lost, held):
     cluster = cluster_of(LARGE, quota(most={"cpu": 1}), pod("p", nominated_node="" if held else "n", priority=1))
     if held:
         cluster.upsert_reservation(Reservation("r", PodName("a", "p", "p"), "n", (), since=0))
@@ -438,7 +438,7 @@ def test_a_change_that_lets_nobody_in_is_not_counted():
     assert cluster.eased == eased
 
 
-def test_a_quota_that_comes_to_exceed_its_min_keeps_no_room_for_its_nominated_pods_and_that_is_counted():
+def test_a_quota_over_its_min_keeps_no_room_for_nominated_pods_which_counts():
     waiting = pod("p", "a", request={"cpu": 2}, unschedulable=refused_for(BORROWING))
     cluster = cluster_of(
         LARGE,

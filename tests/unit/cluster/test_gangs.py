@@ -260,7 +260,7 @@ def test_what_is_held_counts_as_used_from_the_start():
     assert cluster.ledger.account("a").used == {"cpu": 3000, "pods": 3}
 
 
-def test_what_was_not_asked_for_in_time_goes_back_and_the_group_backs_off_for_twice_as_long_each_time():
+def test_a_hold_ends_in_time_and_the_group_backs_off_for_twice_as_long_each_time():
     gang = members()
     cluster = seeing(node(size={"cpu": 3, "pods": 9}), group(), group("h"), gang, members("h"), hold_time=10)
     now = 0.0
@@ -515,7 +515,7 @@ def test_looking_at_a_gang_changes_nothing():
     assert before == after
 
 
-def test_a_large_gang_that_could_not_start_is_not_looked_at_again_at_once_unless_it_was_woken(monkeypatch):
+def test_a_large_gang_that_could_not_start_is_not_tried_again_at_once_unless_woken(monkeypatch):
     gang = refused(members(count=100))
     cluster = seeing(node(size={"cpu": 99, "pods": 500}), group(minimum=100), gang)
     looks = []

@@ -50,7 +50,7 @@ def test_room_is_held_while_the_reservation_is_there():
     assert cluster.ledger.account("a").held == {}
 
 
-def test_a_reservation_that_is_seen_before_its_pod_holds_room_as_soon_as_that_is_seen():
+def test_a_reservation_seen_before_its_pod_holds_room_once_the_pod_is_seen():
     other = world(me())
     cluster = world(node(), *QUOTAS)
     cluster.upsert_reservation(Reservation("r", name_of(other.pods["me"]), "n1", (), 0.0))
@@ -217,7 +217,7 @@ def two_promises() -> Cluster:
     return cluster
 
 
-def test_what_the_victim_of_another_has_left_is_not_for_a_pod_whose_own_victim_is_still_there():
+def test_room_of_anothers_victim_is_not_for_a_pod_whose_own_victim_is_still_there():
     cluster = two_promises()
     cluster.delete_pod("b1")
     assert cluster.reservations.nodes_held_from(me()) == set()
@@ -231,7 +231,7 @@ def test_but_it_may_have_it_once_its_own_victim_is_on_its_way_out():
     assert cluster.reservations.nodes_held_from(cluster.pods["you"]) == set()
 
 
-def test_where_room_was_promised_twice_and_is_there_once_who_was_promised_it_first_comes_first():
+def test_where_room_was_promised_twice_the_first_promise_is_kept_first():
     cluster = two_promises()
     for victim in ("b1", "b2"):
         cluster.delete_pod(victim)
@@ -295,7 +295,7 @@ def test_many_that_are_alike_count_as_many():
     assert cluster.reservations.nodes_held_from(pod("x", "c", request={"cpu": 1})) == {"n1"}
 
 
-def test_one_that_is_bound_elsewhere_counts_no_more_and_one_that_is_bound_there_does():
+def test_a_pod_bound_elsewhere_counts_no_more_and_one_bound_there_does():
     cluster, asking = granted_beside(), pod("x", "c", request={"cpu": 2})
     cluster.upsert_pod(run("first", "c", on="n2"), now=1)
     assert cluster.reservations.nodes_held_from(asking) == set()
@@ -322,7 +322,7 @@ def test_the_one_that_room_is_kept_for_counts_once():
     assert cluster.reservations.nodes_held_from(pod("x", "c", request={"cpu": 2})) == set()
 
 
-def test_a_pod_that_was_let_through_elsewhere_keeps_nobody_from_what_is_kept_for_him():
+def test_a_pod_admitted_elsewhere_keeps_nobody_from_room_that_is_kept_for_it():
     cluster = world(node(), node("n2"), *QUOTAS, me(2), pod("you", "a", request={"cpu": 1}))
     kept(cluster, name="r1")
     kept(cluster, uid="you", name="r2")
@@ -345,7 +345,7 @@ def test_it_counts_once_whatever_its_priority_and_wherever_it_is_expected(priori
 # Whose room is coming
 
 
-def test_victims_of_a_reservation_and_terminating_pods_are_going_while_they_are_there():
+def test_victims_of_a_reservation_and_terminating_pods_are_leaving_until_gone():
     cluster = world(node(), *QUOTAS, run("b1"), run("b2", terminating=True), run("b3"), me())
     assert cluster.leaving.uids == {"b2"}
     kept(cluster, "b1")
@@ -362,7 +362,7 @@ def test_a_namesake_that_replaces_a_victim_is_not_going():
     assert cluster.leaving.uids == set()
 
 
-def test_the_room_of_who_was_evicted_is_coming_also_once_another_has_taken_the_place_of_whom_it_was_for():
+def test_room_of_evicted_pods_is_coming_also_when_the_pod_it_was_for_is_replaced():
     cluster = world(node(), *QUOTAS, run("v", "b", 4), me(2))
     kept(cluster, "v")
     assert cluster.leaving.uids == {"v"}

@@ -48,7 +48,7 @@ def test_a_failure_counts_for_all_that_requests_the_same_in_its_namespace(other,
     assert waits(in_vain, other, 0) == waited
 
 
-def test_who_requests_something_else_each_time_waits_with_all_of_its_namespace_from_the_third_on():
+def test_a_namespace_with_other_requests_each_time_waits_whole_from_the_third_on():
     in_vain = InVain()
     sizes = [pod(f"p{n}", request={"cpu": n}) for n in range(1, 6)]
     for now, each in enumerate(sizes[:3]):
@@ -94,7 +94,7 @@ def test_what_is_long_past_is_forgotten_and_nothing_of_it_is_kept():
     assert (len(in_vain._kinds), len(in_vain._namespaces)) == (1, 1)
 
 
-def test_who_went_for_a_namespace_alone_is_counted_where_it_is_not_known_for_which_pod():
+def test_victims_in_vain_count_for_the_namespace_where_the_pod_is_not_known():
     in_vain = InVain()
     for now in (1, 2, 3):
         in_vain.fail("a", None, now, now)
@@ -163,7 +163,7 @@ def test_what_the_scheduler_was_told_is_not_remembered_for_ever():
     assert seen(in_vain, 602) == []
 
 
-def test_a_pod_that_is_gone_before_the_scheduler_has_evicted_anybody_is_judged_a_little_later():
+def test_a_pod_gone_before_the_scheduler_evicted_anybody_is_judged_a_little_later():
     in_vain = promised("n1")
     assert seen(in_vain, 3, *VICTIMS) == []
     assert seen(in_vain, 3 + ASKED_AGAIN / 2, VICTIMS[1]) == [("a", 1)]

@@ -206,7 +206,7 @@ def test_both_queues_are_told_who_has_not_moved():
     assert verdict_on(cluster, "b", "b-1").message == "on node n1"
 
 
-def test_whoever_moves_what_runs_again_and_again_fills_no_queue_beyond_its_capability():
+def test_moving_running_pods_again_and_again_fills_no_queue_beyond_its_capability():
     cluster = world(
         queue("qa", most={"cpu": 10}), queue("qb", most={"cpu": 10}), "v:qb", *pods("v", 5, node="n1"), cpu=40
     )
@@ -258,7 +258,7 @@ def see(cluster: Cluster, each) -> None:
             pass
 
 
-def test_after_a_start_who_has_no_note_counts_where_it_says_also_beyond_the_capability():
+def test_after_a_start_a_pod_without_a_note_counts_also_beyond_the_capability():
     cluster = world(queue("from"), queue("to", most={"cpu": 1}), "a:from", *noted(None, None))
     cluster.upsert_namespace(Namespace("a", "from", frozenset({"to"})))
     cluster.begin()

@@ -124,7 +124,7 @@ def test_a_namespace_with_pods_in_two_queues_gets_both_parts():
     assert cpu_limits(cluster) == {"a": 4 + 4, "b": 4}
 
 
-def test_the_namespace_of_the_clusters_own_pods_gets_no_limit_and_its_use_is_nobody_elses():
+def test_the_namespace_of_the_clusters_own_pods_gets_no_limit_and_counts_for_nobody():
     pods = [running("dns", "kube-system", 2)]
     cluster = cluster_of(Queue("default"), namespaces={"a": "default", "kube-system": ""}, pods=pods)
     assert cpu_limits(cluster) == {"a": 10}

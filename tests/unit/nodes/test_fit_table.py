@@ -27,7 +27,7 @@ def test_rows_show_what_nodes_have_and_pods_use():
     assert amounts_of(table, table.free)["n1"] == {"cpu": -1000, "pods": 9, "gpu": 2}
 
 
-def test_what_pods_alone_name_takes_no_room_in_the_table_and_counts_from_when_a_node_has_it():
+def test_a_resource_takes_a_column_in_the_table_only_once_a_node_has_it():
     table = table_of(node("n1"), *(pod(f"p{i}", request={"cpu": 1, f"r{i}": i}, node="n1") for i in range(1, 100)))
     assert table.columns.keys() == table.totals().keys() == {"cpu", "pods"}
     table.upsert_node(node("n2", size={"r7": 1}))

@@ -264,14 +264,14 @@ def test_the_level_is_zero_while_there_are_fewer_domains_than_wanted():
     assert where(table, wanting(labels=WEB, spread=(spread(most=2, min_domains=3),))) == {"n1", "n2"}
 
 
-def test_domains_that_the_pod_may_not_enter_count_only_if_the_rule_ignores_node_affinity():
+def test_domains_the_pod_may_not_enter_count_only_if_node_affinity_is_ignored():
     table = table_of(*zoned(n1="a", n2="b", n3="c"), *webs(n1=1, n2=1))
     only = {"labels": WEB, "node_selector": ((HOSTNAME, "n1"),)}
     assert where(table, wanting(spread=(spread(),), **only)) == {"n1"}
     assert where(table, wanting(spread=(spread(honor_node_affinity=False),), **only)) == set()
 
 
-def test_pods_on_nodes_that_the_pod_may_not_enter_count_only_if_the_rule_ignores_node_affinity():
+def test_pods_on_nodes_it_may_not_enter_count_only_if_node_affinity_is_ignored():
     table = table_of(*zoned(n1="a", n2="a", n3="b"), *webs(n2=1))
     not_n2 = {"labels": WEB, "node_selector": (("rank", "1"),)}
     for name, zone in (("n1", "a"), ("n3", "b")):

@@ -39,7 +39,7 @@ def unjudged(table):
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (3, 0, 4, 2, 1)], ids=str)
-def test_the_newest_of_a_namespace_are_beyond_its_budget_in_whatever_order_they_are_seen(order):
+def test_the_newest_of_a_namespace_exceed_its_budget_whatever_the_order_of_events(order):
     table = waiting(*(apart(number) for number in order))
     assert unjudged(table) == {"a-3", "a-4"}
     assert undecidable(table, apart(4)) == SENTENCE

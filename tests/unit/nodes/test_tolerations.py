@@ -65,7 +65,7 @@ def test_what_every_pod_is_given_by_the_api_server_is_no_set_of_its_own():
     assert sets.version == version
 
 
-def test_beyond_as_many_sets_as_are_told_apart_one_more_counts_as_tolerating_everything():
+def test_a_set_of_tolerations_beyond_the_most_counts_as_tolerating_everything():
     sets = several(**{f"p{number}": (Toleration(f"k{number}", "Exists"),) for number in range(MOST_SETS)})
     assert not sets.tolerates((DEDICATED,))
     sets.put("more", (Toleration("other", "Exists"),))

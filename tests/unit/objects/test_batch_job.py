@@ -126,7 +126,7 @@ def test_victims_of_one_job_count_together():
 @pytest.mark.parametrize(
     "state", [{"terminating": True}, {"finished": True}, {"finished": True, "terminating": True}], ids=str
 )
-def test_pods_that_have_failed_or_are_on_their_way_out_count_until_the_job_has_counted_them(state):
+def test_failed_and_terminating_pods_count_until_the_job_has_counted_them(state):
     going = member("going", **state)
     known = jobs_with(job(backoff_limit=1), pods=(going,))
     assert failed_by(known, member("p")) == {"p"}

@@ -130,7 +130,7 @@ def test_a_plan_that_fails_no_job_is_better_than_one_that_does_wherever_it_is():
     assert gone(world(node("n1"), node("n2"), *quotas, *cheap, *dear, batch_job()), me(4)) == {"p"}
 
 
-def test_preemption_is_offered_a_node_where_a_job_fails_rather_than_only_one_where_a_budget_is_violated():
+def test_preemption_is_offered_a_node_where_a_job_fails_beside_one_over_a_budget():
     quotas = quota("a", least={"cpu": 4}), quota("b", least={"cpu": 4})
     pods = [of_job("j", cpu=4, on="n1"), run("p", cpu=4, on="n2", labels={"app": "web"})]
     budget = Budget("b", "web", labelled(app="web"), allowed=0)

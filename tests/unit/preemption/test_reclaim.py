@@ -81,7 +81,7 @@ def test_it_waits_since_the_first_time_that_was_seen():
     assert [each.uid for each in reclaim.waiting(cluster, now=6, delay=1)] == ["p"]
 
 
-def test_the_scheduler_has_time_to_try_again_after_a_pod_was_no_longer_unschedulable():
+def test_the_scheduler_has_time_to_try_a_pod_that_is_unschedulable_no_longer():
     cluster = world(node(), waiting("p"))
     cluster.upsert_pod(replace(waiting("p"), unschedulable=None), now=3)
     cluster.upsert_pod(waiting("p"), now=5)
@@ -175,7 +175,7 @@ def test_after_a_preview_everything_is_as_before():
     assert (cluster.reservations.plans, cluster.table.expected) == ({}, {})
 
 
-def test_a_preview_counts_on_plans_for_pods_whose_first_was_given_up_and_leaves_that_remembered():
+def test_a_preview_plans_for_pods_whose_first_plan_failed_and_does_not_forget_that():
     pods = [waiting(f"p{number}", created=float(number)) for number in range(3)]
     cluster = world(*BORROWED, *pods)
     cluster.upsert_reservation(replace(reclaim.reservation_of(Plan(pods[0], "n1", (), 0), since=0), failed_at=1.0))
@@ -274,7 +274,7 @@ def test_one_that_is_given_room_on_a_node_needs_no_second_plan():
 
 
 @pytest.mark.parametrize("change", ["gone", "terminating"])
-def test_a_plan_is_still_true_when_one_of_those_who_go_has_gone_while_it_was_looked_at(change):
+def test_a_plan_is_still_true_when_a_victim_has_left_while_it_was_checked(change):
     cluster = world(*BORROWED, waiting("p", request={"cpu": 2}))
     plan = next(preview(cluster, [cluster.pods["p"]]))[1]
     recorded = reclaim.reservation_of(plan, since=0)
@@ -369,7 +369,7 @@ def test_those_that_room_is_kept_for_count_towards_the_minimum():
     assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["m0"]
 
 
-def test_a_gang_without_a_quota_takes_from_those_of_lower_priority_as_a_whole_or_not_at_all():
+def test_a_gang_without_a_quota_takes_from_lower_priority_whole_or_not_at_all():
     running = [run(f"low{number}", "z") for number in range(4)]
     cluster = gang_waits(node(), *running, priority=1)
     assert {len(each) for each in previewed(cluster).values()} == {1}

@@ -92,7 +92,7 @@ def test_a_guarantee_is_taken_back_however_long_its_owner_has_waited():
     ],
     ids=str,
 )
-def test_whoever_opts_out_keeps_no_more_of_a_queue_than_it_deserves_whatever_the_quota_names(quotas, opted_out, gone):
+def test_opting_out_keeps_no_more_of_a_queue_than_it_deserves_whatever_the_quota(quotas, opted_out, gone):
     pinned = pods("a", opted_out, node="n1", preemptible=False)
     lending = [*pinned, *pods("a", 10 - opted_out, opted_out, node="n1")]
     asking = [waiting("b", uid=f"b{number}") for number in range(5)]
@@ -104,7 +104,7 @@ def test_whoever_opts_out_keeps_no_more_of_a_queue_than_it_deserves_whatever_the
 
 
 @pytest.mark.parametrize(("opted_out", "gone"), [(4, {"a-1"}), (5, {"a-0"}), (6, {"a-5"})])
-def test_those_of_a_queue_who_opted_out_within_what_it_deserves_stay_while_others_borrow(opted_out, gone):
+def test_pods_that_opted_out_within_deserved_stay_while_others_borrow(opted_out, gone):
     lending = [pod(f"a-{n}", "a", node="n1", created=n, preemptible=n < 6 - opted_out) for n in range(6)]
     cluster = world(*TWO, *lending, *pods("b", 4, node="n1"), cpu=10)
     assert taken_for(cluster, waiting("b")) == gone
@@ -201,7 +201,7 @@ def test_several_go_of_those_who_have_more_and_none_of_the_others():
     assert found < ALONE
 
 
-def test_the_scheduler_is_offered_no_node_of_those_within_their_shares_where_others_have_more():
+def test_the_scheduler_gets_no_victims_within_their_shares_where_others_have_more():
     cluster = crowded(*pods("o", 10), nodes=("n1", "n2"))
     me = waiting("o", priority=1)
     cluster.upsert_pod(me, now=0)

@@ -84,12 +84,12 @@ def reasons_after(change, objects, preemptor: Pod) -> set[str]:
     return reasons
 
 
-def test_room_that_there_is_by_the_end_of_a_search_is_told_as_that_in_whichever_pause_it_came():
+def test_room_that_comes_during_a_search_is_found_in_whichever_pause_it_came():
     full = node(), *LOANS, *(run(f"a{number}", "a") for number in range(4))
     assert reasons_after(lambda cluster: cluster.delete_pod("a0"), full, me(1, "c")) == {"room"}
 
 
-def test_where_there_is_room_nobody_goes_although_the_rules_let_in_less_once_pods_that_are_going_are_gone():
+def test_where_there_is_room_nobody_is_evicted_though_rules_tighten_as_pods_leave():
     quotas = [quota(name, least={"cpu": least}) for name, least in (("a", 0), ("b", 2), ("c", 8))]
     full = node(), *quotas, run("low", "a", cpu=2), run("stays"), run("goes", cpu=2, terminating=True)
     waits = pod("waits", "b", request={"cpu": 6}, nominated_node="n2")  # comes first while b is within its min
@@ -101,7 +101,7 @@ def test_where_there_is_room_nobody_goes_although_the_rules_let_in_less_once_pod
 # 1. A pod that would exceed its min takes only from lower priority in its own namespace
 
 
-def test_one_that_would_borrow_takes_nothing_from_another_namespace_even_if_that_is_over_its_min():
+def test_a_pod_that_would_borrow_takes_nothing_from_another_namespace_over_its_min():
     cluster = world(node(), *LOANS, run("b1", cpu=3), run("a1", "a", cpu=1, priority=9))
     assert gone(cluster, me(2, priority=9)) == "protected"
 
@@ -117,7 +117,7 @@ def test_in_its_own_namespace_it_takes_nobody_of_the_same_or_higher_priority(pri
     assert gone(cluster, me(3, priority=priority)) == "protected"
 
 
-def test_a_high_priority_pod_of_a_quota_with_min_zero_evicts_nobody_of_another_namespace():
+def test_a_high_priority_pod_with_min_zero_evicts_nobody_of_another_namespace():
     quotas = [quota(n, least={"cpu": m}, most={"cpu": 2}) for n, m in (("q1", 0), ("q2", 0), ("q3", 1))]
     cluster = world(node(size={"cpu": 1}), *quotas, run("low", "q1"))
     assert gone(cluster, me(namespace="q2", priority=1_000_000)) == "protected"
@@ -135,7 +135,7 @@ def test_an_owner_takes_back_from_a_borrower_of_any_priority(priority):
     assert found < {"b1", "b2"}
 
 
-def test_five_gpus_of_which_four_are_guaranteed_to_the_one_who_uses_all_gives_one_back():
+def test_a_user_of_five_gpus_with_four_guaranteed_gives_one_back():
     cluster = world(
         node(size={"gpu": 5}),
         quota("a", least={"gpu": 4}, most={"gpu": 5}),
@@ -174,7 +174,7 @@ def test_only_who_is_over_its_min_gives_back_as_in_the_seeds_second_story():
     assert next(iter(found)).startswith("a")
 
 
-def test_one_who_would_then_exceed_its_min_takes_from_its_own_as_in_the_seeds_second_story():
+def test_a_pod_that_would_exceed_min_takes_from_its_own_as_in_the_second_story():
     cluster = world(
         node(size={"gpu": 10}),
         quota("a", least={"gpu": 3}, most={"gpu": 4}),
@@ -227,7 +227,7 @@ def test_what_it_may_take_back_is_what_its_min_names_and_nothing_else():
     assert gone(cluster, me(request={"gpu": 1, "cpu": 1})) == "protected"
 
 
-def test_being_within_min_in_one_resource_does_not_protect_what_is_borrowed_of_another():
+def test_being_within_min_in_one_resource_does_not_protect_another_borrowed_one():
     cluster = world(
         GPU_NODE,
         quota("a", least={"gpu": 8}),
@@ -238,7 +238,7 @@ def test_being_within_min_in_one_resource_does_not_protect_what_is_borrowed_of_a
 
 
 @pytest.mark.parametrize(("gpus", "expected"), [(2, "protected"), (1, {"b1"})])
-def test_a_quota_that_names_gpus_protects_the_cpu_of_its_gpu_pods_while_it_is_within_its_gpus(gpus, expected):
+def test_a_quota_of_gpus_protects_the_cpu_of_its_gpu_pods_while_within_its_min(gpus, expected):
     cluster = world(
         GPU_NODE, quota("a", least={"cpu": 4}), quota("b", least={"gpu": gpus}), run("b1", request={"cpu": 4, "gpu": 2})
     )
@@ -406,7 +406,7 @@ def test_most_can_be_had_of_a_quota_when_a_large_pod_goes_last():
     assert gone(cluster, me(3)) in ({"s1", "l"}, {"s2", "l"})
 
 
-def test_one_who_is_enough_goes_though_another_of_its_quota_would_end_what_it_could_be_taken_for():
+def test_a_sufficient_victim_goes_though_another_would_end_the_borrowing():
     """The quota borrows one core: whoever goes first goes alone, be it the smallest, the largest or the newest."""
     cluster = world(
         node(size={"cpu": 6, "gpu": 2}),
@@ -434,7 +434,7 @@ def test_one_who_is_enough_goes_though_it_is_another_resource_that_it_is_taken_f
 # 3. Without a quota
 
 
-def test_one_without_a_quota_takes_from_lower_priority_without_a_quota_in_any_namespace():
+def test_a_pod_without_a_quota_takes_from_lower_priority_without_one_anywhere():
     cluster = world(node(), *LOANS, run("free", "free", cpu=2), run("b1", cpu=2))
     assert gone(cluster, me(2, "other", priority=1)) == {"free"}
     assert gone(cluster, me(3, "other", priority=1)) == "protected"
@@ -570,7 +570,7 @@ def test_one_that_no_victim_can_cure_takes_nobody():
     assert gone_from(cluster, me(3, priority=1)) == set()
 
 
-def test_an_owner_takes_back_both_halves_from_two_nodes_where_the_sum_of_min_binds_everybody():
+def test_an_owner_takes_back_halves_from_two_nodes_where_the_sum_of_min_binds_all():
     nodes = node(size={"cpu": 3}), node("n2", size={"cpu": 1})
     quotas = quota("q1", least={"cpu": 0}, most={"cpu": 2}), quota("q2", least={"cpu": 2})
     cluster = world(
@@ -637,7 +637,7 @@ def test_victims_are_named_most_important_first():
     assert [victim.uid for victim in found.victims] == ["high", "old", "new", "low"]
 
 
-def test_of_pods_that_are_the_same_in_everything_the_same_one_goes_in_whatever_order_they_were_seen():
+def test_of_pods_that_are_alike_the_same_one_goes_whatever_the_order_of_events():
     quotas = quota("a", least={"cpu": 4}), quota("b", least={"cpu": 0})
     pods = [run(f"b{number}", created=1.0) for number in range(4)]
     answers = {
@@ -767,7 +767,7 @@ def test_the_others_of_a_gang_go_wherever_they_stand():
     assert gone(cluster, me(3)) == {"b1", "b2", "b3"}
 
 
-def test_the_schedulers_own_preemption_takes_a_gang_only_if_all_of_it_stands_on_the_node():
+def test_the_schedulers_preemption_takes_a_gang_only_if_all_of_it_is_on_the_node():
     there = [node(), node("n2"), *LENDING, *gang("b1", "b2"), run("b4", cpu=2, group="other", priority=9, on="n2")]
     assert gone_from(with_gangs(*there, run("b3", on="n1", group="g"), run("a1", "a")), me(1)) == {"b1", "b2", "b3"}
     assert gone_from(with_gangs(*there, run("b3", on="n2", group="g"), run("a1", "a", 2)), me(1)) == set()

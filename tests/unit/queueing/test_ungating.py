@@ -39,7 +39,7 @@ def test_as_many_are_let_out_as_the_tables_of_the_seed_say(table):
     assert {namespace: sum(uid[0] == namespace for uid in out) for namespace in expected} == expected
 
 
-def test_the_namespace_comes_first_then_the_job_and_after_each_one_it_is_looked_again():
+def test_the_namespace_comes_first_then_the_job_and_the_order_is_new_after_each():
     cluster = gate(world(queue("q"), *waiting("a", 4, priority=9), *waiting("b", 4)), "a:q", "b:q")
     assert [uid[0] for uid in let_out(cluster)] == list("abababab")
 
@@ -50,7 +50,7 @@ def test_a_namespace_that_weighs_more_is_let_out_more_often():
     assert "".join(uid[0] for uid in let_out(cluster)) == "babbabbabbab"
 
 
-def test_the_queue_that_has_less_of_what_it_deserves_comes_first_and_one_of_higher_priority_before_all():
+def test_the_queue_with_less_of_its_deserved_is_first_after_one_of_higher_priority():
     some = [*pods("a", 4, start=10, node="n1"), *waiting("a", 2), *waiting("b", 2)]
     assert let_out(gate(world(queue("q"), queue("r"), *some), "a:q", "b:r"))[:2] == ["b-0", "b-1"]
     assert let_out(gate(world(queue("q", priority=1), queue("r"), *some), "a:q", "b:r"))[:2] == ["a-0", "a-1"]
@@ -147,7 +147,7 @@ def test_those_that_were_bound_make_way_for_the_next():
     assert len(let_out(cluster)) == 6
 
 
-def test_on_a_full_cluster_one_of_each_namespace_is_let_out_so_that_it_is_seen_who_waits():
+def test_on_a_full_cluster_one_of_each_namespace_is_ungated_to_show_who_waits():
     cluster = gate(world(*waiting("a", 5), *waiting("b", 5), *pods("x", 8, node="n1"), cpu=8), "a", "b")
     assert let_out(cluster) == ["a-0", "b-0"]
     opened(cluster, "a-0", unschedulable=NO_ROOM)
@@ -232,7 +232,7 @@ def test_somebody_whose_gate_could_not_be_opened_waits_again_in_the_same_place()
     assert let_out(cluster) == ["a-0"]
 
 
-def test_somebody_whose_gate_the_server_would_not_open_stands_aside_and_others_go_on():
+def test_a_pod_whose_gate_the_server_would_not_open_backs_off_and_others_go_on():
     cluster = gate(_one_place(), "a")
     let_out(cluster)
     cluster.gate_admission.back_off("a-0")
@@ -257,7 +257,7 @@ def test_nothing_is_remembered_of_lines_that_are_gone(cpu):
     assert not any((gates._beyond, gates._on_their_way, gates.lines, gates.out, gates.leaving, gates._since))
 
 
-def test_pods_like_one_that_has_waited_in_vain_claim_nothing_and_are_let_out_one_at_a_time():
+def test_pods_like_one_that_waited_in_vain_claim_nothing_and_are_ungated_singly():
     cluster = gate(world(queue("q"), queue("r"), *waiting("a", 9), cpu=8), "a:q")
     first = let_out(cluster)
     for uid in first:
@@ -271,7 +271,7 @@ def test_pods_like_one_that_has_waited_in_vain_claim_nothing_and_are_let_out_one
     assert divided(cluster).ledger.queues.accounts["q"].pending["cpu"] == 8000
 
 
-def test_a_new_leader_takes_those_that_stand_before_the_scheduler_for_let_out_as_far_as_rules_admit():
+def test_a_new_leader_adopts_ungated_pods_as_far_as_rules_admit_them():
     cluster = gate(cluster_of(quota(most={"cpu": 2}), *pods("a", 3), *waiting("a", 3, start=5)), "a")
     cluster.upsert_node(node())
     adopt(cluster, now=0)
@@ -279,7 +279,7 @@ def test_a_new_leader_takes_those_that_stand_before_the_scheduler_for_let_out_as
     assert let_out(cluster) == []
 
 
-def test_after_a_start_pods_at_gates_are_not_taken_for_admitted_by_an_earlier_process():
+def test_after_a_start_gated_pods_are_not_taken_for_admitted_by_an_earlier_process():
     cluster = cluster_of(quota(most={"cpu": 1}), *waiting("a", 3), settle_time=3)
     cluster.in_flight.suspect(now=0)
     assert not cluster.unsettled
@@ -287,7 +287,7 @@ def test_after_a_start_pods_at_gates_are_not_taken_for_admitted_by_an_earlier_pr
 
 @pytest.mark.parametrize("node", ["", "n1"], ids=["seen without its gate", "seen on a node"])
 @pytest.mark.parametrize("said", ["regate", "back_off"])
-def test_whose_gate_is_seen_to_be_open_counts_also_where_it_is_said_that_it_could_not_be_opened(node, said):
+def test_a_pod_whose_gate_is_seen_open_counts_though_opening_seemed_to_fail(node, said):
     cluster = gate(cluster_of(quota(most={"cpu": 1}), *waiting("a", 2)), "a")
     assert let_out(cluster) == ["a-0"]
     opened(cluster, "a-0", node=node)
@@ -299,7 +299,7 @@ def test_whose_gate_is_seen_to_be_open_counts_also_where_it_is_said_that_it_coul
 # Namespaces that are not gated
 
 
-def test_pods_of_a_namespace_that_is_not_gated_any_more_are_let_out_whatever_the_rules_say_and_count_for_nothing():
+def test_pods_of_a_namespace_no_longer_gated_are_ungated_and_count_for_nothing():
     cluster = gate(cluster_of(quota(most={"cpu": 0}), *waiting("a", 3)), "a")
     assert let_out(cluster) == []
     cluster.delete_namespace("a")
@@ -308,7 +308,7 @@ def test_pods_of_a_namespace_that_is_not_gated_any_more_are_let_out_whatever_the
     assert not len(cluster.gates)
 
 
-def test_a_line_of_a_namespace_that_is_not_gated_any_more_may_be_gone_when_its_turn_comes():
+def test_the_line_of_a_namespace_no_longer_gated_may_be_gone_when_its_turn_comes():
     cluster = gate(cluster_of(*waiting("a", 1), *waiting("b", 1)), "a", "b")
     for namespace in ("a", "b"):
         cluster.delete_namespace(namespace)
@@ -347,7 +347,7 @@ def a_started_gang_and_a_fresh_job(*others, count=2):
     return gate(seeing(queue("q"), node(size={"cpu": 9}), group(), some, fresh, *others), "a:q", "b:q")
 
 
-def test_what_a_started_gang_lacks_is_let_out_before_a_fresh_job_of_a_namespace_with_less():
+def test_missing_members_of_a_started_gang_are_ungated_before_a_fresh_job():
     assert let_out(a_started_gang_and_a_fresh_job())[0] == "g2"
     assert [job.first().uid for job in in_order(a_started_gang_and_a_fresh_job(), "q")] == ["g2", "b-0", "b-1"]
 
@@ -408,7 +408,7 @@ def test_a_gang_that_waits_at_its_gates_for_too_long_starves_like_one_that_is_tr
 # Taking back
 
 
-def test_the_first_of_each_kind_at_gates_are_those_that_somebody_goes_for_though_rules_refuse_them_now():
+def test_the_first_gated_pod_of_each_kind_may_reclaim_though_rules_refuse_it_now():
     some = [*waiting("a", 30), *gated(pod("high", priority=1))]
     cluster = gate(cluster_of(quota(most={"cpu": 0}), *some), "a")
     found = [each.uid for each in reclaim.waiting(cluster, now=1, delay=1)]

@@ -58,7 +58,7 @@ def test_a_claim_is_kept_for_pods_that_wait():
     assert why(cluster, cluster.pods["a-9"]) == BEYOND
 
 
-def test_a_pod_that_is_asked_about_in_another_queue_leaves_no_claim_in_the_one_that_it_was_seen_in():
+def test_a_pod_asked_about_in_another_queue_leaves_no_claim_in_its_first():
     waits = pod("p", "a", queue="q1")
     cluster = world(queue("q1"), queue("q2"), waits, cpu=10)
     ledger = cluster.ledger.queues
@@ -69,13 +69,13 @@ def test_a_pod_that_is_asked_about_in_another_queue_leaves_no_claim_in_the_one_t
     assert ledger.accounts["q2"].taken == {"cpu": 1000, "pods": 1}
 
 
-def test_what_a_pod_claims_in_the_queue_that_it_was_seen_in_is_not_kept_from_it_in_another():
+def test_the_claim_of_a_pod_in_its_first_queue_is_not_kept_from_it_in_another():
     waits = pod("p", "a", queue="q1")
     cluster = world(queue("q1"), queue("q2"), waits, cpu=1)
     assert cluster.check(replace(waits, queue="q2")) is None
 
 
-def test_what_a_pod_would_leave_behind_in_its_queue_is_kept_there_for_others_when_it_is_asked_about_in_another():
+def test_what_a_pod_would_leave_in_its_first_queue_is_kept_there_for_others():
     granted, waits = (pod(name, "a", queue="q1") for name in ("granted", "waits"))
     cluster = world(queue("q1"), queue("q2"), granted, waits, cpu=1)
     assert cluster.admit(granted, now=0) is None

@@ -229,7 +229,7 @@ def test_a_gang_does_not_start_on_a_node_that_is_reserved_for_another_job():
     assert {placed.site.name for placed in cluster.table.expected.values()} == {"n1", "n2"}
 
 
-def test_a_gang_starts_on_the_nodes_that_are_reserved_for_it_as_soon_as_all_have_room():
+def test_a_gang_starts_on_its_reserved_nodes_as_soon_as_all_have_room():
     cluster = seen(sized("n1"), sized("n2"), sized("n3"), *gang("w1", "w2"))
     for name, cpu in (("n1", 1), ("n2", 1), ("n3", 2)):
         cluster.upsert_pod(runs(f"on-{name}", name, cpu), now=0)
@@ -284,7 +284,7 @@ def test_nothing_stays_reserved_when_a_member_finds_no_other_node():
     assert reserved(cluster) == {}
 
 
-def test_a_member_that_is_replaced_is_given_a_node_at_once_and_the_others_keep_theirs():
+def test_a_replaced_member_is_given_a_node_at_once_and_the_others_keep_theirs():
     cluster = seen(sized("n1"), sized("n2"), *gang("w1", "w2"))
     reserve_all(cluster)
     cluster.delete_pod("w1")

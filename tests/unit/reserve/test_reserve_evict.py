@@ -37,7 +37,7 @@ def going(cluster, name="big"):
     return sorted(pod.name for pod in result.victims) if isinstance(result, Plan) else []
 
 
-def test_borrowers_on_the_reserved_node_go_for_a_job_that_no_quota_entitles_to_anything():
+def test_borrowers_on_the_reserved_node_go_for_a_job_without_an_entitlement():
     cluster = world(sized("n1"), runs("r1"), runs("r2"), waiting())
     assert reserved(cluster) == {"big": "n1"}
     assert going(cluster) == ["r1", "r2"]
