@@ -19,7 +19,7 @@ from policy.quota.ledger import Account, Ledger, Pool
 _EXEMPT = ("tests/unit/quota/test_exempt.py", "tests/properties/test_exempt.py")
 _GANGS = ("tests/unit/preemption/test_reclaim_for_gangs.py",)
 _ENDING = ("tests/properties/test_evictions_end.py",)
-_CLAIMS = ("tests/unit/quota/test_elastic_claims.py", "tests/properties/test_borrowing.py")
+_CLAIMS = ("tests/unit/quota/test_elastic_quota_claims.py", "tests/properties/test_borrowing.py")
 _TOLERATIONS = ("tests/unit/nodes/test_tolerations.py",)
 
 _entitlement = entitlement.entitlement

@@ -126,6 +126,13 @@ def test_the_name_of_a_test_has_fewer_than_80_characters():
     assert [name for name in names if len(name) >= LONGEST_NAME] == []
 
 
+@pytest.mark.parametrize("room", sorted(each.parent.name for each in (ROOT / "policy").glob("*/__init__.py")))
+def test_the_unit_tests_of_a_room_are_named_after_its_modules(room):
+    modules = tuple(file.stem for file in (ROOT / "policy" / room).glob("[!_]*.py"))
+    tests = [file.stem.removeprefix("test_") for file in (ROOT / "tests" / "unit" / room).glob("test_*.py")]
+    assert [name for name in tests if not any(f"{name}_".startswith(f"{module}_") for module in modules)] == []
+
+
 def test_the_layers_of_the_app_are_those_that_are_held():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     held = next(each["layers"] for each in contracts if each.get("containers") == ["app"])
