@@ -28,6 +28,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.prose
 
 # Against the scheduler of another minor version: make e2e KUBERNETES=1.36
 e2e: setup

@@ -1,4 +1,4 @@
-"""Builds the real control plane (etcd, Kubernetes, kwok) that the end-to-end tests run against, and the tools of users.
+"""Builds the real control plane (etcd, Kubernetes, kwok) that end-to-end tests run against, tools of users, and Vale.
 
 Binaries come from the Go modules beside this file and are kept outside the checkout, in a directory named
 after the content of those modules, so that a change of version builds anew and a second checkout builds
@@ -30,6 +30,7 @@ TOOLS = {
     "kustomize": ("install", "sigs.k8s.io/kustomize/kustomize/v5"),
     "kubectl": ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
 }
+VALE = ("vale", "github.com/vale-cli/vale/v3/cmd/vale")
 
 
 class CannotBuild(Exception):
@@ -63,6 +64,14 @@ def tools() -> dict[str, Path]:
         if not path.exists():
             _build({name: TOOLS[name]}, path.parent)
     return found
+
+
+def vale() -> Path:
+    """The path of Vale, which lints prose, built first if missing, in one or two minutes. Raises CannotBuild."""
+    path = _directory("vale", ("vale",)) / "vale"
+    if not path.exists():
+        _build({"vale": VALE}, path.parent, cgo=True)  # its parsers of languages are in C
+    return path
 
 
 def cache_directory() -> Path:
@@ -105,8 +114,10 @@ def scheduler_with_plugins() -> Path:
     return directory / "kube-scheduler"
 
 
-def _build(packages: Mapping[str, tuple[str, str]], directory: Path, modules: str = "readonly") -> None:
-    """Builds what is not there yet; ``modules`` is Go's -mod."""
+def _build(
+    packages: Mapping[str, tuple[str, str]], directory: Path, modules: str = "readonly", *, cgo: bool = False
+) -> None:
+    """Builds what is not there yet; ``modules`` is Go's -mod. With ``cgo`` a C compiler is needed."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w") as lock:  # two test runs at once build only once
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -118,7 +129,7 @@ def _build(packages: Mapping[str, tuple[str, str]], directory: Path, modules: st
             print(f"building {name} (once; kept in {directory})", file=sys.stderr, flush=True)
             unfinished = directory / f".{name}.tmp"
             command = [go, "build", "-trimpath", "-ldflags", _ldflags(module), "-o", str(unfinished), package]
-            env = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": f"-mod={modules}", "GOWORK": "off"}
+            env = os.environ | {"CGO_ENABLED": str(int(cgo)), "GOFLAGS": f"-mod={modules}", "GOWORK": "off"}
             done = subprocess.run(command, check=False, cwd=HERE / module, env=env, text=True, stderr=subprocess.PIPE)
             if done.returncode:
                 raise CannotBuild(f"go build {package} failed:\n{done.stderr[-2000:]}")
@@ -168,7 +179,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 if __name__ == "__main__":
     try:
-        for program, where in (binaries() | tools()).items():
+        for program, where in (binaries() | tools() | {"vale": vale()}).items():
             print(f"{program}: {where}")
     except CannotBuild as error:
         sys.exit(str(error))
