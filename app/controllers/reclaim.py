@@ -458,7 +458,7 @@ class Reclaim:
     def _remember_failures(self) -> None:
         """Takes over from an earlier leader how often, and when last, plans for a pod have failed.
 
-        What has changed since is not known, so the next change counts.
+        Changes since then are not known, so the next one counts.
         """
         for reservation in self._store.cluster.reservations.given_up.values():
             if reservation.reason != RECLAIM:

@@ -1,4 +1,4 @@
-"""What the scheduler last said of the waiting pods, and which of them can still be placed.
+"""Attempts of the scheduler to place the waiting pods, and which of these can still be placed.
 
 The scheduler tries each of them. It writes into a condition why it has not placed a pod: filter refused it, no node has
 room, or something else. A pod that was tried in vain for too long counts as unschedulable

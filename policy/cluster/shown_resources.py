@@ -1,7 +1,7 @@
 """The resources that are shown in sums over pods: only those that the cluster's operators have named.
 
 Pods may request resources of any name, and a waiting pod may name one that does not exist. So sums over pods show what
-nodes list, even with zero, what quotas and queues name, and what every node has. What operators write bounds how much
+nodes list, even with zero, what quotas and queues name, and what every node has. Operators, not users, decide how much
 is shown.
 """
 

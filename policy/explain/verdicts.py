@@ -44,7 +44,7 @@ def verdict_on(cluster: Cluster, namespace: str, name: str) -> Verdict:
 
 
 def _what_it_waits_for(cluster: Cluster, pod: Pod) -> str:
-    """What is said of a pod that waits and that no rule refuses."""
+    """Returns what a pod that no rule refuses waits for, in words."""
     free = exempt.grounds(cluster.ledger, pod, cluster.rules.exempt_namespaces)
     if pod.uid in cluster.gates and not free:
         return "no rule refuses it; it waits at its gate for its turn"

@@ -57,7 +57,7 @@ class EvictionTrial:
         self.taken.close()
 
     def pause(self) -> Iterator[None]:
-        """Lets others do their work while everything is as it was. What was known of who might go is known no more."""
+        """Puts everything back, pauses once, and begins anew: others may have changed the cluster meanwhile."""
         self.close()
         yield
         self.open(self.borrowers.namespaces)
@@ -69,7 +69,7 @@ class EvictionTrial:
         self.open(self.borrowers.namespaces)
 
     def entitlement_now(self) -> Entitlement:
-        """What the pod may take back after what is taken so far; and without those that room is held for beside it."""
+        """Returns what the pod may take back after all that is taken, with the pods beside it out of the ledger."""
         cluster, pod, beside = self.cluster, self.preemptor.pod, self.preemptor.beside
         with cluster.ledger.trial() as trial:
             trial.take_out_all(other.uid for other in beside)
@@ -108,7 +108,7 @@ class EvictionTrial:
         return fits
 
     def lacking(self, node: str) -> dict[str, int]:
-        """What a node is short of for the pod, and by how much, once those have left that leave in any case."""
+        """Returns by how much a node is short for the pod, by resource, once all have left that leave in any case."""
         return fit.lacking_on(self.cluster.table, self.preemptor.pod, node, self.taken.leaving)
 
     def take(self, pod: Pod) -> None:

@@ -9,7 +9,7 @@ from policy.objects.pod import Pod
 
 @dataclass(slots=True)
 class _Loss:
-    """What is taken of one Job: ``counted`` pods of which ``fatal`` ones each make it fail.
+    """Pods that are taken of one Job: ``counted`` in all, of which ``fatal`` ones each make it fail.
 
     It bears ``margin`` more failures. ``lost``: it fails, or has ended, whoever is taken.
     """
@@ -116,7 +116,7 @@ class Losses:
         self.number += loss.fails - before
 
     def _loss(self, pod: Pod) -> _Loss:
-        """What stands before anybody is taken."""
+        """Returns the loss of a pod's Job before anybody is taken."""
         job = self.jobs.of(pod)
         if job is None:
             return _Loss(None, 0, lost=False)
@@ -139,7 +139,7 @@ def failing_jobs(jobs: BatchJobs, victims: Iterable[Pod], going: Iterable[Pod]) 
 
 
 def told(failing: Mapping[str, str]) -> str:
-    """What it means that these Jobs fail, for people; empty if none does."""
+    """Returns the Jobs that fail, as words for people; empty if none does."""
     titles = sorted(set(failing.values()))
     if not titles:
         return ""

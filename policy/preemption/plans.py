@@ -44,9 +44,14 @@ class Plan:
 class NoPlan:
     """Nobody is to be evicted for the pod.
 
-    ``reason`` is room (``node`` has it), waiting (it is coming there), never (the pod may not preempt, or no node can
-    ever take it), undecidable (a constraint that cannot be judged), protected (nobody may be taken who would help), or
-    gang (there is no plan for some other member that it could start only together with).
+    ``reason`` is one of these:
+
+    - room: ``node`` has room;
+    - waiting: room is coming there;
+    - never: the pod may not preempt, or no node can ever take it;
+    - undecidable: a constraint cannot be judged;
+    - protected: nobody may be taken whose eviction would help;
+    - gang: there is no plan for another member that the pod could start only together with.
     """
 
     reason: str
@@ -58,10 +63,15 @@ class NoPlan:
 class CostedPlan:
     """A plan and its cost; of two plans the one of lower cost is better.
 
-    ``cost`` compares in this order: evictions that violate a budget; Jobs that fail; how far quotas, queues and
-    namespaces fall below their bounds, as shares; the highest priority among the victims; their priorities in sum, each
-    counted from the lowest possible, so that more victims cost more; the earliest start among them, negated (seconds):
-    of two victims the one that started later is cheaper; the name of the node.
+    ``cost`` compares in this order:
+
+    1. evictions that violate a budget;
+    2. Jobs that fail;
+    3. how far quotas, queues and namespaces fall below their bounds, as shares;
+    4. the highest priority among the victims;
+    5. the sum of their priorities, each counted from the lowest possible, so that more victims cost more;
+    6. the earliest start among them in seconds, negated: of two victims the one that started later is cheaper;
+    7. the name of the node.
     """
 
     plan: Plan

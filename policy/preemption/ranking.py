@@ -140,12 +140,12 @@ class Ranking:
         return [(account.quota.min, account.used)]
 
     def _deserved_of(self, name: str) -> list[tuple[Resources, Resources]]:
-        """What another queue deserves, and what of it is taken."""
+        """Returns what a queue deserves and has taken, as one pair; empty for the pod's own or an unknown one."""
         queue = self._ledger.queues.accounts.get(name)
         return [(queue.division.deserved, queue.taken)] if queue is not None and name != self._entitlement.queue else []
 
     def _share_of(self, whose: tuple[str, str]) -> tuple[Resources, Resources] | None:
-        """What another namespace has within its share of a queue, and what it has in all, while nobody of it is taken.
+        """Returns what another namespace has within its share of a queue, and in all, before any of its pods is taken.
 
         None where nobody shares the queue with it.
         """

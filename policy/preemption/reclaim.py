@@ -37,7 +37,7 @@ AHEAD_AT_GATES = 10
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the answer for a pod depends on: pods of one shape have the same one."""
+    """All that the answer for a pod depends on: pods of one shape have the same answer."""
 
     namespace: str
     queue: str
@@ -70,15 +70,17 @@ def shape_of(pod: Pod, cluster: Cluster) -> Shape:
 
 
 def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
-    """The pods that the scheduler has found no place for since ``delay`` seconds, by priority and then creation.
+    """Returns pods that the scheduler has found no place for since ``delay`` seconds, by priority and then creation.
 
-    Those that it has not come to in all that time are among them, where it found none for one that is alike: the more
-    pods wait, the longer it takes until it has tried them all, and each victim that goes makes it try all of them anew.
-    So are those that wait at gates for as long, and are the first there to ask for what they ask. Without those that
-    room is kept for, that were admitted meanwhile, or that are on their way out; and without those that no quota or
-    queue says anything about, for whom the scheduler's own preemption does all there is to do, unless they can start
-    only together with others, or borrowers are to leave a node that is reserved for them. Of a gang no more than it
-    takes to start; one that has started and lost members goes first among its like.
+    A pod that it has not tried in all that time is among them if it found no place for one that is alike. The more pods
+    wait, the longer it takes until it has tried all, and each victim that goes makes it try all of them anew. The first
+    pods at gates to ask for what they ask are among them, too, once they have waited for as long.
+
+    Pods are left out that room is kept for, that were admitted meanwhile, or that are on their way out. So are pods
+    that no quota or queue says anything about, as the scheduler's own preemption does all there is to do for them. Such
+    a pod stays if it can start only together with others, or if borrowers are to leave a node that is reserved for it.
+    Of a gang no more are returned than it takes to start; one that has started and lost members goes first among its
+    like.
     """
     reserved_for = {reservation.pod.uid for reservation in cluster.reservations.plans.values()}
     tried = [cluster.pods[uid] for uid, since in cluster.attempts.unschedulable_since.items() if now - since >= delay]
@@ -218,7 +220,7 @@ def _takes(pod: Pod, result: Plan | NoPlan) -> Plan | NoPlan:
 
 
 def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan | NoPlan] | None]:
-    """What would be done about each of these pods, one after the other. Between two of them nothing is changed.
+    """Yields the plan for each of these pods, one after the other. The cluster is as it was whenever it yields.
 
     Each plan counts for the next: its victims are going, and their room is kept. So does room that is there already, or
     is coming: the first takes it. None stands for a pause within one answer, in which the cluster may change.

@@ -148,7 +148,7 @@ class Search:
                     trial.taken.separate(trial.taken.give_back(pod.uid))
 
     def passes(self) -> Iterator[Callable[[Iterable[Pod]], Iterable[Pod]]]:
-        """Who of some pods may be taken: at first those whose eviction fails no Job; if that is not enough, all."""
+        """Yields filters of pods that may be taken: first without those whose eviction fails a Job, then Job by Job."""
         yield lambda pods: (pod for pod in pods if not self._goes_last(pod))
         if self._passed_over:
             yield job_by_job

@@ -10,7 +10,7 @@ from policy.quota.ledger import Entry
 
 
 class Taken:
-    """What is taken so far: the pending pod itself, pods that leave in any case, and victims.
+    """All that is taken out of the ledger so far: the pending pod, pods that leave in any case, and victims.
 
     ``own`` are less important pods of the pending pod's namespace that leave first; they count as leaving. ``leaving``
     are UIDs of pods that leave in any case, ``gone`` of these and the victims. ``victims`` are by UID, each with its

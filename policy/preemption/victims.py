@@ -1,12 +1,12 @@
 """Victims: which pods to evict so that a pending pod can run, without taking any quota below its min.
 
 Seed: capacity scheduling, PostFilter. A pod that stays within its quota's min takes back what others have borrowed,
-from pods of any priority; one that would itself borrow takes only from lower-priority pods of its own namespace; one
-without a quota only from lower-priority pods without a quota. Nobody is taken from a quota that is within its min. Of a
-gang that cannot do without a member all are evicted, or none, and only if nobody else will do. Of a queue that has more
-than it deserves those are evicted first whose namespace has more than its share of it. Last of all come those whose
-eviction would fail a Job of Kubernetes. For a pod that no rule applies to kube-scheduler decides; here it takes from
-lower-priority pods of any namespace, so that it is foreseen roughly.
+from pods of any priority. One that would itself borrow takes only from lower-priority pods of its own namespace. One
+without a quota takes only from lower-priority pods without a quota. Nobody is taken from a quota that is within its
+min. Of a gang that cannot do without a member all are evicted, or none, and only if nobody else will do. Of a queue
+that has more than it deserves those are evicted first whose namespace has more than its share of it. Last of all come
+those whose eviction would fail a Job of Kubernetes. For a pod that no rule applies to kube-scheduler decides; here it
+takes from lower-priority pods of any namespace, so that it is foreseen roughly.
 """
 
 from collections.abc import Generator, Iterable, Sequence

@@ -2,6 +2,7 @@ module quotaward.dev/testing/vale
 
 go 1.26.0
 
+// From 3.23 to 3.26 it needs a commit of andybalholm/cascadia that is in no release, and that proxies may not have.
 tool github.com/vale-cli/vale/v3/cmd/vale
 
 require (
