@@ -29,7 +29,7 @@ class Attempts:
 
     ``refused`` are those that one of our rules refuses, as it last said. ``unschedulable_since`` has the time at which
     it was first seen that the scheduler found no place for a pod. ``untried_since`` has, by namespace, the time since
-    which the scheduler has said nothing of a pod. ``chances`` tells which pods have a chance.
+    which the scheduler has said nothing of a pod. ``chances`` tells which pods keep their claim.
     """
 
     def __init__(self, cluster: Cluster, patience: float) -> None:
@@ -46,8 +46,8 @@ class Attempts:
     def heed(self, pod: Pod, before: Pod | None, now: float) -> None:
         """Notes what the scheduler last said of a pod: whether it found no place, and whether by our rules.
 
-        A pod without a place begins to lose its chance, whoever says so. A refusal by its quota or queue does not have
-        that effect. But it does not give back a chance that was lost.
+        A pod without a place begins to lose its claim, whoever says so. A refusal by its quota or queue does not have
+        that effect. But it does not give back a claim that was lost.
         """
         chances, gangs = self.chances, self._cluster.gangs
         found_none = pod.pending and pod.unschedulable is not None and pod.unschedulable.reason == UNSCHEDULABLE
@@ -84,7 +84,7 @@ class Attempts:
     def _without_place_since(self, pod: Pod, before: Pod | None, now: float) -> float:
         """Returns since when no place was found for a pod. For a pod that is new here, its condition has the time.
 
-        But it keeps its chance until others may have been evicted for it, also after a restart.
+        But it keeps its claim until others may have been evicted for it, also after a restart.
         """
         said = pod.unschedulable
         if before is not None or said is None or not said.since:

@@ -1,6 +1,6 @@
 """The consequences of a changed bound: of an elastic quota, a queue, or a namespace's weight.
 
-Counts sums anew, and gives pods that may fit now their chance again.
+Counts sums anew, and gives pods that may fit now their claim again.
 """
 
 from __future__ import annotations

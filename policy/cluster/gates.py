@@ -1,4 +1,4 @@
-"""Gates: the pods that wait outside of the scheduler's queue, their order, and those that were let out.
+"""Gates: the pods that wait outside of the scheduler's queue, their order, and those that were ungated.
 
 Pods that carry our scheduling gate stand in lines as jobs (policy.objects.job), by priority and then by creation. There
 is a line for each namespace of each queue. Jobs with equal requests stand together, so that one refusal answers for all
@@ -154,10 +154,10 @@ class Heads:
 
 @dataclass(frozen=True, slots=True)
 class Out:
-    """A pod that was let out and is not on a node yet.
+    """A pod that was ungated and is not on a node yet.
 
     ``where`` is its line and ``request`` its request at that time. ``beyond``: there was no room for it, or it has no
-    chance. ``placed``: room on a node is held for it, so it needs no free room.
+    claim. ``placed``: room on a node is held for it, so it needs no free room.
     """
 
     where: Where
@@ -167,7 +167,7 @@ class Out:
 
 
 class Gates:
-    """The lines, and the pods that were let out. ``changes`` counts what could make another opening possible.
+    """The lines, and the pods that were ungated. ``changes`` counts what could make another opening possible.
 
     ``arrivals`` is the sum of the arrivals of all lines. ``groups`` has the lines in which members of a group wait, by
     its namespace and name.
@@ -220,7 +220,7 @@ class Gates:
         self._leave_line(uid)
 
     def count(self, uid: str, out: Out) -> None:
-        """Counts a pod that was let out as being on its way to a node."""
+        """Counts a pod that was ungated as being on its way to a node."""
         self.discount(uid)
         self.out[uid] = out
         if out.beyond:
@@ -247,11 +247,11 @@ class Gates:
         return True
 
     def on_their_way(self, queue: str) -> Resources:
-        """Returns the requests of a queue's pods that were let out as there was room, and are not on a node yet."""
+        """Returns the requests of a queue's pods that were ungated as there was room, and are not on a node yet."""
         return self._on_their_way.get(queue, {})
 
     def some_beyond(self, where: Where) -> bool:
-        """Whether a pod of the line was let out without room, and still waits for it."""
+        """Whether a pod of the line was ungated without room, and still waits for it."""
         return bool(self._beyond.get(where))
 
     def look_again(self) -> None:

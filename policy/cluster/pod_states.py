@@ -152,7 +152,7 @@ class PodStates:
                 cluster.gate_admission.stand(pod, cluster.gates.since(uid))
 
     def has_claim(self, pod: Pod) -> bool:
-        """Whether a pod waits, and has a chance or a node reserved for it.
+        """Whether a pod waits, and can still be placed or has a node reserved for it.
 
         False while its gang has too few members, or its queue is closed.
         """

@@ -1,8 +1,8 @@
-"""Events that could help waiting pods, so that these have a chance again.
+"""Events that could help waiting pods, so that these have their claim again.
 
 kube-scheduler calls that queueing hints: which pods may be placed after an event. Events are room on a node, a quota or
 a queue that was raised, and a disruption budget that allows more evictions. Some of the pods that have lost their
-chance get it back at once (see policy.cluster.unschedulable), the others at the next look.
+claim get it back at once (see policy.cluster.unschedulable), the others at the next look.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class QueueingHints:
             self.helped.judge(helps)
 
     def room_came(self, room: Room) -> None:
-        """Gives pods that new room on a node could help their chance again, at once, before others get the room.
+        """Gives pods that new room on a node could help their claim again, at once, before others get the room.
 
         Does nothing before the first look, while existing objects are being read, nor within a trial.
         """

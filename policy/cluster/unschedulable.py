@@ -1,9 +1,9 @@
-"""The waiting pods that have a chance: a pod that can never be placed must not keep its claim from others.
+"""Waiting pods and their claims: a pod that can never be placed must not keep room from others.
 
 A pod that no place was found for, whoever says so, keeps its claim for a while (``patience``). Then it loses the claim
 until something happens that could help it: room on a node that could take it, or a higher quota or queue of its own.
 Pods with the same request and constraints that start with as many others are helped by the same events, and handled
-together. A pod at our gate cannot be tried: it has a chance as long as no pod like it was tried in vain for too long.
+together. A pod at our gate cannot be tried: it keeps its claim until a pod like it was tried in vain for too long.
 
 An event takes effect at once, as the next pod to ask may be a borrower. Its cost does not grow with the number of
 waiting pods: it looks at a limited number of kinds, and helps a limited number of each. The next look, soon after, is
@@ -23,7 +23,7 @@ PATIENCE = 30.0
 KINDS_AT_ONCE = 20
 """The number of kinds of pods that are looked at when something happens; the others follow the next time."""
 NAMESPACES_AT_ONCE, PODS_AT_ONCE = 10, 10
-"""Namespaces, and pods of a kind in each, that get their chance back at once: enough for the room of one pod."""
+"""Namespaces, and pods of a kind in each, that get their claim back at once: enough for the room of one pod."""
 
 Kind = tuple[frozenset[tuple[str, int]], Constraints, int]
 """The request of pods, their constraints, and how many it takes for them to start."""
@@ -31,9 +31,9 @@ Kind = tuple[frozenset[tuple[str, int]], Constraints, int]
 
 @dataclass(slots=True)
 class _Alike:
-    """Pods that the same events help: one of them, when they were last helped, and which have lost their chance.
+    """Pods that the same events help: one of them, when they were last helped, and which have lost their claim.
 
-    ``gated`` are those that cannot be tried, as they wait at gates. ``hopeless`` has those without a chance, by
+    ``gated`` are those that cannot be tried, as they wait at gates. ``hopeless`` has those that lost it, by
     namespace. ``fresh``: they were helped since the last look.
     """
 
@@ -136,9 +136,9 @@ class Chances:
             self._drop_if_empty(group)
 
     def help(self, helps: Callable[[Pod], bool]) -> list[str]:
-        """Handles an event that could help the pods for which ``helps`` is true; returns UIDs with a chance again.
+        """Handles an event that could help the pods for which ``helps`` is true; returns UIDs with their claim again.
 
-        Gives only a limited number of pods their chance back; the others get it when they are judged.
+        Gives only a limited number of pods their claim back; the others get it when they are judged.
         """
         regained: list[str] = []
         for at, group in list(islice(self._hopeless.items(), KINDS_AT_ONCE)):
@@ -155,7 +155,7 @@ class Chances:
         return regained
 
     def help_pods(self, uids: Iterable[str]) -> list[str]:
-        """Handles an event that could help these pods alone; returns UIDs of those that have a chance again."""
+        """Handles an event that could help these pods alone; returns UIDs of those that have their claim again."""
         regained = []
         for uid in uids:
             doubt = self._doubts.get(uid)
@@ -167,7 +167,7 @@ class Chances:
         return regained
 
     def judge(self, now: float, helps: Callable[[Pod], bool] | None) -> list[str]:
-        """Lets time pass; returns the UIDs of the pods that have lost their chance, or got it back.
+        """Lets time pass; returns the UIDs of the pods that have lost their claim, or got it back.
 
         ``helps`` tells whether events since the last time could help a pod; None: there were none.
         """
@@ -181,7 +181,7 @@ class Chances:
         return changed + self._lose(now)
 
     def _help_all(self, group: _Alike, now: float) -> list[str]:
-        """Gives pods that are alike their chance back; returns the UIDs of those that have it again."""
+        """Gives pods that are alike their claim back; returns the UIDs of those that have it again."""
         group.fresh, group.helped_at = False, now
         lost = [uid for pods in group.hopeless.values() for uid in pods]
         for uid in lost:
@@ -189,7 +189,7 @@ class Chances:
         return [*lost, *group.gated]
 
     def _lose(self, now: float) -> list[str]:
-        """Takes their chance from pods whose patience has run out; returns the UIDs of those without one now."""
+        """Takes the claim from pods whose patience has run out; returns the UIDs of those without one now."""
         changed: list[str] = []
         while self._deadlines and self._deadlines[0][0] <= now:
             at, uid = heappop(self._deadlines)
@@ -208,7 +208,7 @@ class Chances:
         return changed
 
     def _have_hope(self, uid: str) -> None:
-        """Gives a pod that has lost its chance a new one; it is judged anew."""
+        """Gives a pod its claim back; it is judged anew."""
         doubt = self._doubts[uid]
         group = doubt.group
         pods = group.hopeless[doubt.namespace]

@@ -96,7 +96,7 @@ def _of_gate(cluster: Cluster, pod: Pod, idle: str) -> Iterator[NextStep]:
     """Tells its position in the line, and what it waits for."""
     text = positions.outlook(cluster, pod)
     if text:
-        yield NextStep("at-gate", f"{text}; nobody is let out: {idle}" if idle else text)
+        yield NextStep("at-gate", f"{text}; nobody is ungated: {idle}" if idle else text)
 
 
 def _of_reclaim(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Generator[None, None, list[NextStep]]:

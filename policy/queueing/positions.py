@@ -52,9 +52,9 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
         return ""
     (queue, namespace), line, job = stands
     if not cluster.gate_admission.is_gated(namespace):
-        return f"namespace {namespace} is not gated any more: it is being let out"
+        return f"namespace {namespace} is not gated any more: it is being ungated"
     if cluster.is_exempt(pod):
-        return "no rule applies to it: it is being let out"
+        return "no rule applies to it: it is being ungated"
     where = f"of namespace {namespace}" + (f" in queue {shortened(queue)}" if queue else "")
     at = line.place(job.name)
     text = f"it waits at its gate, {at} of {len(line)} in the line {where}"
@@ -69,6 +69,6 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
 
 
 def _is_let_out(cluster: Cluster, pod: Pod) -> str:
-    """Returns when a pod that no rule refuses is let out."""
+    """Returns when a pod that no rule refuses is ungated."""
     whose = "all that its group takes to start" if cluster.gangs.is_waiting(pod) else "it"
-    return f"is let out as soon as there is room for {whose}"
+    return f"is ungated as soon as there is room for {whose}"

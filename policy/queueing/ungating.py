@@ -68,7 +68,7 @@ class Openings:
     def _until_claims_fall(self, now: float) -> Generator[list[Pod], None, bool]:
         """Opens one job after the other until none is left or claims fall; returns whether they fell.
 
-        A job that is let out takes no more than it had a claim to. Claims may fall by more, because the rest is less
+        A job that is ungated takes no more than it had a claim to. Claims may fall by more, because the rest is less
         than any pod needs. Then a pod that was refused before may be admitted now, and is looked at again.
         """
         queues: list[QueueKey] = []
@@ -161,7 +161,7 @@ class Openings:
         return []
 
     def _open(self, where: Where, job: Waiting, now: float) -> list[Pod]:
-        """Lets out a job, or the next member of a started group; nobody, if it may not start now."""
+        """Ungates a job, or the next member of a started group; nobody, if it may not start now."""
         cluster, pod = self._cluster, job.first()
         if cluster.check(pod) is not None:
             return []
@@ -186,7 +186,7 @@ class Openings:
         return members
 
     def _open_native(self, where: Where, job: Waiting, missing: int, now: float) -> list[Pod]:
-        """Lets out as many members as a group needs, which the scheduler itself places together; or nobody."""
+        """Ungates as many members as a group needs, which the scheduler itself places together; or nobody."""
         cluster = self._cluster
         members = sorted(job.members.values(), key=turn)[:missing]
         asked = total(each.request for each in members)
@@ -207,7 +207,7 @@ class Openings:
         self._out.append(pod)
 
     def _ungoverned(self) -> Iterator[list[Pod]]:
-        """Lets out pods that filter alone decides about: exempt ones, and those in namespaces no longer gated."""
+        """Ungates pods that filter alone decides about: exempt ones, and those in namespaces no longer gated."""
         cluster = self._cluster
         for where in list(cluster.gates.lines):
             line = cluster.gates.lines.get(where)  # it may have gone in a pause
@@ -222,7 +222,7 @@ class Openings:
                         yield [pod]
 
     def _awaited(self, now: float) -> Iterator[list[Pod]]:
-        """Lets out pods that room is held for: victims were evicted for them, or their gang has found a place."""
+        """Ungates pods that room is held for: victims were evicted for them, or their gang has found a place."""
         cluster = self._cluster
         held = [each.pod.uid for each in cluster.reservations.plans.values()]
         held += [uid for uid in cluster.gangs.holds.uids() if uid in cluster.grants]
@@ -237,7 +237,7 @@ class Openings:
                 yield [pod]
 
     def _lacking(self, queue: str, request: Resources, pod: Pod) -> list[str]:
-        """Returns the resources of which nodes, with the lookahead, lack room beside all that was let out of the queue.
+        """Returns the resources of which nodes, with the lookahead, lack room beside all that was ungated of the queue.
 
         Nodes with taints that the pod does not tolerate do not count. The pod asks for itself or for its group.
         """
@@ -253,8 +253,8 @@ class Openings:
     def _some_beyond(self, where: Where, lacking: list[str]) -> bool:
         """Whether the scheduler already has a pod for which it may look for victims.
 
-        That is a pod of the line that was let out without room. It is also any pod of the queue that is on its way and
-        requests a lacking resource: with lookahead, more of these are let out than there is room for.
+        That is a pod of the line that was ungated without room. It is also any pod of the queue that is on its way and
+        requests a lacking resource: with lookahead, more of these are ungated than there is room for.
         """
         opened = self._cluster.gates.on_their_way(where[0])
         return self._cluster.gates.some_beyond(where) or any(opened.get(resource) for resource in lacking)
@@ -282,7 +282,7 @@ def incomplete(cluster: Cluster) -> dict[str, list[tuple[Where, str]]]:
 
 
 def adopt(cluster: Cluster, now: float) -> None:
-    """Treats pods of gated namespaces that stand before the scheduler as let out, as far as the rules admit them.
+    """Treats pods of gated namespaces that stand before the scheduler as ungated, as far as the rules admit them.
 
     The previous leader has opened their gates. Call this once, at the start. If this process itself led before, pods
     that it had put into backoff wait at their gates again.

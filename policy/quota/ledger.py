@@ -35,7 +35,7 @@ class Account:
     priority, what waits for its nominated node, ``held`` the part of it for which room is kept. ``pinned`` is the part
     of used and held that may not be evicted. ``in_flight`` is what may have been admitted before this process started,
     ``pinned_in_flight`` the part of it that may not be evicted. ``pending`` is requested by pods that wait, have
-    nothing yet and have a chance; ``waiting`` are these pods. ``claim`` is the part of its min that they may take, and
+    nothing yet and can be placed; ``waiting`` are these pods. ``claim`` is the part of its min that they may take, and
     that nobody may borrow. ``quota`` is the elastic quota in force, if any. ``lent`` is how much of it is lent, None if
     nobody has asked since it changed (see policy.quota.entitlement).
     """

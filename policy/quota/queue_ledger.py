@@ -31,7 +31,7 @@ class Tenant:
     """The usage of a queue by one namespace, and its fair share (``entitled``). ``waiting``: the pods of ``pending``.
 
     ``taken`` is requested by pods on nodes, admitted pods, and pods that room is held for. ``pending`` is requested by
-    the waiting ones that have a chance, ``request`` by both. ``claim`` is the part of the fair share that it has not
+    the waiting ones that can be placed, ``request`` by both. ``claim`` is the part of the fair share that it has not
     taken and has pods waiting for. ``weight`` is its weight when ``entitled`` was computed.
     """
 

@@ -84,7 +84,7 @@ def is_starving(cluster: Cluster, job: Job, terms: Terms, now: float) -> bool:
 def starving_members(cluster: Cluster, job: Job, terms: Terms, now: float) -> list[Pod]:
     """Returns the members, in order, that have been unschedulable or at gates for long enough.
 
-    Members at gates count, as a gang is let out only once there is room for all of it.
+    Members at gates count, as a gang is ungated only once there is room for all of it.
     """
     tried = (pod for pod in job.waiting if pod.uid in cluster.attempts.unschedulable_since or pod.uid in cluster.gates)
     return [pod for pod in tried if not pod.gated and is_older(pod, terms.starving_after, now)]

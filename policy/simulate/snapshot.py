@@ -40,8 +40,8 @@ class Granted:
 class Snapshot:
     """All that a cluster consists of, at ``now`` on its clock, and ``epoch`` seconds since the epoch.
 
-    ``hopeless``: UIDs of pods without a chance. ``counted``: UIDs of pods that count in another queue than the one that
-    they name, with that queue. ``overdue_after`` and ``stuck_after``: see policy.cluster.overdue.
+    ``hopeless``: UIDs of pods that lost their claim. ``counted``: UIDs of pods that count in another queue than the one
+    that they name, with that queue. ``overdue_after`` and ``stuck_after``: see policy.cluster.overdue.
     """
 
     rules: Rules
@@ -117,7 +117,7 @@ def copy(taken: Snapshot) -> Generator[None, None, Cluster]:
 
 
 def _grant(cluster: Cluster, granted: Granted, now: float) -> None:
-    pod, hold = replace(granted.pod, gate=-1), granted.hold  # it was let out of its gate, if it stood at one
+    pod, hold = replace(granted.pod, gate=-1), granted.hold  # it was ungated of its gate, if it stood at one
     cluster.upsert_pod(pod, now)
     cluster.states.keep_all([pod], now, now + HOLD_TIME)
     if hold is not None:
@@ -146,7 +146,7 @@ def _copy_bounds(cluster: Cluster, taken: Snapshot) -> None:
 
 
 def _copy_pods(cluster: Cluster, taken: Snapshot) -> Generator[None, None, None]:
-    """Adds the pods. Those without a chance come so long ago that they have lost it again by now."""
+    """Adds the pods. Those that lost their claim are added so long ago that they have lost it again by now."""
     long_ago = taken.now - PATIENCE - 1
     cluster.tick(long_ago)
     yield from cluster.take_in((pod, long_ago if pod.uid in taken.hopeless else taken.now) for pod in taken.pods)

@@ -14,6 +14,8 @@ TABLE = [
     ("Words", "code.py", "# A hopeless pod claims nothing.", True),
     ("Words", "code.py", 'hopeless = "hopeless"', False),
     ("Words", "text.md", "The field `hopeless` lists UIDs.", False),
+    ("Words", "text.md", "Its chances are gone.", True),
+    ("Words", "text.md", "Among equals it chooses by chance.", False),
     ("Names", "text.md", "Then Kube-scheduler asks again.", True),
     ("Names", "text.md", "It is read from scheduling.x-k8s.io/v1alpha1.", False),
     ("Passive", "code.py", '"""Yields nodes. To be used up."""', True),
