@@ -1,8 +1,8 @@
-"""Settings: each is a flag of ``serve``, an environment variable and a key of the configuration file.
+"""Settings: each one is a flag of ``serve``, an environment variable and a key of the configuration file.
 
 A flag wins over the environment, the environment over the file. ``grants.lifetime`` is ``--grants.lifetime`` on the
-command line, ``QUOTAWARD_GRANTS__LIFETIME`` in the environment and ``grants: {lifetime: 30}`` in the file, whose keys
-are camelCase. Times are in seconds.
+command line, ``QUOTAWARD_GRANTS__LIFETIME`` in the environment and ``grants: {lifetime: 30}`` in the file. The keys of
+the file are camelCase. Times are in seconds.
 """
 
 import argparse
@@ -41,22 +41,22 @@ from policy.reserve.scoring import HIGHEST
 from policy.reserve.starving import Terms
 
 NO_YAML = (ValueError, yaml.YAMLError, RecursionError, LookupError, AttributeError)
-"""What the library raises for a text that is none; for a value that is not what its tag says whatever comes of that."""
+"""Errors of the library for text that is not YAML, and for values that contradict their tag."""
 ALIKE = 0.65
-"""How much alike two names have to be, of one, so that one may be meant by the other."""
+"""Similarity (0 to 1) from which on one name is suggested for another."""
 OTHER_VARIABLES = frozenset({"QUOTAWARD_SERVER", "QUOTAWARD_TOKEN", "QUOTAWARD_CA"})
-"""Environment variables of ours that are no settings of the server."""
+"""Environment variables of Quotaward that are not settings of the server."""
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 CONTROLLERS = frozenset({"events", "gates", "reclaim", "reserve", "resource_quota", "status", "wake"})
 
 
 class InvalidSettings(ValueError):
-    """Settings that cannot be used; the text has a line per setting at fault."""
+    """Raised for settings that cannot be used. The text has one line for each wrong setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """The files of a certificate and its key, and of the CA whose certificates let clients ask as a scheduler does."""
+    """The files of a certificate and its key, and of the CA whose clients may ask as kube-scheduler does."""
 
     cert: Path
     key: Path
@@ -74,22 +74,24 @@ class ElasticQuotaSettings(Section):
 
     strict_borrowing: bool = Field(
         default=False,
-        description="let the sum of min bound every pod, also one that stays within its own quota's min",
+        description="apply the sum of min to every pod, even to one within its own quota's min",
     )
 
 
 class GrantSettings(Section):
     """How long an admitted pod counts before it is bound."""
 
-    lifetime: float = Field(default=GRANT_LIFETIME, gt=0, description="seconds until an admitted pod counts no more")
+    lifetime: float = Field(
+        default=GRANT_LIFETIME, gt=0, description="seconds for which an admitted pod counts if it is not bound"
+    )
 
 
 class ExemptSettings(Section):
-    """Whom no rule applies to."""
+    """Pods to which no rule applies."""
 
     namespaces: str = Field(
         default=",".join(sorted(NAMESPACES)),
-        description="namespaces, separated by commas, whose system-critical pods no rule applies to",
+        description="namespaces, separated by commas, whose system-critical pods are exempt from all rules",
     )
 
     @field_validator("namespaces")
@@ -97,12 +99,12 @@ class ExemptSettings(Section):
     def _are_names(cls, value: str) -> str:
         wrong = [name for name in value.split(",") if value and not _NAMESPACE.fullmatch(name)]
         if wrong:
-            raise ValueError(f"{wrong[0]!r} is no name of a namespace")
+            raise ValueError(f"{wrong[0]!r} is not a name of a namespace")
         return value
 
 
 class StoreSettings(Section):
-    """How the picture of the cluster is kept."""
+    """How fresh and complete the view of the cluster has to be."""
 
     max_staleness: float = Field(
         default=60, gt=0, description="seconds without contact to the API server after which filter answers 503"
@@ -110,16 +112,16 @@ class StoreSettings(Section):
     settle_time: float = Field(
         default=SETTLE_TIME,
         ge=0,
-        description="seconds without a surprise after a start until bindings of an earlier process have all arrived",
+        description="after a start, seconds without a binding of an earlier process until none is expected any more",
     )
 
 
 class DefinitionSettings(Section):
-    """The definitions (CRDs) of the kinds that bind pods."""
+    """The definitions (CRDs) of quotas, queues and groups."""
 
     missing: Literal["refuse", "release"] = Field(
         default="refuse",
-        description="what becomes of quotas, queues and groups whose definition is deleted: they stay in force, or go",
+        description="if a definition is deleted: its quotas, queues or groups stay in force (refuse) or end (release)",
     )
 
 
@@ -127,73 +129,79 @@ class ExtenderSettings(Section):
     """The endpoints that kube-scheduler calls."""
 
     body_limit: int = Field(
-        default=128 * 2**20, gt=0, description="bytes of kube-scheduler's request, more of which are refused"
+        default=128 * 2**20, gt=0, description="largest request of kube-scheduler that is accepted, in bytes"
     )
 
 
 class ReclaimSettings(Section):
-    """How what was lent is taken back."""
+    """How lent resources are taken back."""
 
-    delay: float = Field(default=1, ge=0, description="seconds an unschedulable pod waits before somebody is evicted")
+    delay: float = Field(
+        default=1, ge=0, description="seconds for which an unschedulable pod waits before pods are evicted for it"
+    )
     bind_timeout: float = Field(
         default=60,
         gt=0,
-        description="seconds a pod may take to be bound once its victims are gone, or a budget to yield",
+        description="seconds for a pod to be bound once its victims are gone, or for a plan to wait for a budget",
     )
     backoff: float = Field(
-        default=10, gt=0, description="seconds after a plan that failed; doubled by each further one, up to 600"
+        default=10,
+        gt=0,
+        description="seconds to wait after a plan that failed; each further failure doubles it, up to 600",
     )
     clean_up_broken_gangs: bool = Field(
-        default=True, description="evict what is left of a gang that fell below its minimum by reclaim"
+        default=True, description="evict the rest of a gang that reclaim brought below its minimum"
     )
-    broken_gang_grace: float = Field(default=60, ge=0, description="seconds that such a gang has to become whole again")
+    broken_gang_grace: float = Field(
+        default=60, ge=0, description="seconds that such a gang has to become complete again before its rest is evicted"
+    )
     fail_jobs: Literal["last", "never"] = Field(
         default="last",
-        description="when pods are evicted whose Job fails by it: last of all, or never (their room stays lent)",
+        description="when to evict pods whose Job would fail: after all others, or never (their room stays lent)",
     )
     stuck_after: float = Field(
         default=STUCK_AFTER,
         ge=0,
-        description="seconds beyond its grace period that a victim may take to end until room is made elsewhere",
+        description="seconds beyond its grace period after which a victim is stuck, and room is made elsewhere",
     )
 
     budget_patience: float | None = Field(
         default=None,
         ge=0,
-        description="seconds for which a disruption budget that never allows anything keeps what is lent; none: ever",
+        description="seconds for which a disruption budget that allows no eviction protects borrowers; none: for ever",
     )
     max_grace: int | None = Field(
         default=None,
         ge=0,
-        description="seconds of grace that an evicted pod gets at most; none: as it says",
+        description="longest grace period of an evicted pod, in seconds; none: as long as the pod specifies",
     )
 
 
 class OverdueSettings(Section):
-    """What becomes of pods that should be gone, on nodes that nobody hears of."""
+    """When pods that are being deleted on lost nodes no longer count."""
 
     after: float = Field(
         default=AFTER,
         ge=0,
-        description="seconds beyond its deletion time from which on a pod on a lost node holds no quota",
+        description="seconds beyond its deletion time after which a pod on a lost node no longer counts in its quota",
     )
 
 
 class ClaimSettings(Section):
-    """For whom a queue's room is kept."""
+    """For which pods the room of a queue is kept."""
 
     patience: float = Field(
         default=PATIENCE,
         gt=0,
-        description="seconds after which a pod that fits nowhere claims nothing until something changes",
+        description="seconds after which a pod that fits no node claims nothing, until something changes",
     )
 
 
 class FairShareSettings(Section):
-    """How the namespaces of a queue share it."""
+    """How the namespaces of a queue share its part."""
 
     preemption: bool = Field(
-        default=False, description="a namespace below its share may take from one of its queue that is above"
+        default=False, description="let a namespace below its share take from one above its own share in the same queue"
     )
 
 
@@ -202,7 +210,9 @@ class GangSettings(Section):
 
     enabled: bool = Field(default=True, description="refuse members of a pod group until its minimum can be placed")
     hold_time: float = Field(
-        default=HOLD_TIME, gt=0, description="seconds that room is held for the members of a group that is starting"
+        default=HOLD_TIME,
+        gt=0,
+        description="seconds for which room is held for the members of a group that is starting",
     )
 
 
@@ -211,13 +221,13 @@ class GroupSettings(Section):
 
     legacy: Literal["auto", "on", "off"] = Field(
         default="auto",
-        description="read kinds of scheduling.sigs.k8s.io, too; auto: each whose successor is not installed",
+        description="also read kinds of scheduling.sigs.k8s.io; auto: only a kind whose successor is not installed",
     )
 
     @field_validator("legacy", mode="before")
     @classmethod
     def _as_text(cls, value: Any) -> Any:
-        """YAML takes on and off for something else."""
+        """Converts booleans back: YAML reads on and off as true and false."""
         return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
 
 
@@ -225,72 +235,84 @@ class GateSettings(Section):
     """How the gates of waiting pods are opened."""
 
     lookahead: float = Field(
-        default=LOOKAHEAD, ge=1, description="up to how many times the free room of nodes is opened for each queue"
+        default=LOOKAHEAD,
+        ge=1,
+        description="for each queue, open gates for up to this many times the free room of nodes",
     )
     patience: float = Field(
         default=GATE_PATIENCE,
         gt=0,
-        description="seconds after which an opened pod that the scheduler finds no place for counts only as pending",
+        description="seconds after which an ungated pod that the scheduler cannot place counts only as pending",
     )
-    concurrency: int = Field(default=1, ge=1, le=100, description="how many gates are being opened at a time")
+    concurrency: int = Field(default=1, ge=1, le=100, description="number of gates that are opened at the same time")
     body_limit: int = Field(
-        default=4 * 2**20, gt=0, description="bytes of the API server's review of a new pod, more of which are refused"
+        default=4 * 2**20,
+        gt=0,
+        description="largest review of a new pod that is accepted from the API server, in bytes",
     )
 
 
 class QuotaManagerSettings(Section):
-    """Whether resource quotas hold the namespaces of a queue to their part."""
+    """Whether ResourceQuotas limit the namespaces of a queue to their part."""
 
     enabled: bool = Field(
-        default=False, description="write what queues deserve into a ResourceQuota in each of their namespaces"
+        default=False,
+        description="write the deserved amounts of queues into a ResourceQuota in each of their namespaces",
     )
 
 
 class ReserveSettings(Section):
-    """For whom nodes are reserved."""
+    """When and for how long nodes are reserved for jobs that starve."""
 
     starving_after: float = Field(
-        default=Terms().starving_after, ge=0, description="seconds after which nodes are reserved for a job that waits"
+        default=Terms().starving_after,
+        ge=0,
+        description="seconds for which a job waits before nodes are reserved for it",
     )
     max_nodes_percent: int = Field(
-        default=Terms().max_nodes_percent, ge=0, le=100, description="how many of all nodes may be reserved at a time"
+        default=Terms().max_nodes_percent,
+        ge=0,
+        le=100,
+        description="percentage of the nodes that may be reserved at the same time",
     )
     max_duration: float | None = Field(
-        default=None, gt=0, description="seconds after which nodes are reserved for a job no longer (else: no limit)"
+        default=None, gt=0, description="seconds after which a reservation of nodes ends; none: no limit"
     )
 
-    evict: bool = Field(default=False, description="evict borrowers from nodes that are reserved, for whom they are")
+    evict: bool = Field(
+        default=False, description="evict borrowers from reserved nodes, for the job that they are reserved for"
+    )
 
     @property
     def terms(self) -> Terms:
-        """The same, as the rules see it."""
+        """These settings in the form that the rules use."""
         return Terms(self.starving_after, self.max_nodes_percent, self.max_duration or inf)
 
 
 class PrioritizeSettings(Section):
-    """Which nodes the scheduler is told to prefer."""
+    """Which nodes the scheduler should prefer."""
 
     borrowers_apart: int = Field(
         default=1,
         ge=0,
         le=HIGHEST,
-        description="score, of ten, for nodes that keep borrowers and others apart (0: none)",
+        description="score, of ten, for nodes that keep borrowers apart from other pods; 0: none",
     )
 
 
 class WhatIfSettings(Section):
-    """How much is computed for who asks what would be."""
+    """Limits of what-if questions and remedies."""
 
-    time_limit: float = Field(default=10, gt=0, description="seconds that an answer to what would be may take")
-    remedy_time: float = Field(default=2, ge=0, description="seconds that remedies of one pod are looked for")
-    body_limit: int = Field(default=4 * 2**20, gt=0, description="bytes of such a question, more of which are refused")
+    time_limit: float = Field(default=10, gt=0, description="seconds that the answer to a what-if question may take")
+    remedy_time: float = Field(default=2, ge=0, description="seconds for which remedies of one pod are searched")
+    body_limit: int = Field(default=4 * 2**20, gt=0, description="largest what-if question that is accepted, in bytes")
 
 
 class PreemptionSettings(Section):
-    """How the scheduler's own preemption is answered."""
+    """How the scheduler's own preemption is treated."""
 
     pdb: Literal["best-effort", "respect"] = Field(
-        default="best-effort", description="respect: never evict a pod whose disruption budget does not allow it"
+        default="best-effort", description="respect: never name a victim whose disruption budget allows no eviction"
     )
 
 
@@ -300,7 +322,7 @@ class LeaderSettings(Section):
     namespace: str = Field(default="quotaward-system", description="namespace of the Lease")
     name: str = Field(default="quotaward", description="name of the Lease")
     lease_duration: float = Field(
-        default=15, ge=3, description="seconds after which a leader that is silent is replaced"
+        default=15, ge=3, description="seconds after which a leader that does not renew its Lease is replaced"
     )
     only_leader_answers: bool = Field(
         default=False, description="be ready, and answer kube-scheduler, only while this replica leads"
@@ -328,25 +350,23 @@ class Settings(BaseSettings):
         cli_kebab_case=True,
     )
 
-    manifests: Path | None = Field(default=None, description="serve a folder of manifests, without a cluster")
+    manifests: Path | None = Field(default=None, description="folder of manifests to serve instead of a cluster")
     kubeconfig: Path | None = Field(
-        default=None, description="reach the API server by this file (else: KUBECONFIG, in cluster)"
+        default=None, description="kubeconfig file for the API server; none: the file of KUBECONFIG, else in cluster"
     )
-    listen: str = Field(default="127.0.0.1:8080", description="HOST:PORT of everything")
+    listen: str = Field(default="127.0.0.1:8080", description="HOST:PORT of all endpoints")
     secure_listen: str | None = Field(
-        default=None, description="HOST:PORT of everything once more, by TLS; listen stays without it"
+        default=None, description="second HOST:PORT of all endpoints, with TLS; listen then stays without TLS"
     )
-    tls_cert: Path | None = Field(default=None, description="certificate (PEM, with its chain); listen takes TLS then")
+    tls_cert: Path | None = Field(default=None, description="certificate (PEM, with its chain); listen then uses TLS")
     tls_key: Path | None = Field(default=None, description="key of the certificate (PEM)")
-    client_ca: Path | None = Field(
-        default=None, description="who has a certificate of this CA (PEM) may ask as kube-scheduler does"
-    )
-    probe_listen: str | None = Field(default=None, description="HOST:PORT of /healthz and /readyz alone, for a kubelet")
-    insecure: bool = Field(default=False, description="listen beyond loopback without TLS and without asking who asks")
+    client_ca: Path | None = Field(default=None, description="CA (PEM) whose clients may ask as kube-scheduler does")
+    probe_listen: str | None = Field(default=None, description="HOST:PORT of /healthz and /readyz only, for a kubelet")
+    insecure: bool = Field(default=False, description="listen beyond loopback without TLS, and answer everybody")
     config: Path | None = Field(default=None, description="configuration file (YAML)")
-    controllers: str = Field(default="all", description=f"all, none, or names of {', '.join(sorted(CONTROLLERS))}")
+    controllers: str = Field(default="all", description=f"all, none, or some of {', '.join(sorted(CONTROLLERS))}")
     mode: Literal["enforce", "observe"] = Field(
-        default="enforce", description="observe: refuse and evict nothing, count what would have been"
+        default="enforce", description="observe: refuse and evict nothing, but count what would be refused"
     )
     elastic_quota: ElasticQuotaSettings = ElasticQuotaSettings()
     grants: GrantSettings = GrantSettings()
@@ -383,7 +403,9 @@ class Settings(BaseSettings):
     def _are_controllers(cls, value: str) -> str:
         unknown = set(value.split(",")) - CONTROLLERS - {"all", "none"}
         if unknown:
-            raise ValueError(f"no controller named {', '.join(sorted(unknown))}; there is {', '.join(CONTROLLERS)}")
+            raise ValueError(
+                f"no controller named {', '.join(sorted(unknown))}; there are {', '.join(sorted(CONTROLLERS))}"
+            )
         return value
 
     @model_validator(mode="after")
@@ -391,36 +413,34 @@ class Settings(BaseSettings):
         if self.manifests is not None and self.kubeconfig is not None:
             raise ValueError("manifests and kubeconfig exclude each other")
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise ValueError("tlsCert and tlsKey go together")
+            raise ValueError("tlsCert and tlsKey need each other")
         for name, value in (("secureListen", self.secure_listen), ("clientCa", self.client_ca)):
             if value is not None and self.tls is None:
                 raise ValueError(f"{name}: needs tlsCert and tlsKey")
         if self.listens_openly and not self.insecure:
-            raise ValueError(
-                f"listen: {self.listen} is not loopback: that takes tlsCert and tlsKey; insecure waives it"
-            )
+            raise ValueError(f"listen: {self.listen} is not loopback, so it needs tlsCert and tlsKey, or insecure")
         return self
 
     @property
     def tls(self) -> TlsFiles | None:
-        """The files for TLS, where there is any."""
+        """The files for TLS; None without TLS."""
         if self.tls_cert is None or self.tls_key is None:
             return None
         return TlsFiles(self.tls_cert, self.tls_key, self.client_ca)
 
     @property
     def plain_listen(self) -> str | None:
-        """Where to listen without TLS: whoever reaches it may ask."""
+        """The address without TLS, if any. Everybody who reaches it may ask."""
         return self.listen if self.tls is None or self.secure_listen else None
 
     @property
     def tls_listen(self) -> str | None:
-        """Where to listen with TLS, and to look who asks."""
+        """The address with TLS, if any. Clients there have to authenticate."""
         return (self.secure_listen or self.listen) if self.tls else None
 
     @property
     def listens_openly(self) -> bool:
-        """Whether others than this machine can ask without saying who they are."""
+        """Whether clients on other machines can ask without authentication."""
         return self.plain_listen is not None and not is_loopback(split_address(self.plain_listen)[0])
 
     @property
@@ -430,7 +450,7 @@ class Settings(BaseSettings):
 
     @property
     def rules(self) -> Rules:
-        """What is chosen about the rules, as they see it."""
+        """The settings of the rules, in the form that the rules use."""
         return Rules(
             strict_borrowing=self.elastic_quota.strict_borrowing,
             fair_share_preemption=self.fair_share.preemption,
@@ -443,11 +463,11 @@ class Settings(BaseSettings):
 
     @property
     def observes(self) -> bool:
-        """Whether nobody is refused or evicted, and nothing written."""
+        """Whether nothing is refused, evicted or written."""
         return self.mode == "observe"
 
     def why_idle(self, controller: str) -> str:
-        """Why a controller does not act, for people; empty if it does."""
+        """Returns why a controller does not act, for people; empty if it does."""
         if self.observes:
             return "observe mode changes nothing"
         return "" if controller in self.active_controllers else f"controllers: {self.controllers}"
@@ -462,9 +482,9 @@ class Settings(BaseSettings):
 
 
 def load(arguments: Sequence[str]) -> Settings:
-    """Settings of the command line, the environment and the configuration file.
+    """Loads the settings of the command line, the environment and the configuration file.
 
-    Raises InvalidSettings. Leaves the program where the command line asks for help or cannot be parsed.
+    Raises InvalidSettings. Exits if the command line asks for help or cannot be parsed.
     """
     file = _read(_config_file(arguments))
 
@@ -490,9 +510,9 @@ def load(arguments: Sequence[str]) -> Settings:
 
 
 def unknown_variables(environment: Iterable[str]) -> dict[str, str]:
-    """Variables that look like settings and are none, each with the one that is closest to it (or nothing).
+    """Finds variables that look like settings but are not, each with the closest setting (or an empty text).
 
-    They are no error: Kubernetes sets variables of that prefix for a Service that is called ``quotaward``.
+    They are not errors: Kubernetes sets variables with this prefix for a Service named ``quotaward``.
     """
     prefix, unknown = "QUOTAWARD_", {}
     known = [name.replace(".", "__").upper() for name in _names()]
@@ -508,7 +528,7 @@ def unknown_variables(environment: Iterable[str]) -> dict[str, str]:
 
 
 def split_address(text: str) -> tuple[str, int]:
-    """Host and port of HOST:PORT; brackets around an IPv6 address are taken off."""
+    """Splits HOST:PORT into host and port, and removes the brackets of an IPv6 address."""
     host, _, port = text.rpartition(":")
     return host.strip("[]"), int(port)
 
@@ -529,7 +549,7 @@ def _config_file(arguments: Sequence[str]) -> Path | None:
     try:
         path = parser.parse_known_args(arguments)[0].config
     except argparse.ArgumentError:
-        return None  # the real parser will say what is wrong
+        return None  # the real parser says what is wrong
     return Path(path) if path else None
 
 
@@ -543,7 +563,7 @@ def _read(path: Path | None) -> dict[str, Any]:
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise InvalidSettings(f"config: {path} must hold a map of settings")
+        raise InvalidSettings(f"config: {path} must be a map of settings")
     return {to_snake(str(key)): _snake(value) for key, value in content.items()}
 
 
@@ -560,13 +580,13 @@ _SECTIONS: dict[str, type[Section]] = {
 
 
 def _names() -> Iterator[str]:
-    """Every setting as it is called in the library: ``grants.lifetime``."""
+    """Yields the name of every setting in the library's form: ``grants.lifetime``."""
     for name in Settings.model_fields:
         yield from (f"{name}.{each}" for each in _SECTIONS[name].model_fields) if name in _SECTIONS else (name,)
 
 
 def _said(detail: ErrorDetails) -> str:
-    """What is wrong with a setting; of one that there is not, which may be meant."""
+    """Says what is wrong with a setting; for an unknown one also which may be meant."""
     key = _key(detail["loc"])
     if detail["type"] != "extra_forbidden":
         return f"{key}: {detail['msg'].removeprefix('Value error, ')}"

@@ -350,7 +350,7 @@ def test_where_it_listens_with_and_without_tls(arguments, plain, tls):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (TLS[:2], "go together"),
+        (TLS[:2], "need each other"),
         (["--secure-listen", "0.0.0.0:2"], "secureListen: needs tlsCert"),
         (["--client-ca", "ca"], "clientCa: needs tlsCert"),
         (["--listen", "0.0.0.0:1", "--secure-listen", "0.0.0.0:2", *TLS], "insecure"),
