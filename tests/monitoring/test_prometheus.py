@@ -193,11 +193,11 @@ def test_every_rule_can_be_evaluated_with_live_metrics(prometheus):
 # What nothing has happened of yet has no series.
 SILENT = {
     "Evictions, by reason and outcome",
-    "Plans that ended, and looks in vain",
+    "Ended plans, and attempts without a plan",
     "Wake-ups and grants",
-    "Refusals in a second, by rule",
-    "Writes that fail",
-    "Watches: events, restarts",
+    "Refusals per second, by rule",
+    "Failed writes",
+    "Watches: events and restarts",
     "Objects",
 }
 
