@@ -71,7 +71,7 @@ def serve(context: typer.Context) -> None:
     except (InvalidSettings, CannotConnect) as error:
         _fail(str(error), code=2)
     except OSError as error:
-        others = "another is given by --listen HOST:PORT, or by --secure-listen or --probe-listen where it is theirs"
+        others = "name another address with --listen HOST:PORT (or --secure-listen, --probe-listen)"
         hint = f"; {others}" if error.errno == errno.EADDRINUSE else ""
         _fail(f"cannot listen: {error}{hint}")
 

@@ -69,7 +69,7 @@ def print_gates(document: dict[str, Any]) -> None:
             each["queue"], str(each["place"]), each["job"], str(each["pods"]), str(each["priority"]), waits_for
         )
     if not table.row_count:
-        _console.print("nobody waits at a gate")
+        _console.print("no pods wait at gates")
         return
     _console.print(table)
     if document["total"] > table.row_count:
@@ -84,7 +84,9 @@ def print_plan(document: dict[str, Any]) -> None:
     for waiting in document["waiting"]:
         _console.print(f"{waiting['pod']} waits: {waiting['message']}")
     if not document["evictions"] and not document["waiting"]:
-        _console.print("nobody is to be evicted, and nobody waits for an eviction (quotaward top counts all that wait)")
+        _console.print(
+            "no pods are to be evicted, and no pods wait for an eviction (quotaward top counts all waiting pods)"
+        )
 
 
 def print_reservations(document: dict[str, Any]) -> None:

@@ -92,10 +92,12 @@ def print_story(story: Story, waiting: list[str]) -> None:
         pods = len(story.lives) + len(story.over) + story.never_came
         say(
             f"given up at {charts.time_text(story.given_up_at)}, after {MOST_MOMENTS} moments:"
-            f" {story.never_came} of {pods} pods had not come"
+            f" {story.never_came} of {pods} pods had not appeared yet"
         )
     width = shutil.get_terminal_size((100, 24)).columns
-    over = [f"{pod.namespace}/{pod.name} had finished before, and is not drawn" for pod in story.over.values()]
+    over = [
+        f"{pod.namespace}/{pod.name} had finished before the start, and is not drawn" for pod in story.over.values()
+    ]
     lines = [*charts.text_chart(story, width), "", *waiting, *over]
     while not lines[-1]:
         lines.pop()

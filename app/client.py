@@ -91,7 +91,7 @@ def _reason(error: Exception) -> str:
     if not isinstance(error.__cause__, ConnectionRefusedError):
         return str(error)
     tunnel = "kubectl -n quotaward-system port-forward deployment/quotaward-scheduler 8080"
-    return f"connection refused. The one in a cluster is brought here by {tunnel}; another is named by --server URL"
+    return f"connection refused. To reach the one in a cluster, run {tunnel}; name another one with --server URL"
 
 
 def reaching_a_server(command: Callable[..., None]) -> Callable[..., None]:
@@ -127,12 +127,12 @@ def _server(url: str, token: str, kubeconfig: Path | None, ca: Path | None) -> S
     except ValueError:  # an unclosed bracket, an invalid port
         usable = False
     if not usable:
-        raise WrongOption(f"--server (or QUOTAWARD_SERVER): {url!r} is no URL like {DEFAULT_SERVER}")
+        raise WrongOption(f"--server (or QUOTAWARD_SERVER): {url!r} is not a URL like {DEFAULT_SERVER}")
     if parts.scheme == "https" and ca is not None and not ca.is_file():
         raise WrongOption(f"--ca (or QUOTAWARD_CA): {ca}: there is no such file")
     token = token or (_token_of(kubeconfig) if kubeconfig else "")
     if token and parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        raise WrongOption(f"--server: {url} is not https: the token would be readable on the way")
+        raise WrongOption(f"--server: {url} is not https: the token would be sent unencrypted")
     return Server(url, token, ca)
 
 
@@ -145,5 +145,5 @@ def _token_of(kubeconfig: Path) -> str:
     except CannotConnect as error:
         raise WrongOption(f"--kubeconfig: {error}") from error
     if not token:
-        raise WrongOption(f"--kubeconfig: {kubeconfig}: its user has no token (kubectl create token makes one)")
+        raise WrongOption(f"--kubeconfig: {kubeconfig}: its user has no token (kubectl create token creates one)")
     return token

@@ -188,13 +188,13 @@ async def serve(settings: Settings) -> None:
 def _show_example(source: ManifestSource, settings: Settings) -> None:
     """Prints the address, and two questions about a waiting pod: a person's, and kube-scheduler's."""
     url = f"http://{settings.plain_listen}"
-    say(f"Quotaward serves {settings.manifests} on {url}, where its page is")
+    say(f"Quotaward serves {settings.manifests} on {url}, where you also find its page")
     question = source.example_question()
     if question:
         pod = json.loads(question)["Pod"]["metadata"]
         server = "" if url == DEFAULT_SERVER else f" --server {url}"
         say(
-            "Ask it, in another terminal, why a pod waits, and as kube-scheduler would:",
+            "In another terminal, ask it why a pod waits, and what it answers kube-scheduler:",
             f"  {shlex.quote(sys.argv[0])} explain {pod['namespace']}/{pod['name']}{server}",
             f"  curl -s {url}/extender/filter -d {shlex.quote(question)}",
         )

@@ -126,7 +126,7 @@ def _state(shown: Snapshot) -> str:
     acts = "its controllers act" if samples.get(("quotaward_leader", "")) else "its controllers do not act"
     parts = (
         "in sync" if samples.get(("quotaward_store_synced", "")) else "NOT IN SYNC",
-        "ONLY OBSERVES: nobody is refused or evicted" if samples.get(("quotaward_observing", "")) else acts,
+        "ONLY OBSERVES: no pods are refused or evicted" if samples.get(("quotaward_observing", "")) else acts,
         f"filter called {max(0, shown.at - called):.0f} s ago" if called else "NO SCHEDULER HAS CALLED FILTER YET",
     )
     return ", ".join(parts)
@@ -138,7 +138,7 @@ def _waiting(shown: Snapshot) -> str:
     why = ", ".join(f"{REASONS.get(rule, rule)} {number}" for rule, number in in_order)
     gated = int(shown.samples.get(("quotaward_gated_pods", ""), 0))
     parts = [f"{sum(by_rule.values())} pods wait: {why}"] * bool(by_rule) + [f"{gated} at gates"] * bool(gated)
-    return "; ".join(parts) or "Nobody waits."
+    return "; ".join(parts) or "No pods wait."
 
 
 def _rows_of_quotas(shown: Snapshot) -> Iterator[Row]:
@@ -198,10 +198,10 @@ def _reservations(first: list[dict[str, Any]], total: int) -> RenderableType:
     if not total:
         return Text("no reservations")
     table = Table(box=None, pad_edge=False)
-    for title in ("NODE", "KEPT FOR", "WHY", "WHO GOES", "SINCE"):
+    for title in ("NODE", "KEPT FOR", "REASON", "VICTIMS", "SINCE"):
         table.add_column(title, no_wrap=True)
     for each in first:
-        victims = ", ".join(each["victims"]) or "nobody"
+        victims = ", ".join(each["victims"]) or "none"
         table.add_row(*(Text(cell) for cell in (each["node"], each["pod"], each["reason"], victims, each["since"])))
     return Group(table, Text(f"and {total - len(first)} more")) if total > len(first) else table
 

@@ -18,5 +18,5 @@ def uncountable(where: str, amounts: Any) -> Iterator[Finding]:
         except InvalidQuantity:
             continue
         if capped:
-            text = f"{str(amount)[:SHOWN]} is more than Kubernetes counts, which is {LARGEST}"
+            text = f"{str(amount)[:SHOWN]} is more than the largest amount in Kubernetes, {LARGEST}"
             yield error(f"{where}.{name}: {text}")

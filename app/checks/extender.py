@@ -19,13 +19,13 @@ def extender(url: str) -> list[Finding]:
         metrics = pool.request("GET", f"{url.rstrip('/')}/metrics")
     except (urllib3.exceptions.HTTPError, ValueError, OSError) as reason:
         text = " ".join(str(reason).split("Failed to establish a new connection: ")[-1].split())
-        return [warning(f"no Quotaward answers at {url}: {text}; another address: --server")]
+        return [warning(f"no Quotaward answers at {url}: {text}; name another address with --server")]
     if ready.status != 200:  # noqa: PLR2004 - HTTP OK
         return [warning(f"the Quotaward at {url} is not ready: it answers {ready.status}: {ready.data.decode()[:200]}")]
     findings = [info(f"a Quotaward answers at {url}")]
     if metrics.status != 200:  # noqa: PLR2004 - HTTP OK
-        return [*findings, info(f"{url} does not show its metrics to everybody ({metrics.status})")]
+        return [*findings, info(f"the metrics of {url} cannot be read without credentials ({metrics.status})")]
     last = _LAST.search(metrics.data.decode(errors="replace"))
     if last is None or not float(last[1]):
-        return [*findings, warning(f"no scheduler has asked the Quotaward at {url} since it was started")]
-    return [*findings, info(f"a scheduler last asked it {max(0.0, time.time() - float(last[1])):.0f} s ago")]
+        return [*findings, warning(f"no scheduler has called the Quotaward at {url} since it was started")]
+    return [*findings, info(f"a scheduler last called it {max(0.0, time.time() - float(last[1])):.0f} s ago")]

@@ -117,13 +117,13 @@ def _unknown_queue_keys(manifests: list[source.Manifest]) -> list[Finding]:
         spec, where = each.obj.spec, f"{each.file}: Queue {each.key}: spec"
         read = ", ".join(sorted(QUEUE_KEYS))
         findings += [
-            Finding("warning", f"{where}.{key} does nothing: {read} do")
+            Finding("warning", f"{where}.{key} has no effect: only {read} have one")
             for key in sorted(spec.keys() - QUEUE_KEYS - NOTED_QUEUE_KEYS)
         ]
         guarantee = spec.get("guarantee")
         if isinstance(guarantee, dict):
             findings += [
-                Finding("warning", f"{where}.guarantee.{key} guarantees nothing: resource does")
+                Finding("warning", f"{where}.guarantee.{key} guarantees nothing: amounts belong under resource")
                 for key in sorted(guarantee.keys() - {"resource"})
             ]
     return findings
@@ -153,7 +153,7 @@ def _unnamed(cluster: Cluster) -> list[Finding]:
         Finding(
             "warning",
             f"ElasticQuota {namespace}/{quota.name}: min does not name {', '.join(lacking)}, but the min of"
-            f" {named_by[lacking[0]]} does: what its pods use of it is borrowed, and may be taken back",
+            f" {named_by[lacking[0]]} does: its pods borrow all that they use of it, and it may be taken back",
         )
         for namespace, quota, _ in cluster.ledger.quotas()
         if quota.min and (lacking := sorted(named_by.keys() - quota.min.keys()))
@@ -188,7 +188,7 @@ def _queue_findings(cluster: Cluster) -> list[Finding]:
         nowhere = sorted(r for r, most in queue.capability.items() if most and there and not there.get(r, 0))
         if nowhere:
             findings.append(
-                Finding("warning", f"Queue {name}: capability names what no node has: {', '.join(nowhere)}")
+                Finding("warning", f"Queue {name}: capability names resources that no node has: {', '.join(nowhere)}")
             )
     promised = resources.total(queue.guarantee for queue in cluster.queues.values())
     return findings + _beyond_nodes(cluster, "guarantee of all queues", promised)
@@ -216,7 +216,7 @@ def _budget_warnings(cluster: Cluster) -> list[Finding]:
         Finding(
             "warning",
             f"PodDisruptionBudget {budget.namespace}/{budget.name} never allows an eviction: "
-            "what its pods borrow is not taken back by reclaim, unless reclaim.budgetPatience is set",
+            "reclaim does not take back what its pods borrow, unless reclaim.budgetPatience is set",
         )
         for budget in cluster.budgets.values()
         if budget.never
@@ -229,14 +229,14 @@ def _job_warnings(cluster: Cluster) -> list[Finding]:
     for job in sorted(cluster.batch_jobs, key=lambda job: job.key):
         if job.deadline and cluster.gate_admission.is_gated(job.namespace):
             text = (
-                "spec.activeDeadlineSeconds runs from the start of the Job, so also while its pods wait at the gates of"
-                f" namespace {job.namespace}, and then ends it; that of its template does not"
+                "spec.activeDeadlineSeconds runs from the start of the Job, even while its pods wait at the gates of"
+                f" namespace {job.namespace}, and then ends the Job; a deadline in its pod template does not"
             )
             findings.append(Finding("warning", f"Job {job.title}: {text}"))
         if job.fails_at_once and (job.namespace in cluster.quotas or cluster.queues):
             text = (
-                "one eviction fails it, so its pods are the last to be taken back; with a rule that ignores"
-                " DisruptionTarget in its podFailurePolicy it would go on"
+                "one eviction fails it, so its pods are evicted last; a rule in its podFailurePolicy that ignores"
+                " DisruptionTarget would let it continue"
             )
             findings.append(Finding("warning", f"Job {job.title}: {text}"))
     return findings

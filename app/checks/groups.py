@@ -25,11 +25,13 @@ def group_findings(cluster: Cluster, documents: Iterable[Document]) -> Iterator[
             there = {each.rpartition("/")[2] for of, each in groups if of == namespace}
             of_another_kind = f"; the group of that name is of another kind than {name.partition('/')[0]}"
             close = nearest(plain, there)
-            hint = of_another_kind if plain in there else f"; {close} does" if close else ""
+            hint = of_another_kind if plain in there else f"; {close} exists" if close else ""
             who = f"{number} pod{'s name' if number > 1 else ' names'} it"
-            yield warning(f"PodGroup {namespace}/{plain} does not exist, and {who}: each starts for itself{hint}")
+            yield warning(f"PodGroup {namespace}/{plain} does not exist, and {who}: each starts on its own{hint}")
         elif number < group.minimum and (namespace, plain) not in to_come:
-            yield warning(f"PodGroup {namespace}/{plain} needs {group.minimum} pods, and {number} name it: none starts")
+            yield warning(
+                f"PodGroup {namespace}/{plain} needs {group.minimum} pods, but only {number} name it: none starts"
+            )
 
 
 def _named_by_templates(documents: Iterable[Document]) -> Iterator[tuple[str, str]]:

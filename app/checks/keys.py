@@ -44,15 +44,15 @@ def _of_key(where: str, kind: str, part: str, name: str, value: Any) -> Iterator
     what = f"{where}: {part} {name}"
     if known is not None:
         if known.kinds and kind not in known.kinds:
-            yield warning(f"{what} is read of {' and '.join(f'{each}s' for each in known.kinds)} alone")
+            yield warning(f"{what} is only read on {' and '.join(f'{each}s' for each in known.kinds)}")
         elif known.values and value not in known.values:
-            yield warning(f"{what}: {value!r} means nothing: {_values(known)}")
+            yield warning(f"{what}: {value!r} has no meaning: {_values(known)}")
     elif elsewhere := next((other for other, keys in _BY_PART.items() if name in keys), ""):
         yield warning(f"{what} is not read: it must be {_an(elsewhere)}")
     elif name in CONFUSED:
         yield warning(f"{what} {CONFUSED[name]}")
     elif close := nearest(name, (key.name for key in KEYS)):
-        yield warning(f"{what} is not read: {close} is")
+        yield warning(f"{what} is not read: did you mean {close}?")
     elif name.rpartition("/")[0] in OUR_DOMAINS:
         yield warning(f"{what} is not read: there is no such key")
 
@@ -61,7 +61,7 @@ def _of_gates(where: str, gates: Any) -> Iterator[Finding]:
     names = [gate.get("name") for gate in gates if isinstance(gate, dict)] if isinstance(gates, list) else []
     for name in names:
         if isinstance(name, str) and (close := nearest(name, _BY_PART[GATE_NAME])):
-            yield warning(f"{where}: {GATE_NAME} {name} is not ours, and nobody opens it: {close} is")
+            yield warning(f"{where}: {GATE_NAME} {name} is not known, and nothing opens it: did you mean {close}?")
 
 
 def _values(key: Key) -> str:

@@ -56,7 +56,7 @@ async def cluster(kubeconfig: Path | None, settings: Settings) -> Live:
         for look in (_definitions, _resources, _rights, _leader, _schedulers, _events, _others):
             await look(client, settings, live)
     except Unreachable as reason:
-        live.findings.append(error(f"the API server cannot be asked: {reason}"))
+        live.findings.append(error(f"the API server cannot be queried: {reason}"))
     finally:
         await client.close()
     return live
@@ -102,10 +102,10 @@ async def _rights(client: KubeClient, settings: Settings, live: Live) -> None:
     ]
     for right in missing:
         if right.needed:
-            live.findings.append(error(f"whose credentials these are may not {right}: see {right.given_by}"))
+            live.findings.append(error(f"these credentials may not {right}: see {right.given_by}"))
         else:
             live.findings.append(
-                info(f"whose credentials these are may not {right}; it is done without (see {right.given_by})")
+                info(f"these credentials may not {right}; Quotaward works without that right (see {right.given_by})")
             )
 
 
@@ -140,7 +140,7 @@ async def _leader(client: KubeClient, settings: Settings, live: Live) -> None:
     if status == HTTPStatus.NOT_FOUND:
         live.findings.append(warning(f"{where} does not exist: no controllers have run"))
     elif status != HTTPStatus.OK:
-        live.findings.append(info(f"{where} cannot be seen: the API server answers {status}"))
+        live.findings.append(info(f"{where} cannot be read: the API server answers {status}"))
     else:
         live.findings.append(_held(where, document.get("spec") or {}))
 
@@ -148,13 +148,13 @@ async def _leader(client: KubeClient, settings: Settings, live: Live) -> None:
 def _held(where: str, spec: dict[str, Any]) -> Finding:
     holder = spec.get("holderIdentity")
     if not holder:
-        return warning(f"{where} is held by nobody: no controllers act")
+        return warning(f"{where} has no holder: no controllers act")
     try:
         silent = (datetime.now(UTC) - msgspec.convert(spec.get("renewTime"), datetime)).total_seconds()
     except (msgspec.ValidationError, TypeError):
-        return warning(f"{where} is held by {holder}, and does not say since when")
+        return warning(f"{where} is held by {holder}, but its renewTime cannot be read")
     if silent > 2 * float(spec.get("leaseDurationSeconds") or 0):
-        return warning(f"{where} is held by {holder}, who has not renewed it for {silent:.0f} s: no controllers act")
+        return warning(f"{where} is held by {holder}, which has not renewed it for {silent:.0f} s: no controllers act")
     return info(f"{where} is held by {holder}")
 
 
@@ -176,14 +176,14 @@ async def _events(client: KubeClient, _: Settings, live: Live) -> None:
     query = {"fieldSelector": "reason=FailedScheduling", "limit": str(PAGE)}
     status, document = await _get(client, "/api/v1/events", query)
     if status != HTTPStatus.OK:
-        live.findings.append(info(f"events cannot be seen: the API server answers {status}"))
+        live.findings.append(info(f"events cannot be read: the API server answers {status}"))
         return
     events = [event for event in document.get("items") or () if isinstance(event, dict)]
     by = sorted({str(event.get("reportingComponent") or "unknown") for event in events})
     ours = sum(bool(named_in(str(event.get("message")))) for event in events)
     if events:
         told = f"{len(events)} events of pods that were not scheduled, by {', '.join(by)}"
-        live.findings.append(info(f"{told}: {ours} name a rule of Quotaward's"))
+        live.findings.append(info(f"{told}: {ours} of them name a rule of Quotaward"))
 
 
 async def _others(client: KubeClient, _: Settings, live: Live) -> None:
@@ -223,7 +223,7 @@ async def _get(client: KubeClient, path: str, query: dict[str, str]) -> tuple[in
     except BROKEN as reason:
         raise Unreachable(_words(reason)) from reason
     if response.status == HTTPStatus.UNAUTHORIZED:
-        raise Unreachable("it does not know these credentials (401)")
+        raise Unreachable("it rejects these credentials (401)")
     return response.status, document if isinstance(document, dict) else {}
 
 

@@ -48,21 +48,23 @@ def on_no_node(where: str, names: Iterable[str], there: Collection[str]) -> Iter
     """Finds valid resource names that no node lists; none if no nodes are known."""
     for name in sorted(set(names) - set(there)):
         if there and "/" in name and not _fault(name, there):
-            text = "is on no node: it bounds nothing, unless another extender or a driver of resource claims gives it"
+            text = (
+                "is on no node: it bounds nothing, unless another extender or a driver of resource claims provides it"
+            )
             yield warning(f"{where}.{name} {text}")
 
 
 def _fault(name: str, there: Collection[str]) -> str:
     """Says what is wrong with a name that no node lists; empty if nothing is."""
     if name.startswith("limits."):
-        return f"bounds nothing: limits are not counted, requests are; {name.removeprefix('limits.')} is their name"
+        return f"bounds nothing: limits are not counted, but requests are, as {name.removeprefix('limits.')}"
     if name.startswith("requests."):
         return f"bounds nothing: requests of pods are counted as {name.removeprefix('requests.')}"
     if name.startswith("count/"):
-        return "bounds nothing: objects are not counted, but pods are, as pods"
+        return "bounds nothing: only pods are counted, under the name pods"
     if name in CORE or name.startswith(HUGE_PAGES):
         return ""
     close = CONFUSED.get(name) or nearest(name, {*WELL_KNOWN, *there})
     if close:
-        return f"bounds nothing, unless some pod requests what is called so: {close} is meant?"
-    return "" if "/" in name else "bounds nothing: no pod can request what is called so"
+        return f"bounds nothing, unless a pod requests a resource of this name: did you mean {close}?"
+    return "" if "/" in name else "bounds nothing: no pod can request a resource of this name"

@@ -68,7 +68,7 @@ def _findings(where: str, document: dict[str, Any]) -> list[Finding]:
     findings += _what_is_refused(where, extenders)
     ours = [extender for extender in extenders if extender.get("filterVerb") == "filter"]
     if not ours:
-        return [*findings, error(f"{where}: no extender has filterVerb: filter; Quotaward is not asked")]
+        return [*findings, error(f"{where}: no extender has filterVerb: filter, so Quotaward is not called")]
     ours = [extender for extender in ours if _has_our_path(extender)] or ours
     return findings + [finding for each in ours for finding in _extender_findings(f"{where}: extenders", each)]
 
@@ -82,25 +82,25 @@ def _version(where: str, document: dict[str, Any]) -> Iterator[Finding]:
 def _place(where: str) -> Iterator[Finding]:
     number = re.search(r", document (\d+)$", where)
     if number and number[1] != "1":
-        yield error(f"{where}: kube-scheduler reads the first document of a file alone")
+        yield error(f"{where}: kube-scheduler reads only the first document of a file")
 
 
 def _what_is_refused(where: str, extenders: list[dict[str, Any]]) -> Iterator[Finding]:
     """Finds what keeps kube-scheduler from starting, in any of the extenders."""
     binders = sum(bool(extender.get("bindVerb")) for extender in extenders)
     if binders > 1:
-        yield error(f"{where}: extenders: {binders} have a bindVerb, and kube-scheduler takes one")
+        yield error(f"{where}: extenders: {binders} have a bindVerb, but kube-scheduler accepts only one")
     managed: set[str] = set()
     for number, extender in enumerate(extenders):
         at = f"{where}: extenders[{number}]"
         for name in sorted(extender.keys() - set(FIELDS), key=str):
             close = nearest(str(name), FIELDS)
             yield error(
-                f"{at}.{name}: kube-scheduler refuses fields that it does not know{f': {close}' if close else ''}"
+                f"{at}.{name}: kube-scheduler refuses unknown fields{f': did you mean {close}?' if close else ''}"
             )
         weight = extender.get("weight")
         if extender.get("prioritizeVerb") and not (isinstance(weight, int) and weight > 0):
-            yield error(f"{at}.weight: must be a number above 0 beside a prioritizeVerb")
+            yield error(f"{at}.weight: must be a number above 0 if there is a prioritizeVerb")
         timeout = extender.get("httpTimeout")
         if timeout is not None and not (isinstance(timeout, str) and _DURATION.fullmatch(timeout)):
             yield error(f"{at}.httpTimeout: {timeout!r} must have a unit, like 2s")
@@ -114,10 +114,10 @@ def _managed(at: str, extender: dict[str, Any], seen: set[str]) -> Iterator[Find
             continue
         name = str(resource.get("name"))
         if name in seen:
-            yield error(f"{at}.managedResources: kube-scheduler takes {name} once")
+            yield error(f"{at}.managedResources: kube-scheduler accepts {name} only once")
         seen.add(name)
         if resource.get("ignoredByScheduler"):
-            text = "kube-scheduler does not look whether a node has it; quotas still count what pods request"
+            text = "kube-scheduler does not check whether a node has it; quotas still count the requests of pods"
             yield warning(f"{at}.managedResources: {name} has ignoredByScheduler: {text}")
 
 
@@ -126,17 +126,17 @@ def _extender_findings(where: str, extender: dict[str, Any]) -> list[Finding]:
     if not _has_our_path(extender):
         findings.append(Finding("error", f"{where}.urlPrefix: {extender.get('urlPrefix')!r} must end in /extender"))
     if extender.get("preemptVerb") != "preempt":
-        text = "must be preempt: without it the scheduler evicts pods for one that its own quota refuses"
+        text = "must be preempt: without it the scheduler evicts pods for a pod that its own quota refuses"
         findings.append(Finding("error", f"{where}.preemptVerb: {text}"))
     for field in ("prioritizeVerb", "bindVerb"):
         verb = extender.get(field)
         if verb and verb != VERBS[field]:
-            findings.append(Finding("error", f"{where}.{field}: {verb!r} must be {VERBS[field]}, or not be there"))
+            findings.append(Finding("error", f"{where}.{field}: {verb!r} must be {VERBS[field]}, or be left out"))
     if extender.get("ignorable"):
         text = "while Quotaward is down every pod passes its quota, and proposed victims are evicted"
         findings.append(Finding("warning", f"{where}.ignorable: {text}"))
     if not extender.get("nodeCacheCapable"):
-        text = "false sends every node whole with each pod; true sends names, many times faster"
+        text = "false sends all nodes as whole objects with each pod; true sends only names, and is many times faster"
         findings.append(Finding("warning", f"{where}.nodeCacheCapable: {text}"))
     if extender.get("managedResources"):
         text = "pods that request none of these resources are not checked at all"

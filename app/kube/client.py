@@ -80,7 +80,7 @@ class KubeClient:
             if fault := fault_of_service_account():
                 raise CannotConnect(f"{where}: {fault}")
         if kubeconfig is not None and not kubeconfig.is_file():
-            several = "; of several files name one" if os.pathsep in str(kubeconfig) else ""
+            several = "; of several files, name one" if os.pathsep in str(kubeconfig) else ""
             raise CannotConnect(f"{where}: there is no such file{several}")
         try:
             if kubeconfig is not None:
@@ -93,7 +93,7 @@ class KubeClient:
             configuration.connection_pool_maxsize = 0  # no limit: a hanging request must not delay the Lease or a bind
             return cls(configuration)
         except (AttributeError, TypeError) as error:  # the official client does not check a value before use
-            raise CannotConnect(f"{where}: a value is not of the type that it should be: {error}") from error
+            raise CannotConnect(f"{where}: a value has the wrong type: {error}") from error
         except (*UNUSABLE, yaml.YAMLError, RecursionError) as error:
             raise CannotConnect(f"{where}: {' '.join(str(error).split())}") from error
 

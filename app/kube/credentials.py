@@ -40,7 +40,7 @@ def _checked(key: str | None) -> str:
     kind, _, token = (key or "").partition(" ")
     token = token.strip()
     if not token or not token.isascii() or not token.isprintable():
-        raise ConfigException("the token is empty, or is none")
+        raise ConfigException("the token is empty or invalid")
     return f"{kind} {token}"
 
 
@@ -67,5 +67,5 @@ def fault_of_service_account() -> str | None:
     try:
         ssl.create_default_context(cafile=ca)
     except ssl.SSLError as error:
-        return f"{ca} holds no certificate that can be used: {error}"
+        return f"{ca} contains no usable certificate: {error}"
     return None

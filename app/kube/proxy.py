@@ -28,7 +28,9 @@ def _checked(name: str, proxy: str) -> str:
     except ValueError:  # an unclosed bracket, an invalid port
         usable = False
     if not usable:  # the value is not shown: it may contain a password
-        raise ValueError(f"{name} has to be a URL like http://proxy.example:3128 (http or https; SOCKS is not spoken)")
+        raise ValueError(
+            f"{name} has to be a URL like http://proxy.example:3128 (http or https; SOCKS is not supported)"
+        )
     return proxy
 
 

@@ -121,9 +121,9 @@ def _leave_out_legacy(folder: Folder, legacy: str) -> None:
         if successor is not None and legacy == "off":
             why = "groups.legacy is off"
         elif successor is not None and legacy == "auto" and newer[successor.label]:
-            why = f"there are others of {successor.group}; groups.legacy: on reads both"
+            why = f"there are newer ones of {successor.group}; groups.legacy: on reads both"
         elif successor is not None and manifest.key in newer[successor.label]:
-            why = f"there is one of that name of {successor.group}"
+            why = f"{successor.group} has one of the same name"
         if why:
             name = f"{manifest.kind.name} {manifest.obj.metadata.namespace}/{manifest.obj.metadata.name}"
             folder.strange.append(Fault(manifest.file, 0, f"{name} of {manifest.kind.group} is not read: {why}"))
@@ -246,7 +246,7 @@ def documents_of(file: Path) -> Iterator[tuple[int, Any]]:
     for number, document in enumerate(documents, start=1):
         longest -= _length(document, {})
         if longest < 0:
-            raise ValueError("its aliases stand for too much")
+            raise ValueError("its aliases expand to too much")
         for item in _items(document):
             yield number, item
 
@@ -256,7 +256,7 @@ def _yaml_documents(text: str) -> Iterator[Any]:
     try:
         yield from yaml.load_all(text, Loader=yaml.CSafeLoader)
     except (LookupError, AttributeError) as error:
-        raise ValueError(f"a value is not what its tag says: {error}") from error
+        raise ValueError(f"a value contradicts its tag: {error}") from error
 
 
 def _length(value: Any, known: dict[int, int]) -> int:
@@ -320,7 +320,7 @@ def _take(
     key = kind.key(obj.metadata)
     name = kind.label, obj.metadata.namespace, obj.metadata.name
     if name in seen:
-        folder.problems.append(Fault(file, number, f"{where}: stands already in {seen[name]}"))
+        folder.problems.append(Fault(file, number, f"{where}: is already in {seen[name]}"))
         return
     seen[name] = file
     for text in _faults(trial, kind, obj) if readable else ():
@@ -342,7 +342,7 @@ def _report_unread(folder: Folder, file: Path, number: int, document: dict[str, 
         folder.strange.append(Fault(file, number, f"{where} of {group} is not read: {other.instead}"))
     elif group in OURS:
         known = ", ".join(sorted(kind.name for kind in KINDS if kind.group == group))
-        folder.strange.append(Fault(file, number, f"{where}: is not read: of {group} there are {known}"))
+        folder.strange.append(Fault(file, number, f"{where}: is not read: the kinds of {group} are {known}"))
 
 
 def _faults(trial: Cluster, kind: Kind, obj: Any) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ def _candidates(versions: dict[str, str], followed: Collection[str]) -> Iterator
             yield path, f"{other.kind} of {other.group} is not read: {other.instead}"
     for kind in KINDS:
         if kind.label in SUCCESSORS and kind.group in versions and kind.label not in followed:
-            text = f"is not read, as that of {SUCCESSORS[kind.label].group} is installed: groups.legacy: on reads both"
+            text = f"is not read, as that of {SUCCESSORS[kind.label].group} is installed; groups.legacy: on reads both"
             yield kind.path, f"{kind.name} of {kind.group} {text}"
 
 

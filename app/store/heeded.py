@@ -65,10 +65,10 @@ KEYS = (
 USE_QUEUE = f"is not read: a pod or its namespace names its queue in the annotation {QUEUE}"
 USE_GROUP = f"is not read: a pod names its PodGroup in the label {GROUP}"
 USE_MINIMUM = f"{USE_GROUP}, and the PodGroup its spec.minMember"
-USE_PREEMPTIBLE = f'is not read: a pod that must not be evicted says {PREEMPTIBLE}: "false" in an annotation'
-NO_HIERARCHY = "is not read: queues have no hierarchy here, each counts for itself"
-QUOTAS_HAVE_NONE = "is not read: elastic quotas have no hierarchy here, each counts for itself"
-SIZE = "is not read: a pod is in the quota of its namespace"
+USE_PREEMPTIBLE = f'is not read: a pod that must not be evicted needs the annotation {PREEMPTIBLE}: "false"'
+NO_HIERARCHY = "is not read: queues have no hierarchy here, each counts on its own"
+QUOTAS_HAVE_NONE = "is not read: elastic quotas have no hierarchy here, each counts on its own"
+SIZE = "is not read: a pod counts in the quota of its namespace"
 
 CONFUSED = {
     "queue": USE_QUEUE,
@@ -157,17 +157,17 @@ OTHERS = (
         f"write {_QUEUE}, or an ElasticQuota: nominalQuota is the guarantee or min, with borrowingLimit it is the max",
     ),
     Other("kueue.x-k8s.io", "LocalQueue", "localqueues", f"write {_PODS_IN_QUEUE}"),
-    Other("kueue.x-k8s.io", "Cohort", "cohorts", "all queues lend to each other, and all elastic quotas do"),
+    Other("kueue.x-k8s.io", "Cohort", "cohorts", "all queues lend to each other, and so do all elastic quotas"),
     Other(
         *("kueue.x-k8s.io", "Workload", "workloads"),
-        "what is suspended is not seen; pods wait at gates where their namespace has the label quotaward.dev/gated",
+        "suspended workloads are not read; pods wait at gates if their namespace has the label quotaward.dev/gated",
     ),
     Other(
         *("quota.koordinator.sh", "ElasticQuotaProfile", "elasticquotaprofiles"),
-        "write the ElasticQuotas that it would make",
+        "write the ElasticQuotas that it would create",
     ),
     Other(
         *("scheduling.koordinator.sh", "Reservation", "reservations"),
-        "nodes are reserved here for jobs that starve, and nobody has to ask for it",
+        "Quotaward itself reserves nodes for jobs that starve",
     ),
 )

@@ -37,7 +37,7 @@ def test_a_cluster_that_has_everything_has_nothing_wrong(cluster, check):
     assert [line for line in lines if line.startswith("error")] == []
     assert status == 0
     assert f"info: a Quotaward answers at {quotaward.url}" in lines
-    assert f"warning: no scheduler has asked the Quotaward at {quotaward.url} since it was started" in lines
+    assert f"warning: no scheduler has called the Quotaward at {quotaward.url} since it was started" in lines
     assert any(line.startswith(f"info: {LEASE} is held by ") for line in lines)
     assert "info: pods name these schedulers: default-scheduler (1, of which 1 wait)" in lines
 
@@ -49,7 +49,7 @@ def test_rights_that_are_missing_are_named_one_by_one(cluster, check):
     )
     status, lines = check("nobody")
     assert status == 1
-    missing = "error: whose credentials these are may not"
+    missing = "error: these credentials may not"
     assert f"{missing} list pods: see manifests/rbac" in lines
     assert f"{missing} patch elasticquotas.scheduling.x-k8s.io/status: see manifests/rbac" in lines
     assert f"{missing} get leases.coordination.k8s.io in namespace quotaward-system: see manifests/rbac" in lines
@@ -58,9 +58,9 @@ def test_rights_that_are_missing_are_named_one_by_one(cluster, check):
 def test_the_right_to_delete_is_missed_where_budgets_are_heeded_for_a_while_only(cluster, check):
     install_rights(cluster.api)
     patient = {"QUOTAWARD_RECLAIM__BUDGET_PATIENCE": "60"}
-    missing = "whose credentials these are may not delete pods"
+    missing = "these credentials may not delete pods"
     status, lines = check("quotaward")
-    assert f"info: {missing}; it is done without (see manifests/patience)" in lines
+    assert f"info: {missing}; Quotaward works without that right (see manifests/patience)" in lines
     assert status == 0
     status, lines = check("quotaward", **patient)
     assert f"error: {missing}: see manifests/patience" in lines

@@ -52,7 +52,7 @@ def test_a_quotaward_that_answers_and_was_never_asked_is_told_of():
         first, second = extender(server.url)
     assert (first.severity, first.text) == ("info", f"a Quotaward answers at {server.url}")
     assert second.severity in ("info", "warning")
-    assert "asked" in second.text
+    assert "called" in second.text
 
 
 def test_a_quotaward_that_does_not_answer_is_a_warning_of_one_line():
@@ -69,7 +69,7 @@ def test_an_api_server_that_does_not_answer_is_an_error_of_one_line(tmp_path):
     url = f"http://127.0.0.1:{free_port()}"
     done = CliRunner().invoke(app, ["check", "--cluster", "--kubeconfig", str(file), "--server", url])
     first, second, last = done.output.splitlines()
-    assert first.startswith("error: the API server cannot be asked: ")
+    assert first.startswith("error: the API server cannot be queried: ")
     assert second.startswith("warning: no Quotaward answers")
     assert (done.exit_code, last) == (1, "1 error, 1 warning")
 

@@ -83,7 +83,7 @@ def test_a_kind_that_is_none_of_a_group_of_ours_is_a_warning(folder, version, ki
     [(severity, text)] = found_of(folder, quota("b"), mistyped)
     assert severity == "warning"
     where, group = f"{folder.path / 'all.yaml'}, document 2: {kind} a/quota", version.split("/")[0]
-    assert text == f"{where}: is not read: of {group} there are {known}"
+    assert text == f"{where}: is not read: the kinds of {group} are {known}"
 
 
 def test_kinds_of_others_are_left_out_without_a_word(folder):
@@ -236,15 +236,15 @@ BINDS = {"urlPrefix": "http://10.0.0.1/other", "filterVerb": "predicates", "bind
         (
             [OURS | {"filterverb": "x"}],
             {},
-            "extenders[0].filterverb: kube-scheduler refuses fields",
+            "extenders[0].filterverb: kube-scheduler refuses unknown fields",
         ),
-        ([OURS | {"ignoreable": True}], {}, "fields that it does not know: ignorable"),
+        ([OURS | {"ignoreable": True}], {}, "unknown fields: did you mean ignorable?"),
         ([GOOD | {"prioritizeVerb": "prioritise"}], {}, "extenders.prioritizeVerb: 'prioritise' must be prioritize"),
         ([OURS | {"bindVerb": "binding"}], {}, "extenders.bindVerb: 'binding' must be bind"),
         (
             [OURS, BINDS | {"managedResources": [{"name": "a.b/c"}, {"name": "a.b/c"}]}],
             {},
-            "extenders[1].managedResources: kube-scheduler takes a.b/c once",
+            "extenders[1].managedResources: kube-scheduler accepts a.b/c only once",
         ),
     ],
 )
@@ -302,7 +302,7 @@ def test_a_configuration_is_found_in_a_config_map(written):
 def test_a_configuration_that_is_not_the_first_document_is_not_read(written):
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "x"}}
     assert written(account, configuration()) == [
-        ("error", "it, document 2: kube-scheduler reads the first document of a file alone")
+        ("error", "it, document 2: kube-scheduler reads only the first document of a file")
     ]
 
 

@@ -164,9 +164,9 @@ def test_where_pods_cannot_be_listed_no_gates_are_released_and_that_is_said(tmp_
 
 def test_where_nothing_is_done_that_is_said(server):
     assert run("reservations", "--server", server) == (0, "no reservations\n")
-    assert run("gates", "--server", server, "-n", "c") == (0, "nobody waits at a gate\n")
+    assert run("gates", "--server", server, "-n", "c") == (0, "no pods wait at gates\n")
     status, text = run("plan", "--server", server)  # pods do wait there, which no scheduler has tried
-    assert (status, text.split(" (")[0]) == (0, "nobody is to be evicted, and nobody waits for an eviction")
+    assert (status, text.split(" (")[0]) == (0, "no pods are to be evicted, and no pods wait for an eviction")
 
 
 def test_quotas_may_be_those_of_one_namespace(server):
@@ -181,7 +181,7 @@ def test_a_token_is_shown_but_not_where_others_can_read_it(server, tmp_path):
         status, text = run("quotas", "--server", "http://quotaward.example:1", *by)
         assert (status, text) == (
             2,
-            "--server: http://quotaward.example:1 is not https: the token would be readable on the way\n",
+            "--server: http://quotaward.example:1 is not https: the token would be sent unencrypted\n",
         )
     file.write_text(kubeconfig())
     status, text = run("quotas", "--server", server, "--kubeconfig", str(file))
@@ -214,7 +214,7 @@ def test_what_is_no_name_of_a_pod_is_said(name):
     ["http://127.0.0.1:99999", "http://127.0.0.1:x", "http://[::1", "http://", "ftp://127.0.0.1", "127.0.0.1:1", ""],
 )
 def test_what_is_no_url_of_a_server_is_named_by_its_option(command, url):
-    said = f"--server (or QUOTAWARD_SERVER): {url!r} is no URL like http://127.0.0.1:8080\n"
+    said = f"--server (or QUOTAWARD_SERVER): {url!r} is not a URL like http://127.0.0.1:8080\n"
     assert run(*command, "--server", url) == (2, said)
 
 
@@ -232,7 +232,7 @@ def test_where_nothing_listens_it_is_said_how_to_reach_one_that_runs(command):
     _, text = run(command, "--server", "http://127.0.0.1:1")
     assert is_a_sentence(text)
     assert "connection refused" in text
-    assert "port-forward deployment/quotaward-scheduler 8080; another is named by --server URL" in text
+    assert "port-forward deployment/quotaward-scheduler 8080; name another one with --server URL" in text
 
 
 @pytest.fixture
@@ -413,7 +413,7 @@ def test_serve_says_that_there_is_no_cluster(serve):
     ("named", "said"),
     [
         ("/nowhere/config", "kubeconfig /nowhere/config: there is no such file"),
-        ("/a/config:/b/config", "kubeconfig /a/config:/b/config: there is no such file; of several files name one"),
+        ("/a/config:/b/config", "kubeconfig /a/config:/b/config: there is no such file; of several files, name one"),
     ],
 )
 def test_serve_looks_for_the_kubeconfig_that_the_environment_names(serve, named, said):

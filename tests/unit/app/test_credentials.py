@@ -64,12 +64,12 @@ def test_it_is_said_which_file_of_a_service_account_is_wrong(account, which, spo
 
 def test_it_is_said_that_the_certificate_of_a_service_account_is_none(account):
     account.ca.write_text("nonsense")
-    assert f"{account.ca} holds no certificate" in fault()
+    assert f"{account.ca} contains no usable certificate" in fault()
 
 
 def test_a_token_that_no_header_can_hold_is_none(account):
     account.token.write_text("to\nken")
-    assert fault().endswith("the token is empty, or is none")
+    assert fault().endswith("the token is empty or invalid")
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_of_two_quotas_of_a_name_in_a_folder_the_newer_groups_counts(folder, fir
     assert max_of(store) == 1000
     found = read(folder.path, "on")
     assert found.problems == []
-    assert [str(each).endswith("there is one of that name of scheduling.x-k8s.io") for each in found.strange] == [True]
+    assert [str(each).endswith("scheduling.x-k8s.io has one of the same name") for each in found.strange] == [True]
 
 
 def test_a_group_of_the_older_kind_holds_its_members_together(folder):
@@ -90,7 +90,7 @@ def test_a_check_says_which_are_not_read_and_how_to_read_them(folder):
     assert finding.severity == "warning"
     assert finding.text.endswith(
         "ElasticQuota a/quota of scheduling.sigs.k8s.io is not read:"
-        " there are others of scheduling.x-k8s.io; groups.legacy: on reads both"
+        " there are newer ones of scheduling.x-k8s.io; groups.legacy: on reads both"
     )
 
 

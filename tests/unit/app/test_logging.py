@@ -28,7 +28,7 @@ def logged(folder):
         file = folder.path.with_name("serve.log")
         with serving("--manifests", str(folder.path), *flags, log=file) as server:
             server.call("POST", "/extender/filter", b"{")
-        printed = ("Quotaward serves", "Ask it", f"  {QUOTAWARD} explain", "  curl")
+        printed = ("Quotaward serves", "In another", f"  {QUOTAWARD} explain", "  curl")
         return [line for line in file.read_text().splitlines() if not line.startswith(printed)]
 
     return serve

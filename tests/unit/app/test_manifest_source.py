@@ -58,10 +58,10 @@ BAD = {
         "ElasticQuota b/bad: spec: must be a map with min and max",
     ),
     "a map that holds itself": (bad_quota("&s {max: *s}"), 1, "recursion"),
-    "aliases of aliases": (aliases(40), 0, "cannot be read: its aliases stand for too much"),
-    "aliases of a long text": ("a: &a " + "x" * 99_999 + f"\nb: [{'*a, ' * 99}]", 0, "aliases stand for too much"),
+    "aliases of aliases": (aliases(40), 0, "cannot be read: its aliases expand to too much"),
+    "aliases of a long text": ("a: &a " + "x" * 99_999 + f"\nb: [{'*a, ' * 99}]", 0, "aliases expand to too much"),
     "second document": (yaml.safe_dump(pod("extra", "b")) + "---\nkind: Pod\n", 2, "is not a Kubernetes object"),
-    "duplicate": (yaml.safe_dump(GOOD["a/p"]), 1, "Pod a/p: stands already in"),
+    "duplicate": (yaml.safe_dump(GOOD["a/p"]), 1, "Pod a/p: is already in"),
     "item of a list": (yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [5]}), 1, "is not a Kubernetes"),
 }
 

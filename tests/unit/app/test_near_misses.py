@@ -37,21 +37,21 @@ def template(metadata):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("nvidia.com/gpus", "nvidia.com/gpu is meant?"),
-        ("nvidia.com/GPU", "nvidia.com/gpu is meant?"),
-        ("nvdia.com/gpu", "nvidia.com/gpu is meant?"),
-        ("amd.com/gpus", "amd.com/gpu is meant?"),
-        ("gpu", "nvidia.com/gpu is meant?"),
-        ("CPU", "cpu is meant?"),
-        ("cpus", "cpu is meant?"),
-        ("Memory", "memory is meant?"),
-        ("mem", "memory is meant?"),
-        ("pod", "pods is meant?"),
-        ("storage", "ephemeral-storage is meant?"),
+        ("nvidia.com/gpus", "did you mean nvidia.com/gpu?"),
+        ("nvidia.com/GPU", "did you mean nvidia.com/gpu?"),
+        ("nvdia.com/gpu", "did you mean nvidia.com/gpu?"),
+        ("amd.com/gpus", "did you mean amd.com/gpu?"),
+        ("gpu", "did you mean nvidia.com/gpu?"),
+        ("CPU", "did you mean cpu?"),
+        ("cpus", "did you mean cpu?"),
+        ("Memory", "did you mean memory?"),
+        ("mem", "did you mean memory?"),
+        ("pod", "did you mean pods?"),
+        ("storage", "did you mean ephemeral-storage?"),
         ("requests.cpu", "requests of pods are counted as cpu"),
         ("requests.nvidia.com/gpu", "requests of pods are counted as nvidia.com/gpu"),
         ("limits.cpu", "limits are not counted"),
-        ("count/jobs.batch", "objects are not counted"),
+        ("count/jobs.batch", "only pods are counted"),
         ("services", "no pod can request"),
     ],
 )
@@ -85,7 +85,7 @@ def test_an_amount_beyond_what_kubernetes_counts_is_an_error(folder, value):
     for field, item in specs.items():
         folder.write("all.yaml", item)
         errors = [each.text for each in checks.manifests(folder.path).findings if each.severity == "error"]
-        said = f"spec.{field}.cpu: {str(value)[:40]} is more than Kubernetes counts, which is {LARGEST}"
+        said = f"spec.{field}.cpu: {str(value)[:40]} is more than the largest amount in Kubernetes, {LARGEST}"
         assert [said in text for text in errors].count(True) == 1
 
 
@@ -96,39 +96,39 @@ def test_the_largest_amount_that_kubernetes_counts_is_none(folder):
 def test_a_resource_that_no_node_lists_may_come_from_elsewhere(folder):
     [text] = found_of(folder, node(cpu=4), quota("a", max={"nvidia.com/gpu": 1, "cpu": 1}))
     where = "all.yaml: ElasticQuota a/quota: spec.max.nvidia.com/gpu is on no node"
-    assert text == f"{where}: it bounds nothing, unless another extender or a driver of resource claims gives it"
+    assert text == f"{where}: it bounds nothing, unless another extender or a driver of resource claims provides it"
     assert found_of(folder, node(cpu=4), quota("a", max={"nvidia.com/gpu": 0})) == []
 
 
 def test_a_resource_is_near_what_the_nodes_of_the_folder_list(folder):
     [text] = found_of(folder, node(**{"example.com/fpga": 1}), quota("a", max={"example.com/fgpa": 1}))
-    assert "example.com/fpga is meant?" in text
+    assert "did you mean example.com/fpga?" in text
 
 
 @pytest.mark.parametrize(
     ("part", "key", "value", "said"),
     [
-        (ANNOTATION, "quotaward.dev/preemptable", "false", 'says quotaward.dev/preemptible: "false"'),
-        (ANNOTATION, "quotaward.io/preemptible", "false", "quotaward.dev/preemptible is"),
-        (ANNOTATION, "quotaward.dev/premptible", "false", "quotaward.dev/preemptible is"),
-        (ANNOTATION, "volcano.sh/preemptable", "false", 'says quotaward.dev/preemptible: "false"'),
+        (ANNOTATION, "quotaward.dev/preemptable", "false", 'needs the annotation quotaward.dev/preemptible: "false"'),
+        (ANNOTATION, "quotaward.io/preemptible", "false", "did you mean quotaward.dev/preemptible?"),
+        (ANNOTATION, "quotaward.dev/premptible", "false", "did you mean quotaward.dev/preemptible?"),
+        (ANNOTATION, "volcano.sh/preemptable", "false", 'needs the annotation quotaward.dev/preemptible: "false"'),
         (LABEL, "quotaward.dev/preemptible", "false", "it must be an annotation"),
-        (ANNOTATION, "quotaward.dev/preemptible", "no", '\'no\' means nothing: it must be "false" or "true", as text'),
-        (ANNOTATION, "quotaward.dev/preemptible", False, "False means nothing"),
+        (ANNOTATION, "quotaward.dev/preemptible", "no", '\'no\' has no meaning: it must be "false" or "true", as text'),
+        (ANNOTATION, "quotaward.dev/preemptible", False, "False has no meaning"),
         (ANNOTATION, "scheduling.volcano.sh/queue", "q", "in the annotation scheduling.volcano.sh/queue-name"),
         (ANNOTATION, "volcano.sh/queue-name", "q", "in the annotation scheduling.volcano.sh/queue-name"),
         (LABEL, "kueue.x-k8s.io/queue-name", "q", "in the annotation scheduling.volcano.sh/queue-name"),
         (LABEL, "scheduling.volcano.sh/queue-name", "q", "it must be an annotation"),
-        (ANNOTATION, "scheduling.volcano.sh/queue-names", "q", "scheduling.volcano.sh/queue-name is"),
+        (ANNOTATION, "scheduling.volcano.sh/queue-names", "q", "did you mean scheduling.volcano.sh/queue-name?"),
         (ANNOTATION, "scheduling.x-k8s.io/pod-group", "g", "it must be a label"),
-        (LABEL, "scheduling.x-k8s.io/podgroup", "g", "scheduling.x-k8s.io/pod-group is"),
+        (LABEL, "scheduling.x-k8s.io/podgroup", "g", "did you mean scheduling.x-k8s.io/pod-group?"),
         (LABEL, "scheduling.k8s.io/group-name", "g", "it must be an annotation"),
         (LABEL, "pod-group.scheduling.sigs.k8s.io/name", "g", "in the label scheduling.x-k8s.io/pod-group"),
         (LABEL, "pod-group.scheduling.sigs.k8s.io/min-available", "3", "and the PodGroup its spec.minMember"),
         (ANNOTATION, "simulation.quotaward.dev/from", "1h", "is not read"),
         (ANNOTATION, "quotaward.dev/nonsense", "x", "there is no such key"),
-        (LABEL, "quotaward.dev/gated", "true", "is read of Namespaces alone"),
-        (ANNOTATION, "quotaward.dev/allowed-queues", "q", "is read of Namespaces alone"),
+        (LABEL, "quotaward.dev/gated", "true", "is only read on Namespaces"),
+        (ANNOTATION, "quotaward.dev/allowed-queues", "q", "is only read on Namespaces"),
     ],
 )
 def test_a_key_of_a_pod_that_is_not_heeded_is_named(folder, part, key, value, said):
@@ -141,13 +141,13 @@ def test_a_key_of_a_pod_that_is_not_heeded_is_named(folder, part, key, value, sa
 @pytest.mark.parametrize(
     ("part", "key", "value", "said"),
     [
-        (LABEL, "quotaward.dev/gated", "yes", "'yes' means nothing"),
-        (LABEL, "quotaward.dev/gate", "true", "quotaward.dev/gated is"),
+        (LABEL, "quotaward.dev/gated", "yes", "'yes' has no meaning"),
+        (LABEL, "quotaward.dev/gate", "true", "did you mean quotaward.dev/gated?"),
         (ANNOTATION, "quotaward.dev/gated", "true", "it must be a label"),
         (LABEL, "scheduling.volcano.sh/queue-name", "q", "it must be an annotation"),
         (ANNOTATION, "scheduling.volcano.sh/default-queue", "q", "scheduling.volcano.sh/queue-name"),
-        (ANNOTATION, "quotaward.dev/allowed-queue", "q", "quotaward.dev/allowed-queues is"),
-        (ANNOTATION, "quotaward.dev/preemptible", "false", "is read of Pods alone"),
+        (ANNOTATION, "quotaward.dev/allowed-queue", "q", "did you mean quotaward.dev/allowed-queues?"),
+        (ANNOTATION, "quotaward.dev/preemptible", "false", "is only read on Pods"),
     ],
 )
 def test_a_key_of_a_namespace_that_is_not_heeded_is_named(folder, part, key, value, said):
@@ -173,7 +173,7 @@ def test_keys_that_are_heeded_and_those_of_others_are_not_spoken_of(folder):
 def test_a_gate_that_nobody_opens_is_named(folder):
     [text] = found_of(folder, pod("p", schedulingGates=[{"name": "quotaward.dev/quotas"}]))
     assert text.endswith(
-        "scheduling gate quotaward.dev/quotas is not ours, and nobody opens it: quotaward.dev/quota is"
+        "scheduling gate quotaward.dev/quotas is not known, and nothing opens it: did you mean quotaward.dev/quota?"
     )
 
 
@@ -189,7 +189,7 @@ def test_a_hierarchy_of_queues_is_not_heeded(folder, key):
     item = queue("q")
     item["metadata"]["annotations"] = {key: "root/x/a"}
     [text] = found_of(folder, item)
-    assert text.endswith(f"annotation {key} is not read: queues have no hierarchy here, each counts for itself")
+    assert text.endswith(f"annotation {key} is not read: queues have no hierarchy here, each counts on its own")
 
 
 def group(name, minimum=2):
@@ -204,9 +204,9 @@ def in_group(name, of):
 
 def test_a_group_that_does_not_exist_is_named_once(folder):
     texts = found_of(folder, in_group("p", "g"), in_group("q", "g"))
-    assert texts == ["PodGroup a/g does not exist, and 2 pods name it: each starts for itself"]
+    assert texts == ["PodGroup a/g does not exist, and 2 pods name it: each starts on its own"]
     [text] = found_of(folder, in_group("p", "trian"), group("train", 1))
-    assert text == "PodGroup a/trian does not exist, and 1 pod names it: each starts for itself; train does"
+    assert text == "PodGroup a/trian does not exist, and 1 pod names it: each starts on its own; train exists"
     volcano = pod("p", metadata={"annotations": {"scheduling.k8s.io/group-name": "g"}})
     [text] = found_of(folder, volcano, group("g", 1))
     assert text.endswith("the group of that name is of another kind than podgroups.scheduling.volcano.sh")
@@ -214,7 +214,7 @@ def test_a_group_that_does_not_exist_is_named_once(folder):
 
 def test_a_group_of_fewer_pods_than_it_needs_is_named(folder):
     texts = found_of(folder, group("g", 3), in_group("p", "g"), in_group("q", "g"))
-    assert texts == ["PodGroup a/g needs 3 pods, and 2 name it: none starts"]
+    assert texts == ["PodGroup a/g needs 3 pods, but only 2 name it: none starts"]
     assert found_of(folder, group("g", 2), in_group("p", "g"), in_group("q", "g")) == []
     assert found_of(folder, group("g", 3)) == []
 

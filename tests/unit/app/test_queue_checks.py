@@ -50,9 +50,9 @@ def test_a_mistyped_key_is_a_warning(folder):
     where = f"{folder.path / 'all.yaml'}: Queue q: spec"
     read = "capability, guarantee, priority, reclaimable, weight"
     assert found == [
-        ("warning", f"{where}.affinity does nothing: {read} do"),
-        ("warning", f"{where}.wieght does nothing: {read} do"),
-        ("warning", f"{where}.guarantee.cpu guarantees nothing: resource does"),
+        ("warning", f"{where}.affinity has no effect: only {read} have one"),
+        ("warning", f"{where}.wieght has no effect: only {read} have one"),
+        ("warning", f"{where}.guarantee.cpu guarantees nothing: amounts belong under resource"),
     ]
 
 
@@ -65,7 +65,7 @@ def test_a_key_that_the_queues_condition_names_is_found_once(folder):
 def test_a_capability_for_what_no_node_has_is_a_warning(folder):
     bounds = {"x.io/gpu": 1, "y.io/gpu": 0, "cpu": 1}
     found = found_of(folder, node(cpu=4), queue("q", capability=bounds))
-    assert found == [("warning", "Queue q: capability names what no node has: x.io/gpu")]
+    assert found == [("warning", "Queue q: capability names resources that no node has: x.io/gpu")]
 
 
 def test_whoever_names_a_queue_that_does_not_exist_is_named(folder):

@@ -96,7 +96,7 @@ def test_a_pod_that_has_succeeded_does_not_wait(tmp_path):
     status, text = simulated(tmp_path, node("n1", **cpus(8)), done, job("next", 8, MIDNIGHT))
     assert status == 0
     assert not re.search(r"^a/done +·", text, re.MULTILINE)
-    assert "a/done had finished before, and is not drawn" in text.splitlines()
+    assert "a/done had finished before the start, and is not drawn" in text.splitlines()
     assert re.search(r"^a/next +█+$", text, re.MULTILINE)
 
 
@@ -112,7 +112,7 @@ def test_a_story_that_is_given_up_says_so_first_and_fails(tmp_path, monkeypatch)
     monkeypatch.setattr("app.cli_whatif.MOST_MOMENTS", 3)
     status, text = simulated(tmp_path, node("n1", **cpus(8)), *(job(f"p{n}", 1, at=f"{n}h") for n in range(5)))
     assert status == 1
-    assert text.splitlines()[0] == "given up at 3h, after 3 moments: 2 of 5 pods had not come"
+    assert text.splitlines()[0] == "given up at 3h, after 3 moments: 2 of 5 pods had not appeared yet"
 
 
 def test_a_story_that_ends_is_not_given_up(tmp_path):

@@ -48,7 +48,7 @@ def test_a_frame_says_who_waits_and_whether_a_scheduler_calls(server):
 @pytest.mark.parametrize(
     ("items", "told"),
     [
-        ([], "Nobody waits."),
+        ([], "No pods wait."),
         ([pod("p", schedulingGates=[GATE])], "1 at gates"),
         ([pod("p", schedulingGates=[GATE]), pod("q")], "1 pods wait: not tried yet 1; 1 at gates"),
     ],
@@ -74,7 +74,7 @@ def test_queues_and_reservations_have_their_tables(server):
     assert web[3:] == ["60", "59", "128"]
     assert [row[:4] for row in rows if row[0].startswith("gpu-")] == [
         ["gpu-3", "speech/serve-2", "Reclaim", "vision/train-3"],
-        ["gpu-6", "ranking/rank-7", "Starving", "nobody"],
+        ["gpu-6", "ranking/rank-7", "Starving", "none"],
     ]
 
 
@@ -87,7 +87,7 @@ def test_into_a_pipe_goes_one_frame(server):
 
 def test_a_frame_says_that_a_server_only_observes():
     with Forwarding(client_of(store_with(quota("a", max={"cpu": 0}), pod("p")), observe=True)) as server:
-        assert "in sync, ONLY OBSERVES: nobody is refused or evicted, " in once(server.url)[0][2]
+        assert "in sync, ONLY OBSERVES: no pods are refused or evicted, " in once(server.url)[0][2]
 
 
 def test_a_server_that_does_not_answer_is_said():
