@@ -330,7 +330,7 @@ class LeaderSettings(Section):
 
 
 class LogSettings(Section):
-    """What is logged, and how."""
+    """How much is logged, and in which format."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["console", "json"] = "console"

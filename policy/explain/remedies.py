@@ -1,6 +1,6 @@
 """Remedies for a waiting pod: raise a bound, end pods, add nodes, and others that fit its cause.
 
-Each is computed from the numbers as they are. Whether one really lets the pod run depends on all others that wait. So
+Each is computed from the numbers as they are. All others that wait decide, too, whether one really lets the pod run. So
 the caller tries it on a copy, and asks again for what is still missing there (app.whatif.remedies).
 """
 

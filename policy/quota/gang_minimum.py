@@ -1,6 +1,6 @@
 """The rule of gangs: no member starts before as many as the minimum can. Here are its name and its text.
 
-Whether they can start depends on nodes, too (policy.cluster.gang_admission).
+Nodes decide, too, whether they can start (policy.cluster.gang_admission).
 """
 
 from policy.quota.rule import GROUP, Rule

@@ -19,6 +19,16 @@ TABLE = [
     ("Names", "text.md", "Then Kube-scheduler asks again.", True),
     ("Names", "text.md", "It is read from scheduling.x-k8s.io/v1alpha1.", False),
     ("Passive", "code.py", '"""Yields nodes. To be used up."""', True),
+    ("Same", "code.py", '"""The same, but for a gang."""', True),
+    ("Same", "text.md", "The same holds for gangs.", False),
+    ("Length", "text.md", "A pod waits" + ", and waits" * 20 + ".", True),
+    ("Length", "text.md", "A pod waits" + ", and waits" * 10 + ".", False),
+    ("Length", "code.py", '"""A pod waits.' + "\n\nIt waits" + ", and\nwaits" * 20 + '.\n"""', True),
+    ("Subject", "text.md", "Who has to go is decided here.", True),
+    ("Subject", "text.md", "- What a queue deserves is computed.", True),
+    ("Subject", "code.py", '"""Whether a pod waits."""', False),
+    ("Subject", "text.md", "Who has to go?", False),
+    ("Subject", "text.md", "What if works on a copy.", False),
     ("Passive", "text.md", "A pod has to be asked about.", False),
 ]
 
