@@ -40,7 +40,7 @@ Changes = dict[tuple[str, str, str], Change]
 NOTHING = ""
 """The sort of the remedy that changes nothing."""
 WITH_ALL, ALONE, UNTRIED = "with-all", "alone", "no"
-"""What a remedy was tried with: all other waiting pods, this pod (or its gang) alone, or nothing."""
+"""Ways to try a remedy: with all other waiting pods, with this pod (or its gang) alone, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from policy.objects.pod import Pod
 
 TIME_TO_RECLAIM = 5.0
-"""Seconds for which a pod has a chance at least after it is first seen: until reclaim has looked for its victims."""
+"""Seconds for which a pod keeps its claim at least after it is first seen: until reclaim has looked for victims."""
 UNANSWERED = "failed filter with extender"
 """The text that kube-scheduler writes into a pod's condition when filter did not answer with 200."""
 UNSCHEDULABLE = "Unschedulable"

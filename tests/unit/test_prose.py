@@ -12,6 +12,8 @@ from tests.missing import missing
 TABLE = [
     ("Words", "text.md", "A hopeless pod claims nothing.", True),
     ("Words", "code.py", "# A hopeless pod claims nothing.", True),
+    ("Words", "code.py", 'PODS = 1\n"""Hopeless pods."""', True),
+    ("Words", "code.py", 'PODS = Field(description="hopeless pods")', True),
     ("Words", "code.py", 'hopeless = "hopeless"', False),
     ("Words", "text.md", "The field `hopeless` lists UIDs.", False),
     ("Words", "text.md", "Its chances are gone.", True),
