@@ -1,6 +1,7 @@
 """Makes many pods share equal values as one object: this takes less memory, and speeds up lookup and comparison.
 
-``placement`` shares their constraints, and ``pods`` the Job that they belong to.
+``placement`` shares their constraints, and ``pods`` the Job that they belong to. Signatures of pods rely on this
+(``policy.objects.signature``).
 """
 
 from collections.abc import Mapping

@@ -9,6 +9,7 @@ from policy.cluster.grants import Grants
 from policy.nodes import fit
 from policy.nodes.packing import Alike
 from policy.nodes.table import NodeTable
+from policy.objects import signature
 from policy.objects.pod import Pod
 from policy.objects.resources import Resources, add
 from policy.quota import exempt
@@ -26,10 +27,8 @@ def alike(pods: Iterable[Pod], table: NodeTable) -> list[Alike]:
     """
     groups: dict[Hashable, list[Pod]] = {}
     for other in pods:
-        # Equal requests and constraints are one object (app.store.shared), so comparing identities is quicker.
-        same = id(other.request), id(other.constraints), other.owner
         who = (other.namespace, other.group, other.queue) if other.group or exempt.is_critical(other) else ()
-        kind = other.uid if table.placed(other.uid) else (*same, who)
+        kind = other.uid if table.placed(other.uid) else (signature.by_empty_nodes(other), other.owner, who)
         groups.setdefault(kind, []).append(other)
     return [(group[0], len(group)) for group in groups.values()]
 

@@ -30,6 +30,7 @@ from policy.cluster.reservations import Reservations
 from policy.cluster.room import Room, grown
 from policy.cluster.unschedulable import PATIENCE
 from policy.nodes.table import NodeTable
+from policy.objects import signature
 from policy.objects.batch_job import BatchJobs
 from policy.objects.group import Group
 from policy.objects.membership import Membership, Namespace
@@ -164,8 +165,7 @@ class Cluster:
                 self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
                 self.table.add(pod, pod.node)
                 self.capacity.note(pod)
-                kind = pod.namespace, pod.queue, id(pod.request), pod.priority, pod.preemptible
-                alike.setdefault(kind, []).append(pod)
+                alike.setdefault(signature.by_rules(pod, pod.queue), []).append(pod)
             else:
                 self.upsert_pod(pod, now)
             if number % TOGETHER == 0:

@@ -14,6 +14,7 @@ from policy.cluster import assumed
 from policy.cluster.gang_holds import HOLD_TIME, Hold, Holds
 from policy.nodes import fit
 from policy.nodes.packing import Alike, Places, best_of, decidable, depends_on_others, full
+from policy.objects import signature
 from policy.objects.group import Group, Key, counting
 from policy.objects.pod import Pod, turn
 from policy.objects.resources import total
@@ -395,7 +396,7 @@ class Gangs:
         refused = admission.refusal_of_all(cluster.ledger, first, cluster.rules, with_in_flight=cluster.unsettled)
         if refused is None:
             return first
-        if len({(each.queue, each.priority, each.preemptible, id(each.request)) for each in members}) == 1:
+        if len({signature.by_rules(each, each.queue) for each in members}) == 1:
             return None  # all are alike, so others would be refused as well
         return self._admissible_one_by_one(members, missing)
 

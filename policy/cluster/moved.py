@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterator
 from heapq import nsmallest
 
+from policy.objects import signature
 from policy.objects.conditions import Condition
 from policy.objects.pod import Pod
 from policy.quota.closed_queues import shortened
@@ -120,14 +121,11 @@ class Moving:
 
 
 def once_for_each_kind(asks: Callable[[Pod, str], bool]) -> Callable[[Pod, str], bool]:
-    """Returns a function that asks ``asks`` until a pod is refused, and then refuses all pods that are alike.
-
-    Equal requests are one object (app.store.shared).
-    """
+    """Returns a function that asks ``asks`` until a pod is refused, and then refuses all pods that are alike."""
     refused: set[Hashable] = set()
 
     def may(pod: Pod, queue: str) -> bool:
-        kind = pod.namespace, queue, id(pod.request), pod.priority
+        kind = signature.by_rules(pod, queue)
         if kind in refused:
             return False
         if asks(pod, queue):

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from policy.nodes import fit
 from policy.nodes.table import Mask, NodeTable
 from policy.nodes.topology import Demands, Spreading, demands_of, is_counted, is_mate, keeps_apart
-from policy.objects.constraints import PodTerm, steps
+from policy.objects import signature
+from policy.objects.constraints import Constraints, PodTerm, steps
 from policy.objects.pod import Pod
 
 MOST_ONE_BY_ONE = 100
@@ -32,12 +33,11 @@ def is_bounded(table: NodeTable, members: Sequence[Pod]) -> bool:
     if len(members) > MOST_ONE_BY_ONE:
         return False
     kinds = Kinds(table, members)
-    costs: dict[int, int] = {}
-    for member in members:
-        costs.setdefault(id(member.constraints), _cost(member))
+    distinct = signature.distinct(member.constraints for member in members)
+    costs = {signature.of_part(constraints): _cost(constraints) for constraints in distinct}
     return (
         len({kinds.of(member) for member in members}) <= MOST_KINDS
-        and sum(costs[id(member.constraints)] for member in members) <= MOST_STEPS_TOGETHER
+        and sum(costs[signature.of_part(member.constraints)] for member in members) <= MOST_STEPS_TOGETHER
     )
 
 
@@ -46,7 +46,7 @@ class Kinds:
 
     def __init__(self, table: NodeTable, members: Sequence[Pod]) -> None:
         asked = table.demanding.keys_about(members[0].namespace)
-        for constraints in {id(member.constraints): member.constraints for member in members}.values():
+        for constraints in signature.distinct(member.constraints for member in members):
             selectors = [part.selector for part in (*constraints.affinity, *constraints.anti_affinity)]
             selectors += [rule.selector for rule in constraints.spread]
             asked |= {each.key for selector in selectors if selector is not None for each in selector.requirements}
@@ -54,15 +54,13 @@ class Kinds:
         self._labels: dict[int, Hashable] = {}
 
     def of(self, member: Pod) -> Hashable:
-        """Returns a key that is equal for members of one kind.
-
-        Equal requests and constraints are one object (app.store.shared), which is quicker to compare.
-        """
-        labels = self._labels.get(id(member.labels))
+        """Returns a key that is equal for members of one kind."""
+        part = signature.of_part(member.labels)
+        labels = self._labels.get(part)
         if labels is None:
             known = member.labels.keys() & self._asked
-            labels = self._labels[id(member.labels)] = frozenset((key, member.labels[key]) for key in known)
-        return id(member.constraints), id(member.request), member.priority, labels
+            labels = self._labels[part] = frozenset((key, member.labels[key]) for key in known)
+        return signature.by_empty_nodes(member), member.priority, labels
 
 
 @dataclass(slots=True)
@@ -128,7 +126,6 @@ class Together:
         )
 
 
-def _cost(member: Pod) -> int:
-    constraints = member.constraints
+def _cost(constraints: Constraints) -> int:
     terms: tuple[PodTerm, ...] = constraints.affinity + constraints.anti_affinity
     return 1 + sum(map(steps, terms)) + sum(map(steps, constraints.spread)) + len(constraints.host_ports)

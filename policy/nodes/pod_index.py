@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policy.nodes.codes import Mask, among, meeting
+from policy.objects import signature
 from policy.objects.constraints import Selector
 from policy.objects.pod import Pod
 
@@ -131,8 +132,8 @@ class PodIndex:
         return column
 
     def _enter(self, pod: Pod) -> int:
-        """Counts one more pod of a kind; returns its code. Equal labels are mostly one object (app.store.shared)."""
-        key = pod.namespace, id(pod.labels)
+        """Counts one more pod of a kind; returns its code."""
+        key = pod.namespace, signature.of_part(pod.labels)
         kind = self._kinds.get(key)
         if kind is None:
             code = self._free_codes.pop() if self._free_codes else len(self._by_code)

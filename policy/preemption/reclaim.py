@@ -14,6 +14,7 @@ from math import inf
 from policy.cluster.cluster import Cluster
 from policy.cluster.gates import Waiting
 from policy.nodes import fit
+from policy.objects import signature
 from policy.objects.constraints import Constraints
 from policy.objects.group import Key
 from policy.objects.pod import Pod, turn
@@ -102,12 +103,8 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
 
 
 def _kind(pod: Pod, cluster: Cluster) -> tuple[str, Hashable]:
-    """The namespace, and all that the answer of a scheduler depends on: for pods alike it is the same.
-
-    Equal requests, constraints and labels are one object (app.store.shared), which is quicker to compare.
-    """
-    same = id(pod.request), id(pod.constraints), id(pod.labels)
-    return pod.namespace, (pod.scheduler, cluster.queue_of(pod), pod.group, pod.priority, pod.preemptible, same)
+    """The namespace, and all that the answer of a scheduler depends on: for pods alike it is the same."""
+    return pod.namespace, (pod.scheduler, pod.group, signature.by_rules_and_nodes(pod, cluster.queue_of(pod)))
 
 
 def _first_at_gates(cluster: Cluster, reserved_for: set[str]) -> Iterator[Pod]:

@@ -1,5 +1,6 @@
 """Single victim: the shortcut where pods of one size run on a node, and the eviction of one borrower is enough."""
 
+from policy.objects import signature
 from policy.objects.pod import Pod
 from policy.objects.resources import NOTHING
 from policy.preemption.eviction_trial import EvictionTrial
@@ -10,8 +11,7 @@ def are_alike(trial: EvictionTrial, node: str) -> bool:
     """Whether the pods of a node differ in nothing that would order them by size."""
     requests = [pod.request for pod in trial.cluster.table.pods_on(node).values()]
     first = requests[0] if requests else NOTHING
-    # Equal requests are one object (app.store.shared), so most need no look.
-    others = {id(request): request for request in requests if request is not first}.values()
+    others = signature.distinct(request for request in requests if request is not first)
     resources = trial.borrowers.resources
     return bool(requests) and all(other.get(r, 0) == first.get(r, 0) for other in others for r in resources)
 

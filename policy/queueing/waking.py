@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 
 from policy.cluster.cluster import Cluster
+from policy.objects import signature
 from policy.objects.group import Key
 from policy.objects.pod import Pod, turn
 from policy.quota import admission
@@ -40,14 +41,13 @@ def _to_wake(cluster: Cluster, trial: Trial, stands_aside: Callable[[Pod], bool]
             continue
         if pod.uid in cluster.grants or pod.terminating or kept_out(pod):
             continue
-        bound = pod.namespace, ledger.queue_of(pod), pod.priority, pod.preemptible, cluster.is_exempt(pod)
-        shape = *bound, frozenset(pod.request.items())
-        if shape in hopeless:  # a pod like it was refused, and nothing was released since
+        kind = signature.by_rules(pod, ledger.queue_of(pod)), cluster.is_exempt(pod)
+        if kind in hopeless:  # a pod like it was refused, and nothing was released since
             continue
         trial.take_out(pod.uid)
         admitted = admission.refusal(ledger, pod, cluster.rules, with_in_flight=cluster.unsettled) is None
         if not admitted:
-            hopeless.add(shape)
+            hopeless.add(kind)
         if admitted and gangs.let(pod):
             woken.append(pod)
             trial.let_in(pod)
@@ -77,7 +77,7 @@ class _Gangs:
         if missing <= 1:
             return True
         self._seen.add(group.key)
-        alike = Counter((id(member.request), id(member.constraints)) for member in gangs.pending(group))
+        alike = Counter(map(signature.by_empty_nodes, gangs.pending(group)))
         shape = (pod.namespace, self._cluster.queue_of(pod), pod.priority, missing, frozenset(alike.items()))
         if shape in self._hopeless or self._in_vain >= MOST_IN_VAIN:
             return False
@@ -96,14 +96,12 @@ class _KeptOut:
         self._known: dict[Hashable, bool] = {}
 
     def __call__(self, pod: Pod) -> bool:
-        """Compares requests, constraints and labels by identity: equal ones are one object (app.store.shared)."""
         message = pod.unschedulable.message if pod.unschedulable else ""
         if kept_from(message) is None:
             return False
         reservations = self._cluster.reservations
         mine = reservations.is_held_for(pod.uid) or reservations.reserved.of_pod(pod.uid) or pod.nominated_node
-        same = id(pod.request), id(pod.constraints), id(pod.labels), pod.owner
-        kind = pod.namespace, pod.group, pod.queue, pod.priority, same, pod.uid if mine else ""
+        kind = signature.by_rules_and_nodes(pod, pod.queue), pod.group, pod.uid if mine else ""
         if kind not in self._known:
             self._known[kind] = reservations.is_kept_out(pod)
         return self._known[kind]

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, replace
 
+from policy.objects import signature
 from policy.objects.pod import Pod
 from policy.objects.resources import Resources
 from policy.objects.verdict import MOST_TOLD, Hint, Refusal, told
@@ -75,7 +76,7 @@ def refusal_of_all(
         trial.take_out_all(pod.uid for pod in pods)
         for alike in _by_kind(ledger, pods, rules):
             last = alike[-1]
-            trial.let_in_all(alike[:-1])
+            trial.let_in_alike(alike[:-1])
             refused = refusal(ledger, last, rules, with_in_flight=with_in_flight)
             if refused is not None:
                 return refused
@@ -84,15 +85,11 @@ def refusal_of_all(
 
 
 def _by_kind(ledger: Ledger, pods: Iterable[Pod], rules: Rules) -> Iterable[list[Pod]]:
-    """Groups pods by what the rules know of them; the kinds are in the order of their first pods.
-
-    Equal requests are one object (app.store.shared), which is quicker to compare.
-    """
+    """Groups pods by what the rules know of them; the kinds are in the order of their first pods."""
     kinds: dict[Hashable, list[Pod]] = {}
     for pod in pods:
         freed = bool(exempt.grounds(ledger, pod, rules.exempt_namespaces))
-        kind = pod.namespace, ledger.queue_of(pod), pod.priority, pod.preemptible, id(pod.request), freed
-        kinds.setdefault(kind, []).append(pod)
+        kinds.setdefault((signature.by_rules(pod, ledger.queue_of(pod)), freed), []).append(pod)
     return kinds.values()
 
 

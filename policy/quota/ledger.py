@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from policy.objects import signature
 from policy.objects.resources import NOTHING, Resources, add, count_names, is_extended, replace_part, subtract, total
 from policy.quota.changes import Touched
 from policy.quota.queue_ledger import TAKING, QueueLedger
@@ -301,32 +302,27 @@ class Ledger:
         """
         assumed = self.set_aside_all(uids)
         self.put_back_all(before)
-        for entry in {id(entry): entry for entry in assumed.values()}.values():
+        for entry in signature.distinct(assumed.values()):
             self.queues.drop_if_empty(entry)
 
     def grant_all(self, pods: Iterable[Pod]) -> None:
-        """Grants these pods in place of their earlier entries, those that are alike in one step.
+        """Grants these pods, which are of one gang, in place of their earlier entries, those alike in one step.
 
         Does not count whether that eases anything for others: the code that holds room for a gang counts it.
         """
-        entries = self.entries_of("granted", pods)
+        known: dict[Hashable, Entry] = {}
+        entries = {}
+        for pod in pods:
+            same = signature.by_rules(pod, pod.queue)
+            entry = known.get(same)
+            if entry is None:
+                entry = known[same] = self.entry("granted", pod)
+            entries[pod.uid] = entry
         before = self.set_aside_all(entries)
         self.put_back_all(entries)
         both = [(before.get(uid), entry) for uid, entry in entries.items()]
         for earlier, entry in {(id(earlier), id(entry)): (earlier, entry) for earlier, entry in both}.values():
             self.queues.note(earlier, entry)
-
-    def entries_of(self, kind: Kind, pods: Iterable[Pod]) -> dict[str, Entry]:
-        """Returns the entries that pods would have, by UID."""
-        known: dict[Hashable, Entry] = {}
-        entries = {}
-        for pod in pods:
-            same = pod.namespace, id(pod.request), pod.priority, pod.preemptible, pod.queue, pod.group
-            entry = known.get(same)
-            if entry is None:
-                entry = known[same] = self.entry(kind, pod)
-            entries[pod.uid] = entry
-        return entries
 
     def set_quota(self, namespace: str, quota: ElasticQuota | None) -> None:
         """Puts a quota in force for a namespace, in place of the earlier one; None lifts the earlier one."""
@@ -439,8 +435,8 @@ class Ledger:
         kinds: dict[Hashable, tuple[Entry, int]] = {}
         for key, number in Counter(map(id, entries)).items():
             entry = distinct[key]
-            first, so_far = kinds.get(_same(entry), (entry, 0))
-            kinds[_same(entry)] = first, so_far + number
+            first, so_far = kinds.get(same := _same(entry), (entry, 0))
+            kinds[same] = first, so_far + number
         for entry, number in kinds.values():
             self._apply(entry.times(number), change)
 
@@ -535,11 +531,11 @@ def _names_of(quota: ElasticQuota | None) -> Resources:
 
 
 def _same(entry: Entry) -> Hashable:
-    """Returns a key that is equal for entries that count alike. Equal requests are one object (app.store.shared)."""
+    """Returns a key that is equal for entries that count alike."""
     return (
         entry.kind,
         entry.namespace,
-        id(entry.request),
+        signature.of_part(entry.request),
         entry.priority,
         entry.pinned,
         entry.queue,

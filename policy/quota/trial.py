@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable, Sequence
 
     from policy.objects.pod import Pod
     from policy.quota.ledger import Entry, Kind, Ledger
@@ -81,10 +81,12 @@ class Trial:
         self._ledger.put_back(pod.uid, self._ledger.entry("granted", pod))
         self._let_in.append(pod.uid)
 
-    def let_in_all(self, pods: Collection[Pod]) -> None:
-        """Counts pods that were taken out as admitted, those that are alike in one step."""
-        self._ledger.put_back_all(self._ledger.entries_of("granted", pods))
-        self._let_in += [pod.uid for pod in pods]
+    def let_in_alike(self, pods: Sequence[Pod]) -> None:
+        """Counts pods that were taken out as admitted, in one step. The rules treat them alike."""
+        if pods:
+            entry, uids = self._ledger.entry("granted", pods[0]), [pod.uid for pod in pods]
+            self._ledger.put_back_all(dict.fromkeys(uids, entry))
+            self._let_in += uids
 
     def __exit__(self, *_: object) -> None:
         self._ledger.end_assuming(self._let_in, self._stood)

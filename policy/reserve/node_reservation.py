@@ -17,6 +17,7 @@ from policy.cluster.cluster import Cluster
 from policy.nodes import fit, node_filters, scores
 from policy.nodes.packing import depends_on_others
 from policy.nodes.table import Mask
+from policy.objects import signature
 from policy.objects.job import Job
 from policy.objects.pod import Pod, turn
 from policy.objects.reservation import STARVING, Reservation
@@ -366,8 +367,8 @@ class _Search:
         subtract(left, pod.request)
 
     def _shape(self, pod: Pod) -> Shape:
-        """Returns a pod's shape. Equal requests, constraints and labels are one object, which is quicker to compare."""
-        same = id(pod.request), id(pod.constraints), id(pod.labels), pod.priority, pod.queue, pod.preemptible
+        """Returns a pod's shape, computed once for members that are alike. The job keeps them all."""
+        same = signature.by_rules_and_nodes(pod, pod.queue)
         known = self._shapes.get(same)
         if known is None:
             known = self._shapes[same] = shape_of(pod, self._cluster)

@@ -12,6 +12,7 @@ import numpy as np
 
 from policy.cluster.cluster import Cluster
 from policy.nodes import fit
+from policy.objects import signature
 from policy.objects.job import Job, job_name
 from policy.objects.pod import Pod, turn
 from policy.objects.reservation import STARVING
@@ -120,14 +121,10 @@ def goes_first(cluster: Cluster, job: Job, now: float) -> Job | None:
 
 
 def _kind(cluster: Cluster, pod: Pod) -> Hashable:
-    """Returns a key for pods of which one could start if another could: a group, or all that matters to a pod alone.
-
-    Equal requests, constraints and labels are one object (app.store.shared), which is quicker to compare.
-    """
+    """Returns a key for pods of which one could start if another could: a group, or all that matters to a pod alone."""
     if (pod.namespace, pod.group) in cluster.membership.groups:
         return pod.namespace, pod.group
-    same = id(pod.request), id(pod.constraints), id(pod.labels), pod.owner
-    return pod.namespace, pod.queue, pod.priority, pod.preemptible, same
+    return signature.by_rules_and_nodes(pod, pod.queue)
 
 
 def _could_start(cluster: Cluster, job: Job, now: float) -> bool:

@@ -16,6 +16,7 @@ from policy.cluster.cluster import Cluster
 from policy.cluster.unschedulable import PATIENCE
 from policy.nodes import fit
 from policy.nodes.scores import scores
+from policy.objects import signature
 from policy.objects.batch_job import BatchJob
 from policy.objects.group import Key
 from policy.objects.pod import Pod, Unschedulable, turn
@@ -140,8 +141,7 @@ class Simulation:
             or self.cluster.reservations.reserved.of_pod(pod.uid)
         ):
             return pod.uid
-        same = id(pod.request), id(pod.constraints), id(pod.labels)
-        return pod.namespace, pod.queue, pod.priority, pod.preemptible, pod.owner, same
+        return signature.by_rules_and_nodes(pod, pod.queue)
 
     def _try(self, pod: Pod) -> str:
         """Makes one attempt of the scheduler: its own filters first, then ours. Returns the message if it fails."""

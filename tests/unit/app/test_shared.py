@@ -8,6 +8,7 @@ import pytest
 
 from app.store import remembered
 from app.store.pods import PODS, pod_of
+from policy.objects import signature
 from tests.unit.app.given import pod
 
 
@@ -49,3 +50,4 @@ def test_what_others_have_in_common_is_one_object(spec):
     assert first.request is second.request
     assert first.constraints is second.constraints
     assert first.labels is second.labels
+    assert signature.by_rules_and_nodes(first, "") == signature.by_rules_and_nodes(second, "")
