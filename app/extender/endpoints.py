@@ -5,6 +5,7 @@ pods nor quotas. Nothing is decided while the state of the cluster is incomplete
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 
@@ -16,12 +17,10 @@ from app.problems import Problem
 from app.store.metadata import version_of
 from app.store.pod_object import PodObject
 from app.store.store import Store
-from policy.cluster.cluster import Cluster, Unsettled
+from policy.cluster.cluster import Filtered, Unsettled
 from policy.objects.pod import Pod
-from policy.objects.verdict import Refusal
 from policy.preemption import victims
-from policy.quota import exempt, kept_nodes
-from policy.quota.rule import Rule
+from policy.quota import exempt
 from policy.reserve import scoring
 
 log = structlog.get_logger(__name__)
@@ -58,26 +57,26 @@ class Extender:
             return "unready", wire.all_pass(args)
         self._ensure_ready()
         try:
-            offered = wire.candidates(args) if self.store.cluster.gangs.gated(pod) else None
-            refused = self.store.cluster.admit(pod, self.store.clock(), offered)
+            answer = self._decide(args, pod)
         except Unsettled as unsettled:
             if self.observe:
                 self.store.cluster.grant(pod, self.store.clock())
                 return "would-wait", wire.all_pass(args)
             raise Problem(503, f"not settled after the start: {unsettled}", retry_after=NOT_SYNCED_RETRY) from None
+        refused = answer.refused
         if refused is None:
-            reply, kept = self._admitted(args, pod)
-            result = "refused" if kept else "admitted"
-            self.decisions.note(pod, result, kept)
-            log.debug(result, namespace=pod.namespace, pod=pod.name, rule=kept.rule if kept else "")
-            return result, reply
-        metrics.REFUSALS.labels(refused.rule).inc()
+            self.decisions.note(pod, "admitted", None)
+            log.debug("admitted", namespace=pod.namespace, pod=pod.name)
+            return "admitted", wire.some_pass(args, _texts(answer)) if answer.failed else wire.all_pass(args)
+        for rule in {rule.name for rule in answer.failed.values()} or {refused.rule}:
+            metrics.REFUSALS.labels(rule).inc()
         log.debug("refused", namespace=pod.namespace, pod=pod.name, rule=refused.rule, message=refused.message)
         self.decisions.note(pod, "would-refuse" if self.observe else "refused", refused)
         if self.observe:
             self.store.cluster.grant(pod, self.store.clock())
             return "would-refuse", wire.all_pass(args)
-        return "refused", wire.none_pass(args, refused.message)
+        reply = wire.some_pass(args, _texts(answer)) if answer.failed else wire.none_pass(args, refused.message)
+        return "refused", reply
 
     def prioritize(self, body: bytes) -> Answer:
         """Scores the candidate nodes. A node that is not named scores 0, so an empty reply is no preference."""
@@ -149,33 +148,20 @@ class Extender:
             return known
         return wire.read_pod(obj)
 
-    def _admitted(self, args: wire.ExtenderArgs, pod: Pod) -> tuple[bytes, Refusal | None]:
-        """Passes every node except those that are reserved or held for others. Returns the refusal if none passes."""
-        cluster = self.store.cluster
+    def _decide(self, args: wire.ExtenderArgs, pod: Pod) -> Filtered:
+        """Asks the cluster. Observing leaves out the rules that keep nodes from pods: they need no trial."""
+        cluster, now = self.store.cluster, self.store.clock()
         if self.observe:
-            return wire.all_pass(args), None
-        if (node := cluster.gangs.node_for(pod.uid)) and not cluster.is_exempt(pod):
-            others = (name for name in wire.candidates(args) if name != node)
-            return wire.some_pass(args, dict.fromkeys(others, kept_nodes.HELD.text)), None
-        kept = _kept_from(cluster, pod)
-        if not kept:
-            return wire.all_pass(args), None
-        failed = {name: rule.text for name, rule in kept.items()}
-        names = wire.candidates(args)
-        if not kept.keys() >= set(names):
-            return wire.some_pass(args, failed), None
-        self.store.cluster.withdraw(pod.uid)  # the pod cannot be placed now, so it must not count
-        rules = {kept[name] for name in names}
-        for rule in rules:
-            metrics.REFUSALS.labels(rule.name).inc()
-        return wire.some_pass(args, failed), kept_nodes.refusal_by(rules)
+            offered = wire.candidates(args) if cluster.gangs.gated(pod) else None
+            return Filtered(cluster.admit(pod, now, offered))
+        return cluster.filter(pod, now, partial(wire.candidates, args))
 
     def _admit_again(self, pod: Pod, node: str) -> str:
         cluster = self.store.cluster
         if pod.uid in cluster.grants:
             return ""
         try:
-            refused = cluster.admit(pod, self.store.clock(), (node,))
+            refused = cluster.filter(pod, self.store.clock(), lambda: (node,)).refused
         except Unsettled as unsettled:
             return f"not settled after the start: {unsettled}"
         if refused is None:
@@ -195,9 +181,6 @@ class Extender:
             raise Problem(503, reason, retry_after=NOT_SYNCED_RETRY)
 
 
-def _kept_from(cluster: Cluster, pod: Pod) -> dict[str, Rule[None]]:
-    """Returns the nodes that are kept from a pod, with the rule that keeps each."""
-    reservations = cluster.reservations
-    held = reservations.nodes_held_from(pod) if reservations.plans or cluster.gangs.holds else ()
-    reserved = reservations.nodes_reserved_from(pod)
-    return dict.fromkeys(held, kept_nodes.HELD) | dict.fromkeys(reserved, kept_nodes.RESERVED)
+def _texts(answer: Filtered) -> dict[str, str]:
+    """Returns what the scheduler is told of each node that does not pass."""
+    return {name: rule.text for name, rule in answer.failed.items()}

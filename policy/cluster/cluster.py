@@ -5,7 +5,7 @@ seconds on the caller's clock, which never goes back.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from policy.cluster import bounds, gates, in_vain, proportion
 from policy.cluster.attempts import Attempts
@@ -42,8 +42,10 @@ from policy.quota import admission, exempt
 from policy.quota.admission import Rules
 from policy.quota.changes import Touched
 from policy.quota.elastic_quota import ElasticQuota
+from policy.quota.kept_nodes import HELD, refusal_by
 from policy.quota.ledger import Ledger
 from policy.quota.queues import Queue
+from policy.quota.rule import Rule
 from policy.quota.trial import Lifted
 
 TOGETHER = 50
@@ -52,6 +54,17 @@ TOGETHER = 50
 
 class Unsettled(Exception):
     """Says that the answer for a pod depends on pods that may have been admitted before this process started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """The answer to ``filter``: what refuses a pod, or None; and nodes that do not pass, each with the rule.
+
+    Where there is a refusal without nodes, no node passes.
+    """
+
+    refused: Refusal | None = None
+    failed: Mapping[str, Rule[None]] = field(default_factory=dict)
 
 
 class Cluster:
@@ -134,6 +147,7 @@ class Cluster:
             self.leaving.end(pod.uid)
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
         if before is not None and before.group != pod.group:
+            self.gangs.holds.take_back(pod.uid)
             self.groups.leave(before)
         if pod.group:
             self.gangs.note(pod)
@@ -405,48 +419,68 @@ class Cluster:
 
     # What is decided
 
+    def filter(self, pod: Pod, now: float, names: Callable[[], Collection[str]]) -> Filtered:
+        """Decides about a pod that the scheduler wants to place: which of the nodes with these names it may go to.
+
+        Grants the pod unless it is refused, or kept from all of them. ``names`` is called only where they matter.
+        Raises Unsettled.
+        """
+        gang = self.gangs.gated(pod) if pod.group else None
+        refused = self.admit(pod, now, names() if gang is not None else None)
+        if refused is not None:
+            return Filtered(refused)
+        if gang is not None and (node := self.gangs.node_for(pod.uid)):
+            return Filtered(None, dict.fromkeys((name for name in names() if name != node), HELD))
+        kept = self.reservations.rules_by_node(pod)
+        if not kept or not kept.keys() >= (offered := set(names())):
+            return Filtered(None, kept)
+        self.withdraw(pod.uid)  # the pod cannot be placed now, so it must not count
+        failed = {name: kept[name] for name in offered}
+        return Filtered(refusal_by({*failed.values()}), failed)
+
     def admit(self, pod: Pod, now: float, offered: Collection[str] | None = None) -> Refusal | None:
         """Admits a pod that the scheduler wants to place: grants it and returns None, or returns what refuses it.
 
         Asked again, it gives the same answer, as a pod's own grant does not count against it. ``offered``: the nodes
         that the scheduler lets a member of a gang choose from; None: any. Raises Unsettled.
         """
-        known = self.pods.get(pod.uid)
-        if known is not None and known.assigned:
-            return None  # the scheduler's cache is older than ours
+        known = self.pending.get(pod.uid)
+        if known is None and pod.uid in self.pods:
+            return None  # it is on a node, or has ended: the scheduler's cache is older than ours
         if known is not None and known.version > pod.version:
             pod = known
-        self.queue_changes.moving.discard(pod.uid)  # the queue that it names now is asked anew
-        sure = proportion.make_sure(self, pod) if self.queues else True
-        in_flight = self.in_flight
-        if in_flight.somebody_else_admits and now - in_flight.asked_at > in_flight.settle_time > 0:
-            in_flight.suspect(now)
-        in_flight.somebody_else_admits, in_flight.asked_at = False, now
-        if pod.uid in in_flight.uids:
-            self.states.restore_pending(pod.uid)  # a pod that is being scheduled is not being bound
-        with Lifted(self.ledger, pod) as lifted:
-            refused = self._refusal(pod, sure=sure)
-            certain = refused is not None or not self.unsettled
-            in_worst_case = refused if certain else admission.refusal(self.ledger, pod, self.rules, with_in_flight=True)
-            if in_worst_case is None and self.gangs.gated(pod) is None:
-                lifted.enter("granted")
-                self.gangs.let_through(pod.uid)
-                self.states.give_grant(pod, now)
-                return None
+        if pod.uid in self.queue_changes.moving.counted:
+            self.queue_changes.moving.discard(pod.uid)  # the queue that it names now is asked anew
+        self._heed_others(pod, now)
+        gang = self.gangs.gated(pod) if pod.group else None
+        granted, shares = self.ledger.entry("granted", pod), self.ledger.queues
+        sure = not (shares.stale or shares.unfinished) or proportion.make_sure(self, pod, granted.queue)
+        with Lifted(self.ledger, pod.uid, granted) as lifted:
+            in_worst_case = refused = admission.refusal(self.ledger, pod, granted.queue, self.rules)
+            if refused is None and not sure:
+                in_worst_case = refused = self._refusal_until_known(pod, granted.queue)
+            if refused is None and self.in_flight.uids:
+                in_worst_case = self.refusal(pod)
+            lifted.admitted = in_worst_case is None and gang is None
+        if in_worst_case is None and gang is not None:
+            return self._admit_member(pod, now, offered)
         if in_worst_case is None:
-            in_worst_case = self.gangs.refusal(pod, offered, now)
-            if in_worst_case is None:
-                self.ledger.enter("granted", pod)
+            if pod.group:
                 self.gangs.let_through(pod.uid)
-                self.states.give_grant(pod, now)
-                return None
-            if pod.uid in self.gangs.holds:
-                return in_worst_case  # no offered node fits now; its hold lasts until it times out
-            refused = None if self.unsettled else in_worst_case
+            self.states.give_grant(pod, now)
+            return None
         self.states.withdraw(pod.uid)
         if refused is None:
             raise Unsettled(in_worst_case.message)
         return refused
+
+    def refusal(self, pod: Pod) -> Refusal | None:
+        """Returns what the rules say against a pod that is not in the ledger (see Ledger.trial), or None.
+
+        Counts all pods that may be in flight.
+        """
+        queue = self.queue_of(pod)
+        return admission.refusal(self.ledger, pod, queue, self.rules, with_in_flight=self.unsettled)
 
     def grant(self, pod: Pod, now: float) -> None:
         """Counts a pod as admitted without asking the rules."""
@@ -465,9 +499,11 @@ class Cluster:
         known = self.pods.get(pod.uid)
         if known is not None and known.assigned:
             return None
-        sure = proportion.is_sure(self, pod) if self.queues else True
-        with Lifted(self.ledger, pod):
-            return self._refusal(pod, sure=sure, with_in_flight=self.unsettled)
+        entry = self.ledger.entry("granted", pod)
+        sure = proportion.is_sure(self, pod, entry.queue)
+        with Lifted(self.ledger, pod.uid, entry):
+            refused = self.refusal(pod)
+            return refused if refused is not None or sure else self._refusal_until_known(pod, entry.queue)
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         """Returns the pod of that name, if there is one."""
@@ -492,15 +528,35 @@ class Cluster:
         if renamed is not None and (renamed.namespace, renamed.name) != (pod.namespace, pod.name):
             self.delete_pod(pod.uid)
 
-    def _refusal(self, pod: Pod, *, sure: bool, with_in_flight: bool = False) -> Refusal | None:
-        """Returns what refuses a pod that is not in the ledger.
+    def _heed_others(self, pod: Pod, now: float) -> None:
+        """Counts what another process may have admitted since a pod last asked here. This one is not being bound."""
+        in_flight = self.in_flight
+        if in_flight.somebody_else_admits and now - in_flight.asked_at > in_flight.settle_time > 0:
+            in_flight.suspect(now)
+        in_flight.somebody_else_admits, in_flight.asked_at = False, now
+        if pod.uid in in_flight.uids:
+            self.states.restore_pending(pod.uid)
 
-        ``sure``: it is known what queues deserve, as far as that matters for the pod.
-        """
-        refused = admission.refusal(self.ledger, pod, self.rules, with_in_flight=with_in_flight)
-        if refused is not None or sure or self.is_exempt(pod):
-            return refused
-        return proportion.refusal_until_known(self.ledger.queues, self.queue_of(pod), pod.namespace, pod.request)
+    def _admit_member(self, pod: Pod, now: float, offered: Collection[str] | None) -> Refusal | None:
+        """Admits a member of a gang that its own quota and queue admit. Raises Unsettled."""
+        refused = self.gangs.refusal(pod, offered, now)
+        if refused is None:
+            self.ledger.enter("granted", pod)
+            self.gangs.let_through(pod.uid)
+            self.states.give_grant(pod, now)
+            return None
+        if pod.uid in self.gangs.holds:
+            return refused  # no offered node fits now; its hold lasts until it times out
+        self.states.withdraw(pod.uid)
+        if self.in_flight.uids:
+            raise Unsettled(refused.message)
+        return refused
+
+    def _refusal_until_known(self, pod: Pod, queue: str) -> Refusal | None:
+        """Returns what refuses a pod while it is not known what its queue deserves."""
+        if self.is_exempt(pod):
+            return None
+        return proportion.refusal_until_known(self.ledger.queues, queue, pod.namespace, pod.request)
 
     def _forget_name(self, pod: Pod) -> None:
         names = self._uids.get(pod.namespace, {})

@@ -409,7 +409,7 @@ class Gangs:
                 if len(chosen) == missing:
                     break
                 trial.take_out(member.uid)
-                if admission.refusal(ledger, member, cluster.rules, with_in_flight=cluster.unsettled) is None:
+                if cluster.refusal(member) is None:
                     chosen.append(member)
                     trial.let_in(member)
                 else:

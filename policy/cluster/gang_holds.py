@@ -26,20 +26,20 @@ class Holds:
     """The holds by member and by group, and their deadlines."""
 
     def __init__(self) -> None:
-        self._of_member: dict[str, Hold] = {}
+        self.of_member: dict[str, Hold] = {}
         self._members: dict[Key, set[str]] = {}
         self._on: dict[str, int] = {}
         self._deadlines: dict[Key, float] = {}
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._of_member
+        return uid in self.of_member
 
     def __len__(self) -> int:
-        return len(self._of_member)
+        return len(self.of_member)
 
     def get(self, uid: str) -> Hold | None:
         """Returns the hold for a member, if there is one."""
-        return self._of_member.get(uid)
+        return self.of_member.get(uid)
 
     def members(self, key: Key) -> Collection[str]:
         """Returns UIDs of the members of a group that have a hold."""
@@ -47,7 +47,7 @@ class Holds:
 
     def uids(self) -> list[str]:
         """Returns UIDs of all members that have a hold."""
-        return list(self._of_member)
+        return list(self.of_member)
 
     def nodes(self) -> Collection[str]:
         """Returns names of the nodes that room is held on."""
@@ -55,14 +55,14 @@ class Holds:
 
     def give(self, uid: str, hold: Hold, deadline: float) -> None:
         """Gives a member a hold; sets the deadline of all holds of its group to ``deadline``."""
-        self._of_member[uid] = hold
+        self.of_member[uid] = hold
         self._count(hold.node, 1)
         self._members.setdefault(hold.key, set()).add(uid)
         self._deadlines[hold.key] = deadline
 
     def take_back(self, uid: str) -> bool:
         """Takes back the hold of a member; returns whether there was one."""
-        hold = self._of_member.pop(uid, None)
+        hold = self.of_member.pop(uid, None)
         if hold is None:
             return False
         self._count(hold.node, -1)
@@ -74,7 +74,7 @@ class Holds:
 
     def move(self, uid: str, node: str) -> None:
         """Moves the hold of a member to another node."""
-        hold = self._of_member[uid]
+        hold = self.of_member[uid]
         self._count(hold.node, -1)
         hold.node = node
         self._count(node, 1)
@@ -84,7 +84,7 @@ class Holds:
         for key, deadline in list(self._deadlines.items()):
             if deadline <= now:
                 del self._deadlines[key]
-                yield key, [uid for uid in self.members(key) if not self._of_member[uid].asked]
+                yield key, [uid for uid in self.members(key) if not self.of_member[uid].asked]
 
     def _count(self, node: str, times: int) -> None:
         if node:

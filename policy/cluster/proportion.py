@@ -76,12 +76,12 @@ def _divide(cluster: Cluster) -> Iterator[None]:
     ledger.unfinished = ledger.turned_away = False
 
 
-def make_sure(cluster: Cluster, pod: Pod) -> bool:
+def make_sure(cluster: Cluster, pod: Pod, queue: str) -> bool:
     """Whether it is known what queues deserve, as far as an answer for a pod depends on it.
 
     Computes it now if there are few queues. Call this only while nothing is merely assumed.
     """
-    if is_sure(cluster, pod):
+    if is_sure(cluster, pod, queue):
         return True
     accounts = cluster.ledger.queues.accounts
     few = len(accounts) <= FEW and sum(len(each.tenants) for each in accounts.values()) <= FEW
@@ -90,7 +90,7 @@ def make_sure(cluster: Cluster, pod: Pod) -> bool:
     return few
 
 
-def is_sure(cluster: Cluster, pod: Pod) -> bool:
+def is_sure(cluster: Cluster, pod: Pod, queue: str) -> bool:
     """Whether it is known what queues deserve, as far as it matters to a pod; computes only the part of a new queue.
 
     It matters if the pod would exceed the part known last, and there is not enough for all.
@@ -98,7 +98,7 @@ def is_sure(cluster: Cluster, pod: Pod) -> bool:
     ledger = cluster.ledger.queues
     if not (ledger.stale or ledger.unfinished):
         return True
-    account = ledger.accounts.get(cluster.queue_of(pod))
+    account = ledger.accounts.get(queue)
     if account is None or account.queue is None:
         return True
     if not account.division.known:  # a queue that is new has no part at all yet

@@ -136,7 +136,7 @@ class QueueChanges:
         if not account.division.known:
             for _ in self._cluster.divide():
                 pass
-        with Lifted(ledger, pod):
+        with Lifted(ledger, pod.uid, ledger.entry("granted", pod)):
             refused = queues.refusal_to_move(ledger.queues, account, pod.request)
             refused = refused or fair_share.refusal_to_move(ledger.queues, account, pod.namespace, pod.request)
             return refused is None

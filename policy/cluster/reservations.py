@@ -15,13 +15,14 @@ from policy.nodes import fit
 from policy.objects.job import job_name
 from policy.objects.reservation import STARVING, Reservation, Reserved
 from policy.objects.resources import add, total
-from policy.quota.kept_nodes import RESERVED, kept_from
+from policy.quota.kept_nodes import HELD, RESERVED, kept_from
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from policy.cluster.cluster import Cluster
     from policy.objects.pod import Pod
+    from policy.quota.rule import Rule
 
 
 class Reservations:
@@ -208,6 +209,15 @@ class Reservations:
         job = pod.namespace, job_name(self._cluster.membership.groups, pod)
         others = (each for each in self.reserved if (each.pod.namespace, each.job) != job)
         return {each.node for each in others if self.is_reserved(each)}
+
+    def rules_by_node(self, pod: Pod) -> dict[str, Rule[None]]:
+        """Returns the nodes that are kept from a pod, each with the rule that keeps it."""
+        kept: dict[str, Rule[None]] = {}
+        if self.plans or self._cluster.gangs.holds.of_member:
+            kept |= dict.fromkeys(self.nodes_held_from(pod), HELD)
+        if self.reserved.by_name:
+            kept |= dict.fromkeys(self.nodes_reserved_from(pod), RESERVED)
+        return kept
 
     def node_to_empty_for(self, pod: Pod) -> str:
         """Returns the node that is reserved for a pod, if borrowers on it are to be evicted for it; else empty."""

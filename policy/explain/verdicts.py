@@ -25,7 +25,7 @@ def verdict_on(cluster: Cluster, namespace: str, name: str) -> Verdict:
         return Verdict("bound", message=f"finished, {where}" if pod.finished else f"{where}{lost}{moved}")
     with cluster.ledger.trial() as trial:
         trial.take_out(pod.uid)
-        refused = admission.refusal(cluster.ledger, pod, cluster.rules)
+        refused = admission.refusal(cluster.ledger, pod, cluster.ledger.queue_of(pod), cluster.rules)
         numbers = admission.numbers(cluster.ledger, pod, refused)
         if refused is not None:
             remedies = admission.remedies(cluster.ledger, pod, refused, cluster.gangs.asked_together(pod))

@@ -51,18 +51,18 @@ class Reserved:
     """The reservations for starving jobs: one for each waiting member."""
 
     def __init__(self) -> None:
-        self._by_name: dict[str, Reservation] = {}
+        self.by_name: dict[str, Reservation] = {}
         self._by_uid: dict[str, Reservation] = {}
 
     def __len__(self) -> int:
-        return len(self._by_name)
+        return len(self.by_name)
 
     def __iter__(self) -> Iterator[Reservation]:
-        return iter(self._by_name.values())
+        return iter(self.by_name.values())
 
     def get(self, name: str) -> Reservation | None:
         """Returns the reservation of this name."""
-        return self._by_name.get(name)
+        return self.by_name.get(name)
 
     def of_pod(self, uid: str) -> Reservation | None:
         """Returns the reservation for a pod."""
@@ -74,11 +74,11 @@ class Reserved:
 
     def add(self, reservation: Reservation) -> None:
         """Reserves a node for a member of a job."""
-        self._by_name[reservation.name] = self._by_uid[reservation.pod.uid] = reservation
+        self.by_name[reservation.name] = self._by_uid[reservation.pod.uid] = reservation
 
     def remove(self, name: str) -> Reservation | None:
         """Removes a reservation; returns it, if there was one."""
-        reservation = self._by_name.pop(name, None)
+        reservation = self.by_name.pop(name, None)
         if reservation is not None and self._by_uid.get(reservation.pod.uid) is reservation:
             del self._by_uid[reservation.pod.uid]
         return reservation

@@ -30,6 +30,13 @@ def subtract(total: dict[str, int], part: Resources) -> None:
             total.pop(resource, None)
 
 
+def change(totals: Iterable[dict[str, int]], part: Resources, times: int) -> None:
+    """Adds ``part`` to each of ``totals`` (``times`` is 1) or subtracts it from them (-1), in place."""
+    step = add if times > 0 else subtract
+    for each in totals:
+        step(each, part)
+
+
 def replace_part(total: dict[str, int], before: Resources, after: Resources) -> None:
     """Replaces one part of the sum ``total`` with another, in place."""
     if before == after:

@@ -14,7 +14,6 @@ from policy.preemption.gang_mates import GangMates
 from policy.preemption.plans import CostedPlan, Plan, Preemptor
 from policy.preemption.ranking import Ranking, importance
 from policy.preemption.taken import Taken
-from policy.quota import admission
 from policy.quota.entitlement import SLOT, Entitlement, entitlement
 
 LOWEST = 2**31
@@ -86,7 +85,7 @@ class EvictionTrial:
     def refusal(self) -> Refusal | None:
         """Why the rules would not let the pod in after what is taken so far; None if they would."""
         cluster = self.cluster
-        return admission.refusal(cluster.ledger, self.preemptor.pod, cluster.rules, with_in_flight=cluster.unsettled)
+        return cluster.refusal(self.preemptor.pod)
 
     def admitted(self) -> bool:
         """Whether the rules would let the pod in after what is taken so far."""

@@ -7,7 +7,6 @@ from policy.cluster.cluster import Cluster
 from policy.objects import signature
 from policy.objects.group import Key
 from policy.objects.pod import Pod, turn
-from policy.quota import admission
 from policy.quota.kept_nodes import kept_from
 from policy.quota.trial import Trial
 
@@ -45,7 +44,7 @@ def _to_wake(cluster: Cluster, trial: Trial, stands_aside: Callable[[Pod], bool]
         if kind in hopeless:  # a pod like it was refused, and nothing was released since
             continue
         trial.take_out(pod.uid)
-        admitted = admission.refusal(ledger, pod, cluster.rules, with_in_flight=cluster.unsettled) is None
+        admitted = cluster.refusal(pod) is None
         if not admitted:
             hopeless.add(kind)
         if admitted and gangs.let(pod):

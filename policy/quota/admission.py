@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from policy.objects import signature
 from policy.objects.pod import Pod
-from policy.objects.resources import Resources
+from policy.objects.resources import NOTHING, Resources
 from policy.objects.verdict import MOST_TOLD, Hint, Refusal, told
 from policy.quota import elastic_quota, exempt, queues
 from policy.quota.ledger import Ledger
@@ -38,13 +38,14 @@ class Rules:
     exempt_namespaces: frozenset[str] = exempt.NAMESPACES
 
 
-def refusal(ledger: Ledger, pod: Pod, rules: Rules, *, with_in_flight: bool = False) -> Refusal | None:
-    """Returns the refusal by the first rule that refuses the pod, or None. Used must not contain the pod itself."""
+def refusal(ledger: Ledger, pod: Pod, queue: str, rules: Rules, *, with_in_flight: bool = False) -> Refusal | None:
+    """Returns the refusal by the first rule that refuses the pod of a queue, or None. Used must not contain it."""
     if pod.priority >= exempt.CRITICAL and exempt.grounds(ledger, pod, rules.exempt_namespaces):
         return None
     account = ledger.accounts.get(pod.namespace)
     if account is not None and (quota := account.quota) is not None:
-        ahead, in_pool = ledger.ahead_of(pod, account)
+        nothing_ahead = NOTHING, ledger.pool.nominated
+        ahead, in_pool = ledger.ahead_of(pod, account) if account.nominated else nothing_ahead
         of_quota = elastic_quota.Asking(
             pod, quota, account, ledger.pool, ahead, in_pool, account.pinned, rules.strict_borrowing
         )
@@ -53,7 +54,7 @@ def refusal(ledger: Ledger, pod: Pod, rules: Rules, *, with_in_flight: bool = Fa
         for rule, refuses in OF_QUOTAS:
             if (exceeded := refuses(of_quota)) is not None:
                 return rule.refusal(exceeded)
-    if queue := ledger.queue_of(pod):
+    if queue:
         whole, in_queue = ledger.queues, ledger.queues.known(queue)
         of_queue = queues.Asking(pod.namespace, pod.request, in_queue, whole, in_queue.taken, whole.taken)
         if with_in_flight:
@@ -77,7 +78,7 @@ def refusal_of_all(
         for alike in _by_kind(ledger, pods, rules):
             last = alike[-1]
             trial.let_in_alike(alike[:-1])
-            refused = refusal(ledger, last, rules, with_in_flight=with_in_flight)
+            refused = refusal(ledger, last, ledger.queue_of(last), rules, with_in_flight=with_in_flight)
             if refused is not None:
                 return refused
             trial.let_in(last)

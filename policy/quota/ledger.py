@@ -12,7 +12,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from policy.objects import signature
-from policy.objects.resources import NOTHING, Resources, add, count_names, is_extended, replace_part, subtract, total
+from policy.objects.resources import (
+    NOTHING,
+    Resources,
+    add,
+    change,
+    count_names,
+    is_extended,
+    replace_part,
+    subtract,
+    total,
+)
 from policy.quota.changes import Touched
 from policy.quota.queue_ledger import TAKING, QueueLedger
 from policy.quota.sizes import Waiting
@@ -212,31 +222,32 @@ class Ledger:
         """Returns a context in which pods may be taken out or let in, to ask about the rest."""
         return Trial(self)
 
-    def lift(self, uid: str, *, alone: bool) -> None:
+    def lift(self, uid: str, *, claims: bool) -> Entry:
         """Takes out a pod that is in the ledger. The caller must lower it again, or enter it.
 
-        ``alone``: the claims of its queue and its namespace stay as they were.
+        ``claims`` False: the claims of its queue and its namespace stay as they were.
         """
-        self._apply(self.entries.pop(uid), subtract, self.queues.apply_to_sums if alone else None)
+        entry = self.entries.pop(uid)
+        self._apply(entry, -1, claims=claims)
+        return entry
 
-    def lower(self, uid: str, entry: Entry, *, alone: bool) -> None:
+    def lower(self, uid: str, entry: Entry, *, claims: bool) -> None:
         """Enters a lifted pod as it was before."""
         self.entries[uid] = entry
-        self._apply(entry, add, self.queues.apply_to_sums if alone else None)
+        self._apply(entry, 1, claims=claims)
 
-    def enter_lifted(self, kind: Kind, pod: Pod, before: Entry | None, *, alone: bool) -> None:
-        """Enters a lifted pod whose entry was ``before``. Not for pending pods."""
-        entry = self.entry(kind, pod)
+    def enter_lifted(self, uid: str, entry: Entry, before: Entry | None, *, claims: bool) -> None:
+        """Enters a lifted pod whose entry was ``before``, and that does not wait any more."""
         if before == entry:
-            self.lower(pod.uid, entry, alone=alone)
+            self.lower(uid, entry, claims=claims)
         else:
-            self._enter(pod.uid, entry, before, self._kept_in_pool(pod.namespace))
+            self._enter(uid, entry, before, self._kept_in_pool(entry.namespace))
 
     def enter_alike(self, kind: Kind, pods: Sequence[Pod]) -> None:
         """Enters new pods that count alike: of one namespace and queue, with the same request and priority."""
         entry = self.entry(kind, pods[0])
         self.entries.update(dict.fromkeys((pod.uid for pod in pods), entry))
-        self._apply(entry.times(len(pods)), add)
+        self._apply(entry.times(len(pods)), 1)
         self.queues.note(None, entry)
 
     def entry(self, kind: Kind, pod: Pod) -> Entry:
@@ -282,18 +293,18 @@ class Ledger:
     def put_back(self, uid: str, entry: Entry) -> None:
         """Enters a pod that is not in the ledger, as it was when it was removed."""
         self.entries[uid] = entry
-        self._apply(entry, add)
+        self._apply(entry, 1)
 
     def set_aside_all(self, uids: Iterable[str]) -> dict[str, Entry]:
         """Takes pods out to ask about the rest, those that are alike in one step; returns the entries taken out."""
         aside = {uid: entry for uid in uids if (entry := self.entries.pop(uid, None)) is not None}
-        self._apply_all(aside.values(), subtract)
+        self._apply_all(aside.values(), -1)
         return aside
 
     def put_back_all(self, aside: Mapping[str, Entry]) -> None:
         """Enters pods that are not in the ledger, those that are alike in one step."""
         self.entries.update(aside)
-        self._apply_all(aside.values(), add)
+        self._apply_all(aside.values(), 1)
 
     def end_assuming(self, uids: Iterable[str], before: Mapping[str, Entry]) -> None:
         """Takes out pods that were entered only to ask about the rest, and enters those that were there before.
@@ -427,10 +438,10 @@ class Ledger:
     def _take_out(self, uid: str) -> Entry | None:
         entry = self.entries.pop(uid, None)
         if entry is not None:
-            self._apply(entry, subtract)
+            self._apply(entry, -1)
         return entry
 
-    def _apply_all(self, entries: Iterable[Entry], change: Callable[[dict[str, int], Resources], None]) -> None:
+    def _apply_all(self, entries: Iterable[Entry], times: int) -> None:
         distinct = {id(entry): entry for entry in entries}
         kinds: dict[Hashable, tuple[Entry, int]] = {}
         for key, number in Counter(map(id, entries)).items():
@@ -438,56 +449,56 @@ class Ledger:
             first, so_far = kinds.get(same := _same(entry), (entry, 0))
             kinds[same] = first, so_far + number
         for entry, number in kinds.values():
-            self._apply(entry.times(number), change)
+            self._apply(entry.times(number), times)
 
-    def _apply(
-        self,
-        entry: Entry,
-        change: Callable[[dict[str, int], Resources], None],
-        in_queues: Callable[[Entry, Callable[[dict[str, int], Resources], None]], None] | None = None,
-    ) -> None:
-        (in_queues or self.queues.apply)(entry, change)
-        if entry.kind == "pending":
-            if entry.owner and entry.claims:
-                self._await(entry, change, claims=in_queues is None)
+    def _apply(self, entry: Entry, times: int, *, claims: bool = True) -> None:
+        """Adds an entry (``times`` is 1) or subtracts it (-1). ``claims`` False: leaves claims as they are."""
+        waits, account = entry.kind == "pending", None
+        if not waits or (entry.owner and entry.claims):
+            account = self.accounts.get(entry.namespace) or self._open(entry.namespace)
+        sums = self.queues.sums(entry) if entry.queue else []
+        if not entry.queue and entry.kind in TAKING:
+            sums.append(self.queues.outside)
+        if account is not None:
+            sums += self._sums(account, entry)
+        change(sums, entry.request, times)
+        if entry.queue:
+            self.queues.settle(entry, times, claims=claims)
+        if account is None:
             return
-        account = self.accounts.get(entry.namespace) or self._open(entry.namespace)
-        if entry.kind in ("nominated", "held"):
-            if entry.kind == "held":
-                change(account.held, entry.request)
-                if entry.pinned:
-                    change(account.pinned, entry.request)
-            requests = account.nominated.setdefault(entry.priority, {})
-            change(requests, entry.request)
-            if not requests:
-                del account.nominated[entry.priority]
-        elif entry.kind == "in_flight":
-            change(account.in_flight, entry.request)
-            if entry.pinned:
-                change(account.pinned_in_flight, entry.request)
-            if account.quota is not None:
-                change(self.pool.in_flight, entry.request)
-        else:
-            self._apply_used(account, entry, change)
-        self._settle(entry.namespace, account, claims=in_queues is None)
-
-    def _apply_used(self, account: Account, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
-        if entry.kind == "assigned":
-            change(account.assigned, entry.request)
-        change(account.used, entry.request)
-        if entry.pinned:
-            change(account.pinned, entry.request)
-        change(self.pool.outside if account.quota is None else self.pool.used, entry.request)
-
-    def _await(self, entry: Entry, change: Callable[[dict[str, int], Resources], None], *, claims: bool) -> None:
-        """Counts a pod that waits for what is left of its quota's min."""
-        account = self.accounts[entry.namespace]
-        change(account.pending, entry.request)
-        account.waiting = account.waiting or Waiting()
-        account.waiting.change(entry.of_one, entry.number if change is add else -entry.number)
-        if not account.pending:
-            account.waiting = None
+        if waits:
+            account.waiting = account.waiting or Waiting()
+            account.waiting.change(entry.of_one, times * entry.number)
+            if not account.pending:
+                account.waiting = None
+        elif entry.kind in ("nominated", "held") and not account.nominated[entry.priority]:
+            del account.nominated[entry.priority]
         self._settle(entry.namespace, account, claims=claims)
+
+    def _sums(self, account: Account, entry: Entry) -> Sequence[dict[str, int]]:
+        """Returns the sums outside of queues that an entry is a part of."""
+        if entry.kind == "pending":
+            return (account.pending,)
+        governed = account.quota is not None
+        if entry.kind == "in_flight":
+            sums = [account.in_flight]
+            if entry.pinned:
+                sums.append(account.pinned_in_flight)
+            if governed:
+                sums.append(self.pool.in_flight)
+        elif entry.kind in ("nominated", "held"):
+            sums = [account.nominated.setdefault(entry.priority, {})]
+            if entry.kind == "held":
+                sums.append(account.held)
+                if entry.pinned:
+                    sums.append(account.pinned)
+        else:
+            sums = [account.used, self.pool.used if governed else self.pool.outside]
+            if entry.kind == "assigned":
+                sums.append(account.assigned)
+            if entry.pinned:
+                sums.append(account.pinned)
+        return sums
 
     def _is_owner(self, namespace: str) -> bool:
         """Whether an elastic quota guarantees something to a namespace, so that it can have a claim to that."""

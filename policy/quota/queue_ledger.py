@@ -174,12 +174,12 @@ class QueueLedger:
         if queue is None:
             self.set_division(account, Division())
         if (account.queue is None) != (queue is None):
-            change = add if account.queue is None else subtract
-            change(self.taken, account.taken)
-            change(self.claims, account.claim)
-            change(self.pending, account.pending)
-            change(self.in_flight, account.in_flight)
-            (subtract if account.queue is None else add)(self.outside, account.taken)
+            counted, not_counted = (add, subtract) if account.queue is None else (subtract, add)
+            counted(self.taken, account.taken)
+            counted(self.claims, account.claim)
+            counted(self.pending, account.pending)
+            counted(self.in_flight, account.in_flight)
+            not_counted(self.outside, account.taken)
         count_names(self.named, _names_of(account.queue), _names_of(queue))
         account.queue = queue
         self.over_deserved.discard(name)
@@ -199,59 +199,53 @@ class QueueLedger:
         self._claim(account)
         return True
 
-    def apply(self, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
-        """Adds or subtracts an entry. Updates the claims, and whether the queue borrows."""
-        self.apply_to_sums(entry, change)
-        if entry.queue and _asks(entry):
-            account = self.accounts[entry.queue]
+    def sums(self, entry: Entry) -> list[dict[str, int]]:
+        """Returns the sums that an entry of a queue is a part of. The ledger changes them, and calls settle."""
+        asks, in_flight = _asks(entry), entry.kind == "in_flight"
+        if not asks and not in_flight:
+            return []
+        account = self.account(entry.queue)
+        sums = self._sums_of_tenant(account, entry) if asks else []
+        if in_flight:
+            sums.append(account.in_flight)
+            if account.queue is not None:
+                sums.append(self.in_flight)
+        return sums
+
+    def settle(self, entry: Entry, times: int, *, claims: bool) -> None:
+        """Updates what follows from an entry that was added (``times`` is 1) or subtracted (-1).
+
+        ``claims`` False: neither the claims, nor whether the queue borrows, as a question about a pod needs none of it.
+        """
+        if not _asks(entry):
+            return
+        account = self.accounts[entry.queue]
+        tenant = account.tenants[entry.namespace]
+        if entry.kind not in TAKING:
+            for waiting in (account.waiting, tenant.waiting):
+                waiting.change(entry.of_one, times * entry.number)
+        if claims:
             if entry.kind in TAKING:
                 self._compare(account)
             self._claim(account)
-            self.claim_anew(account, account.tenants[entry.namespace])
+            self.claim_anew(account, tenant)
 
-    def apply_to_sums(self, entry: Entry, change: Callable[[dict[str, int], Resources], None]) -> None:
-        """Adds or subtracts an entry in the sums alone. Does not update claims, nor whether the queue borrows."""
-        if not entry.queue:
-            if entry.kind in TAKING:
-                change(self.outside, entry.request)
-            return
-        if not _asks(entry) and entry.kind != "in_flight":
-            return
-        account = self.account(entry.queue)
-        if entry.kind == "in_flight":
-            change(account.in_flight, entry.request)
-            if account.queue is not None:
-                change(self.in_flight, entry.request)
-        if not _asks(entry):
-            return
-        tenant = account.tenants.get(entry.namespace)
+    def _sums_of_tenant(self, account: QueueAccount, entry: Entry) -> list[dict[str, int]]:
+        """Returns the sums that an entry is a part of as it takes or claims something of its queue."""
+        tenant, governed = account.tenants.get(entry.namespace), account.queue is not None
         if tenant is None:
             tenant = account.tenants[entry.namespace] = Tenant()
-        change(account.request, entry.request)
-        change(tenant.request, entry.request)
-        if entry.kind in TAKING:
-            self._take(account, tenant, entry, change)
-        else:
-            _await(account, tenant, entry, change)
-            if account.queue is not None:
-                change(self.pending, entry.request)
-
-    def _take(
-        self,
-        account: QueueAccount,
-        tenant: Tenant,
-        entry: Entry,
-        change: Callable[[dict[str, int], Resources], None],
-    ) -> None:
-        change(account.taken, entry.request)
-        change(tenant.taken, entry.request)
-        change(self.outside if account.queue is None else self.taken, entry.request)
+        if entry.kind not in TAKING:
+            waiting = [account.request, tenant.request, account.pending, tenant.pending]
+            return [*waiting, self.pending] if governed else waiting
+        sums = [account.request, tenant.request, account.taken, tenant.taken, self.taken if governed else self.outside]
         if entry.pinned:
-            change(account.pinned, entry.request)
+            sums.append(account.pinned)
         if entry.kind == "assigned":
-            change(account.running, entry.request)
+            sums.append(account.running)
         elif entry.kind == "held":
-            change(account.held, entry.request)
+            sums.append(account.held)
+        return sums
 
     def _compare(self, account: QueueAccount) -> None:
         """Notes whether a queue has more than it deserves of some resource."""
@@ -322,15 +316,6 @@ class QueueLedger:
 def _names_of(queue: Queue | None) -> Resources:
     """Returns the resources that a queue names, whatever the amounts."""
     return {**queue.capability, **queue.guarantee} if queue is not None else {}
-
-
-def _await(
-    account: QueueAccount, tenant: Tenant, entry: Entry, change: Callable[[dict[str, int], Resources], None]
-) -> None:
-    change(account.pending, entry.request)
-    change(tenant.pending, entry.request)
-    for waiting in (account.waiting, tenant.waiting):
-        waiting.change(entry.of_one, entry.number if change is add else -entry.number)
 
 
 def _unfilled(bound: Resources, taken: Resources) -> dict[str, int]:

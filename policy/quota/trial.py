@@ -12,39 +12,40 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from policy.objects.pod import Pod
-    from policy.quota.ledger import Entry, Kind, Ledger
+    from policy.quota.ledger import Entry, Ledger
 
 
 class Lifted:
-    """A context in which one pod is not in the ledger, so that the rules can be asked about it alone.
+    """A context in which a pod does not count against itself, so that the rules can be asked about it alone.
 
-    It is quicker than a trial: the claims of the pod's queue and namespace stay as they were, as no rule counts them
-    against a pod of their own. They are updated where the pod was in another queue than it is asked about in.
+    ``entry`` is how it would count if it were admitted. Once the context ends it counts so if ``admitted`` was set, and
+    else as before. It is quicker than a trial: the claims of the pod's queue and namespace stay as they were, as no
+    rule counts them against a pod of their own. A pod that waits in the queue that it is asked about in is not even
+    taken out: no rule counts what pods wait for, but for claims.
     """
 
-    __slots__ = ("_alone", "_before", "_ledger", "_pod")
+    __slots__ = ("_before", "_claims", "_ledger", "_out", "_uid", "admitted", "entry")
 
-    _before: Entry | None
-
-    def __init__(self, ledger: Ledger, pod: Pod) -> None:
-        self._ledger, self._pod, self._before, self._alone = ledger, pod, None, False
+    def __init__(self, ledger: Ledger, uid: str, entry: Entry) -> None:
+        self.entry, self.admitted = entry, False
+        self._ledger, self._uid, self._before = ledger, uid, ledger.entries.get(uid)
+        before = self._before
+        self._claims = before is not None and (before.namespace, before.queue) != (entry.namespace, entry.queue)
+        self._out = before is not None and (before.kind != "pending" or self._claims)
 
     def __enter__(self) -> Self:
-        if (entry := self._ledger.entries.get(self._pod.uid)) is not None:
-            own = self._pod.namespace, self._ledger.queue_of(self._pod)
-            self._alone = (entry.namespace, entry.queue) == own
-            self._ledger.lift(self._pod.uid, alone=self._alone)
-            self._before = entry
+        if self._out:
+            self._ledger.lift(self._uid, claims=self._claims)
         return self
 
-    def enter(self, kind: Kind) -> None:
-        """Enters the pod for good, so that leaving the context does not undo it. Not for pending pods."""
-        self._ledger.enter_lifted(kind, self._pod, self._before, alone=self._alone)
-        self._before = None
-
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            self._ledger.lower(self._pod.uid, self._before, alone=self._alone)
+        before = self._before
+        if self.admitted:
+            if before is not None and not self._out:
+                self._ledger.lift(self._uid, claims=False)
+            self._ledger.enter_lifted(self._uid, self.entry, before, claims=self._claims)
+        elif before is not None and self._out:
+            self._ledger.lower(self._uid, before, claims=self._claims)
 
 
 class Trial:

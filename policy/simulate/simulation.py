@@ -25,7 +25,6 @@ from policy.preemption import reclaim, victims
 from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.reclaim import Shape
 from policy.quota.exempt import is_critical
-from policy.quota.kept_nodes import HELD, RESERVED
 from policy.reserve import node_reservation, scoring, starving
 from policy.reserve.node_reservation import Decision
 from policy.reserve.starving import Terms
@@ -151,19 +150,16 @@ class Simulation:
         rows = np.flatnonzero(fit.fits(table, pod))
         if not len(rows):
             return NO_ROOM
-        offered = [table.names[row] for row in rows] if cluster.gangs.gated(pod) else None
         eased = cluster.ledger.eased
-        refused = cluster.admit(pod, self.now, offered)
-        if refused is not None:
-            return refused.message
-        reserved = cluster.reservations.nodes_reserved_from(pod)
-        node = self._own_node(pod, rows) or self._best(pod, rows, reserved)
-        if node:
-            self._bind(pod, node)
-            return ""
-        cluster.withdraw(pod.uid)
-        cluster.ledger.eased = eased  # only tried
-        return RESERVED.text if any(table.rows[name] in rows for name in reserved & table.rows.keys()) else HELD.text
+        answer = cluster.filter(pod, self.now, lambda: [table.names[row] for row in rows])
+        if answer.refused is not None:
+            if answer.failed:
+                cluster.ledger.eased = eased  # it was granted for a moment only
+            return answer.refused.message
+        if answer.failed:
+            rows = rows[~table.mask_of(answer.failed.keys())[rows]]
+        self._bind(pod, self._own_node(pod, rows) or self._best(pod, rows))
+        return ""
 
     def _own_node(self, pod: Pod, rows: Rows) -> str:
         """Returns the node where room is kept for the pod, which the scheduler tries first."""
@@ -172,14 +168,9 @@ class Simulation:
         row = self.cluster.table.rows.get(node)
         return node if row is not None and row in rows else ""
 
-    def _best(self, pod: Pod, rows: Rows, reserved: set[str]) -> str:
+    def _best(self, pod: Pod, rows: Rows) -> str:
+        """Returns the node that the scheduler's scores prefer, ours among them."""
         cluster, table = self.cluster, self.cluster.table
-        held = cluster.reservations.plans or cluster.gangs.holds
-        kept = reserved | cluster.reservations.nodes_held_from(pod) if held else reserved
-        if kept:
-            rows = rows[~table.mask_of(kept)[rows]]
-        if not len(rows):
-            return ""
         points = scores(table, pod, rows)
         if len(cluster.reservations.reserved):
             names = [table.names[row] for row in rows]

@@ -334,7 +334,7 @@ class QueueWalker:
         before = {pod.uid: entry for pod in pods if (entry := ledger.set_aside(pod.uid)) is not None}
         refused = None
         for pod in pods:
-            refused = refused or refusal(ledger, pod, cluster.rules)
+            refused = refused or refusal(ledger, pod, cluster.queue_of(pod), cluster.rules)
             ledger.put_back(pod.uid, ledger.entry("granted", pod))
         ledger.end_assuming([pod.uid for pod in pods], before)
         assert (together is None) == (refused is None)

@@ -31,7 +31,7 @@ def message(refused: Refusal | None) -> str | None:
 
 
 def answer(ledger: Ledger, *, strict: bool = False, **asking) -> str | None:
-    return message(refusal(ledger, pod("asking", **asking), Rules(strict_borrowing=strict)))
+    return message(refusal(ledger, pod("asking", **asking), "", Rules(strict_borrowing=strict)))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_min_over_max_counts_as_max():
 def test_a_quota_that_could_never_be_read_refuses_everything():
     ledger = Ledger()
     ledger.set_quota("a", unreadable())
-    assert refusal(ledger, pod("p"), Rules()) == Refusal("elastic-quota-invalid", "ElasticQuota is invalid")
+    assert refusal(ledger, pod("p"), "", Rules()) == Refusal("elastic-quota-invalid", "ElasticQuota is invalid")
     assert answer(ledger, namespace="b") is None
 
 
@@ -172,16 +172,16 @@ def test_what_may_be_in_flight_counts_only_where_it_is_asked_for(namespace, expe
     quotas = {"a": ({}, {"cpu": 2}), "b": ({}, {}), "c": ({"cpu": 2}, {})}
     ledger = ledger_of(quotas, None, ("in_flight", pod("p", request={"cpu": 2})))
     asking = pod("q", namespace)
-    assert message(refusal(ledger, asking, Rules())) is None
-    assert message(refusal(ledger, asking, Rules(), with_in_flight=True)) == expected
+    assert message(refusal(ledger, asking, "", Rules())) is None
+    assert message(refusal(ledger, asking, "", Rules(), with_in_flight=True)) == expected
 
 
 def test_what_may_be_in_flight_and_may_not_be_evicted_counts_against_its_like():
     pinned = pod("p", preemptible=False, request={"cpu": 2})
     ledger = ledger_of({"a": ({"cpu": 2}, {}), "b": ({"cpu": 10}, {})}, None, ("in_flight", pinned))
     asking = pod("q", preemptible=False)
-    assert message(refusal(ledger, asking, Rules())) is None
-    assert message(refusal(ledger, asking, Rules(), with_in_flight=True)) == BORROWING_CPU
+    assert message(refusal(ledger, asking, "", Rules())) is None
+    assert message(refusal(ledger, asking, "", Rules(), with_in_flight=True)) == BORROWING_CPU
 
 
 class TestStoryOne:
@@ -319,27 +319,27 @@ def test_the_numbers_are_those_that_the_rules_compare():
 def test_remedies_say_what_would_help(case, limits, used, request_, texts):
     ledger = ledger_of({"a": limits, "b": ({"cpu": 5}, {})}, used)
     asking = pod("p", request=request_)
-    refused = refusal(ledger, asking, Rules())
+    refused = refusal(ledger, asking, "", Rules())
     assert [remedy.text for remedy in remedies(ledger, asking, refused, asking.request)] == texts, case
 
 
 def test_a_remedy_names_the_field_to_change():
     ledger = ledger_of({"a": ({}, {"cpu": 2})})
     asking = pod("p", request={"cpu": 3})
-    remedy, *_ = remedies(ledger, asking, refusal(ledger, asking, Rules()), asking.request)
+    remedy, *_ = remedies(ledger, asking, refusal(ledger, asking, "", Rules()), asking.request)
     assert (remedy.target, remedy.path, remedy.value) == ("ElasticQuota a/quota", "spec.max.cpu", "3")
 
 
 def test_the_remedy_for_an_unreadable_quota_is_to_correct_it():
     ledger = Ledger()
     ledger.set_quota("a", unreadable())
-    (remedy,) = remedies(ledger, pod("p"), refusal(ledger, pod("p"), Rules()), pod("p").request)
+    (remedy,) = remedies(ledger, pod("p"), refusal(ledger, pod("p"), "", Rules()), pod("p").request)
     assert remedy.text == "correct ElasticQuota a/quota: spec.max.cpu: is not a quantity"
 
 
 def test_a_pod_that_opted_out_of_eviction_is_told_so():
     ledger = ledger_of({"a": ({"cpu": 1}, {}), "b": ({"cpu": 5}, {})})
     asking = pod("p", preemptible=False, request={"cpu": 2})
-    found = remedies(ledger, asking, refusal(ledger, asking, Rules()), asking.request)
+    found = remedies(ledger, asking, refusal(ledger, asking, "", Rules()), asking.request)
     assert 'quotaward.dev/preemptible: "false"' in found[-1].text
     assert found[-1].target == "Pod a/p"
