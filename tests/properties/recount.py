@@ -124,7 +124,7 @@ class Recount:
 
     def ask(self, pod: Pod, now: float) -> tuple[str, list[str]] | None:
         """What has to be answered: a rule and its resources, None, or ("unsettled", [])."""
-        if pod.uid in self.pods and self.pods[pod.uid].assigned:
+        if pod.uid in self.pods and not self.pods[pod.uid].pending:
             return None
         known = self.pods.get(pod.uid, pod)
         pod = known if known.version > pod.version else pod  # the scheduler's picture is older than ours

@@ -284,14 +284,14 @@ def test_the_first_in_line_if_not_refused_is_told_that_it_is_ungated_with_room()
     waiting = [gated(number, requests={"cpu": "60"}) for number in (1, 2)]
     client = client_of(Opening(*waiting).store)
     told = [client.get(f"/api/v1/pods/a/{name}").json()["next"][0]["text"] for name in ("p1", "p2")]
-    assert told[0].endswith("1 of 2 in the line of namespace a; it is let out as soon as there is room for it")
-    assert told[1].endswith("the first there, p1, is let out as soon as there is room for it")
+    assert told[0].endswith("1 of 2 in the line of namespace a; it is ungated as soon as there is room for it")
+    assert told[1].endswith("the first there, p1, is ungated as soon as there is room for it")
 
 
 def test_where_nobody_opens_gates_it_is_said():
     client = client_of(Opening(gated(1), most(1)).store, observe=True)
     told = client.get("/api/v1/pods/a/p1").json()["next"][0]["text"]
-    assert told.endswith("nobody is let out: observe mode changes nothing")
+    assert told.endswith("nobody is ungated: observe mode changes nothing")
 
 
 def test_a_gated_pod_that_no_rule_refuses_waits_for_its_turn():

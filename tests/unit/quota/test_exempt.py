@@ -211,7 +211,7 @@ def test_it_is_let_out_of_its_gate_at_once_and_others_of_its_namespace_are_not()
     see(cluster, *gated(critical("free"), critical("free", "low", priority=SYSTEM), critical("a", "tenant")))
     see(cluster, quota("a", most={"cpu": 0}))
     gate(cluster, "free", "a")
-    assert positions.outlook(cluster, cluster.pods["cni"]) == "no rule applies to it: it is being let out"
+    assert positions.outlook(cluster, cluster.pods["cni"]) == "no rule applies to it: it is being ungated"
     assert let_out(cluster) == ["cni", "low"]
     assert "free" not in {namespace for (_, namespace), line in cluster.gates.lines.items() if len(line) > 1}
 
