@@ -22,6 +22,8 @@ BOOKS = {
     "helped",
     "ledger",
     "pod",
+    "pod_demands",
+    "pod_index",
     "quantity",
     "queue_ledger",
     "reservation",
