@@ -13,9 +13,9 @@ from app.problems import Problem
 from app.settings import Settings
 from app.sources.manifests import documents_of, files_below
 from app.whatif import changes, charts, scenario
-from app.whatif.difference import difference, numbers
+from app.whatif.difference import difference_steps, numbers_steps
 from app.whatif.scenario import Scenario
-from app.whatif.trial import Scene, run
+from app.whatif.trial import Scene, run_steps
 from policy.simulate.snapshot import snapshot
 from policy.simulate.timeline import MOST_MOMENTS, Story
 from policy.stepwise import at_once
@@ -65,7 +65,7 @@ def scenario_of(directory: Path, settings: Settings) -> Scenario:
 
 def story_of(read: Scenario, settings: Settings, until: float) -> tuple[Story, list[str]]:
     """Plays a scenario; returns the story, and the pods that wait at the end with the reason."""
-    story, cluster = at_once(scenario.play(read, settings, until))
+    story, cluster = at_once(scenario.play_steps(read, settings, until))
     waiting = [
         f"{pod.namespace}/{pod.name} waits: {pod.unschedulable.message if pod.unschedulable else 'not tried yet'}"
         for pod in cluster.pods.values()
@@ -80,10 +80,11 @@ def difference_in(read: Scenario, settings: Settings, apply: list[Any], remove: 
     scene = Scene(snapshot(cluster, read.start), settings.reserve.terms, 0.0)
     try:
         made = changes.read(apply, remove)
-        before, trial, otherwise = at_once(numbers(cluster)), at_once(run(scene, made)), at_once(run(scene, ()))
+        before = at_once(numbers_steps(cluster))
+        trial, otherwise = at_once(run_steps(scene, made)), at_once(run_steps(scene, ()))
     except Problem as problem:
         raise CannotChange(f"{problem.field}: {problem.detail}" if problem.field else problem.detail) from problem
-    return at_once(difference(before, trial, otherwise)).model_dump(mode="json", by_alias=True)
+    return at_once(difference_steps(before, trial, otherwise)).model_dump(mode="json", by_alias=True)
 
 
 def print_story(story: Story, waiting: list[str]) -> None:

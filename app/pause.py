@@ -3,9 +3,11 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import closing
 from typing import ClassVar, TypeVar
+
+from policy.stepwise import Steps
 
 T = TypeVar("T")
 
@@ -60,7 +62,7 @@ class Pause:
             self._in_turn.remove(self)
 
 
-async def at_leisure(work: Generator[None, None, T], deadline: float = float("inf"), pause: Pause | None = None) -> T:
+async def at_leisure(work: Steps[T], deadline: float = float("inf"), pause: Pause | None = None) -> T:
     """Runs work in slices, and returns its result. Raises TimeIsUp after ``deadline`` on the clock.
 
     ``pause``, if given, has measured the work afterwards.

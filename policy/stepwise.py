@@ -1,13 +1,20 @@
-"""Work that pauses: a generator that yields between steps, so that others may work, and returns its result."""
+"""Work that pauses: a generator that yields between steps, so that others may work, and returns its result.
+
+The name of each function that returns such work ends in ``_steps``. Calling it does nothing yet: its result comes from
+``yield from``, or from ``at_once`` and the like (tests/unit/test_stepwise.py).
+"""
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
 
+Steps: TypeAlias = Generator[None, None, T]
+"""Work that pauses whenever it yields, and returns a ``T`` in the end."""
 
-def at_once(work: Generator[None, None, T]) -> T:
+
+def at_once(work: Steps[T]) -> T:
     """Runs the work to its end without pauses; returns its result."""
     while True:
         try:
@@ -17,9 +24,7 @@ def at_once(work: Generator[None, None, T]) -> T:
             return result
 
 
-def within(
-    scope: Callable[[], AbstractContextManager[None]], work: Generator[None, None, T], at_a_time: int = 1
-) -> Generator[None, None, T]:
+def within_steps(scope: Callable[[], AbstractContextManager[None]], work: Steps[T], at_a_time: int = 1) -> Steps[T]:
     """Runs the work inside ``scope``. Leaves the scope at each pause, which comes after ``at_a_time`` steps."""
     while True:
         with scope():

@@ -1,6 +1,5 @@
 """What-if questions: tries changes on a copy, and changes nothing."""
 
-from collections.abc import Generator
 from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
@@ -16,6 +15,7 @@ from app.whatif import changes
 from app.whatif.changes import Change
 from app.whatif.models import WhatIfModel, WhatIfRequest
 from app.whatif.service import Trials
+from policy.stepwise import Steps
 
 router = APIRouter(prefix="/api/v1", responses=problems(400, 413, 422, 503))
 
@@ -32,10 +32,10 @@ _anything = msgspec.json.Decoder(Any)
 async def changes_of(request: Request) -> list[Change]:
     """Returns the changes in a request's body. Raises Problem (400, 422)."""
     limit: int = request.app.state.settings.whatif.body_limit
-    return await at_leisure(_read(request.state.body, limit // bodies.BYTES_PER_ITEM))
+    return await at_leisure(_read_steps(request.state.body, limit // bodies.BYTES_PER_ITEM))
 
 
-def _read(body: bytes, most: int) -> Generator[None, None, list[Change]]:
+def _read_steps(body: bytes, most: int) -> Steps[list[Change]]:
     """Reads the changes of a question, removals first. Pauses after each. Raises Problem (400, 422)."""
     bodies.ensure_narrow(body, most)
     parts, found = _decode(_parts, body, None), list[Change]()

@@ -34,5 +34,5 @@ class Divide:
         if not self._store.synced or not cluster.to_be_divided:
             return
         pause = Pause()
-        for _ in cluster.divide():
+        for _ in cluster.divide_steps():
             await pause.if_due()

@@ -175,9 +175,9 @@ class Reclaim:
     async def _look_for_plans(self, pods: list[Pod]) -> list[Plan] | NoPlan:
         cluster = self._store.cluster
         if len(pods) == 1:
-            result = await at_leisure(victims.search(cluster, pods[0]))
+            result = await at_leisure(victims.search_steps(cluster, pods[0]))
             return [result] if isinstance(result, Plan) else result
-        return await at_leisure(reclaim.plans_for_all(cluster, pods))
+        return await at_leisure(reclaim.plans_for_all_steps(cluster, pods))
 
     def _may_be_planned_for(self, pod: Pod) -> bool:
         """Whether the pod still waits, and has not failed too often or too recently."""
@@ -247,7 +247,7 @@ class Reclaim:
         progress, staying = self._progress_of(reservation), reclaim.staying(cluster, reservation)
         there = [cluster.pods[victim.uid] for victim in reservation.victims if victim.uid in cluster.pods]
         if staying and now >= progress.next_attempt:
-            if not await at_leisure(reclaim.still_planned(cluster, reservation, staying)):
+            if not await at_leisure(reclaim.still_planned_steps(cluster, reservation, staying)):
                 await self._end(reservation, "not-needed")
                 return
             if self._store.unready() or reservation.name not in cluster.reservations.plans:

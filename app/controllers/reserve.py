@@ -103,7 +103,9 @@ class Reserve:
     async def _decide(self, job: Job, now: float) -> tuple[Decision, float]:
         """Decides what to reserve for a job; also returns the seconds of work, without pauses."""
         pause = Pause()
-        decision = await at_leisure(node_reservation.deciding(self._store.cluster, job, self._terms, now), pause=pause)
+        decision = await at_leisure(
+            node_reservation.decide_steps(self._store.cluster, job, self._terms, now), pause=pause
+        )
         return decision, pause.worked()
 
     def _is_due(self, key: Key) -> bool:

@@ -87,7 +87,7 @@ class ResourceQuotas:
     async def _decide(self) -> Decision:
         """Decides what to do, in slices between which the loop answers the scheduler."""
         decision, pause = Decision(), Pause()
-        for _ in quota_manager.steps(self._store.cluster, self._written, decision):
+        for _ in quota_manager.decide_steps(self._store.cluster, self._written, decision):
             await pause.if_due()
         return decision
 

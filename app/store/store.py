@@ -141,7 +141,7 @@ class Store:
             if self.synced:
                 self.cluster.leaving.pass_time(self._epoch())
                 self.cluster.begin()
-                for _ in self.cluster.divide():
+                for _ in self.cluster.divide_steps():
                     pass
                 if self._settle_time:
                     self.cluster.in_flight.suspect(self.clock())

@@ -104,7 +104,7 @@ class Overview:
         total = len(cluster.quotas)
         yield Part(("quotas",), "quotas", Listed(min(total, ROWS), total))
         for namespace in sorted(self._namespaces):
-            yield from self._crowds.count(cluster, namespace)
+            yield from self._crowds.count_steps(cluster, namespace)
             rows = list(quota_rows(cluster, namespace, self._crowds.number(namespace)))
             in_force = next((row for row in rows if row.in_force), None)
             self._between_quotas.put(namespace, in_force.bars if in_force else ())

@@ -236,7 +236,7 @@ async def _waiting(request: Request, choice: Choice) -> Markup:
     settings: Settings = request.app.state.settings
     crowds, pause = Crowds(observe=settings.observes), Pause()
     for namespace in {pod.namespace for pod in cluster.pending.values()}:
-        for _ in crowds.count(cluster, namespace, is_meant):
+        for _ in crowds.count_steps(cluster, namespace, is_meant):
             await pause.if_due()
     shown = Waiting()
     for waiting in crowds.waiting(cluster):
@@ -251,7 +251,7 @@ def _state_of(cluster: Cluster, namespace: str, name: str) -> str:
     pod, awaited = cluster.pod(namespace, name), tuple[Any, ...]()
     if pod is not None and pod.pending:
         held = cluster.reservations.is_held_for(pod.uid)
-        under_way = at_once(reclaim.outlook(cluster, pod)) if held else bool(fit.fits(cluster.table, pod).any())
+        under_way = at_once(reclaim.outlook_steps(cluster, pod)) if held else bool(fit.fits(cluster.table, pod).any())
         awaited = under_way, cluster.reservations.reserved.of_pod(pod.uid), cluster.relevant
     state = repr((verdict_on(cluster, namespace, name), awaited))
     return blake2b(state.encode(), digest_size=8).hexdigest()

@@ -12,6 +12,7 @@ from policy.objects.pod import Pod, turn
 from policy.queueing import positions
 from policy.quota.closed_queues import shortened, why_closed
 from policy.quota.rules import RULES
+from policy.stepwise import Steps
 
 SHOWN = 100
 """Maximum number of waiting pods that are shown one by one."""
@@ -100,7 +101,9 @@ class Crowds:
         crowd = self._crowds.get(namespace)
         return crowd.total if crowd else 0
 
-    def count(self, cluster: Cluster, namespace: str, is_meant: Callable[[Pod], bool] | None = None) -> Iterator[None]:
+    def count_steps(
+        self, cluster: Cluster, namespace: str, is_meant: Callable[[Pod], bool] | None = None
+    ) -> Steps[None]:
         """Counts the waiting pods of a namespace, or those for which ``is_meant`` is true. Pauses in between."""
         crowd = Crowd()
         for index, pod in enumerate(list(cluster.pending_in(namespace)), start=1):

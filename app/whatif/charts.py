@@ -69,7 +69,7 @@ def page(story: Story, title: str) -> str:
     for number, each in enumerate(used):
         bottom = ROW * (len(lives) + 3 * number + 4) - 4
         parts.append(f'<text x="0" y="{bottom}">{_escaped(_label(each))}</text>')
-        parts.append(f'<polyline points="{_steps(each, length, bottom)}" fill="none" stroke="{COLOURS[RUNS]}"/>')
+        parts.append(f'<polyline points="{_corners(each, length, bottom)}" fill="none" stroke="{COLOURS[RUNS]}"/>')
     body, name = "\n".join(parts), _escaped(title)
     attributes = f'width="{LABEL + LONG + 40}" height="{height}" role="img" aria-label="{name}"'
     return "\n".join(
@@ -135,7 +135,7 @@ def _sparkline(usage: Usage, length: float, columns: int) -> str:
     return "".join(cells)
 
 
-def _steps(usage: Usage, length: float, bottom: int) -> str:
+def _corners(usage: Usage, length: float, bottom: int) -> str:
     points, height, most = [], 2 * ROW, usage.most or 1
     for (at, amount), (after, _) in zip(usage.amounts, [*usage.amounts[1:], (length, 0)], strict=True):
         level = bottom - height * amount / most

@@ -1,6 +1,5 @@
 """The effect of a trial, in words and numbers for people and scripts."""
 
-from collections.abc import Generator
 from typing import TypeVar
 
 from app.shapes import quantities, used_of
@@ -21,6 +20,7 @@ from policy.explain.verdicts import LONGEST_SAID
 from policy.objects.pod import Pod
 from policy.quota import elastic_quota
 from policy.quota.rules import named_in
+from policy.stepwise import Steps
 
 MOST_NAMED = 1000
 """Maximum number of waiting pods that are named."""
@@ -30,7 +30,7 @@ Numbers = tuple[dict[tuple[str, str], QuotaFigures], dict[str, QueueFigures]]
 SLICE = 20
 
 
-def numbers(cluster: Cluster) -> Generator[None, None, Numbers]:
+def numbers_steps(cluster: Cluster) -> Steps[Numbers]:
     """Returns the figures of every elastic quota in force, and of every queue."""
     quotas: dict[tuple[str, str], QuotaFigures] = {}
     for number, (namespace, of_namespace) in enumerate(sorted(cluster.quotas.items())):
@@ -56,10 +56,10 @@ def numbers(cluster: Cluster) -> Generator[None, None, Numbers]:
     return quotas, queues
 
 
-def difference(before: Numbers, trial: Trial, otherwise: Trial | None) -> Generator[None, None, WhatIfModel]:
+def difference_steps(before: Numbers, trial: Trial, otherwise: Trial | None) -> Steps[WhatIfModel]:
     """Returns the effect of a trial. ``otherwise``: the result without the change, if known."""
-    after = yield from numbers(trial.cluster)
-    waiting = yield from _waiting(trial, otherwise)
+    after = yield from numbers_steps(trial.cluster)
+    waiting = yield from _waiting_steps(trial, otherwise)
     return WhatIfModel(
         admitted=_admitted(trial, otherwise),
         evicted=_evicted(trial, otherwise),
@@ -123,7 +123,7 @@ def _spared(trial: Trial, otherwise: Trial | None) -> list[str]:
     return [title(each.pod) for each in evicted if each.pod.uid in pods and pods[each.pod.uid].assigned]
 
 
-def _waiting(trial: Trial, otherwise: Trial | None) -> Generator[None, None, list[RefusedModel]]:
+def _waiting_steps(trial: Trial, otherwise: Trial | None) -> Steps[list[RefusedModel]]:
     others = otherwise.cluster.pods if otherwise else None
     found = []
     for pod in trial.cluster.pods.values():

@@ -1,7 +1,7 @@
 """Tries remedies on a copy, and completes each with what is still missing, until the pod runs."""
 
 import re
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,18 +14,19 @@ from app.whatif.commands import commands, nested
 from app.whatif.difference import title
 from app.whatif.models import WhatIfRequest
 from app.whatif.rendering import node_manifest, pod_manifest
-from app.whatif.trial import Scene, Trial, run
+from app.whatif.trial import Scene, Trial, run_steps
 from app.whatif.undoing import Meanwhile
 from policy.cluster.cluster import Cluster
 from policy.explain.queue_remedies import OPENED
-from policy.explain.remedies import ahead, remedies
+from policy.explain.remedies import ahead, remedies_steps
 from policy.explain.remedy import Change, Remedy, listed
 from policy.explain.verdicts import verdict_on
 from policy.nodes import fit
 from policy.objects.pod import Pod
 from policy.preemption import victims
 from policy.preemption.plans import Plan
-from policy.simulate.snapshot import copy
+from policy.simulate.snapshot import copy_steps
+from policy.stepwise import Steps
 
 MOST = 6
 """Maximum number of remedies that are tried."""
@@ -83,40 +84,40 @@ class Search:
         known |= self._alone | self._with_all
         return [remedy for remedy in known.values() if remedy is not None]
 
-    def run(self) -> Generator[None, None, None]:
+    def run_steps(self) -> Steps[None]:
         """Tries the possible remedies one by one."""
-        cluster = yield from copy(self._scene.taken)
-        yield from self._add_ways(cluster)
+        cluster = yield from copy_steps(self._scene.taken)
+        yield from self._add_ways_steps(cluster)
         pod = cluster.pod(self._namespace, self._name)
         if pod is not None and fit.unlisted(cluster.table, pod) and cluster.check(pod) is None:
             self._ways, self.complete = {}, True  # no rule refuses it, and the rest cannot be judged from here
             return
-        if pod is not None and (yield from runs_alone(cluster, pod)):
+        if pod is not None and (yield from runs_alone_steps(cluster, pod)):
             text = "wait, nothing has to be changed for this pod alone"
             self._alone = {NOTHING: TriedRemedy(text, "", "", "", WhatIfRequest(), [], ALONE)}
         else:
             for remedy in list(self._ways.values()):
                 if _can_be_taken_back(cluster, remedy.changes):
-                    self._alone[remedy.sort] = yield from self._enough_alone(cluster, remedy)
-        otherwise = yield from run(self._scene, ())
+                    self._alone[remedy.sort] = yield from self._enough_alone_steps(cluster, remedy)
+        otherwise = yield from run_steps(self._scene, ())
         if otherwise.admits(self._namespace, self._name):
             text = self._left_alone(otherwise)
             self._ways, self._alone = {}, {}
             self._with_all = {NOTHING: TriedRemedy(text, "", "", "", WhatIfRequest(), [])}
         else:
             self._alone.pop(NOTHING, None)
-            yield from self._add_ways(otherwise.cluster)  # after all other pods have had their turn
+            yield from self._add_ways_steps(otherwise.cluster)  # after all other pods have had their turn
             for remedy in self._ways.values():
-                self._with_all[remedy.sort] = yield from self._complete(remedy)
+                self._with_all[remedy.sort] = yield from self._complete_steps(remedy)
         self.complete = True
 
-    def _add_ways(self, cluster: Cluster) -> Generator[None, None, None]:
+    def _add_ways_steps(self, cluster: Cluster) -> Steps[None]:
         pod = cluster.pod(self._namespace, self._name)
-        for remedy in (yield from remedies(cluster, pod)) if pod else ():
+        for remedy in (yield from remedies_steps(cluster, pod)) if pod else ():
             if len(self._ways) < MOST:
                 self._ways.setdefault(remedy.sort, remedy)
 
-    def _enough_alone(self, cluster: Cluster, first: Remedy) -> Generator[None, None, TriedRemedy | None]:
+    def _enough_alone_steps(self, cluster: Cluster, first: Remedy) -> Steps[TriedRemedy | None]:
         """Returns what is enough on a static cluster, where no other pod is placed; None if nothing is.
 
         Restores the cluster before it ends.
@@ -125,14 +126,14 @@ class Search:
         for _ in range(ROUNDS):
             meanwhile = Meanwhile(cluster, now, now + self._scene.epoch)
             try:
-                yield from meanwhile.make(_read(made.values()))
-                yield from cluster.divide()
+                yield from meanwhile.make_steps(_read(made.values()))
+                yield from cluster.divide_steps()
                 pod = cluster.pod(self._namespace, self._name)
-                enough = pod is not None and (yield from runs_alone(cluster, pod))
-                more = (yield from remedies(cluster, pod)) if pod and not enough else []
+                enough = pod is not None and (yield from runs_alone_steps(cluster, pod))
+                more = (yield from remedies_steps(cluster, pod)) if pod and not enough else []
             except Problem:
                 enough, more = False, []  # a change that cannot be made does not help
-            yield from meanwhile.take_back()
+            yield from meanwhile.take_back_steps()
             if enough:
                 return _remedy(list(parts.values()), list(made.values()), tried=ALONE)
             more = [each for each in more if _can_be_taken_back(cluster, each.changes)]
@@ -140,23 +141,23 @@ class Search:
                 return None
         return None
 
-    def _complete(self, first: Remedy) -> Generator[None, None, TriedRemedy | None]:
+    def _complete_steps(self, first: Remedy) -> Steps[TriedRemedy | None]:
         """Returns what is enough after all others had their turn and all effects have followed; None if nothing is."""
         parts, made = {first.sort: first}, merged_changes((), first.changes)
         for _ in range(ROUNDS):
             try:
                 made_now = _read(made.values())
-                trial = yield from run(self._scene, made_now)
+                trial = yield from run_steps(self._scene, made_now)
             except Problem:
                 return None  # a change that cannot be made does not help
             if trial.admits(self._namespace, self._name):
                 return _remedy(list(parts.values()), list(made.values()), tried=WITH_ALL)
             cluster = trial.cluster
             if cluster.pod(self._namespace, self._name) is None:  # it was placed, and evicted again
-                cluster = yield from copy(self._scene.taken)
+                cluster = yield from copy_steps(self._scene.taken)
                 changes.apply(cluster, made_now, self._scene.taken.now, trial.simulation.time)
             pod = cluster.pod(self._namespace, self._name)
-            more = (yield from remedies(cluster, pod, ahead(cluster, pod))) if pod else []
+            more = (yield from remedies_steps(cluster, pod, ahead(cluster, pod))) if pod else []
             if not _go_on(parts, made, _next(first, made, more)):
                 return None
         return None
@@ -170,7 +171,7 @@ class Search:
         return f"wait, nothing has to be changed: it gets node {pod.node if pod else ''}{evicted}"
 
 
-def runs_alone(cluster: Cluster, pod: Pod) -> Generator[None, None, bool]:
+def runs_alone_steps(cluster: Cluster, pod: Pod) -> Steps[bool]:
     """Whether a waiting pod would run if it were tried next: nodes have room, or evictions make it."""
     if verdict_on(cluster, pod.namespace, pod.name).outcome != "admissible":
         return False
@@ -178,7 +179,7 @@ def runs_alone(cluster: Cluster, pod: Pod) -> Generator[None, None, bool]:
         return True
     if not cluster.is_governed(pod) or cluster.gangs.is_waiting(pod):
         return False
-    return isinstance((yield from victims.search(cluster, pod)), Plan)
+    return isinstance((yield from victims.search_steps(cluster, pod)), Plan)
 
 
 def _read(made: Iterable[Change]) -> list[changes.Change]:

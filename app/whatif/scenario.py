@@ -1,7 +1,7 @@
 """Reads a folder of manifests as a story: annotations say when objects appear, and how long pods run."""
 
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,6 +21,7 @@ from app.store.pods import PODS, pod_of
 from policy.cluster.cluster import Cluster
 from policy.simulate.simulation import Simulation
 from policy.simulate.timeline import START, Arrival, Story, Timeline
+from policy.stepwise import Steps
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", re.ASCII)
@@ -81,12 +82,12 @@ def read(directory: Path, legacy: str = "auto") -> Scenario:
     return scenario
 
 
-def play(scenario: Scenario, settings: Settings, until: float) -> Generator[None, None, tuple[Story, Cluster]]:
+def play_steps(scenario: Scenario, settings: Settings, until: float) -> Steps[tuple[Story, Cluster]]:
     """Plays a story; returns what happens, and the cluster at the end."""
     cluster = Cluster(settings.rules, settle_time=0)
     terms = settings.reserve.terms
     timeline = Timeline(Simulation(cluster, terms, scenario.start), terms, scenario.arrivals, scenario.durations)
-    yield from timeline.play(until)
+    yield from timeline.play_steps(until)
     return timeline.story, cluster
 
 
@@ -95,7 +96,7 @@ def standing(arrivals: Iterable[Arrival], settings: Settings, epoch: float) -> C
     cluster = Cluster(settings.rules, settle_time=0)
     for arrival in arrivals:
         arrival.show(cluster, epoch)
-    for _ in cluster.divide():
+    for _ in cluster.divide_steps():
         pass
     return cluster
 

@@ -1,7 +1,7 @@
 """Trials on request in the process that answers the scheduler: in slices, and for a limited time."""
 
 import time
-from collections.abc import Generator, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -12,13 +12,14 @@ from app.problems import Problem
 from app.settings import Settings
 from app.store.store import Store
 from app.whatif.changes import Change
-from app.whatif.difference import difference, numbers
+from app.whatif.difference import difference_steps, numbers_steps
 from app.whatif.models import WhatIfModel
 from app.whatif.remedies import Search, TriedRemedy
-from app.whatif.trial import Scene, Trial, run, run_on
+from app.whatif.trial import Scene, Trial, run_on_steps, run_steps
 from policy.cluster.cluster import Cluster
 from policy.objects.pod import Pod
-from policy.simulate.snapshot import copy, discard, snapshot
+from policy.simulate.snapshot import copy_steps, discard_steps, snapshot
+from policy.stepwise import Steps
 
 T = TypeVar("T")
 
@@ -64,18 +65,18 @@ class Trials:
         with undisturbed():
             scene = self.scene()
             try:
-                cluster = await at_leisure(copy(scene.taken), deadline)
+                cluster = await at_leisure(copy_steps(scene.taken), deadline)
                 copies.append(cluster)
-                before = await at_leisure(numbers(cluster), deadline)
-                trial = await at_leisure(run_on(cluster, scene, changes), deadline)
-                otherwise = await self._or_none(run(scene, ()), deadline)
+                before = await at_leisure(numbers_steps(cluster), deadline)
+                trial = await at_leisure(run_on_steps(cluster, scene, changes), deadline)
+                otherwise = await self._or_none(run_steps(scene, ()), deadline)
                 copies += [otherwise.cluster] if otherwise else []
-                return await at_leisure(difference(before, trial, otherwise), deadline + 1)
+                return await at_leisure(difference_steps(before, trial, otherwise), deadline + 1)
             except TimeIsUp:
                 raise Problem(503, f"the answer takes longer than {limit:g} s", retry_after=60) from None
             finally:
                 for each in copies:
-                    await at_leisure(discard(each))
+                    await at_leisure(discard_steps(each))
 
     async def remedies(self, pod: Pod, said: Hashable) -> Searched:
         """Searches for remedies of a waiting pod, within ``whatif.remedyTime``. Never raises.
@@ -90,7 +91,7 @@ class Trials:
         deadline = time.perf_counter() + limit
         with undisturbed(), suppress(TimeIsUp):
             search, started = Search(self.scene(), pod), self._store.clock()
-            await at_leisure(search.run(), deadline)
+            await at_leisure(search.run_steps(), deadline)
         found = Searched(search.found, COMPLETE if search.complete else OUT_OF_TIME)
         self._known[pod.uid] = Known(now, self._store.clock() - started, said, found)
         return found
@@ -100,7 +101,7 @@ class Trials:
         now = self._store.clock()
         return Scene(snapshot(self._store.cluster, now), self._settings.reserve.terms, time.time() - now)
 
-    async def _or_none(self, work: Generator[None, None, Trial], deadline: float) -> Trial | None:
+    async def _or_none(self, work: Steps[Trial], deadline: float) -> Trial | None:
         try:
             return await at_leisure(work, deadline)
         except TimeIsUp:

@@ -1,6 +1,6 @@
 """A trial: a copy of the cluster, some changes, and the state when the simulation has come to rest."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from app.whatif import changes as change
@@ -8,7 +8,8 @@ from app.whatif.changes import Change
 from policy.cluster.cluster import Cluster
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
-from policy.simulate.snapshot import Snapshot, copy
+from policy.simulate.snapshot import Snapshot, copy_steps
+from policy.stepwise import Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +35,14 @@ class Trial:
         return pod is not None and pod.assigned
 
 
-def run(scene: Scene, changes: Iterable[Change]) -> Generator[None, None, Trial]:
+def run_steps(scene: Scene, changes: Iterable[Change]) -> Steps[Trial]:
     """Tries changes on a new copy. Raises Problem (422) for a change that cannot be made."""
-    cluster = yield from copy(scene.taken)
-    trial = yield from run_on(cluster, scene, changes)
+    cluster = yield from copy_steps(scene.taken)
+    trial = yield from run_on_steps(cluster, scene, changes)
     return trial
 
 
-def run_on(cluster: Cluster, scene: Scene, changes: Iterable[Change]) -> Generator[None, None, Trial]:
+def run_on_steps(cluster: Cluster, scene: Scene, changes: Iterable[Change]) -> Steps[Trial]:
     """Tries changes on the given copy. Raises Problem (422) for a change that cannot be made."""
     now = scene.taken.now
     for each in changes:
@@ -49,6 +50,6 @@ def run_on(cluster: Cluster, scene: Scene, changes: Iterable[Change]) -> Generat
         yield
     waiting = {pod.uid for pod in cluster.pods.values() if pod.pending}
     simulation = Simulation(cluster, scene.terms, now, scene.epoch)
-    yield from simulation.come_to_rest()
+    yield from simulation.come_to_rest_steps()
     placed = frozenset(uid for uid in waiting if uid in cluster.pods and cluster.pods[uid].assigned)
     return Trial(cluster, simulation, placed)

@@ -1,6 +1,6 @@
 """Changes of a copy that are made and then undone, which is faster than another copy."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from app.store.budgets import BUDGETS
@@ -14,6 +14,7 @@ from app.store.queues import QUEUES
 from app.whatif import changes
 from app.whatif.changes import Change
 from policy.cluster.cluster import Cluster
+from policy.stepwise import Steps
 
 
 class Meanwhile:
@@ -26,14 +27,14 @@ class Meanwhile:
         self._epoch = epoch
         self._before: list[tuple[Change, Any]] = []
 
-    def make(self, made: Iterable[Change]) -> Iterator[None]:
+    def make_steps(self, made: Iterable[Change]) -> Steps[None]:
         """Makes the changes one by one. Raises Problem (422) for one that cannot be made."""
         for change in made:
             self._before.append((change, _object(self._cluster, change)))
             changes.apply(self._cluster, [change], self._now, self._epoch)
             yield
 
-    def take_back(self) -> Iterator[None]:
+    def take_back_steps(self) -> Steps[None]:
         """Restores the objects, the last change first."""
         while self._before:
             _put_back(self._cluster, *self._before.pop(), self._now)

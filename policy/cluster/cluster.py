@@ -47,6 +47,7 @@ from policy.quota.ledger import Ledger
 from policy.quota.queues import Queue
 from policy.quota.rule import Rule
 from policy.quota.trial import Lifted
+from policy.stepwise import Steps
 
 TOGETHER = 50
 """Pods that are taken in between two pauses: about half a millisecond."""
@@ -166,7 +167,7 @@ class Cluster:
         if pod.assigned and pod.terminating:
             self.leaving.watch(pod)
 
-    def take_in(self, pods: Iterable[tuple[Pod, float]]) -> Iterator[None]:
+    def take_in_steps(self, pods: Iterable[tuple[Pod, float]]) -> Steps[None]:
         """Adds new pods, each as ``upsert_pod`` does at its time. Iterate to the end; the caller may pause in between.
 
         Most pods only stand on a node. It counts those that are alike in one step.
@@ -365,9 +366,9 @@ class Cluster:
         self.hints.look(now)
         self.queue_changes.try_to_move()
 
-    def divide(self) -> Iterator[None]:
+    def divide_steps(self) -> Steps[None]:
         """Computes anew what queues deserve and namespaces are entitled to. Iterate to the end; it may pause."""
-        return proportion.divide(self)
+        return proportion.divide_steps(self)
 
     @property
     def to_be_divided(self) -> bool:

@@ -12,10 +12,9 @@ from policy.nodes.tolerations import ALL
 from policy.objects.verdict import Refusal
 from policy.quota import fair_share, queues, shares
 from policy.quota.queue_ledger import TAKING
+from policy.stepwise import Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from policy.cluster.cluster import Cluster
     from policy.objects.pod import Pod
     from policy.objects.resources import Resources
@@ -27,7 +26,7 @@ BATCH = 100
 """Queues whose namespaces are looked at between two pauses."""
 
 
-def divide(cluster: Cluster) -> Iterator[None]:
+def divide_steps(cluster: Cluster) -> Steps[None]:
     """Brings everything up to date. Iterate to the end; others may work in between.
 
     A division that is broken off is done anew.
@@ -35,7 +34,7 @@ def divide(cluster: Cluster) -> Iterator[None]:
     ledger = cluster.ledger.queues
     ledger.stale, ledger.unfinished = False, True
     try:
-        yield from _divide(cluster)
+        yield from _divide_steps(cluster)
     except BaseException:
         ledger.stale = True
         for account in ledger.accounts.values():
@@ -45,7 +44,7 @@ def divide(cluster: Cluster) -> Iterator[None]:
         raise
 
 
-def _divide(cluster: Cluster) -> Iterator[None]:
+def _divide_steps(cluster: Cluster) -> Steps[None]:
     ledger = cluster.ledger.queues
     ledger.see_listed(cluster.table.listed)
     capacity = {r: amount for r, amount in _capacity(cluster).items() if ledger.lists(r)}
@@ -61,7 +60,7 @@ def _divide(cluster: Cluster) -> Iterator[None]:
         for account in ledger.accounts.values():
             account.stale = account.stale or account.contended  # shares matter only where some lack resources
     known = ledger.columns = dict(ledger.columns)
-    divisions = yield from queues.divisions(available, cluster.queues, _requests(cluster), known)
+    divisions = yield from queues.divisions_steps(available, cluster.queues, _requests(cluster), known)
     if ledger.columns is not known:
         return  # a queue has changed in a pause: all is done anew, now or later
     for name, division in divisions.items():
@@ -110,7 +109,7 @@ def is_sure(cluster: Cluster, pod: Pod, queue: str) -> bool:
 
 
 def _divide_at_once(cluster: Cluster) -> None:
-    for _ in divide(cluster):
+    for _ in divide_steps(cluster):
         pass
 
 

@@ -134,7 +134,7 @@ class QueueChanges:
         if account is None or account.queue is None:
             return False
         if not account.division.known:
-            for _ in self._cluster.divide():
+            for _ in self._cluster.divide_steps():
                 pass
         with Lifted(ledger, pod.uid, ledger.entry("granted", pod)):
             refused = queues.refusal_to_move(ledger.queues, account, pod.request)

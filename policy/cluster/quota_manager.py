@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from policy.objects.resources import Resources, add, largest, subtract, total
 from policy.quota.entitlement import exempt_from_eviction
 from policy.quota.water_filling import Bid, divide
+from policy.stepwise import Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from policy.cluster.cluster import Cluster
     from policy.objects.pod import Pod
@@ -95,12 +96,12 @@ def key_of(resource: str) -> str:
 def decide(cluster: Cluster, written: Mapping[str, Hard]) -> Decision:
     """Decides what the resource quotas should be now, without pauses."""
     decision = Decision()
-    for _ in steps(cluster, written, decision):
+    for _ in decide_steps(cluster, written, decision):
         pass
     return decision
 
 
-def steps(cluster: Cluster, written: Mapping[str, Hard], decision: Decision) -> Iterator[None]:
+def decide_steps(cluster: Cluster, written: Mapping[str, Hard], decision: Decision) -> Steps[None]:
     """Decides what the resource quotas should be. Iterate to the end; it may pause, and the cluster may change then.
 
     ``written`` has what we wrote last, as far as known. Leaves namespaces alone if the part of a queue of theirs has
@@ -108,7 +109,7 @@ def steps(cluster: Cluster, written: Mapping[str, Hard], decision: Decision) -> 
     """
     parts: dict[str, Part] = {}
     undecided: set[str] = set()
-    yield from _divide(cluster, parts, undecided)
+    yield from _divide_steps(cluster, parts, undecided)
     for namespace, part in sorted(parts.items()):
         seen = cluster.limits.get(namespace)
         if seen is not None and not seen.ours:
@@ -143,7 +144,7 @@ def preempting(cluster: Cluster, queue: str) -> dict[str, int]:
     return found
 
 
-def _divide(cluster: Cluster, parts: dict[str, Part], undecided: set[str]) -> Iterator[None]:
+def _divide_steps(cluster: Cluster, parts: dict[str, Part], undecided: set[str]) -> Steps[None]:
     """Finds the part of each namespace, and the namespaces of queues that have no part yet.
 
     A resource quota cannot tell the pods of two queues apart, so a namespace gets the parts of all its queues together.

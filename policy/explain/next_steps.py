@@ -4,7 +4,7 @@ Each sentence comes from the code that will decide it, as things stand now. So i
 would do.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from policy.preemption.plans import NoPlan, Plan
 from policy.queueing import positions
 from policy.reserve import node_reservation, starving
 from policy.reserve.starving import Terms
+from policy.stepwise import Steps
 
 MOMENT = 0.001
 """Seconds past the threshold at which a job is taken to starve."""
@@ -62,14 +63,14 @@ def acts(_: str) -> str:
 
 def next_steps(
     cluster: Cluster, pod: Pod, terms: Terms, times: Times, why_idle: WhyIdle = acts
-) -> Generator[None, None, list[NextStep]]:
+) -> Steps[list[NextStep]]:
     """Returns the next steps in order; none for a pod that does not wait. Iterate to the end; it may pause."""
     if not pod.pending or pod.terminating:
         return []
     if pod.gated:
         return [NextStep("gated", "a scheduling gate keeps the scheduler from looking at it")]
-    of_reclaim = yield from _of_reclaim(cluster, pod, times, why_idle("reclaim"))
-    of_reserving = yield from _of_reserving(cluster, pod, terms, times, why_idle("reserve"))
+    of_reclaim = yield from _of_reclaim_steps(cluster, pod, times, why_idle("reclaim"))
+    of_reserving = yield from _of_reserving_steps(cluster, pod, terms, times, why_idle("reserve"))
     steps = [
         *_of_gate(cluster, pod, why_idle("gates")),
         *of_reclaim,
@@ -99,14 +100,14 @@ def _of_gate(cluster: Cluster, pod: Pod, idle: str) -> Iterator[NextStep]:
         yield NextStep("at-gate", f"{text}; nobody is ungated: {idle}" if idle else text)
 
 
-def _of_reclaim(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Generator[None, None, list[NextStep]]:
+def _of_reclaim_steps(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Steps[list[NextStep]]:
     for reservation in cluster.reservations.plans.values():
         if reservation.pod.uid == pod.uid:
             return [_progress(cluster, reservation)]
     since = reclaim.waits_since(cluster, pod)
     if since is None or not cluster.is_governed(pod) or cluster.gangs.is_waiting(pod):
         return []
-    result = yield from victims.search(cluster, pod)
+    result = yield from victims.search_steps(cluster, pod)
     if not isinstance(result, NoPlan):
         return [_planned(cluster, pod, result, since + times.delay, times.now, idle)]
     if result.reason == "waiting":
@@ -181,9 +182,7 @@ def _of_kept_nodes(cluster: Cluster, pod: Pod) -> Iterator[NextStep]:
         yield NextStep("nodes-reserved", text)
 
 
-def _of_reserving(
-    cluster: Cluster, pod: Pod, terms: Terms, times: Times, idle: str
-) -> Generator[None, None, list[NextStep]]:
+def _of_reserving_steps(cluster: Cluster, pod: Pod, terms: Terms, times: Times, idle: str) -> Steps[list[NextStep]]:
     own, now = cluster.reservations.reserved.of_pod(pod.uid), times.now + times.epoch
     if own is not None and cluster.reservations.is_in_force(own):
         there = [
@@ -200,12 +199,12 @@ def _of_reserving(
     if job is None or not waits or job.ready >= job.minimum:
         return []
     if starving.is_starving(cluster, job, terms, now):
-        decision = yield from node_reservation.deciding(cluster, job, terms, now)
+        decision = yield from node_reservation.decide_steps(cluster, job, terms, now)
         return [NextStep("nothing-reserved", f"no node is reserved for it: {decision.text}")] if decision.text else []
     then = starving.since(job) + terms.starving_after
     if then <= now:
         return []
-    decision = yield from node_reservation.deciding(cluster, job, terms, then + MOMENT)
+    decision = yield from node_reservation.decide_steps(cluster, job, terms, then + MOMENT)
     if not decision.places:
         return []
     text = "nodes will be reserved for it if it waits until then, and things stand as they do now"

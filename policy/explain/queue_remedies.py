@@ -4,14 +4,15 @@ Seeds: Queue API, queue guarantee, namespace fair share. The weight that is need
 the demand of all others.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from policy.cluster.cluster import Cluster
-from policy.explain.remedy import Change, Need, Remedy, Steps, corrected, end, listed, raised, standing
+from policy.explain.remedy import Change, Need, Remedies, Remedy, corrected, end, listed, raised, standing
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
 from policy.quota import fair_share, queues
+from policy.stepwise import Steps
 
 HEAVIEST = 2**12
 """The largest factor by which the weight of a queue or a namespace may have to be raised."""
@@ -38,19 +39,19 @@ def for_capability(need: Need) -> Iterator[Remedy]:
     yield from end(pods, {r: amount - most.get(r, 0) for r, amount in needed.items()}, f"of Queue {name}")
 
 
-def for_deserved(need: Need) -> Steps:
+def for_deserved(need: Need) -> Remedies:
     """Suggests a higher weight, a guarantee, or the end of pods of other queues, first of those that borrow."""
     cluster, pod, asked = need.cluster, need.pod, need.asked
     ledger, name = cluster.ledger.queues, cluster.queue_of(pod)
     queue, account = cluster.queues[name], ledger.accounts[name]
 
-    def admits(weight: int) -> Generator[None, None, bool]:
+    def admits_steps(weight: int) -> Steps[bool]:
         cluster.upsert_queue(replace(queue, weight=weight))
-        return (yield from _admits(cluster, pod))
+        return (yield from _admits_steps(cluster, pod))
 
-    weight = yield from _least(queue.weight, admits)
+    weight = yield from _least_steps(queue.weight, admits_steps)
     cluster.upsert_queue(queue)
-    yield from cluster.divide()
+    yield from cluster.divide_steps()
     if weight:
         text = f"raise the weight of Queue {name} from {queue.weight} to at least {weight}"
         yield _changed("weight", name, text, ((("spec", "weight"), weight),))
@@ -67,20 +68,20 @@ def for_deserved(need: Need) -> Steps:
     yield from end(pods, lacking, "of other queues")
 
 
-def for_share(need: Need) -> Steps:
+def for_share(need: Need) -> Remedies:
     """Suggests a higher weight of the namespace, or the end of pods of the queue, first of other namespaces."""
     cluster, pod, asked = need.cluster, need.pod, need.asked
     weights, namespace = cluster.membership.weights, pod.namespace
     own = {name: weight for (where, name), weight in weights.items() if where == namespace}
     before, quota = max(own.values(), default=1), max(sorted(own), key=lambda name: own[name], default="weight")
 
-    def admits(weight: int) -> Generator[None, None, bool]:
+    def admits_steps(weight: int) -> Steps[bool]:
         cluster.upsert_weight(namespace, quota, weight)
-        return (yield from _admits(cluster, pod))
+        return (yield from _admits_steps(cluster, pod))
 
-    weight = yield from _least(before, admits)
+    weight = yield from _least_steps(before, admits_steps)
     cluster.upsert_weight(namespace, quota, own.get(quota))
-    yield from cluster.divide()
+    yield from cluster.divide_steps()
     if weight:
         text = f"raise the weight of Namespace {namespace} from {before} to at least {weight}"
         fields = ((("spec", "hard", WEIGHT), str(weight)),)
@@ -112,19 +113,19 @@ def _changed(sort: str, queue: str, text: str, fields: tuple[tuple[tuple[str, ..
     return Remedy(sort, text, (Change("Queue", "", queue, fields),))
 
 
-def _admits(cluster: Cluster, pod: Pod) -> Generator[None, None, bool]:
-    yield from cluster.divide()
+def _admits_steps(cluster: Cluster, pod: Pod) -> Steps[bool]:
+    yield from cluster.divide_steps()
     return cluster.check(pod) is None
 
 
-def _least(before: int, admits: Callable[[int], Generator[None, None, bool]]) -> Generator[None, None, int]:
+def _least_steps(before: int, admits_steps: Callable[[int], Steps[bool]]) -> Steps[int]:
     """Returns the least weight above this one with which a pod is admitted; 0 if none is enough."""
     low, high = before, before + 1
-    while not (yield from admits(high)):
+    while not (yield from admits_steps(high)):
         if high > before * HEAVIEST:
             return 0
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if (yield from admits(middle)) else (middle, high)
+        low, high = (low, middle) if (yield from admits_steps(middle)) else (middle, high)
     return high

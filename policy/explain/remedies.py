@@ -4,13 +4,13 @@ Each is computed from the numbers as they are. All others that wait decide, too,
 the caller tries it on a copy, and asks again for what is still missing there (app.whatif.remedies).
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from policy.cluster.cluster import Cluster
 from policy.explain.queue_remedies import for_capability, for_deserved, for_share, opened
 from policy.explain.quota_remedies import corrected_quota, for_borrowing, for_max
-from policy.explain.remedy import MOST_ADDED, Change, Need, Remedy, Steps
+from policy.explain.remedy import MOST_ADDED, Change, Need, Remedies, Remedy
 from policy.explain.room_remedies import add_nodes, for_room
 from policy.objects.pod import Pod, turn
 from policy.objects.verdict import MOST_TOLD, Refusal
@@ -18,8 +18,9 @@ from policy.quota import elastic_quota, fair_share, queues
 from policy.quota.rule import QUOTA
 from policy.quota.rules import BY_NAME
 from policy.reserve import starving
+from policy.stepwise import Steps
 
-WAYS: dict[str, tuple[Callable[[Need], Steps], ...]] = {
+WAYS: dict[str, tuple[Callable[[Need], Remedies], ...]] = {
     elastic_quota.INVALID.name: (corrected_quota,),
     elastic_quota.MAX.name: (for_max,),
     elastic_quota.BORROWING.name: (for_borrowing,),
@@ -31,22 +32,22 @@ WAYS: dict[str, tuple[Callable[[Need], Steps], ...]] = {
 """Remedies by the rule that refuses a pod. They need the whole cluster, so they are no part of the rule."""
 
 
-def remedies(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> Generator[None, None, list[Remedy]]:
+def remedies_steps(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> Steps[list[Remedy]]:
     """Returns remedies for a waiting pod where all others have had their turn, the likeliest first.
 
     ``first`` are other pods that take free room before it. The cluster must be a copy: weights are tried out on it.
     Iterate to the end; it may pause.
     """
-    yield from _give_hope(cluster)
+    yield from _give_hope_steps(cluster)
     pod = cluster.pods[pod.uid]
     refused, members = cluster.check(pod), [pod, *cluster.gangs.mates(pod)]
     concerned = members
     if refused is None and len(members) > 1:
         concerned, refused = _refused_together(cluster, members)
     if refused is None:
-        found = yield from _gathered(for_room(Need(cluster, members, first)))
+        found = yield from _gathered_steps(for_room(Need(cluster, members, first)))
     else:
-        found = yield from _gathered(_for_rule(cluster, concerned, refused, first))
+        found = yield from _gathered_steps(_for_rule(cluster, concerned, refused, first))
     of_gang = list(_for_gang(cluster, pod)) if cluster.gangs.is_waiting(pod) else []
     return of_gang + found if cluster.gangs.lacks_members(pod) else found + of_gang
 
@@ -69,7 +70,7 @@ def _refused_together(cluster: Cluster, members: list[Pod]) -> tuple[list[Pod], 
     return [member for member in members if cluster.queue_of(member) in cluster.queues], refused
 
 
-def _gathered(found: Steps) -> Generator[None, None, list[Remedy]]:
+def _gathered_steps(found: Remedies) -> Steps[list[Remedy]]:
     gathered = []
     for each in found:
         if each is None:
@@ -79,7 +80,7 @@ def _gathered(found: Steps) -> Generator[None, None, list[Remedy]]:
     return gathered
 
 
-def _for_rule(cluster: Cluster, members: Sequence[Pod], refused: Refusal, first: Sequence[Pod]) -> Steps:
+def _for_rule(cluster: Cluster, members: Sequence[Pod], refused: Refusal, first: Sequence[Pod]) -> Remedies:
     """Yields remedies for these members; none if they are refused for more resources than are told of.
 
     ``members``: the pod, and those of its gang that are to start with it, as far as they are refused.
@@ -90,12 +91,12 @@ def _for_rule(cluster: Cluster, members: Sequence[Pod], refused: Refusal, first:
             yield from way(need)
 
 
-def _give_hope(cluster: Cluster) -> Iterator[None]:
+def _give_hope_steps(cluster: Cluster) -> Steps[None]:
     """Gives waiting pods their claims again, as after any change that could help them."""
     for uid in list(cluster.attempts.unschedulable_since):
         cluster.upsert_pod(replace(cluster.pods[uid], unschedulable=None), 0.0)
         yield
-    yield from cluster.divide()
+    yield from cluster.divide_steps()
 
 
 def _for_gang(cluster: Cluster, pod: Pod) -> Iterator[Remedy]:

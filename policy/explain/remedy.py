@@ -45,7 +45,7 @@ class Remedy:
     changes: tuple[Change, ...]
 
 
-Steps = Iterator[Remedy | None]
+Remedies = Iterator[Remedy | None]
 """Remedies, and None wherever others may work in between."""
 
 

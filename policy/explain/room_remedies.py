@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from policy.cluster.cluster import Cluster
-from policy.explain.remedy import MOST_ADDED, Change, Need, Remedy, Steps, listed, may_end, names_of, removed
+from policy.explain.remedy import MOST_ADDED, Change, Need, Remedies, Remedy, listed, may_end, names_of, removed
 from policy.nodes import fit, scores
 from policy.objects.node import Node
 from policy.objects.pod import Pod
@@ -23,7 +23,7 @@ MOST_NODES = 200
 """The most nodes that are searched for pods to end: those with the smallest shortage."""
 
 
-def for_room(need: Need) -> Steps:
+def for_room(need: Need) -> Remedies:
     """Suggests the end of jobs with reserved nodes or of pods there, budgets that allow an eviction, and more nodes."""
     cluster, pod = need.cluster, need.pod
     table = cluster.table
@@ -100,7 +100,7 @@ def _let_go(cluster: Cluster, pod: Pod) -> Iterator[Remedy]:
         yield Remedy("end", text, tuple(removed(victim) for victim in protected))
 
 
-def _end_on_a_node(cluster: Cluster, pod: Pod, reserved: set[str]) -> Steps:
+def _end_on_a_node(cluster: Cluster, pod: Pod, reserved: set[str]) -> Remedies:
     """Suggests the end of pods of one node so that the pod fits there: of the node where the fewest have to end."""
     table, best = cluster.table, list[Pod]()
     rows = np.flatnonzero(fit.suitable(table, pod) & ~table.mask_of(reserved))

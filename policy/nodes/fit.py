@@ -24,6 +24,7 @@ from policy.objects.pod import Pod
 from policy.objects.quantity import LARGEST
 from policy.objects.resources import NOTHING, Resources
 from policy.objects.verdict import names_in
+from policy.stepwise import Steps
 
 _EVERY_ADDRESS = ("", "0.0.0.0")  # noqa: S104 - compared with, not listened on
 _MOST_KEPT = 256
@@ -154,7 +155,7 @@ class _Question:
     demands: Demands | None
 
 
-def prepare(table: NodeTable, pod: Pod) -> Iterator[None]:
+def prepare_steps(table: NodeTable, pod: Pod) -> Steps[None]:
     """Works out in steps what answers about a pod need. Iterate to the end; the caller may pause in between.
 
     If the table changes meanwhile, it stops, and the next question works it out.

@@ -9,7 +9,7 @@ beyond what is judged of the pod's namespace (policy.nodes.pod_demands) are igno
 """
 
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from policy.nodes.pod_index import PodIndex
 from policy.nodes.table import Mask, NodeTable, Values
 from policy.objects.constraints import UNCONSTRAINED, PodTerm, Selector, Spread, matches
 from policy.objects.pod import Pod
-from policy.stepwise import at_once
+from policy.stepwise import Steps, at_once
 
 _NO_LEVEL = 2**31 - 1  # where no domain counts
 _AT_ONCE = 50  # terms looked at between two pauses
@@ -183,7 +183,7 @@ def demands_of(table: NodeTable, pod: Pod, overlooked: Collection[str]) -> Deman
     return at_once(demands_of_steps(table, pod, overlooked))
 
 
-def demands_of_steps(table: NodeTable, pod: Pod, overlooked: Collection[str]) -> Generator[None, None, Demands | None]:
+def demands_of_steps(table: NodeTable, pod: Pod, overlooked: Collection[str]) -> Steps[Demands | None]:
     """Works out ``demands_of`` in steps. The judged terms bound its work. The table must not change meanwhile."""
     constraints = pod.constraints if table.demanding.is_judged(pod) else UNCONSTRAINED
     apart: dict[str, Mask] = {}
@@ -204,8 +204,8 @@ def demands_of_steps(table: NodeTable, pod: Pod, overlooked: Collection[str]) ->
     occupied = tuple(each for each in domains if each.counts.any())
     if not occupied and not constraints.affinity and not constraints.spread:
         return None
-    affinity = (yield from _affinity(table, pod, hidden)) if constraints.affinity else None
-    spread = (yield from _all_spreading(table, pod, hidden)) if constraints.spread else ()
+    affinity = (yield from _affinity_steps(table, pod, hidden)) if constraints.affinity else None
+    spread = (yield from _all_spreading_steps(table, pod, hidden)) if constraints.spread else ()
     return Demands(occupied, affinity, spread)
 
 
@@ -227,7 +227,7 @@ def is_counted(pod: Pod, rule: Spread, other: Pod) -> bool:
     return pod.namespace == other.namespace and matches(_narrowed(rule.selector), other.labels)
 
 
-def _affinity(table: NodeTable, pod: Pod, hidden: list[int]) -> Generator[None, None, Affinity]:
+def _affinity_steps(table: NodeTable, pod: Pod, hidden: list[int]) -> Steps[Affinity]:
     terms = pod.constraints.affinity
     mates = _selected(table, terms[0])
     for term in terms[1:]:
@@ -244,7 +244,7 @@ def _affinity(table: NodeTable, pod: Pod, hidden: list[int]) -> Generator[None, 
     )
 
 
-def _all_spreading(table: NodeTable, pod: Pod, hidden: list[int]) -> Generator[None, None, tuple[Spreading, ...]]:
+def _all_spreading_steps(table: NodeTable, pod: Pod, hidden: list[int]) -> Steps[tuple[Spreading, ...]]:
     """Returns for each constraint of spreading which pods it counts on which nodes.
 
     A node counts if it has the topology keys of *all* the pod's constraints. If the rule says so, the pod's node

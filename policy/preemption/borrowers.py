@@ -1,6 +1,6 @@
 """Borrowers: pods of other quotas and queues that hold what the pending pod may take back."""
 
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection
 from functools import partial
 
 from policy.cluster.cluster import Cluster
@@ -10,6 +10,7 @@ from policy.preemption.plans import Preemptor
 from policy.preemption.ranking import queue_in
 from policy.preemption.taken import Taken
 from policy.quota.entitlement import Entitlement
+from policy.stepwise import Steps
 
 
 class _Known(dict[str, bool]):
@@ -98,11 +99,11 @@ class Borrowers:
         pods, namespaces = self._table.pods_on(node).values(), self.namespaces
         return pods if namespaces is None else [pod for pod in pods if pod.namespace in namespaces]
 
-    def find_namespaces(self, preemptor: Preemptor) -> Generator[None, None, frozenset[str]]:
+    def find_namespaces_steps(self, preemptor: Preemptor) -> Steps[frozenset[str]]:
         """Finds the namespaces of which pods might be taken, some at a time, and may pause in between.
 
         Most borrow nothing, so their pods need no look. Call this only while there are no victims.
         """
         accounts = () if preemptor.governed else self._ledger.accounts.items()
         peers = {preemptor.pod.namespace, *(n for n, each in accounts if preemptor.exempt or not each.quota)}
-        return frozenset(peers | (yield from self._entitlement.borrowers(self._ledger)))
+        return frozenset(peers | (yield from self._entitlement.borrowers_steps(self._ledger)))

@@ -38,7 +38,7 @@ def promising_nodes(trial: EvictionTrial) -> Iterator[str]:
     rows = rows[np.lexsort((table.ranks()[rows], shortage))]
     names = table.names_by_row()  # as they are now: after a pause a row may be another's
     yield ""
-    for _ in trial.find_borrowers():
+    for _ in trial.find_borrowers_steps():
         yield ""
     yield ""
     for number, node in enumerate(map(names.__getitem__, rows)):

@@ -1,6 +1,6 @@
 """Eviction trial: the cluster as it would be without a pending pod, without pods that leave, and without victims."""
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from policy.cluster.cluster import Cluster
@@ -15,6 +15,7 @@ from policy.preemption.plans import CostedPlan, Plan, Preemptor
 from policy.preemption.ranking import Ranking, importance
 from policy.preemption.taken import Taken
 from policy.quota.entitlement import SLOT, Entitlement, entitlement
+from policy.stepwise import Steps
 
 LOWEST = 2**31
 """Added to priorities (32 bits, signed) so that more victims always cost more."""
@@ -55,7 +56,7 @@ class EvictionTrial:
         """Puts everything back."""
         self.taken.close()
 
-    def pause(self) -> Iterator[None]:
+    def pause_steps(self) -> Steps[None]:
         """Puts everything back, pauses once, and begins anew: others may have changed the cluster meanwhile."""
         self.close()
         yield
@@ -76,9 +77,9 @@ class EvictionTrial:
             by_share, by_slot = cluster.rules.fair_share_preemption, cluster.table.is_short_of(SLOT)
             return entitlement(cluster.ledger, pod, requests, by_share=by_share, by_slot=by_slot)
 
-    def find_borrowers(self) -> Generator[None, None, frozenset[str]]:
+    def find_borrowers_steps(self) -> Steps[frozenset[str]]:
         """Finds the namespaces of which pods might be taken, and may pause; no victims may be taken yet."""
-        found = yield from self.borrowers.find_namespaces(self.preemptor)
+        found = yield from self.borrowers.find_namespaces_steps(self.preemptor)
         self.borrowers.namespaces = found
         return found
 

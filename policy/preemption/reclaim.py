@@ -4,7 +4,7 @@ Seed: capacity scheduling, PostFilter; for what the scheduler never asks an exte
 priority, quotas that are in the way on free nodes, victims on several nodes.
 """
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,10 +23,7 @@ from policy.preemption import victims
 from policy.preemption.losses import failing_jobs, told
 from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.ranking import importance
-from policy.stepwise import within
-
-Searching = Generator[None, None, Plan | NoPlan]
-"""The search for a plan for one pod."""
+from policy.stepwise import Steps, within_steps
 
 AHEAD = 100
 """For how many pods that the scheduler has not tried yet room is made at a time: as many as it binds in good time."""
@@ -157,23 +154,23 @@ def together_with(cluster: Cluster, pod: Pod, waiting: Iterable[Pod]) -> list[Po
     return members if len(members) + len(provided) >= group.minimum else []
 
 
-def plans_for_all(
+def plans_for_all_steps(
     cluster: Cluster, members: Iterable[Pod], planned: Iterable[Reservation] = ()
-) -> Generator[None, None, list[Plan] | NoPlan]:
+) -> Steps[list[Plan] | NoPlan]:
     """Returns a plan for each member of a gang, or why there is none for all of them. Iterate to the end; it may pause.
 
     A plan without victims keeps room that is free already.
     """
     assumed = list(planned)
 
-    def search(pod: Pod, beside: Sequence[Pod]) -> Searching:
-        return _search_after(cluster, pod, assumed, beside)
+    def search_steps(pod: Pod, beside: Sequence[Pod]) -> Steps[Plan | NoPlan]:
+        return _search_after_steps(cluster, pod, assumed, beside)
 
-    return (yield from _plans_one_by_one(members, search, assumed.append))
+    return (yield from _plans_one_by_one_steps(members, search_steps, assumed.append))
 
 
-def plans_for_all_of_a_copy(cluster: Cluster, members: Iterable[Pod]) -> Generator[None, None, list[Plan] | NoPlan]:
-    """Plans for a whole gang as ``plans_for_all`` makes them, but in a copy of the cluster that nobody else reads.
+def plans_for_all_of_a_copy_steps(cluster: Cluster, members: Iterable[Pod]) -> Steps[list[Plan] | NoPlan]:
+    """Plans for a whole gang, as ``plans_for_all_steps``, but in a copy of the cluster that nobody else reads.
 
     Each plan stays assumed until the last one is made, also in pauses, so each member costs as much as the first.
     A caller that gives up before the end throws the copy away.
@@ -184,21 +181,23 @@ def plans_for_all_of_a_copy(cluster: Cluster, members: Iterable[Pod]) -> Generat
         assumed.append(_assumed(cluster, [reservation]))
         assumed[-1].__enter__()
 
-    answer = yield from _plans_one_by_one(members, partial(victims.search, cluster), assume)
+    answer = yield from _plans_one_by_one_steps(members, partial(victims.search_steps, cluster), assume)
     while assumed:
         assumed.pop().__exit__(None, None, None)
         yield
     return answer
 
 
-def _plans_one_by_one(
-    members: Iterable[Pod], search: Callable[[Pod, Sequence[Pod]], Searching], assume: Callable[[Reservation], None]
-) -> Generator[None, None, list[Plan] | NoPlan]:
-    """A plan for each member, of which each counts for the next; to ``search`` they are there once they are assumed."""
+def _plans_one_by_one_steps(
+    members: Iterable[Pod],
+    search_steps: Callable[[Pod, Sequence[Pod]], Steps[Plan | NoPlan]],
+    assume: Callable[[Reservation], None],
+) -> Steps[list[Plan] | NoPlan]:
+    """A plan for each member, of which each counts for the next; to the search they are there once they are assumed."""
     plans, members = list[Plan](), list(members)
     for pod in members:
         beside = [other for other in members if other.uid != pod.uid]
-        takes = _takes(pod, (yield from search(pod, beside)))
+        takes = _takes(pod, (yield from search_steps(pod, beside)))
         if isinstance(takes, NoPlan):
             return NoPlan("gang", f"there is no room for all of its group: {pod.name}: {takes.text}")
         plans.append(takes)
@@ -229,11 +228,11 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
     for pod in pods:
         if pod.uid not in known and cluster.gangs.is_waiting(pod):
             members = together_with(cluster, pod, pods)
-            answer = yield from plans_for_all(cluster, members, planned)
+            answer = yield from plans_for_all_steps(cluster, members, planned)
             uids = [member.uid for member in members or [pod]]
             known.update(zip(uids, answer, strict=True) if isinstance(answer, list) else dict.fromkeys(uids, answer))
         shape = shape_of(pod, cluster)
-        result = known.get(pod.uid) or hopeless.get(shape) or (yield from _search_after(cluster, pod, planned))
+        result = known.get(pod.uid) or hopeless.get(shape) or (yield from _search_after_steps(cluster, pod, planned))
         takes = _takes(pod, result)
         if isinstance(takes, Plan):
             planned.append(_assumption(takes))
@@ -242,16 +241,16 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
         yield pod, result
 
 
-def _search_after(
+def _search_after_steps(
     cluster: Cluster, pod: Pod, planned: Iterable[Reservation], beside: Sequence[Pod] = ()
-) -> Generator[None, None, Plan | NoPlan]:
+) -> Steps[Plan | NoPlan]:
     """The best plan for a pod once these are carried out; where it pauses they are not there.
 
-    ``beside``: see ``victims.search``.
+    ``beside``: see ``victims.search_steps``.
     """
     planned = list(planned)
-    work = victims.search(cluster, pod, beside)
-    return (yield from within(partial(_assumed, cluster, planned), work, at_a_time=1 + len(planned) // FEW))
+    work = victims.search_steps(cluster, pod, beside)
+    return (yield from within_steps(partial(_assumed, cluster, planned), work, at_a_time=1 + len(planned) // FEW))
 
 
 def _assumed(cluster: Cluster, planned: Iterable[Reservation]) -> AbstractContextManager[None]:
@@ -269,13 +268,13 @@ def has_room(cluster: Cluster, pod: Pod) -> bool:
     return cluster.check(pod) is None and bool(fit.fits(cluster.table, pod).any())
 
 
-def still_planned(cluster: Cluster, reservation: Reservation, staying: Iterable[Pod]) -> Generator[None, None, bool]:
+def still_planned_steps(cluster: Cluster, reservation: Reservation, staying: Iterable[Pod]) -> Steps[bool]:
     """Whether a new plan would take the same pods from the same node: those of the victims that have not gone.
 
     Iterate to the end. It may pause, and the cluster may change then; in pauses the reservation exists.
     """
-    work = victims.search(cluster, cluster.pods[reservation.pod.uid])
-    plan = yield from within(partial(cluster.reservations.without, reservation.name), work)
+    work = victims.search_steps(cluster, cluster.pods[reservation.pod.uid])
+    plan = yield from within_steps(partial(cluster.reservations.without, reservation.name), work)
     if isinstance(plan, NoPlan) or plan.node != reservation.node:
         return False
     there = {
@@ -391,7 +390,7 @@ def others_first(cluster: Cluster, pod: Pod) -> int:
     return next((place for place, other in enumerate(in_turn) if other.uid == pod.uid), 0)
 
 
-def outlook(cluster: Cluster, pod: Pod) -> Generator[None, None, str]:
+def outlook_steps(cluster: Cluster, pod: Pod) -> Steps[str]:
     """Returns what is or will be done for a waiting pod, or why nobody is evicted for it; empty if it does not wait.
 
     Iterate to the end; it may pause.
@@ -406,7 +405,7 @@ def outlook(cluster: Cluster, pod: Pod) -> Generator[None, None, str]:
     if cluster.gangs.is_waiting(pod):
         return "somebody is evicted for all that its group takes to start, or nobody: see the plan"
     before = _why_given_up(cluster, pod)
-    result = yield from victims.search(cluster, pod)
+    result = yield from victims.search_steps(cluster, pod)
     if isinstance(result, NoPlan):
         return f"{before}nobody is evicted for it: {result.text}"
     text = f"{before}to be evicted for it on node {result.node}: {_names(result.victims)}"

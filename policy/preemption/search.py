@@ -197,7 +197,7 @@ class Search:
         trial, own = self.trial, self.trial.preemptor.pod.namespace
         if node is None:
             namespaces = trial.borrowers.namespaces
-            pods = self._pods_of(at_once(trial.find_borrowers()) if namespaces is None else namespaces)
+            pods = self._pods_of(at_once(trial.find_borrowers_steps()) if namespaces is None else namespaces)
         else:
             pods = trial.cluster.table.pods_on(node).values()
         others = [pod for pod in pods if pod.namespace != own and not wanted.isdisjoint(pod.request)]

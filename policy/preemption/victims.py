@@ -9,7 +9,7 @@ those whose eviction would fail a Job of Kubernetes. For a pod that no rule appl
 takes from lower-priority pods of any namespace, so that it is foreseen roughly.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from math import inf
 
 from policy.cluster.cluster import Cluster
@@ -21,7 +21,7 @@ from policy.preemption.own_first import let_own_leave_first
 from policy.preemption.plans import CostedPlan, NoPlan, Plan
 from policy.preemption.search import Search
 from policy.quota.entitlement import as_if_guaranteed
-from policy.stepwise import at_once
+from policy.stepwise import Steps, at_once
 
 ENOUGH_NODES = 100
 """How many nodes with victims are compared; as many candidates as kube-scheduler's own preemption looks at."""
@@ -75,10 +75,10 @@ def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:
     Victims may run on several nodes where the quota is in the way and not only the room on a node. For a pod that a
     node is reserved for, first that node alone is looked at, if borrowers are to be evicted for it.
     """
-    return at_once(search(cluster, pod))
+    return at_once(search_steps(cluster, pod))
 
 
-def search(cluster: Cluster, pod: Pod, beside: Sequence[Pod] = ()) -> Generator[None, None, Plan | NoPlan]:
+def search_steps(cluster: Cluster, pod: Pod, beside: Sequence[Pod] = ()) -> Steps[Plan | NoPlan]:
     """Like ``plan``, but may pause, and the cluster may change meanwhile: the answer is true at the end.
 
     ``beside`` are waiting pods that can start only together with this one: others are evicted for it only if all of
@@ -87,7 +87,7 @@ def search(cluster: Cluster, pod: Pod, beside: Sequence[Pod] = ()) -> Generator[
     node = cluster.reservations.node_to_empty_for(pod)
     undecidable = fit.undecidable(cluster.table, pod)
     on_reserved = _plan_on(cluster, pod, node) if node and pod.may_preempt and not undecidable else None
-    return on_reserved or (yield from _search_anywhere(cluster, pod, beside))
+    return on_reserved or (yield from _search_anywhere_steps(cluster, pod, beside))
 
 
 def _plan_on(cluster: Cluster, pod: Pod, node: str) -> Plan | None:
@@ -99,15 +99,15 @@ def _plan_on(cluster: Cluster, pod: Pod, node: str) -> Plan | None:
     return found if found is not None and found.victims else None
 
 
-def _search_anywhere(cluster: Cluster, pod: Pod, beside: Sequence[Pod]) -> Generator[None, None, Plan | NoPlan]:
+def _search_anywhere_steps(cluster: Cluster, pod: Pod, beside: Sequence[Pod]) -> Steps[Plan | NoPlan]:
     for own_first in (False, True):
-        yield from fit.prepare(cluster.table, pod)
+        yield from fit.prepare_steps(cluster.table, pod)
         if (nobody := _without_victims(cluster, pod)) is not None:
             return nobody
         yield
         with eviction_trial(cluster, pod, beside) as trial:
             nodes = Search(trial)
-            found = (yield from _candidates(nodes)) if not own_first or let_own_leave_first(nodes) else []
+            found = (yield from _candidates_steps(nodes)) if not own_first or let_own_leave_first(nodes) else []
         for each in sorted(found, key=lambda each: each.cost):
             yield  # so it may have been found before something changed
             if (nobody := _without_victims(cluster, pod)) is not None:
@@ -139,11 +139,11 @@ def _without_victims(cluster: Cluster, pod: Pod) -> NoPlan | None:
     return NoPlan("waiting", "there will be room when pods that are going are gone", node) if waits else None
 
 
-def _candidates(search: Search) -> Generator[None, None, list[CostedPlan]]:
+def _candidates_steps(search: Search) -> Steps[list[CostedPlan]]:
     """Plans for nodes that need few victims, or for one that only the rules keep the pod from."""
     trial = search.trial
     roomy = roomy_node(trial.cluster, trial.preemptor.pod) or node_where_room_is_coming(trial)
-    yield from trial.pause()
+    yield from trial.pause_steps()
     found: list[CostedPlan] = []
     good = in_vain = 0
     for node in [roomy] if roomy else promising_nodes(trial):
@@ -153,7 +153,7 @@ def _candidates(search: Search) -> Generator[None, None, list[CostedPlan]]:
                 found.append(best)
                 good += not best.fails
             in_vain += best is None or best.fails > 0
-        yield from trial.pause()
+        yield from trial.pause_steps()
         if good >= ENOUGH_NODES or in_vain >= IN_VAIN:
             break
     return found

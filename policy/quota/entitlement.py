@@ -5,7 +5,7 @@ One notion serves all three. Each is a bound that protects those who stay within
 beyond it. A victim that is under several bounds must be beyond each of them that could protect it.
 """
 
-from collections.abc import Collection, Generator
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import fsum, inf
 
@@ -16,6 +16,7 @@ from policy.quota import elastic_quota, exempt, fair_share, queues
 from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.ledger import Account, Ledger
 from policy.quota.queue_ledger import QueueAccount, Tenant
+from policy.stepwise import Steps
 
 SYSTEM_OWNERS = frozenset({"DaemonSet", "Node"})
 LOOKED_AT = 250
@@ -77,7 +78,7 @@ class Entitlement:
             return False
         return not any(queues.is_over(account, resource) for resource in self.resources)
 
-    def borrowers(self, ledger: Ledger) -> Generator[None, None, set[str]]:
+    def borrowers_steps(self, ledger: Ledger) -> Steps[set[str]]:
         """Returns the namespaces that borrow what may be taken back. Most namespaces borrow nothing.
 
         Iterate to the end; the caller may pause in between, and the ledger may change.

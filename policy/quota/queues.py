@@ -7,7 +7,7 @@ only where nobody else has a claim to it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from policy.objects.resources import NOTHING, Resources, total
 from policy.objects.verdict import Hint, Refusal, all_of
 from policy.quota.rule import QUEUE, Rows, Rule, Use
 from policy.quota.water_filling import Bid, divide
+from policy.stepwise import Steps
 
 if TYPE_CHECKING:
     from policy.objects.pod import Pod
@@ -88,9 +89,9 @@ Columns = dict[str, Column]
 """All resources by name, for the same queues."""
 
 
-def divisions(
+def divisions_steps(
     available: Resources, queues: Mapping[str, Queue], requests: Mapping[str, Resources], known: Columns
-) -> Generator[None, None, dict[str, Division]]:
+) -> Steps[dict[str, Division]]:
     """Divides what is available among queues by weighted max-min fairness, each resource on its own.
 
     ``requests`` has the sum of the requests of each queue's pods, running and waiting. The parts sum to no more than

@@ -4,7 +4,7 @@ Seed: reserve action (Node selection strategy, Reserve logic). All or nothing: a
 the job could start with them, or none. A place once chosen is kept as long as the node is there and fit for it.
 """
 
-from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +25,7 @@ from policy.objects.resources import Resources, subtract
 from policy.preemption.reclaim import Shape, name_of, shape_of
 from policy.quota.entitlement import SYSTEM_OWNERS
 from policy.reserve.starving import Terms, goes_first, refused_together, starving_members
-from policy.stepwise import at_once, within
+from policy.stepwise import Steps, at_once, within_steps
 
 TOO_LARGE = "TooLarge"
 """The job can never run: some member, or all of them together, would not even fit empty nodes."""
@@ -64,10 +64,10 @@ def decide(cluster: Cluster, job: Job, terms: Terms, now: float) -> Decision:
 
     ``now`` is in seconds since the epoch.
     """
-    return at_once(deciding(cluster, job, terms, now))
+    return at_once(decide_steps(cluster, job, terms, now))
 
 
-def deciding(cluster: Cluster, job: Job, terms: Terms, now: float) -> Generator[None, None, Decision]:
+def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[Decision]:
     """Decides as ``decide`` does, in steps between which others may work. Only the next decision sees their changes."""
     own = {each.pod.uid: each for each in cluster.reservations.reserved.of_job(job.namespace, job.name)}
     if len(job.standing) >= job.minimum:
@@ -76,14 +76,14 @@ def deciding(cluster: Cluster, job: Job, terms: Terms, now: float) -> Generator[
         return Decision(job, (), EXPIRED, "nodes were reserved for it for as long as reserve.maxDuration allows")
     search = _Search(cluster, job)
     members = sorted((pod for pod in job.granted + job.waiting if pod.uid in own), key=turn)
-    kept = yield from search.keep(members, {uid: each.node for uid, each in own.items()})
+    kept = yield from search.keep_steps(members, {uid: each.node for uid, each in own.items()})
     kept = kept[: job.minimum - len(job.standing)]
     search.only(kept)
     yield
     missing = job.minimum - len(job.standing) - len(kept) - sum(pod.uid not in own for pod in job.granted)
     if missing > 0:
         others = job.waiting if own else starving_members(cluster, job, terms, now)
-        why_not = yield from _add_members(cluster, search, job, others, missing, terms)
+        why_not = yield from _add_members_steps(cluster, search, job, others, missing, terms)
     else:
         why_not = _refused(cluster, job, kept)
     if why_not is not None:
@@ -94,9 +94,9 @@ def deciding(cluster: Cluster, job: Job, terms: Terms, now: float) -> Generator[
     return Decision(job, search.places)
 
 
-def _add_members(  # noqa: PLR0911 - one answer each
+def _add_members_steps(  # noqa: PLR0911 - one answer each
     cluster: Cluster, search: "_Search", job: Job, others: Iterable[Pod], missing: int, terms: Terms
-) -> Generator[None, None, Decision | None]:
+) -> Steps[Decision | None]:
     """Finds a place for ``missing`` of these members; returns the reason if there is none, or None."""
     kept = [place.pod for place in search.places]
     there = {pod.uid for pod in kept}
@@ -112,7 +112,7 @@ def _add_members(  # noqa: PLR0911 - one answer each
     for number, pod in enumerate(decidable):
         if not number % STEP:
             yield
-        if len(chosen) < missing and (yield from search.has_node_for(pod)):
+        if len(chosen) < missing and (yield from search.has_node_for_steps(pod)):
             chosen.append(pod)
     if len(chosen) < missing:
         return Decision(job, (), TOO_LARGE, "no node could take it, however empty")
@@ -120,10 +120,10 @@ def _add_members(  # noqa: PLR0911 - one answer each
     refused = _refused(cluster, job, [*kept, *chosen])
     if refused is not None:
         return refused
-    if (yield from search.place_all(chosen, _spare_nodes(cluster, job, terms))):
+    if (yield from search.place_all_steps(chosen, _spare_nodes(cluster, job, terms))):
         return None
     elsewhere = _Search(cluster, job, everywhere=True)
-    if not (yield from elsewhere.place_all([*kept, *chosen], len(cluster.table.names))):
+    if not (yield from elsewhere.place_all_steps([*kept, *chosen], len(cluster.table.names))):
         return Decision(job, (), TOO_LARGE, "its members would not fit the nodes together, however empty")
     return Decision(job, (), NO_NODES, "the nodes that could take it are kept for others, or too many are reserved")
 
@@ -140,7 +140,7 @@ def preview(cluster: Cluster, jobs: list[Job], terms: Terms, now: float) -> Iter
     """
     planned: list[Reservation] = []
     for job in jobs:
-        decision = yield from within(partial(_assumed, cluster, planned), deciding(cluster, job, terms, now))
+        decision = yield from within_steps(partial(_assumed, cluster, planned), decide_steps(cluster, job, terms, now))
         planned += [reservation_of(job, place, now) for place in decision.places]
         yield decision
 
@@ -209,7 +209,7 @@ class _Search:
         """The places found, in the order of the members."""
         return tuple(sorted(self._places.values(), key=lambda place: turn(place.pod)))
 
-    def keep(self, members: Iterable[Pod], chosen: Mapping[str, str]) -> Generator[None, None, list[Pod]]:
+    def keep_steps(self, members: Iterable[Pod], chosen: Mapping[str, str]) -> Steps[list[Pod]]:
         """Keeps earlier places (by UID) whose node is there and still fit; returns the members that kept theirs."""
         kept = []
         for number, pod in enumerate(members):
@@ -230,7 +230,7 @@ class _Search:
         for place in places:
             self._put(place.pod, place.node)
 
-    def has_node_for(self, pod: Pod) -> Generator[None, None, bool]:
+    def has_node_for_steps(self, pod: Pod) -> Steps[bool]:
         """Whether any node could take the pod once all that can end has ended, even if it is kept for others now."""
         shape = self._shape(pod)
         if shape not in self._possible:
@@ -244,7 +244,7 @@ class _Search:
                     break
         return self._possible[shape]
 
-    def place_all(self, pods: list[Pod], most_nodes: int) -> Generator[None, None, bool]:
+    def place_all_steps(self, pods: list[Pod], most_nodes: int) -> Steps[bool]:
         """Finds a place for every pod on at most so many nodes; returns whether that was possible.
 
         Tries the order of the score first, then first fit decreasing: the largest pods first, on as few nodes as
@@ -258,16 +258,16 @@ class _Search:
                 ranking = self._rankings[self._shape(pod)] = self._ranking(pod)  # whatever is found for others
                 self._allowed[self._shape(pod)] = frozenset(ranking)
                 yield
-        if (yield from self._place_in_order(pods, most_nodes, packed=False)):
+        if (yield from self._place_in_order_steps(pods, most_nodes, packed=False)):
             return True
         self.only(before)
         yield
-        if (yield from self._place_in_order(self._largest_first(pods), most_nodes, packed=True)):
+        if (yield from self._place_in_order_steps(self._largest_first(pods), most_nodes, packed=True)):
             return True
         self.only(before)
         return False
 
-    def _place_in_order(self, pods: list[Pod], most_nodes: int, *, packed: bool) -> Generator[None, None, bool]:
+    def _place_in_order_steps(self, pods: list[Pod], most_nodes: int, *, packed: bool) -> Steps[bool]:
         full: dict[tuple[Shape, bool], int] = {}
         opened = list(self._left)
         for start in range(0, len(pods), STEP):

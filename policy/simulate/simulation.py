@@ -28,6 +28,7 @@ from policy.quota.exempt import is_critical
 from policy.reserve import node_reservation, scoring, starving
 from policy.reserve.node_reservation import Decision
 from policy.reserve.starving import Terms
+from policy.stepwise import Steps
 
 Rows = NDArray[np.intp]
 
@@ -74,30 +75,30 @@ class Simulation:
         """Seconds since the epoch."""
         return self.now + self._epoch
 
-    def settle(self) -> Iterator[None]:
+    def settle_steps(self) -> Steps[None]:
         """Goes on until nothing changes any more, as things are now. Iterate to the end; it may pause in between."""
         while True:
             steps, before = self.steps, self._what_could_help()
-            yield from self.cluster.divide()
-            yield from self._place()
+            yield from self.cluster.divide_steps()
+            yield from self._place_steps()
             self._go_on_with_plans()
-            yield from self._make_room()
-            yield from self._reserve()
+            yield from self._make_room_steps()
+            yield from self._reserve_steps()
             at_rest = self.steps == steps or self._what_could_help() == before
             if at_rest and not self._clean_up():
                 return
 
-    def come_to_rest(self) -> Iterator[None]:
+    def come_to_rest_steps(self) -> Steps[None]:
         """Settles once all terminating pods have left, and again once pods tried in vain have lost their claims."""
         for pod in [pod for pod in self.cluster.pods.values() if pod.terminating]:
             self.cluster.delete_pod(pod.uid)
-        yield from self.settle()
+        yield from self.settle_steps()
         for _ in range(RESTS):
             steps, before = self.steps, self._what_could_help()
             self.advance(self.now + PATIENCE + 1)
             if before == self._what_could_help() and not self.cluster.to_be_divided:
                 return
-            yield from self.settle()
+            yield from self.settle_steps()
             if steps == self.steps:
                 return
 
@@ -113,7 +114,7 @@ class Simulation:
 
     # The scheduler
 
-    def _place(self) -> Iterator[None]:
+    def _place_steps(self) -> Steps[None]:
         """Tries all waiting pods in order. Once one has failed, it fails all pods that are alike without a try."""
         waiting = (pod for pod in self.cluster.pods.values() if pod.pending and not (pod.terminating or pod.gated))
         failed: dict[Hashable, str] = {}
@@ -125,7 +126,7 @@ class Simulation:
             if alike in failed:
                 self._fail(current, failed[alike])
             else:
-                yield from fit.prepare(self.cluster.table, current)
+                yield from fit.prepare_steps(self.cluster.table, current)
                 if message := self._try(current):
                     self._fail(current, message)
                     failed[alike] = message
@@ -192,7 +193,7 @@ class Simulation:
 
     # Our controllers
 
-    def _make_room(self) -> Iterator[None]:
+    def _make_room_steps(self) -> Steps[None]:
         """Evicts for pods that may take back what was lent, and, as the scheduler does, for pods of higher priority."""
         cluster = self.cluster
         waiting = reclaim.waiting(cluster, self.now, 0.0)
@@ -213,9 +214,9 @@ class Simulation:
                 continue
             result: list[Plan] | Plan | NoPlan
             if len(members) > 1:
-                result = yield from reclaim.plans_for_all_of_a_copy(cluster, members)
+                result = yield from reclaim.plans_for_all_of_a_copy_steps(cluster, members)
             else:
-                result = yield from victims.search(cluster, pod)
+                result = yield from victims.search_steps(cluster, pod)
             plans = [] if isinstance(result, NoPlan) else result if isinstance(result, list) else [result]
             if plans and self._budgets_allow(plans):
                 self._carry_out(plans)
@@ -297,7 +298,7 @@ class Simulation:
         self._hurt.clear()
         return self.steps != steps
 
-    def _reserve(self) -> Iterator[None]:
+    def _reserve_steps(self) -> Steps[None]:
         """Reserves nodes for jobs that starve, and releases them."""
         cluster = self.cluster
         jobs = starving.in_turn(cluster, self._terms, self.time)

@@ -4,7 +4,6 @@ The objects of a cluster never change, they are replaced; so a snapshot is a few
 showing these objects to a new cluster. So there is only one way in which its sums come about.
 """
 
-from collections.abc import Generator
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -23,6 +22,7 @@ from policy.objects.reservation import Reservation
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.queues import Queue
+from policy.stepwise import Steps
 
 SLICE = 20
 """Nodes that are copied between two pauses: about a millisecond."""
@@ -93,7 +93,7 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
     )
 
 
-def copy(taken: Snapshot) -> Generator[None, None, Cluster]:
+def copy_steps(taken: Snapshot) -> Steps[Cluster]:
     """Returns a cluster of its own that stands as the snapshot does. It pauses after some pods.
 
     Pods that an earlier process may have admitted count as waiting: in a copy nothing is on its way.
@@ -106,13 +106,13 @@ def copy(taken: Snapshot) -> Generator[None, None, Cluster]:
         cluster.upsert_node(node)
         if number % SLICE == 0:
             yield
-    yield from _copy_pods(cluster, taken)
+    yield from _copy_pods_steps(cluster, taken)
     for reservation in taken.reservations:
         cluster.upsert_reservation(reservation)
     for granted in taken.granted:
         _grant(cluster, granted, taken.now)
     cluster.begin(dict(taken.counted))
-    yield from cluster.divide()
+    yield from cluster.divide_steps()
     return cluster
 
 
@@ -145,15 +145,15 @@ def _copy_bounds(cluster: Cluster, taken: Snapshot) -> None:
         cluster.batch_jobs.upsert(job)
 
 
-def _copy_pods(cluster: Cluster, taken: Snapshot) -> Generator[None, None, None]:
+def _copy_pods_steps(cluster: Cluster, taken: Snapshot) -> Steps[None]:
     """Adds the pods. Those that lost their claim are added so long ago that they have lost it again by now."""
     long_ago = taken.now - PATIENCE - 1
     cluster.tick(long_ago)
-    yield from cluster.take_in((pod, long_ago if pod.uid in taken.hopeless else taken.now) for pod in taken.pods)
+    yield from cluster.take_in_steps((pod, long_ago if pod.uid in taken.hopeless else taken.now) for pod in taken.pods)
     cluster.tick(taken.now)
 
 
-def discard(cluster: Cluster) -> Generator[None, None, None]:
+def discard_steps(cluster: Cluster) -> Steps[None]:
     """Takes a finished copy apart in steps, so that all its objects need not be freed at once."""
     cluster.table.memo.clear()
     for part in (cluster.pods, cluster.ledger.entries, cluster.attempts.unschedulable_since, cluster.attempts.refused):

@@ -4,7 +4,7 @@ Between two moments nothing happens but what time itself does: jobs begin to sta
 lose their claims. The scheduler and our controllers take no time.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -15,6 +15,7 @@ from policy.objects.pod import Pod
 from policy.objects.resources import Resources
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
+from policy.stepwise import Steps
 
 START = 1_000_000_000.0
 """The time since the epoch at which a story without dates begins: a day in 2001, so that everything has an age."""
@@ -90,14 +91,14 @@ class Timeline:
         self._evictions = 0
         self._quiet_at = inf
 
-    def play(self, until: float = inf) -> Iterator[None]:
+    def play_steps(self, until: float = inf) -> Steps[None]:
         """Goes on until nothing more is to come, or so many seconds have passed. Iterate to the end."""
         at = 0.0
         for _ in range(MOST_MOMENTS):
             self._simulation.advance(self._start + at)
             before = self._simulation.steps
             changed = any((self._end_what_is_over(at), self._show(at)))
-            yield from self._simulation.settle()
+            yield from self._simulation.settle_steps()
             changed = changed or self._simulation.steps != before
             if changed:
                 self._observe(at)

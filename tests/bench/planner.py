@@ -47,7 +47,7 @@ def large_cluster() -> Cluster:
     for item in world.objects(NODES, PODS, QUOTAS, QUEUES):
         kind = _KINDS[item["apiVersion"], item["kind"]]
         store.upsert(kind, kind.decoder.decode(json.dumps(item)))
-    for _ in store.cluster.divide():
+    for _ in store.cluster.divide_steps():
         pass
     return store.cluster
 
@@ -141,7 +141,7 @@ def _divisions() -> Iterable[Figure]:
 
 
 def _divide(cluster: Cluster) -> None:
-    for _ in cluster.divide():
+    for _ in cluster.divide_steps():
         pass
 
 

@@ -82,7 +82,7 @@ def _store() -> Store:
     for pod in (*_running(chance), *_waiting(cluster, chance)):
         cluster.upsert_pod(pod, 0.0)
     store = Store(cluster, settle_time=0)
-    for _ in cluster.divide():
+    for _ in cluster.divide_steps():
         pass
     return store
 

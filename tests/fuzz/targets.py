@@ -110,7 +110,7 @@ def folder(data: bytes) -> None:
         checks.scheduler_configuration(file)
         story = scenario.read(Path(directory))
     at.recount()
-    playing = scenario.play(story, Settings(), until=600)
+    playing = scenario.play_steps(story, Settings(), until=600)
     for _ in islice(playing, 200):
         pass
     loop().run_until_complete(at.control())

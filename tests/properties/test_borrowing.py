@@ -37,7 +37,7 @@ def a_world(pick: Pick) -> Cluster:
         running = [uid for uid, pod in cluster.pods.items() if pod.assigned]
         if running:
             cluster.delete_pod(pick(running))
-    for _ in cluster.divide():
+    for _ in cluster.divide_steps():
         pass
     return cluster
 

@@ -169,7 +169,7 @@ def _play(world: World) -> None:
 
 
 def _settle(simulation: Recreating) -> None:
-    for _ in simulation.settle():
+    for _ in simulation.settle_steps():
         pass
 
 

@@ -56,7 +56,7 @@ class World:
         for number in range(14):
             cluster.upsert_pod(self._pod(pick, f"p{number}"), now=0)
         cluster.tick(0)
-        at_once(cluster.divide())
+        at_once(cluster.divide_steps())
         self._promise(pick)
 
     def _pod(self, pick: Pick, uid: str) -> Pod:
@@ -132,5 +132,5 @@ def test_none_goes_whatever_becomes_of_the_cluster(part):
     for seed in range(100 * part, 100 * part + 25):
         world = World(by_dice(seed), settle_times=(0,))
         simulation = Simulation(world.cluster, Terms(starving_after=10.0), now=100.0)
-        at_once(simulation.come_to_rest())
+        at_once(simulation.come_to_rest_steps())
         assert all(each.pod.priority < 2_000_000_000 for each in simulation.evictions), seed

@@ -10,7 +10,7 @@ from itertools import islice
 import pytest
 from hypothesis import assume, given, settings
 
-from app.whatif.trial import Scene, run
+from app.whatif.trial import Scene, run_steps
 from policy.cluster.budgets import Budget
 from policy.cluster.cluster import Cluster, Unsettled
 from policy.explain.next_steps import Times, next_steps
@@ -55,7 +55,7 @@ def a_world(pick: Pick) -> Cluster:
     _bound(cluster, pick)
     for number in range(14):
         cluster.upsert_pod(_a_pod(pick, f"u{number}"), 0.0)
-    at_once(cluster.divide())
+    at_once(cluster.divide_steps())
     _keep_room(cluster, pick)
     for pod in waiting(cluster):
         if pick((True, False, False)) and pod.gate < 0:
@@ -64,7 +64,7 @@ def a_world(pick: Pick) -> Cluster:
     if pick((True, False, False)):
         cluster.in_flight.suspect(2.0)
     if pick((True, True, False)):
-        at_once(cluster.divide())
+        at_once(cluster.divide_steps())
     return cluster
 
 
@@ -240,7 +240,7 @@ def victims_on_nodes(cluster: Cluster, pod: Pod, _: Pick) -> None:
 
 
 def is_planned(cluster: Cluster, pod: Pod, _: Pick) -> Iterator[None]:
-    return victims.search(cluster, pod)
+    return victims.search_steps(cluster, pod)
 
 
 def all_are_planned(cluster: Cluster, _: Pod, __: Pick) -> Iterator[object]:
@@ -249,7 +249,7 @@ def all_are_planned(cluster: Cluster, _: Pod, __: Pick) -> Iterator[object]:
 
 def is_planned_again(cluster: Cluster, _: Pod, pick: Pick) -> Iterator[None]:
     there = [each for each in cluster.reservations.plans.values() if cluster.reservations.is_in_force(each)]
-    return reclaim.still_planned(cluster, pick(there), ()) if there else iter(())
+    return reclaim.still_planned_steps(cluster, pick(there), ()) if there else iter(())
 
 
 def nodes_are_reserved(cluster: Cluster, _: Pod, __: Pick) -> Iterator[object]:
@@ -274,11 +274,11 @@ def gang_is_looked_at(cluster: Cluster, pod: Pod, _: Pick) -> None:
 
 
 def is_simulated(cluster: Cluster, _: Pod, __: Pick) -> Iterator[None]:
-    return run(Scene(snapshot(cluster, NOW), TERMS, 0.0), ())
+    return run_steps(Scene(snapshot(cluster, NOW), TERMS, 0.0), ())
 
 
 def is_divided(cluster: Cluster, _: Pod, __: Pick) -> Iterator[None]:
-    return cluster.divide()
+    return cluster.divide_steps()
 
 
 ADMIT = (is_filtered, gates_are_opened, gates_are_taken_over)
@@ -317,7 +317,7 @@ def check_after(question, cluster: Cluster, before: tuple) -> None:
 
 def check_that_it_is_divided_anew(cluster: Cluster) -> None:
     assert cluster.divided or cluster.to_be_divided
-    at_once(cluster.divide())
+    at_once(cluster.divide_steps())
     check(cluster)
 
 
@@ -430,7 +430,7 @@ def with_a_gang(*, native: bool = False, gated: bool = False) -> Cluster:
     for uid in ("m1", "m2", "m3"):
         rest = {"group": "g", "labels": {"app": "apart"}, "constraints": APART, "created": 1.0} | waits
         cluster.upsert_pod(Pod(uid, "a", uid, {"cpu": 2, "pods": 1}, **rest), 0.0)
-    at_once(cluster.divide())
+    at_once(cluster.divide_steps())
     return cluster
 
 
@@ -442,7 +442,7 @@ def with_a_lowered_quota() -> Cluster:
     cluster.upsert_node(Node("n1", {"cpu": 4, "pods": 100}))
     cluster.upsert_quota(elastic_quota("a", "quota", 0.0, {"cpu": 4}, {"cpu": 4}))
     cluster.upsert_pod(Pod("m1", "a", "m1", {"cpu": 2, "pods": 1}), 0.0)
-    at_once(cluster.divide())
+    at_once(cluster.divide_steps())
     assert cluster.admit(cluster.pods["m1"], 1.0) is None
     cluster.upsert_quota(elastic_quota("a", "quota", 0.0, {"cpu": 1}, {"cpu": 1}))
     return cluster

@@ -219,7 +219,7 @@ class QueueWalker:
 
     def divided(self, _):
         self.trace.append("divide")
-        for _ in self.cluster.divide():
+        for _ in self.cluster.divide_steps():
             pass
 
     def divided_with_pauses(self, pick):
@@ -227,7 +227,7 @@ class QueueWalker:
         others = [step for step in self.steps() if step not in (self.divided, self.divided_with_pauses)]
         self.trace.append("divide {")
         self.dividing = True
-        for _ in self.cluster.divide():
+        for _ in self.cluster.divide_steps():
             if pick((True, False)):
                 pick(others)(pick)
         self.dividing = False

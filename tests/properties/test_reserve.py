@@ -12,7 +12,7 @@ from policy.objects.group import Group
 from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.resources import add
-from policy.reserve.node_reservation import decide, deciding
+from policy.reserve.node_reservation import decide, decide_steps
 from policy.reserve.starving import Terms, in_turn
 from tests.properties.by_chance import node_of, pod_of
 from tests.properties.walk import Pick, by_dice
@@ -153,7 +153,7 @@ def test_a_decision_survives_changes_between_its_steps_and_leaves_nothing_behind
     cluster = seen(*some_objects(pick))
     reserve_all(cluster, CHANGED)
     for job in in_turn(cluster, CHANGED, NOW):
-        work, done = deciding(cluster, job, CHANGED, NOW), False
+        work, done = decide_steps(cluster, job, CHANGED, NOW), False
         while not done:
             before = as_it_is(cluster)
             done = next(work, "decided") == "decided"

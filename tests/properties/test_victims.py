@@ -16,7 +16,7 @@ from policy.objects.reservation import PodName, Reservation
 from policy.objects.resources import total
 from policy.preemption import reclaim
 from policy.preemption.plans import NoPlan, Plan
-from policy.preemption.victims import plan, search, victims_on
+from policy.preemption.victims import plan, search_steps, victims_on
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import ElasticQuota, elastic_quota
 from tests.properties.world import one_of_each
@@ -419,7 +419,7 @@ def test_victims_on_a_node_keep_to_the_rules_and_are_found_where_there_are_any(w
 def test_a_search_changes_nothing_where_it_pauses_and_what_changes_there_is_heeded(world, changes):
     cluster, pods = world.cluster(), list(world.pods)
     pending = [(what, replace(pod, uid=f"c{number}", name=f"c{number}")) for number, (what, pod) in enumerate(changes)]
-    before, work = state_of(cluster), search(cluster, world.preemptor)
+    before, work = state_of(cluster), search_steps(cluster, world.preemptor)
     while True:
         try:
             next(work)

@@ -12,7 +12,7 @@ from app.store.queues import QUEUES, queue_of
 from app.whatif import changes
 from app.whatif.remedies import Search
 from app.whatif.rendering import budget_manifest, node_manifest, pod_manifest, queue_manifest, quota_manifest
-from app.whatif.trial import Scene, run
+from app.whatif.trial import Scene, run_steps
 from policy.cluster.budgets import Budget
 from policy.objects.constraints import Requirement, Selector
 from policy.objects.membership import Namespace
@@ -21,7 +21,7 @@ from policy.objects.pod import Pod, Unschedulable
 from policy.quota.elastic_quota import elastic_quota
 from policy.quota.queues import Queue
 from policy.reserve.starving import Terms
-from policy.simulate.snapshot import copy, snapshot
+from policy.simulate.snapshot import copy_steps, snapshot
 from policy.stepwise import at_once
 from tests.properties import by_chance
 from tests.properties.walk import by_dice
@@ -70,9 +70,9 @@ def test_other_objects_rendered_as_manifests_are_the_same_objects(seed):
 @given(seeds)
 def test_a_copy_stands_as_the_cluster_does(seed):
     cluster = a_cluster(by_dice(seed))
-    for _ in cluster.divide():  # what nodes have is known from then on
+    for _ in cluster.divide_steps():  # what nodes have is known from then on
         pass
-    copied = at_once(copy(snapshot(cluster, 0.0)))
+    copied = at_once(copy_steps(snapshot(cluster, 0.0)))
     assert copied.ledger.entries == cluster.ledger.entries
     assert copied.ledger.pool == cluster.ledger.pool
     assert copied.pods.keys() == cluster.pods.keys()
@@ -82,7 +82,7 @@ def test_a_copy_stands_as_the_cluster_does(seed):
 @given(seeds)
 def test_pods_that_are_copied_together_count_as_they_did_one_by_one(seed):
     cluster = a_world(by_dice(seed))
-    copied = at_once(copy(snapshot(cluster, 0.0)))
+    copied = at_once(copy_steps(snapshot(cluster, 0.0)))
     assert copied.ledger.accounts == cluster.ledger.accounts
     ours, theirs = (each.ledger.queues for each in (copied, cluster))
     assert (ours.taken, ours.outside, ours.claims) == (theirs.taken, theirs.outside, theirs.claims)
@@ -128,7 +128,7 @@ def a_world(pick):
             ),
             now=0.0,
         )
-    for _ in cluster.divide():
+    for _ in cluster.divide_steps():
         pass
     return cluster
 
@@ -141,7 +141,7 @@ def test_with_a_remedy_the_pod_really_runs(seed, number):
     assume(pod.pending)
     scene = Scene(snapshot(cluster, 0.0), Terms(), 1_000_000.0)
     search = Search(scene, pod)
-    at_once(search.run())
+    at_once(search.run_steps())
     for remedy in search.found:
         made = changes.read(remedy.change.apply, remedy.change.remove)
-        assert at_once(run(scene, made)).admits(pod.namespace, pod.name), remedy
+        assert at_once(run_steps(scene, made)).admits(pod.namespace, pod.name), remedy

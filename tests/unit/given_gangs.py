@@ -33,7 +33,7 @@ def seeing(*objects: Node | Group | ElasticQuota | Queue | Pod | list[Pod], **op
     cluster = Cluster(**{"settle_time": 0} | options)
     see(cluster, *objects)
     cluster.tick(0)
-    for _ in cluster.divide():
+    for _ in cluster.divide_steps():
         pass
     return cluster
 

@@ -47,14 +47,14 @@ def world(*objects: Queue | Pod | Node | str, cpu: float = 16, **options) -> Clu
 
 def divided(cluster: Cluster) -> Cluster:
     """The cluster, with what queues deserve up to date."""
-    for _ in cluster.divide():
+    for _ in cluster.divide_steps():
         pass
     return cluster
 
 
 def divisions(available: dict, queues: dict[str, Queue], requests: dict[str, dict]) -> dict[str, Division]:
     """Each queue's part, without pauses."""
-    return at_once(queues_module.divisions(available, queues, requests, {}))
+    return at_once(queues_module.divisions_steps(available, queues, requests, {}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,7 +296,7 @@ class WildWorld:
 
     async def _look_at(self, path: str) -> bytes:
         """Whoever looks changes nothing."""
-        for _ in self.cluster.divide():  # but for this, which may be needed first
+        for _ in self.cluster.divide_steps():  # but for this, which may be needed first
             pass
         before = anatomy(self.cluster)
         content = await self._answer(path)
@@ -321,7 +321,7 @@ class WildWorld:
             "remove": [{"kind": some.name, "namespace": of, "name": name} for of, name in known],
         }
         self.trace.append(f"what if {json.dumps(question)}")
-        for _ in self.cluster.divide():
+        for _ in self.cluster.divide_steps():
             pass
         before = anatomy(self.cluster)
         await self._answer("/api/v1/whatif", question)
@@ -340,7 +340,7 @@ class WildWorld:
             ManifestSource(folder, Store(cluster_of(self.settings, 0), clock=self.clock, settle_time=0))
             checks.manifests(folder)
             story = scenario.read(folder)
-        for _ in islice(scenario.play(story, self.settings, until=100_000), 300):
+        for _ in islice(scenario.play_steps(story, self.settings, until=100_000), 300):
             pass
 
     # What the leader does
@@ -462,5 +462,5 @@ def _rest(cluster: Cluster, now: float) -> None:
     """Time passes until nothing is changed by it any more."""
     for later in (0, 1000, 2000):
         cluster.tick(now + later)
-        for _ in cluster.divide():
+        for _ in cluster.divide_steps():
             pass

@@ -102,9 +102,9 @@ def test_a_body_of_real_objects_is_taken_up_to_the_limit_however_small_its_piece
     one = json.dumps(pod("p", labels={"app": "x"}), separators=(",", ":")).encode()
     body = b'{"apply":' + items(LIMIT // (len(one) + 1) - 1, one) + b"}"
     assert LIMIT - 2 * len(one) < len(body) <= LIMIT
-    assert len(at_once(whatif._read(body, MOST))) == LIMIT // (len(one) + 1) - 1
-    few = whatif._read(b'{"apply":' + items(5, one) + b"}", MOST)
-    many = whatif._read(b'{"apply":' + items(500, one) + b"}", MOST)
+    assert len(at_once(whatif._read_steps(body, MOST))) == LIMIT // (len(one) + 1) - 1
+    few = whatif._read_steps(b'{"apply":' + items(5, one) + b"}", MOST)
+    many = whatif._read_steps(b'{"apply":' + items(500, one) + b"}", MOST)
     assert longest_step(many) <= longest_step(few)
 
 

@@ -373,6 +373,6 @@ def test_a_member_of_a_gang_that_cannot_start_is_refused_without_asking_for_othe
 def test_what_would_be_pauses_for_a_gang_that_has_too_few(minimum):
     def steps(count):
         store = store_with(*crowd(2), *gang(count, minimum=minimum))
-        return longest_step(Simulation(store.cluster, Terms(), 0.0).come_to_rest())
+        return longest_step(Simulation(store.cluster, Terms(), 0.0).come_to_rest_steps())
 
     assert steps(400) <= 5 * steps(100)

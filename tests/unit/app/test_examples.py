@@ -22,7 +22,7 @@ def served(name):
     """A client of a server of this example, as it stands when all has been read."""
     store = empty_store()
     ManifestSource(EXAMPLES / name, store)
-    for _ in store.cluster.divide():
+    for _ in store.cluster.divide_steps():
         pass
     return client_of(store)
 

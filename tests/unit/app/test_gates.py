@@ -75,7 +75,7 @@ class Opening:
     def look(self, until=None):
         """Who is let out now, or until this holds; after that those that hang are given up."""
         self.doors.opened.clear()
-        for _ in self.store.cluster.divide():
+        for _ in self.store.cluster.divide_steps():
             pass
 
         async def look():
@@ -214,7 +214,7 @@ def test_an_end_while_gates_are_being_opened_leaves_no_gated_pod_counted():
         await asyncio.Event().wait()
 
     opening.doors.open_gate = never
-    for _ in opening.store.cluster.divide():
+    for _ in opening.store.cluster.divide_steps():
         pass
 
     async def look():

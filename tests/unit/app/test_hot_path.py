@@ -54,7 +54,7 @@ def test_an_answer_for_a_pod_of_a_queue_takes_few_steps_where_others_of_it_wait(
     objects += [namespace(team, **{"scheduling.volcano.sh/queue-name": "q"}) for team in teams]
     waiting = [refused(pod(f"p{number}", team)) for team in teams for number in range(10)]
     store = store_with(*objects, *waiting)
-    at_once(store.cluster.divide())
+    at_once(store.cluster.divide_steps())
     question = {"Pod": waiting[0], "NodeNames": ["n1"]}
     assert lines_of(Extender(store, RecordingActuator(store)).filter, json.dumps(question).encode()) <= 560
 
@@ -93,7 +93,7 @@ def test_no_step_of_a_search_for_victims_takes_longer_for_more_quotas():
         objects += [pod(f"p{number}", f"team-{number}", nodeName="n1") for number in range(20)]
         cluster = store_with(*objects).cluster
         results = []
-        search = chain(victims.search(cluster, cluster.pod("owner", "new")), [results])
+        search = chain(victims.search_steps(cluster, cluster.pod("owner", "new")), [results])
         steps = []
         while not results:
             steps.append(lines_once(lambda: next(search) is results and results.append(True)))

@@ -44,7 +44,7 @@ def hostile():
 
 def surfaces(store):
     """All that is shown of many pods at a time, as text."""
-    at_once(store.cluster.divide())
+    at_once(store.cluster.divide_steps())
     client = client_of(store)
     for path in (
         "/metrics",
@@ -161,7 +161,7 @@ def test_nothing_is_kept_of_it_when_the_pods_are_gone():
     assert any(text.startswith("x.io/") for text in strings_in(store.cluster))
     for uid in list(store.cluster.pods):
         store.cluster.delete_pod(uid)
-    at_once(store.cluster.divide())
+    at_once(store.cluster.divide_steps())
     kept = {
         text
         for text in strings_in(store.cluster)

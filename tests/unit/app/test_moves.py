@@ -64,7 +64,7 @@ def test_the_queue_where_they_count_is_noted_once_until_they_have_moved(store, a
         asyncio.run(look_once(controller))
     assert actuator.writes == [("p1", "from")]
     see(store, queue("to"))
-    for _ in store.cluster.divide():
+    for _ in store.cluster.divide_steps():
         pass
     store.cluster.tick(store.clock())
     for _ in range(2):

@@ -23,7 +23,7 @@ def steps(*items, terms=None, settings=None, name="p"):
     times = Times(store.clock(), time.time() - store.clock(), 1.0)
     why_idle = (settings or Settings()).why_idle
     cluster = store.cluster
-    for _ in cluster.divide():
+    for _ in cluster.divide_steps():
         pass
     found = at_once(next_steps(cluster, cluster.pod("b", name), terms or Terms(3600, 100), times, why_idle))
     return {each.step: each.text for each in found}

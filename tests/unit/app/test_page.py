@@ -65,7 +65,7 @@ def served(folder, fill):
     fill(folder)
     store = empty_store()
     ManifestSource(folder, store)
-    for _ in store.cluster.divide():
+    for _ in store.cluster.divide_steps():
         pass
     return client_of(store)
 
@@ -98,7 +98,7 @@ def test_of_what_no_node_has_a_queue_may_have_nothing():
     belongs = namespace("a", **{"scheduling.volcano.sh/queue-name": "q"})
     has_none = node("n1", **{"cpu": 4, "hugepages-2Mi": 0})
     store = store_with(has_none, queue("q"), quota("other", max={"example.com/x": 4}), belongs, asks)
-    at_once(store.cluster.divide())
+    at_once(store.cluster.divide_steps())
     client = client_of(store)
     most = client.get("/api/v1/queues/q").json()["realCapability"]
     assert most["hugepages-2Mi"] == "0"

@@ -85,7 +85,7 @@ def test_who_is_in_a_queue_beyond_what_it_deserves_is_a_borrower():
         *(pod(f"r{number}", nodeName="n1") for number in range(3)),
         pod("r", "b", nodeName="n2"),
     )
-    for _ in store.cluster.divide():
+    for _ in store.cluster.divide_steps():
         pass
     assert store.cluster.ledger.queues.over_deserved == {"a"}
     assert scores(store, pod("new")) == {"n1": 1}

@@ -125,7 +125,7 @@ either = pytest.mark.parametrize("another_leads", [False, True], ids=["the same 
 
 
 def test_nothing_is_begun_for_a_pod_that_was_bound_while_a_plan_was_looked_for(world, monkeypatch):
-    search = victims.search
+    search = victims.search_steps
 
     def is_overtaken(cluster, waiting):
         found = at_once(search(cluster, waiting))
@@ -133,7 +133,7 @@ def test_nothing_is_begun_for_a_pod_that_was_bound_while_a_plan_was_looked_for(w
         yield
         return found
 
-    monkeypatch.setattr(victims, "search", is_overtaken)
+    monkeypatch.setattr(victims, "search_steps", is_overtaken)
     world.passes(1)
     assert (world.api.evicted, world.held, world.remembered) == ([], [], [])
     assert world.api.reserved == []
@@ -184,7 +184,7 @@ def overtaken(search, by):
 
 
 def test_nothing_is_begun_on_a_picture_that_grew_stale_while_a_plan_was_looked_for(world, monkeypatch):
-    monkeypatch.setattr(victims, "search", overtaken(victims.search, world.loses_contact))
+    monkeypatch.setattr(victims, "search_steps", overtaken(victims.search_steps, world.loses_contact))
     world.passes(1)
     assert (world.api.evicted, world.held, world.api.reserved) == ([], [], [])
 
@@ -200,7 +200,7 @@ def test_nobody_is_evicted_for_a_plan_that_grew_stale_or_was_dropped_meanwhile(w
         see(world.store, quota("a", min={"cpu": 4}, max={"cpu": 9}))  # and there will be no other
 
     happens = world.loses_contact if end == "stale" else is_lifted
-    monkeypatch.setattr(reclaim, "still_planned", overtaken(reclaim.still_planned, happens))
+    monkeypatch.setattr(reclaim, "still_planned_steps", overtaken(reclaim.still_planned_steps, happens))
     world.passes(5)
     assert (world.api.evicted, world.held) == ([], ["reclaim-b.owner"] if end == "stale" else [])
 
@@ -337,7 +337,7 @@ def test_a_plan_for_a_lost_node_does_not_ask_the_scheduler_to_bind_the_pod_there
     world.api.lingering = True
     world.passes(1)
     see(world.store, node("n1") | CORDON)
-    said = at_once(reclaim.outlook(world.store.cluster, world.store.cluster.pod("b", "owner")))
+    said = at_once(reclaim.outlook_steps(world.store.cluster, world.store.cluster.pod("b", "owner")))
     assert said == "room was being made on node n1, which cannot take it any more; another place is sought"
 
 
@@ -357,7 +357,7 @@ def test_room_is_made_elsewhere_once_a_victim_has_not_ended_in_its_time(world, a
     world.passes(1)
     assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
     owner = world.store.cluster.pod("b", "owner")
-    said = at_once(reclaim.outlook(world.store.cluster, owner))
+    said = at_once(reclaim.outlook_steps(world.store.cluster, owner))
     assert said.startswith(f"room was being made on node n1, but these do not end: a/{stuck}; to be evicted for it on")
     world.api.due = EPOCH + 1000
     world.passes(11)
@@ -518,10 +518,10 @@ def test_a_less_important_pod_of_ones_own_is_not_deleted_past_its_budget():
 def test_budgets_that_never_let_anybody_go_are_named():
     world = Patient(budget_over("a", **NOTHING))
     world.passes(1)
-    said = at_once(reclaim.outlook(world.store.cluster, world.store.cluster.pod("b", "owner")))
+    said = at_once(reclaim.outlook_steps(world.store.cluster, world.store.cluster.pod("b", "owner")))
     assert said.endswith("; as they are, these will never let them go: a/budget")
     see(world.store, budget_over("a", maxUnavailable=1))
-    said = at_once(reclaim.outlook(world.store.cluster, world.store.cluster.pod("b", "owner")))
+    said = at_once(reclaim.outlook_steps(world.store.cluster, world.store.cluster.pod("b", "owner")))
     assert "a disruption budget does not let go now" in said
     assert "never" not in said
 
@@ -727,7 +727,7 @@ def test_for_a_gang_as_many_go_as_all_of_it_needs_and_room_is_held_for_each():
 def test_nobody_is_evicted_for_plans_that_are_outdated_when_the_last_is_found(monkeypatch):
     world = GangWorld(guaranteed=2)
     nothing_is_lent = partial(see, world.store, quota("a", min={"cpu": 4}, max={"cpu": 9}))
-    monkeypatch.setattr(reclaim, "plans_for_all", overtaken(reclaim.plans_for_all, nothing_is_lent))
+    monkeypatch.setattr(reclaim, "plans_for_all_steps", overtaken(reclaim.plans_for_all_steps, nothing_is_lent))
     world.passes(1)
     assert world.api.reserved
     assert (world.api.evicted, world.held) == ([], [])

@@ -29,14 +29,14 @@ def stop_when_all_take_part(monkeypatch):
     def forever(*_):
         yield from count()
 
-    monkeypatch.setattr(remedies, "run", forever)
+    monkeypatch.setattr(remedies, "run_steps", forever)
 
 
 def alone(monkeypatch, store, steps=100_000):
     """What is known of the remedies of b/p when the question with all others has begun."""
     stop_when_all_take_part(monkeypatch)
     looked = search(store)
-    list(islice(looked.run(), steps))
+    list(islice(looked.run_steps(), steps))
     assert not looked.complete
     return looked.found
 
@@ -62,7 +62,7 @@ def crowd(number):
 def steps_until_alone(monkeypatch, number):
     stop_when_all_take_part(monkeypatch)
     looked = search(crowd(number))
-    work = looked.run()
+    work = looked.run_steps()
     for step in count():
         next(work)
         if looked.found and all(each.tried == ALONE for each in looked.found):
@@ -79,14 +79,14 @@ def test_a_copy_that_remedies_were_tried_on_stands_as_before(monkeypatch):
     for name, items in situations().items():
         store = store_with(*items)
         made = []
-        copied = remedies.copy
+        copied = remedies.copy_steps
 
-        def copy(taken, made=made, copied=copied):
+        def copy_steps(taken, made=made, copied=copied):
             cluster = yield from copied(taken)
             made.append(cluster)
             return cluster
 
-        monkeypatch.setattr(remedies, "copy", copy)
+        monkeypatch.setattr(remedies, "copy_steps", copy_steps)
         alone(monkeypatch, store)
         [cluster] = made
         assert {pod.uid for pod in cluster.pods.values()} == store.cluster.pods.keys(), name
@@ -99,7 +99,7 @@ def test_a_copy_that_remedies_were_tried_on_stands_as_before(monkeypatch):
         assert cluster.membership.groups == store.cluster.membership.groups
         assert cluster.membership.weights == store.cluster.membership.weights
         assert cluster.budgets == store.cluster.budgets
-        monkeypatch.setattr(remedies, "copy", copied)
+        monkeypatch.setattr(remedies, "copy_steps", copied)
 
 
 def test_of_a_search_that_comes_to_its_end_only_what_works_with_all_others_is_left():
@@ -130,7 +130,7 @@ def test_what_was_tried_for_the_pod_alone_is_said_to_be_so(monkeypatch):
 
 
 def test_where_nothing_that_was_tried_works_nothing_is_suggested(monkeypatch):
-    monkeypatch.setattr(Search, "run", _finds_nothing)
+    monkeypatch.setattr(Search, "run_steps", _finds_nothing)
     told = client_of(store_with(*situations()["max"])).get("/api/v1/pods/b/p").json()
     assert told["remedies"] == []
     assert told["summary"].endswith("Nothing that was tried lets it run.")

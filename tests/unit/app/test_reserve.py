@@ -131,7 +131,7 @@ def test_one_that_is_there_already_and_not_seen_yet_does_not_undo_the_others():
 
 @pytest.mark.parametrize("end", ["held", "gone", "not ready"])
 def test_no_node_is_reserved_that_is_promised_or_gone_by_the_end_of_a_decision(end, monkeypatch):
-    world, deciding = World(waiting()), node_reservation.deciding
+    world, deciding = World(waiting()), node_reservation.decide_steps
 
     def is_overtaken(cluster, *question):
         decision = yield from deciding(cluster, *question)
@@ -147,7 +147,7 @@ def test_no_node_is_reserved_that_is_promised_or_gone_by_the_end_of_a_decision(e
         return decision
 
     with monkeypatch.context() as once:
-        once.setattr(node_reservation, "deciding", is_overtaken)
+        once.setattr(node_reservation, "decide_steps", is_overtaken)
         world.passes(101)
     assert (world.reserved, world.told) == ({}, [])
     world.passes()
@@ -155,7 +155,7 @@ def test_no_node_is_reserved_that_is_promised_or_gone_by_the_end_of_a_decision(e
 
 
 def test_nothing_is_reserved_on_a_picture_that_grew_stale_while_it_was_decided(monkeypatch):
-    world, deciding = World(waiting()), node_reservation.deciding
+    world, deciding = World(waiting()), node_reservation.decide_steps
 
     def is_overtaken(*question):
         decision = yield from deciding(*question)
@@ -163,7 +163,7 @@ def test_nothing_is_reserved_on_a_picture_that_grew_stale_while_it_was_decided(m
         yield
         return decision
 
-    monkeypatch.setattr(node_reservation, "deciding", is_overtaken)
+    monkeypatch.setattr(node_reservation, "decide_steps", is_overtaken)
     world.passes(101)
     assert world.reserved == {}
 

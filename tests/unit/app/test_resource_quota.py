@@ -120,7 +120,7 @@ def overtaken(by):
         by()
         yield
 
-    quota_manager_steps = quota_manager.steps
+    quota_manager_steps = quota_manager.decide_steps
     return steps
 
 
@@ -146,7 +146,7 @@ def test_nobody_goes_who_need_not_any_more_when_all_is_decided(end, done, monkey
             leaving = {"name": "p", "namespace": "a", "uid": "a/p", "deletionTimestamp": "2026-11-01T00:00:00Z"}
             see(world.store, pod("p", metadata=leaving, nodeName="n1"))
 
-    monkeypatch.setattr(quota_manager, "steps", overtaken(happens))
+    monkeypatch.setattr(quota_manager, "decide_steps", overtaken(happens))
     assert world.look() == done
 
 

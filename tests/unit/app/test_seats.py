@@ -134,7 +134,7 @@ def test_an_explanation_is_answered_while_another_asker_floods_with_endless_ones
             task.cancel()
         return answer, refused
 
-    monkeypatch.setattr("app.whatif.service.run_on", run_on)
+    monkeypatch.setattr("app.whatif.service.run_on_steps", run_on)
     before = metrics.QUESTIONS_REFUSED._value.get()
     answer, refused = asyncio.run(story())
     assert answer.json()["searched"] == "complete"
@@ -160,7 +160,7 @@ def test_where_all_have_one_address_questions_about_something_else_are_answered_
             task.cancel()
         return answer.json()["searched"]
 
-    monkeypatch.setattr("app.whatif.service.run_on", run_on)
+    monkeypatch.setattr("app.whatif.service.run_on_steps", run_on)
     assert asyncio.run(story()) == "complete"
 
 

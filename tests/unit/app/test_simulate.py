@@ -53,7 +53,7 @@ STORIES = {
 
 
 def play(directory, until=inf, settings=None):
-    story, _ = at_once(scenario.play(scenario.read(directory), settings or Settings(), until))
+    story, _ = at_once(scenario.play_steps(scenario.read(directory), settings or Settings(), until))
     return story
 
 

@@ -24,7 +24,7 @@ def lives(tmp_path):
 
     def play(*items):
         Folder(tmp_path).write("all.yaml", *items)
-        story, _ = at_once(scenario.play(scenario.read(tmp_path), Settings(), inf))
+        story, _ = at_once(scenario.play_steps(scenario.read(tmp_path), Settings(), inf))
         return {life.pod.name: life for life in story.lives.values()}
 
     return play

@@ -38,7 +38,7 @@ def test_the_first_in_turn_of_many_are_found_in_small_steps(looked_at, namespace
     cluster, crowds, most = crowded(namespaces, each, order), Crowds(), 0
     for number in range(namespaces):
         looked_at.clear()
-        for _ in crowds.count(cluster, f"n{number}"):
+        for _ in crowds.count_steps(cluster, f"n{number}"):
             most = max(most, len(looked_at))
             looked_at.clear()
         most = max(most, len(looked_at))
@@ -58,7 +58,7 @@ def test_the_rules_are_asked_about_a_few_pods_at_a_time(monkeypatch):
     cluster, crowds, asked = crowded(1, 300), Crowds(), []
     check = type(cluster).check
     monkeypatch.setattr(type(cluster), "check", lambda *arguments: asked.append(1) or check(*arguments))
-    list(crowds.count(cluster, "n0"))
+    list(crowds.count_steps(cluster, "n0"))
     for _ in crowds.waiting(cluster):
         assert len(asked) <= FEW
         asked.clear()

@@ -8,7 +8,7 @@ from policy.cluster.budgets import MOST_KEPT, Budget, Budgets
 from policy.objects.constraints import Requirement, Selector, matches
 from policy.objects.pod import Pod
 from policy.preemption.plans import Plan
-from policy.preemption.victims import search, victims_on
+from policy.preemption.victims import search_steps, victims_on
 from policy.stepwise import at_once
 from tests.unit.app.test_hot_path import lines_of
 from tests.unit.given import cluster_of, pod, quota
@@ -217,6 +217,6 @@ def test_many_budgets_make_neither_preempt_nor_a_plan_much_longer(kind):
     def answer(case):
         cluster, asking = case
         assert victims_on(cluster, asking, [f"n{number}" for number in range(10)])
-        assert isinstance(at_once(search(cluster, asking)), Plan)
+        assert isinstance(at_once(search_steps(cluster, asking)), Plan)
 
     assert lines_of(answer, lending(MANY, kind)) <= 3 * lines_of(answer, lending(0))

@@ -8,7 +8,7 @@ from policy.cluster.cluster import Cluster
 from policy.explain.verdicts import verdict_on
 from policy.objects.group import Group
 from policy.objects.membership import Namespace
-from policy.simulate.snapshot import copy, snapshot
+from policy.simulate.snapshot import copy_steps, snapshot
 from policy.stepwise import at_once
 from tests.unit.given import pod
 from tests.unit.given_nodes import node
@@ -254,7 +254,7 @@ def see(cluster: Cluster, each) -> None:
     elif hasattr(each, "allocatable"):
         cluster.upsert_node(each)
     else:
-        for _ in cluster.take_in([(each, 0.0)]):
+        for _ in cluster.take_in_steps([(each, 0.0)]):
             pass
 
 
@@ -292,7 +292,7 @@ def test_a_note_on_a_pod_that_waits_counts_for_nothing():
 def test_a_copy_counts_them_where_they_count():
     cluster = crowded()
     by_pods(cluster)
-    copied = at_once(copy(snapshot(cluster, 2.0)))
+    copied = at_once(copy_steps(snapshot(cluster, 2.0)))
     assert taken(copied, "from", "to") == [6, 5]
     assert {each.uid for each in copied.queue_changes.moving} == {each.uid for each in cluster.queue_changes.moving}
     copied.upsert_queue(queue("to"))

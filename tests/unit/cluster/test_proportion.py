@@ -57,7 +57,7 @@ def test_where_there_is_enough_for_all_nothing_has_to_be_known(monkeypatch):
 def test_while_it_is_computed_it_is_not_known(many):
     cluster = three()
     cluster.delete_pod("c-0")
-    steps = cluster.divide()
+    steps = cluster.divide_steps()
     next(steps)
     assert not cluster.to_be_divided
     assert cluster.admit(cluster.pods["b-5"], now=0).rule == DESERVED.name

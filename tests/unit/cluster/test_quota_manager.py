@@ -37,7 +37,7 @@ def node(cpu, name="n"):
 
 
 def divide(cluster):
-    for _ in cluster.divide():
+    for _ in cluster.divide_steps():
         pass
 
 

@@ -7,7 +7,7 @@ from policy.cluster.cluster import Cluster
 from policy.objects.batch_job import FAIL_JOB, IGNORE, BatchJob
 from policy.objects.pod import JobMember, Pod
 from policy.preemption.plans import Plan
-from policy.preemption.reclaim import plans_for_all, reservation_of
+from policy.preemption.reclaim import plans_for_all_steps, reservation_of
 from policy.preemption.victims import plan, victims_on
 from policy.quota.admission import Rules
 from policy.stepwise import at_once
@@ -199,7 +199,7 @@ def test_plans_for_a_gang_count_together():
     quotas = quota("a", least={"cpu": 2}), quota("b", least={"cpu": 2})
     pods = [of_job(f"j{number}", started=9.0) for number in range(2)] + [run("p", started=1.0), run("q", started=0.5)]
     cluster = world(node(), *quotas, *pods, batch_job(limit=1))
-    plans = at_once(plans_for_all(cluster, [pod("m1", "a"), pod("m2", "a")]))
+    plans = at_once(plans_for_all_steps(cluster, [pod("m1", "a"), pod("m2", "a")]))
     assert not any(each.failing for each in plans)
 
 

@@ -42,7 +42,7 @@ def preview(cluster: Cluster, pods) -> Iterator[tuple[Pod, Plan | NoPlan]]:
 
 
 def outlook(cluster: Cluster, uid: str) -> str:
-    return at_once(reclaim.outlook(cluster, cluster.pods[uid]))
+    return at_once(reclaim.outlook_steps(cluster, cluster.pods[uid]))
 
 
 def outcome(results) -> dict[str, set[str] | str]:
@@ -279,7 +279,7 @@ def test_a_plan_is_still_true_when_a_victim_has_left_while_it_was_checked(change
     plan = next(preview(cluster, [cluster.pods["p"]]))[1]
     recorded = reclaim.reservation_of(plan, since=0)
     cluster.upsert_reservation(recorded)
-    work = reclaim.still_planned(cluster, recorded, plan.victims)
+    work = reclaim.still_planned_steps(cluster, recorded, plan.victims)
     next(work)
     first, second = plan.victims
     if change == "gone":
@@ -288,7 +288,7 @@ def test_a_plan_is_still_true_when_a_victim_has_left_while_it_was_checked(change
         cluster.upsert_pod(replace(first, terminating=True), now=1)
     assert at_once(work)
     cluster.upsert_quota(quota("b", least={"cpu": 4}))
-    assert not at_once(reclaim.still_planned(cluster, recorded, [second]))
+    assert not at_once(reclaim.still_planned_steps(cluster, recorded, [second]))
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,9 @@ def plans(cluster: Cluster, gang: list[Pod], namespace: str = "b") -> set[str] |
     cluster.upsert_group(Group(namespace, GROUP, minimum=len(gang)))
     for each in gang:
         cluster.upsert_pod(each, now=0)
-    answer = at_once(reclaim.plans_for_all(divided(cluster) if cluster.queues else cluster, gang))
+    answer = at_once(reclaim.plans_for_all_steps(divided(cluster) if cluster.queues else cluster, gang))
     stood = dict(cluster.ledger.entries), dict(cluster.reservations.plans)
-    assert at_once(reclaim.plans_for_all_of_a_copy(cluster, gang)) == answer
+    assert at_once(reclaim.plans_for_all_of_a_copy_steps(cluster, gang)) == answer
     assert (cluster.ledger.entries, cluster.reservations.plans) == stood
     return answer.reason if isinstance(answer, NoPlan) else {victim.uid for one in answer for victim in one.victims}
 
@@ -96,7 +96,7 @@ def test_in_a_copy_each_member_costs_as_much_as_the_first_one():
         return cluster, gang
 
     def plan(cluster, gang):
-        assert at_once(reclaim.plans_for_all_of_a_copy(cluster, gang)).reason == "gang"
+        assert at_once(reclaim.plans_for_all_of_a_copy_steps(cluster, gang)).reason == "gang"
 
     assert lines_once(plan, *story(160)) <= 5 * lines_once(plan, *story(40))
 
@@ -109,7 +109,7 @@ def two_plans(*budgets: Budget) -> tuple[Cluster, list[Reservation]]:
     cluster = with_quotas(EIGHT, *HALVES, *running(4, labels={"app": "x"}), *budgets)
     gang = members(2)
     assert len(plans(cluster, gang)) == 2
-    answer = at_once(reclaim.plans_for_all(cluster, gang))
+    answer = at_once(reclaim.plans_for_all_steps(cluster, gang))
     assert isinstance(answer, list)
     for each in answer:
         cluster.upsert_reservation(reclaim.reservation_of(each, 0.0))
@@ -199,7 +199,7 @@ def test_its_own_less_important_pod_goes_and_then_what_it_is_owed(governed_by):
         cluster.upsert_pod(replace(each, uid=f"w{each.uid}", name=f"w{each.name}", node=""), now=0)
     if cluster.queues:
         divided(cluster)
-    answer = at_once(reclaim.victims.search(cluster, cluster.pods["me"]))
+    answer = at_once(reclaim.victims.search_steps(cluster, cluster.pods["me"]))
     assert not isinstance(answer, NoPlan)
     assert sorted(victim.namespace for victim in answer.victims) == ["a", "b"]
     assert "low" in {victim.uid for victim in answer.victims}
@@ -211,4 +211,4 @@ def test_others_are_not_owed_more_than_fits_once_its_own_have_gone(governed_by):
     cluster.upsert_pod(pod("me", "a", request={"cpu": 4}, unschedulable=NO_ROOM), now=0)
     if cluster.queues:
         divided(cluster)
-    assert at_once(reclaim.victims.search(cluster, cluster.pods["me"])).reason == "protected"
+    assert at_once(reclaim.victims.search_steps(cluster, cluster.pods["me"])).reason == "protected"

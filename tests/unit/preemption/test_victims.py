@@ -16,7 +16,7 @@ from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.preemption.plans import NoPlan, Plan
-from policy.preemption.victims import plan, search
+from policy.preemption.victims import plan, search_steps
 from policy.preemption.victims import victims_on as victims_on_each
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import ElasticQuota
@@ -69,12 +69,12 @@ def gone_from(cluster: Cluster, preemptor: Pod, name: str = "n1", **options) -> 
 
 def reasons_after(change, objects, preemptor: Pod) -> set[str]:
     """Why nobody has to go, in the end of a search, whichever of its pauses the cluster changes in."""
-    pauses = len(list(search(world(*objects), preemptor)))
+    pauses = len(list(search_steps(world(*objects), preemptor)))
     assert pauses
     reasons = set()
     for number in range(pauses):
         cluster = world(*objects)
-        work = search(cluster, preemptor)
+        work = search_steps(cluster, preemptor)
         for _ in islice(work, number + 1):
             pass
         change(cluster)

@@ -77,7 +77,7 @@ def test_what_a_started_gang_lacks_is_woken_before_others_of_its_queue():
     cluster = cluster_of(LARGE, quota("a"), *runs, lacks, waiting("other", namespace="b", queue="q", priority=1))
     cluster.upsert_queue(Queue("q"))
     cluster.upsert_group(Group("a", "g", 3))
-    for _ in cluster.divide():
+    for _ in cluster.divide_steps():
         pass
     assert uids(cluster) == ["g2", "other"]
     cluster.upsert_group(Group("a", "g", 2))

@@ -14,7 +14,7 @@ from policy.objects.membership import DEFAULT, Namespace
 from policy.objects.pod import Pod
 from policy.objects.reservation import STARVING, Reservation
 from policy.preemption.plans import NoPlan, Plan
-from policy.preemption.reclaim import name_of, outlook, waiting
+from policy.preemption.reclaim import name_of, outlook_steps, waiting
 from policy.preemption.victims import plan
 from policy.queueing import positions
 from policy.queueing.waking import to_wake
@@ -240,7 +240,7 @@ def test_nobody_is_evicted_by_us_for_it_as_the_scheduler_does_that():
     waits = critical(unschedulable=NO_ROOM)
     cluster = seeing(node(), quota("a", least={"cpu": 0}), quota("kube-system", least={"cpu": 4}), run("a1"), waits)
     assert waiting(cluster, now=100, delay=1) == []
-    assert at_once(outlook(cluster, waits)) == ""
+    assert at_once(outlook_steps(cluster, waits)) == ""
 
 
 def test_what_the_scheduler_will_do_for_it_is_foreseen():
@@ -250,7 +250,7 @@ def test_what_the_scheduler_will_do_for_it_is_foreseen():
     assert isinstance(found, Plan)
     assert [victim.uid for victim in found.victims] == ["a2"]
     simulation = Simulation(cluster, Terms(), now=100.0)
-    at_once(simulation.come_to_rest())
+    at_once(simulation.come_to_rest_steps())
     assert [each.pod.uid for each in simulation.evictions] == ["a2"]
     assert cluster.pods["cni"].node == "n1"
 
@@ -269,7 +269,7 @@ def test_of_a_broken_gang_what_is_critical_stays():
     waits = pod("me", "a", unschedulable=NO_ROOM)
     cluster = seeing(node(size={"cpu": 3}), group(namespace="b"), *lent, *map(bound, there), waits)
     simulation = Simulation(cluster, Terms(), now=100.0)
-    at_once(simulation.come_to_rest())
+    at_once(simulation.come_to_rest_steps())
     assert "g1" in cluster.pods
 
 

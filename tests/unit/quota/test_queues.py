@@ -273,7 +273,7 @@ def test_a_weight_that_changes_in_a_pause_of_a_division_is_not_lost(monkeypatch)
     asked = [*pods("a", 8), *pods("b", 8), *pods("c", 8), *pods("d", 8)]
     cluster = world(queue("p"), queue("q"), "a:p", "b:p", "c:q", "d:q", *asked, cpu=8)
     cluster.upsert_node(node(size={"cpu": 16, "pods": 500}))
-    work, done = cluster.divide(), cluster.ledger.queues.accounts["p"]
+    work, done = cluster.divide_steps(), cluster.ledger.queues.accounts["p"]
     while done.stale or done.division.deserved["cpu"] < 8000:
         next(work)
     for namespace in ("a", "c"):  # one that was just divided among, and one that comes next

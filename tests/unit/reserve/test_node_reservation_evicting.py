@@ -95,6 +95,6 @@ def test_for_a_gang_there_are_plans_for_all_of_its_members_or_for_none():
         cluster = world(*nodes, runs("r1", "n1", 3), other, *gang("w1", "w2"), quotas=quotas)
         assert set(reserved(cluster).values()) == {"n1", "n2"}
         members = reclaim.together_with(cluster, cluster.pods["w1"], reclaim.waiting(cluster, now=10, delay=1))
-        result = at_once(reclaim.plans_for_all(cluster, members))
+        result = at_once(reclaim.plans_for_all_steps(cluster, members))
         found = {plan.node: [pod.name for pod in plan.victims] for plan in result} if isinstance(result, list) else None
         assert found == expected

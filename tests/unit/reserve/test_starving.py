@@ -195,7 +195,7 @@ def test_to_look_whether_quotas_allow_it_changes_nothing():
 def test_a_pod_that_a_node_is_reserved_for_keeps_its_claim_on_its_queue():
     cluster = seen(sized(), waiting(queue="q"))
     cluster.upsert_queue(Queue("q"))
-    for _ in cluster.divide():
+    for _ in cluster.divide_steps():
         pass
 
     def claims():

@@ -17,7 +17,7 @@ def left_alone(*objects, terms=Terms()):  # noqa: B008 - it never changes
     """The nodes of the pods by name when all has come to rest, and the names of those that were evicted."""
     cluster = seen(*objects)
     simulation = Simulation(cluster, terms, NOW)
-    for _ in simulation.come_to_rest():
+    for _ in simulation.come_to_rest_steps():
         pass
     return {each.name: each.node for each in cluster.pods.values()}, [each.pod.name for each in simulation.evictions]
 
@@ -76,7 +76,7 @@ def test_a_plan_that_names_its_own_pod_as_a_victim_is_carried_out_all_the_same()
     own = name_of(cluster.pods["p"])
     cluster.upsert_reservation(Reservation("by-hand", own, "n1", (own, own), since=NOW))
     simulation = Simulation(cluster, Terms(), NOW)
-    for _ in simulation.settle():
+    for _ in simulation.settle_steps():
         pass
     assert cluster.pods.keys() == {"run"}
 
@@ -86,7 +86,7 @@ def test_nobody_goes_for_a_plan_whose_node_is_lost():
     cluster = seen(sized("n1", unschedulable=True), owner, victim)
     cluster.upsert_reservation(Reservation("made", name_of(owner), "n1", (name_of(victim),), since=NOW))
     simulation = Simulation(cluster, Terms(), NOW)
-    for _ in simulation.come_to_rest():
+    for _ in simulation.come_to_rest_steps():
         pass
     assert simulation.evictions == []
     assert list(cluster.reservations.plans) == []
