@@ -82,8 +82,9 @@ class _Gangs:
             return False
         if gangs.could_start(pod):
             return True
-        self._hopeless.add(shape)
-        self._in_vain += missing
+        if not gangs.backs_off_until(group.key):  # else others of its shape go first
+            self._hopeless.add(shape)
+            self._in_vain += missing
         return False
 
 

@@ -1,11 +1,15 @@
 """Which refused pods are woken."""
 
+from dataclasses import replace
+
 from policy.objects.group import Group
 from policy.queueing.waking import to_wake
 from policy.quota.elastic_quota import BORROWING, MAX
 from policy.quota.queues import Queue
 from policy.quota.rule import Rule
 from tests.unit.given import LARGE, cluster_of, pod, quota, refused_for
+from tests.unit.given_gangs import NOT_YET, group, members, see, seeing
+from tests.unit.given_nodes import node
 
 
 def waiting(uid: str, rule: Rule = MAX, **rest):
@@ -82,6 +86,18 @@ def test_what_a_started_gang_lacks_is_woken_before_others_of_its_queue():
     assert uids(cluster) == ["g2", "other"]
     cluster.upsert_group(Group("a", "g", 2))
     assert uids(cluster) == ["other", "g2"]
+
+
+def test_others_of_the_same_shape_are_woken_while_a_gang_backs_off():
+    size = pod("p").request  # equal requests are one object
+    one, two = ([replace(each, request=size) for each in members(name)] for name in "gh")
+    cluster = seeing(node(size={"cpu": 3, "pods": 9}), group("g"), group("h"), one, two, hold_time=10)
+    cluster.admit(one[0], now=0)
+    cluster.withdraw("g0")  # it was not placed
+    see(cluster, [replace(each, unschedulable=NOT_YET) for each in one + two], now=9)
+    cluster.tick(10)
+    assert cluster.gangs.backs_off_until(("a", "g"))
+    assert uids(cluster) == ["h0"]
 
 
 def test_what_is_kept_for_a_nominated_pod_is_not_promised_to_others():
