@@ -5,42 +5,22 @@ from pathlib import Path
 
 import yaml
 
+from app.store.heeded import ALLOWED_QUEUES, GATED, QUEUE, WEIGHT
+from app.store.jobs import JOBS
 from app.store.kinds import KINDS
+from app.store.namespaces import NAMESPACES
+from app.store.pod_groups import NATIVE_GROUPS, POD_GROUPS
+from app.store.resource_quotas import RESOURCE_QUOTAS
 from app.whatif.models import EXAMPLES
-from tests.unit.app.given import Json, node, pod, queue, quota, refused
+from tests.unit.app.given import Json, made, namespace, node, pod, queue, quota, refused
 from tests.unit.app.situations import budget, cpus, created, group, member, reservation, running
 from tests.wire.recordings import DIRECTORY, recording
 
 _ROOT = Path(__file__).parents[2]
+NATIVE = next(kind for kind in POD_GROUPS if kind.label == NATIVE_GROUPS)
+MANAGED = {"uid": "rq", "labels": {"quotaward.dev/managed": "true"}}
 _NO_ROOM = "0/3 nodes are available: 3 Insufficient cpu."
 _AT_GATE = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "gated"}
-
-
-def _namespace(name: str, annotations: Json, labels: Json) -> Json:
-    metadata = {"name": name, "annotations": annotations, "labels": labels}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-
-
-def _weight(of: str, weight: str) -> Json:
-    spec = {"hard": {"volcano.sh/namespace.weight": weight, "requests.cpu": "3"}}
-    metadata = {"name": "quotaward", "namespace": of, "uid": "rq", "labels": {"quotaward.dev/managed": "true"}}
-    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec}
-
-
-def _native_group(of: str) -> Json:
-    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
-    return {
-        "apiVersion": "scheduling.k8s.io/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {"name": "native", "namespace": of},
-        "spec": spec,
-    }
-
-
-def _volcano_group(of: str) -> Json:
-    metadata = {"name": "volcano", "namespace": of}
-    version = "scheduling.volcano.sh/v1beta1"
-    return {"apiVersion": version, "kind": "PodGroup", "metadata": metadata, "spec": {"minMember": 2, "queue": "q"}}
 
 
 def _job(of: str, name: str) -> Json:
@@ -56,13 +36,8 @@ def _job(of: str, name: str) -> Json:
         "uncountedTerminatedPods": {"failed": ["u"]},
         "conditions": [{"type": "Suspended", "status": "False"}],
     }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": of, "uid": f"{of}/{name}"},
-        "spec": limits | {"podFailurePolicy": {"rules": rules}},
-        "status": status,
-    }
+    more = {"spec": limits | {"podFailurePolicy": {"rules": rules}}, "status": status}
+    return made(JOBS, name, of, {"uid": f"{of}/{name}"}, **more)
 
 
 def _of_job(of: str, name: str) -> Json:
@@ -131,9 +106,9 @@ def _node(name: str, zone: str) -> Json:
 
 ITEMS: list[Json] = [
     *(_node("n1", "a"), _node("n2", "b"), _node("n3", "b")),
-    _namespace("a", {}, {}),
-    _namespace("b", {"scheduling.volcano.sh/queue-name": "q", "quotaward.dev/allowed-queues": "r"}, {}),
-    _namespace("c", {"scheduling.volcano.sh/queue-name": "r"}, {"quotaward.dev/gated": "true"}),
+    namespace("a"),
+    namespace("b", **{QUEUE: "q", ALLOWED_QUEUES: "r"}),
+    made(NAMESPACES, "c", metadata={"annotations": {QUEUE: "r"}, "labels": {GATED: "true"}}),
     queue("q", weight=2, capability={"cpu": "12"}, guarantee={"resource": {"cpu": "2"}}, priority=1),
     queue("r", reclaimable=True),
     *(
@@ -142,7 +117,10 @@ ITEMS: list[Json] = [
         quota("c", max={"cpu": 9}),
     ),
     *(group("d", 2), _unbounded("d0"), _unbounded("d1")),
-    *(group("b", 3), _volcano_group("b"), _native_group("a"), _weight("b", "3")),
+    group("b", 3),
+    made(POD_GROUPS[1], "volcano", "b", spec={"minMember": 2, "queue": "q"}),
+    made(NATIVE, "native", "a", spec={"schedulingPolicy": {"gang": {"minCount": 2}}}),
+    made(RESOURCE_QUOTAS, "quotaward", "b", MANAGED, spec={"hard": {WEIGHT: "3", "requests.cpu": "3"}}),
     budget("a", {"app": "x"}),
     *(_job("a", "train"), _of_job("a", "train-0")),
     *(*running("a", 5), *running("b", 3), *running("c", 2)),

@@ -1,33 +1,21 @@
 """A whole Quotaward without a network, into which anything can be thrown, and what has to hold of it afterwards."""
 
-import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from app.actuators.recording import RecordingActuator
-from app.controllers.divide import Divide
-from app.controllers.gates import Gates
-from app.controllers.queue_status import QueueStatus
-from app.controllers.reclaim import Reclaim
-from app.controllers.refusals import Refusals
-from app.controllers.reserve import Reserve
-from app.controllers.resource_quota import ResourceQuotas
-from app.controllers.status import Status
-from app.controllers.wake import Wake
-from app.extender.endpoints import Extender
 from app.kube.reflector import Reflector
-from app.main import application
+from app.main import cluster_of
 from app.settings import Settings
-from app.standing import Standing
 from app.store.kinds import KINDS
-from app.store.store import Store
 from policy.cluster.cluster import Cluster
 from policy.objects.resources import Resources, total
 from tests.unit.app.given import Clock, Json, complete, see
+from tests.worlds.quotaward import Quotaward
 
-EPOCH = 1_800_000_000.0
 _BY_LABEL = {kind.label: kind for kind in KINDS}
 _LISTED = b'{"metadata":{"resourceVersion":"1"},"items":[%b]}'
 
@@ -37,21 +25,20 @@ class Fault(AssertionError):
 
 
 class World:
-    """The store, what keeps it true to the API server, the controllers and the application, over these objects."""
+    """Quotaward over these objects, and what keeps its store true to the API server."""
 
     def __init__(self, items: list[Json]) -> None:
         self._items = items
         self.clock = Clock()
-        self.store = Store(Cluster(), clock=self.clock, settle_time=0)
-        self._actuator = RecordingActuator(self.store)
-        self._settings = Settings()
-        self._app = application(Standing(self.store), Extender(self.store, self._actuator), self._settings)
+        settings = Settings.model_validate({"quota_manager": {"enabled": True}, "store": {"settle_time": 0}})
+        self._quotaward = Quotaward(settings, self.clock, time.time, RecordingActuator)
+        self.store = self._quotaward.store
         self._reflectors: dict[str, Reflector] = {}
         self.reset()
 
     def reset(self) -> None:
         """Forgets all that has happened."""
-        self.store.cluster = Cluster(self._settings.rules, settle_time=0)
+        self.store.cluster = cluster_of(self._quotaward.settings, settle_time=0)
         for of_a_group in self.store.quota_objects.maps:
             of_a_group.clear()
         see(self.store, *self._items)
@@ -62,7 +49,7 @@ class World:
 
     async def ask(self, method: str, path: str, body: bytes = b"", query: bytes = b"") -> tuple[int, bytes]:
         """The application's answer. Raises Fault for an error of our own, and for a refusal that gives no reason."""
-        status, content = await answer_of(self._app, method, path, body, query)
+        status, content = await self._quotaward.answer(method, path, body, query)
         if status >= 500 and status != 503:
             raise Fault(f"{method} {path} was answered with {status}")
         if status >= 400 and path.startswith(("/api", "/extender", "/admission")):
@@ -93,18 +80,9 @@ class World:
         """Every controller looks once at what is to be done. What it raised would end the process."""
         self.clock.now += 10
         self.store.tick()
-        store, actuator, settings = self.store, self._actuator, self._settings
-        await Divide(store).look()
-        async with asyncio.TaskGroup() as group:
-            await Gates(store, actuator, settings.gates).look(group)
-            await Reclaim(store, actuator, settings.reclaim, lambda: EPOCH).look(group)
-            Wake(store, actuator).look(group)
-        await Reserve(store, actuator, settings.reserve.terms).look()
-        async with asyncio.TaskGroup() as group:
-            await ResourceQuotas(store, actuator, enabled=True).look(group)
-            for each in (Status, QueueStatus):
-                await each(store, actuator).look(group)
-        await Refusals(store, actuator).look()
+        self._quotaward.lead()
+        for name in self._quotaward.controllers:
+            await self._quotaward.control([name])
 
     def standing(self) -> Any:
         """All that counts for or against anybody: what is refused must not change it."""
@@ -133,36 +111,6 @@ class World:
         limited = [account for account in ledger.accounts.values() if account.quota]
         _ensure_sum(ledger.pool.used, [account.used for account in limited], "used of the pool")
         _ensure_sum(ledger.pool.min, [account.quota.min for account in limited if account.quota], "min of the pool")
-
-
-async def answer_of(app: Any, method: str, path: str, body: bytes = b"", query: bytes = b"") -> tuple[int, bytes]:
-    """The status and the content that an HTTP application answers with, without a network in between."""
-    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
-    status, content = 0, bytearray()
-    scope = {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "method": method,
-        "scheme": "http",
-        "path": path,
-        "query_string": query,
-        "root_path": "",
-        "headers": [(b"host", b"quotaward"), (b"content-type", b"application/json")],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 80),
-    }
-
-    async def receive() -> Json:
-        return next(messages, {"type": "http.disconnect"})
-
-    async def send(message: Json) -> None:
-        nonlocal status
-        status = message.get("status", status)
-        content.extend(message.get("body", b""))
-
-    await app(scope, receive, send)
-    return status, bytes(content)
 
 
 def _is_of(item: Json, kind: Any) -> bool:

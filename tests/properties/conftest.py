@@ -1,4 +1,7 @@
-"""The same examples on every run; with HYPOTHESIS_PROFILE=explore, more and new ones, shown as they were found."""
+"""The same examples on every run, with HYPOTHESIS_PROFILE=quick (``make unit``) fewer of them.
+
+With HYPOTHESIS_PROFILE=explore there are more and new ones, shown as they were found.
+"""
 
 import os
 
@@ -18,4 +21,5 @@ settings.register_profile(
     max_examples=3000,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
+settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=10)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))

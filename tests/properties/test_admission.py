@@ -10,8 +10,8 @@ from policy.objects.pod import Pod
 from policy.objects.quantity import amount, to_milli
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import BORROWING, INVALID, MAX, ElasticQuota, elastic_quota
-from tests.properties.walk import by_dice
 from tests.properties.world import PENDING, a_pod, clusters, seeds
+from tests.worlds.walk import by_dice
 
 
 def arrives(seed: int) -> Pod:

@@ -11,7 +11,7 @@ from policy.objects.pod import Pod, Unschedulable
 from policy.preemption import victims
 from policy.preemption.plans import Plan
 from policy.quota.elastic_quota import elastic_quota
-from tests.properties.walk import Pick, by_dice
+from tests.worlds.walk import Pick, by_dice
 
 NO_PLACE = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
 REQUESTS = [{"cpu": 1, "pods": 1}, {"cpu": 2, "pods": 1}, {"cpu": 1, "gpu": 1, "pods": 1}, {"gpu": 1, "pods": 1}]

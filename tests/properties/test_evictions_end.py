@@ -4,7 +4,6 @@ So a Job's or a Deployment's controller does. The simulation plays kube-schedule
 with elastic quotas, queues, shares of namespaces, gangs, priorities and disruption budgets.
 """
 
-import os
 from dataclasses import dataclass, replace
 
 import pytest
@@ -20,14 +19,13 @@ from policy.quota.admission import Rules
 from policy.quota.queues import Queue
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
-from tests.properties.walk import Pick, by_dice
 from tests.unit.given import quota
+from tests.worlds.walk import Pick, by_dice, scaled
 
 NAMESPACES = ("a", "b", "c")
 MOST_EVICTIONS = 200
 """In one world. Worlds that come to rest need a tenth of that."""
-WORLDS = int(os.environ.get("QUOTAWARD_WORLDS", "400"))
-AT_ONCE = 100
+PARTS = 4
 RARE = (1956, 3661)
 """Worlds in which a part of the rules is needed that hardly any other world needs (see mutants.py)."""
 
@@ -173,10 +171,10 @@ def _settle(simulation: Recreating) -> None:
         pass
 
 
-@pytest.mark.parametrize("first", range(0, WORLDS, AT_ONCE))
-def test_evictions_end_and_each_one_helps_where_evicted_pods_come_back_at_once(first):
-    for seed in range(first, first + AT_ONCE):
-        play(seed)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_evictions_end_and_each_one_helps_where_evicted_pods_come_back_at_once(part):
+    for seed in range(scaled(100)):
+        play(PARTS * seed + part)
 
 
 @pytest.mark.parametrize("seed", RARE)

@@ -20,9 +20,9 @@ from policy.quota.queues import Queue
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
 from policy.stepwise import at_once
-from tests.properties.walk import Pick, by_dice
 from tests.properties.world import seeds
 from tests.unit.given import unreadable
+from tests.worlds.walk import Pick, by_dice, scaled
 
 SYSTEM = "kube-system"
 NAMESPACES = ("a", "b", "free", SYSTEM)
@@ -129,7 +129,7 @@ def test_nobody_takes_a_critical_pod_and_nothing_is_planned_for_an_exempt_one(se
 
 @pytest.mark.parametrize("part", range(4))
 def test_none_goes_whatever_becomes_of_the_cluster(part):
-    for seed in range(100 * part, 100 * part + 25):
+    for seed in range(100 * part, 100 * part + scaled(25)):
         world = World(by_dice(seed), settle_times=(0,))
         simulation = Simulation(world.cluster, Terms(starving_after=10.0), now=100.0)
         at_once(simulation.come_to_rest_steps())

@@ -16,9 +16,9 @@ from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.queueing.waking import to_wake
 from policy.quota.elastic_quota import elastic_quota
-from tests.properties.walk import Pick, by_dice, walk
 from tests.properties.world import seeds
 from tests.unit.given_nodes import HOSTNAME, term
+from tests.worlds.walk import Pick, by_dice, scaled, walk
 
 CORES = {"n1": 4, "n2": 3, "n3": 2}
 HOLD_TIME = 10.0
@@ -189,7 +189,7 @@ def test_a_gang_starts_whole_or_not_at_all(seed):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_gang_starts_whole_or_not_at_all_on_long_walks(seed):
-    for number in range(25):
+    for number in range(scaled(25)):
         pick = by_dice(1000 * seed + number)
         walk(GangWalker(pick), pick, 150)
 

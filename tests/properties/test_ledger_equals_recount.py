@@ -16,8 +16,8 @@ from policy.queueing.waking import to_wake
 from policy.quota.admission import Rules
 from policy.quota.entitlement import share_lent
 from tests.properties.recount import Recount, amounts, ours
-from tests.properties.walk import Pick, by_dice, by_hypothesis, walk
 from tests.properties.world import CHANGES, NAMESPACES, NODES, a_pod, a_quota
+from tests.worlds.walk import Pick, by_dice, by_hypothesis, scaled, walk
 
 # Two pods of one name are a pod and the one that was made anew after it.
 UIDS = {
@@ -304,6 +304,6 @@ def test_the_ledger_equals_a_recount(data):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_ledger_equals_a_recount_after_long_walks(seed):
-    for number in range(60):
+    for number in range(scaled(60)):
         pick = by_dice(1000 * seed + number)
         walk(LedgerWalker(pick), pick, length=60)

@@ -11,7 +11,7 @@ from app.web.parts import Gone
 from policy.quota import changes
 from tests.properties.test_ledger_equals_recount import LedgerWalker
 from tests.properties.test_queue_ledger import QueueWalker
-from tests.properties.walk import by_dice, by_hypothesis, walk
+from tests.worlds.walk import by_dice, by_hypothesis, walk
 
 SETTINGS = Settings()
 

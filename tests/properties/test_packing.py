@@ -19,7 +19,7 @@ def gangs(draw):
     """Up to three kinds of members, of each up to three, in one namespace; equal requests and constraints are one."""
     members = []
     for kind, number in enumerate(draw(st.lists(numbers, min_size=1, max_size=3))):
-        one = replace(pod_of(f"g{kind}", number), namespace="x", terminating=False)
+        one = replace(pod_of(f"g{kind}", number), namespace="a", terminating=False)
         for each in range(draw(st.integers(1, 3))):
             own = {"index": str(each)} if draw(st.booleans()) else {}
             members.append(replace(one, uid=f"g{kind}-{each}", labels=one.labels | own))

@@ -18,8 +18,8 @@ from policy.objects.resources import largest, total
 from policy.quota.admission import refusal, refusal_of_all
 from policy.quota.entitlement import share_lent
 from policy.quota.queues import Queue, is_over
-from tests.properties.walk import Pick, by_dice, by_hypothesis, walk
 from tests.unit.given_queues import Demand, divisions, entitlements
+from tests.worlds.walk import Pick, by_dice, by_hypothesis, scaled, walk
 
 NO_ROOM = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
 REFUSED = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Queue deserved exceeded: cpu.")
@@ -391,6 +391,6 @@ def test_the_accounts_of_queues_equal_a_recount(data):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_accounts_of_queues_equal_a_recount_after_long_walks(seed):
-    for number in range(60):
+    for number in range(scaled(60)):
         pick = by_dice(1000 * seed + number)
         walk(QueueWalker(pick), pick, length=60)

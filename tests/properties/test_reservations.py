@@ -11,8 +11,8 @@ from policy.cluster.cluster import Cluster
 from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.reservation import PodName, Reservation
-from tests.properties.walk import Pick, by_dice, walk
 from tests.properties.world import seeds
+from tests.worlds.walk import Pick, by_dice, walk
 
 CORES = {"n1": 6, "n2": 4}
 KEPT_ON = "n1"

@@ -15,9 +15,9 @@ from policy.objects.resources import add
 from policy.reserve.node_reservation import decide, decide_steps
 from policy.reserve.starving import Terms, in_turn
 from tests.properties.by_chance import node_of, pod_of
-from tests.properties.walk import Pick, by_dice
 from tests.properties.world import seeds
 from tests.unit.given_jobs import NO_ROOM, NOW, reserve_all, seen
+from tests.worlds.walk import Pick, by_dice
 
 NAMES = ("n1", "n2", "n3", "n4", "n5")
 JOBS = ("podgroups.scheduling.x-k8s.io/g1", "podgroups.scheduling.x-k8s.io/g2", "")
@@ -32,7 +32,7 @@ def some_objects(pick: Pick) -> list[Node | Group | Pod]:
     nodes = [
         replace(node_of(name, pick(range(999))), name=name, ready=pick((True, True, True, False))) for name in NAMES
     ]
-    groups = [Group(space, name, pick((1, 2, 3)), created=NOW - 500) for space in "xy" for name in JOBS if name]
+    groups = [Group(space, name, pick((1, 2, 3)), created=NOW - 500) for space in "ab" for name in JOBS if name]
     running = [
         replace(pod_of(f"r{number}", pick(range(999))), node=pick(NAMES), owner=pick(("", "", "", "DaemonSet")))
         for number in range(pick(range(8)))

@@ -13,8 +13,8 @@ from policy.queueing.waking import to_wake
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import elastic_quota
 from tests.properties.recount import amounts
-from tests.properties.walk import Pick, by_dice, by_hypothesis, walk
 from tests.properties.world import PENDING, a_pod, limits
+from tests.worlds.walk import Pick, by_dice, by_hypothesis, scaled, walk
 
 NAMES = [(f"{namespace}{number}", namespace, f"{namespace}{number}") for namespace in "aab" for number in range(4)]
 ARRIVING = (PENDING, PENDING, {"nominated_node": "n1"})
@@ -164,6 +164,6 @@ def test_no_max_is_exceeded(data):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_max_is_exceeded_on_long_walks(seed):
-    for number in range(60):
+    for number in range(scaled(60)):
         pick = by_dice(1000 * seed + number)
         walk(SchedulerWalker(pick), pick, length=60)

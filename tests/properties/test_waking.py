@@ -9,9 +9,9 @@ from policy.cluster.cluster import Cluster
 from policy.queueing.waking import to_wake
 from policy.quota.elastic_quota import BORROWING, MAX
 from policy.quota.ledger import Account
-from tests.properties.walk import by_dice
 from tests.properties.world import PENDING, a_quota, clusters, seeds
 from tests.unit.given import refused_for
+from tests.worlds.walk import by_dice
 
 changed_quotas = seeds.map(lambda seed: a_quota(by_dice(seed)))
 REFUSED = (None, refused_for(MAX), refused_for(MAX), refused_for(BORROWING))

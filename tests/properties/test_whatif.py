@@ -24,8 +24,8 @@ from policy.reserve.starving import Terms
 from policy.simulate.snapshot import copy_steps, snapshot
 from policy.stepwise import at_once
 from tests.properties import by_chance
-from tests.properties.walk import by_dice
 from tests.properties.world import a_cluster, limits, seeds
+from tests.worlds.walk import by_dice, scaled
 
 NO_ROOM = Unschedulable("Unschedulable", "0/2 nodes are available: 2 Insufficient cpu.")
 
@@ -133,7 +133,7 @@ def a_world(pick):
     return cluster
 
 
-@settings(max_examples=40)
+@settings(max_examples=scaled(40))
 @given(seeds, st.integers(0, 8))
 def test_with_a_remedy_the_pod_really_runs(seed, number):
     cluster = a_world(by_dice(seed))

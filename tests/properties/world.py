@@ -14,8 +14,8 @@ from policy.objects.pod import Pod, Unschedulable
 from policy.quota import kept_nodes
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import BORROWING, MAX, ElasticQuota, elastic_quota
-from tests.properties.walk import Pick, by_dice
 from tests.unit.given import refused_for, unreadable
+from tests.worlds.walk import Pick, by_dice
 
 NAMESPACES = ("a", "b", "c")
 NODES = [Node(name, {"cpu": 100, "memory": 100, "gpu": 100, "pods": 100}) for name in ("n1", "n2")]

@@ -15,9 +15,13 @@ from app.extender.endpoints import Extender
 from app.main import application
 from app.settings import Settings
 from app.standing import Standing
-from app.store.kind import Key
+from app.store.elastic_quotas import ELASTIC_QUOTAS
+from app.store.kind import Key, Kind
 from app.store.kinds import KINDS
+from app.store.namespaces import NAMESPACES
 from app.store.nodes import NODES
+from app.store.pods import PODS
+from app.store.queues import QUEUES
 from app.store.store import Store
 from policy.cluster.cluster import Cluster
 
@@ -34,17 +38,19 @@ class Clock:
         return self.now
 
 
+def made(kind: Kind, name: str, namespace: str = "", metadata: Json | None = None, **parts: Any) -> Json:
+    """An object of this kind; ``metadata`` beside its names, and further arguments beside that."""
+    names = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": kind.api_version, "kind": kind.name, "metadata": names | (metadata or {})} | parts
+
+
 def pod(
     name: str, namespace: str = "a", requests: Json | None = None, metadata: Json | None = None, **spec: Any
 ) -> Json:
     """A pod that requests one core, unless more is said of it; further arguments are fields of its spec."""
     container = {"name": "main", "resources": {"requests": {"cpu": "1"} if requests is None else requests}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}"} | (metadata or {}),
-        "spec": {"containers": [container]} | spec,
-    }
+    metadata = {"uid": f"{namespace}/{name}"} | (metadata or {})
+    return made(PODS, name, namespace, metadata, spec={"containers": [container]} | spec)
 
 
 def refused(item: Json, message: str = "0/1 nodes are available: 1 ElasticQuota max exceeded: cpu.") -> Json:
@@ -55,31 +61,21 @@ def refused(item: Json, message: str = "0/1 nodes are available: 1 ElasticQuota 
 
 def quota(namespace: str = "a", name: str = "quota", created: str | None = None, **bounds: Any) -> Json:
     """An ElasticQuota; ``min`` and ``max`` as they stand in its spec."""
-    metadata = {"name": name, "namespace": namespace} | ({"creationTimestamp": created} if created else {})
-    return {
-        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-        "kind": "ElasticQuota",
-        "metadata": metadata,
-        "spec": bounds,
-    }
+    metadata = {"creationTimestamp": created} if created else {}
+    return made(ELASTIC_QUOTAS, name, namespace, metadata, spec=bounds)
 
 
 def queue(name: str = "q", **spec: Any) -> Json:
     """A Queue; further arguments are fields of its spec."""
-    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+    return made(QUEUES, name, spec=spec)
 
 
 def namespace(name: str, **annotations: str) -> Json:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}}
+    return made(NAMESPACES, name, metadata={"annotations": annotations})
 
 
 def node(name: str = "n1", **allocatable: Any) -> Json:
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name},
-        "status": {"allocatable": allocatable or {"cpu": "4", "memory": "8Gi", "pods": "110"}},
-    }
+    return made(NODES, name, status={"allocatable": allocatable or {"cpu": "4", "memory": "8Gi", "pods": "110"}})
 
 
 def empty_store(clock: Clock | None = None, *, settle_time: float = 0, **options: Any) -> Store:

@@ -2,7 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
-from tests.unit.app.given import Json, namespace, node, pod, queue, quota, refused
+from app.store.budgets import BUDGETS
+from app.store.pod_groups import POD_GROUPS
+from app.store.reservations import RESERVATIONS
+from tests.unit.app.given import Json, made, namespace, node, pod, queue, quota, refused
 
 NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
 QUEUE = "scheduling.volcano.sh/queue-name"
@@ -123,9 +126,7 @@ def member(name: str) -> Json:
 
 
 def group(of: str, minimum: int) -> Json:
-    metadata = {"name": "g", "namespace": of}
-    version = "scheduling.x-k8s.io/v1alpha1"
-    return {"apiVersion": version, "kind": "PodGroup", "metadata": metadata, "spec": {"minMember": minimum}}
+    return made(POD_GROUPS[0], "g", of, spec={"minMember": minimum})
 
 
 def created(days: int) -> Json:
@@ -134,12 +135,7 @@ def created(days: int) -> Json:
 
 def reservation(name: str, reason: str, of: str, *victims: str, job: str = "") -> Json:
     spec = {"reason": reason, "pod": reference(of), "nodeName": "n1", "victims": [reference(each) for each in victims]}
-    return {
-        "apiVersion": "quotaward.dev/v1alpha1",
-        "kind": "Reservation",
-        "metadata": {"name": name} | created(0),
-        "spec": spec | {"job": job},
-    }
+    return made(RESERVATIONS, name, metadata=created(0), spec=spec | {"job": job})
 
 
 def reference(of: str) -> Json:
@@ -148,10 +144,4 @@ def reference(of: str) -> Json:
 
 
 def budget(of: str, labels: Json) -> Json:
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "pdb", "namespace": of},
-        "spec": {"selector": {"matchLabels": labels}},
-        "status": {"disruptionsAllowed": 0},
-    }
+    return made(BUDGETS, "pdb", of, spec={"selector": {"matchLabels": labels}}, status={"disruptionsAllowed": 0})

@@ -1,15 +1,22 @@
-"""Kubernetes objects by chance: all of them valid, and most of them unusual."""
+"""Kubernetes objects by chance: all of them valid, and as unusual as they are asked to be."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from app.store.budgets import BUDGETS
+from app.store.elastic_quotas import ELASTIC_QUOTAS
 from app.store.heeded import ALLOWED_QUEUES, GATE, GATED, GROUP, PREEMPTIBLE, QUEUE, VOLCANO_GROUP, WEIGHT
-from app.store.kinds import KINDS
-from app.store.pod_groups import NATIVE_GROUPS
+from app.store.jobs import JOBS
+from app.store.namespaces import NAMESPACES as NAMESPACE
+from app.store.pod_groups import NATIVE_GROUPS, POD_GROUPS
+from app.store.reservations import RESERVATIONS
+from app.store.resource_quotas import RESOURCE_QUOTAS
 from policy.quota import kept_nodes
-from tests.properties.walk import Pick
+from tests.unit.app.given import Json, made, node, pod, queue
+from tests.worlds.walk import Pick
 
-Json = dict[str, Any]
 NAMESPACES = ("a", "b", "c")
 NODES = ("n1", "n2", "n3", "n4")
 QUEUES = ("q", "r", "default")
@@ -18,20 +25,16 @@ EPOCH = 1_800_000_000.0
 ONLY_ONE_NODE_HAS = "example.com/odd"
 NOBODY_HAS = "nvidia.com/gpu"
 RESOURCES = (
-    "cpu",
-    "cpu",
-    "memory",
-    "example.com/gpu",
-    ONLY_ONE_NODE_HAS,
-    NOBODY_HAS,
-    "ephemeral-storage",
-    "hugepages-2Mi",
+    *("cpu", "cpu", "memory", "example.com/gpu", ONLY_ONE_NODE_HAS, NOBODY_HAS),
+    *("ephemeral-storage", "hugepages-2Mi"),
 )
 AMOUNTS = {
     "cpu": ("1", "1", "2", "500m", "1m", "0", "3", "4", "1n", 1, 0.5, "100", "9223372036854775807"),
     "memory": ("1Gi", "1Gi", "2Gi", "100Mi", "0", "1", "1500M", "8Gi", "8Ei"),
     "": ("1", "1", "2", "0", "4", "1000", "9223372036854775807"),
 }
+SMALL_AMOUNTS = {"cpu": ("1", "2", "4", "0"), "memory": ("1Gi", "4Gi", "0"), "ephemeral-storage": ("1", "2", "0")}
+HOSTNAME = "kubernetes.io/hostname"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 NO_ROOM = "0/4 nodes are available: 4 Insufficient cpu."
 SAID = (
@@ -50,20 +53,56 @@ SAID = (
 )
 
 
-class Wild:
-    """Makes objects; what is made depends on ``pick`` alone. Small worlds: few names, so that everything meets."""
+@dataclass(frozen=True, slots=True)
+class Character:
+    """What is usual in a world and rare in another. Numbers are tenths of all objects, or of what they consist of."""
 
-    def __init__(self, pick: Pick) -> None:
-        """Each world has a character of its own: what is usual in one is rare in another."""
+    odd: int = 0
+    """Not as an object mostly is."""
+    choosy: int = 0
+    """Does not take any node, or any pod: half as many objects again as parts of those."""
+    in_groups: int = 0
+    in_queues: int = 0
+    placed: int = 0
+    gated: int = 0
+    unknowable: bool = True
+    """Pods may ask for what nobody can judge: devices that no node lists, volumes, amounts beyond all that there is."""
+
+
+def any_character(pick: Pick) -> Character:
+    """How worlds are in which anything may happen."""
+    return Character(
+        in_groups=pick((3, 0, 8)),
+        odd=pick((1, 3, 0, 7)),
+        choosy=pick((1, 0, 0, 2)),
+        placed=pick((6, 3, 8, 0)),
+        gated=pick((0, 0, 1, 6)),
+        in_queues=pick((3, 0)),
+    )
+
+
+CHOOSY = Character(odd=5, choosy=4, unknowable=False)
+"""Nodes and pods with every kind of constraint, in which nothing else is unusual."""
+
+
+class Objects:
+    """Makes objects; what is made depends on ``pick`` alone, and is plain if that always picks the first option.
+
+    Small worlds: few names, so that everything meets everything.
+    """
+
+    def __init__(self, pick: Pick, character: Character | None = None) -> None:
         self.pick = pick
-        self.in_groups, self.odd, self.choosy = pick((3, 0, 8)), pick((1, 3, 0, 7)), pick((1, 0, 0, 4))
-        self.placed, self.gated, self.in_queues = pick((6, 3, 8, 0)), pick((0, 0, 1, 6)), pick((3, 0))
+        self._usual = character or any_character(pick)
 
     def often(self, tenths: int) -> bool:
-        return self.pick(range(10)) < tenths
+        return self.pick(range(10)) >= 10 - tenths
 
     def of(self, *options: Any) -> Any:
         return self.pick(options)
+
+    def several(self, make: Callable[[], Any]) -> list[Any]:
+        return [make() for _ in range(self.of(1, 1, 2))]
 
     def ago(self, now: float) -> str:
         seconds = self.of(0, 0, 1, 60, 86400, 3 * 86400, -100)
@@ -71,92 +110,76 @@ class Wild:
 
     def sane(self) -> bool:
         """Whether something is to be as it mostly is."""
-        return self.pick(range(10)) >= self.odd
+        return not self.often(self._usual.odd)
 
     def amounts(self, most: int = 3, *, pods: bool = False) -> Json:
+        known, names = (AMOUNTS, RESOURCES) if self._usual.unknowable else (SMALL_AMOUNTS, tuple(SMALL_AMOUNTS))
         if self.often(5):
-            return {"cpu": self.of("1", "2", "4")} | self.of(
-                {}, {}, {"memory": self.of("1Gi", "4Gi")}, {NOBODY_HAS: "1"}, {"example.com/gpu": "1"}
-            )
-        resources = [self.of(*RESOURCES, *(["pods"] if pods else [])) for _ in range(self.pick(range(most + 1)))]
-        return {resource: self.amount(resource) for resource in resources}
-
-    def amount(self, resource: str) -> Any:
-        return self.of(*AMOUNTS.get(resource, AMOUNTS[""]))
+            more = ({NOBODY_HAS: "1"}, {"example.com/gpu": "1"}) if self._usual.unknowable else ()
+            return {"cpu": self.of("1", "2", "4")} | self.of({}, {}, {"memory": self.of("1Gi", "4Gi")}, *more)
+        resources = [self.of(*names, *(["pods"] if pods else [])) for _ in range(self.pick(range(most + 1)))]
+        return {resource: self.of(*known.get(resource, known.get("", ()))) for resource in resources}
 
     # Nodes
 
     def node(self, name: str) -> Json:
         allocatable: Json = {"cpu": "4", "memory": "8Gi", "pods": "110"}
         if not self.sane():
-            allocatable = {
-                "cpu": self.of("2", "8", "0"),
-                "memory": self.of("8Gi", "2Gi", "0"),
-                "pods": self.of("3", "0", "110"),
-            }
-            for resource in list(allocatable):
-                if self.often(2):
-                    del allocatable[resource]
+            sizes = {"cpu": ("2", "8", "0"), "memory": ("8Gi", "2Gi", "0"), "pods": ("3", "0", "110")}
+            allocatable = {resource: self.of(*some) for resource, some in sizes.items() if not self.often(2)}
         allocatable |= {r: self.of("0", "1", "4") for r in ("example.com/gpu", "ephemeral-storage") if self.often(4)}
         if name == "n1" and self.often(6):
             allocatable[ONLY_ONE_NODE_HAS] = self.of("2", "0")
-        if not self.sane() and self.often(1):
-            allocatable = {}
-        made: Json = {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": name},
-            "status": {"allocatable": allocatable},
-        }
-        made["metadata"]["labels"] = {"kubernetes.io/hostname": name} | (
-            {"zone": self.of("x", "y")} if self.often(7) else {}
-        )
+        item = node(name)
+        item["status"]["allocatable"] = {} if not self.sane() and self.often(1) else allocatable
+        where = {"zone": ("x", "y", ""), "rack": ("1", "2", "3"), "disk": ("ssd", "7", "12")}
+        labels = {key: self.of(*values) for key, values in where.items() if self.often(7)}
+        item["metadata"]["labels"] = labels | ({HOSTNAME: name} if self.sane() else {})
         if not self.sane():
-            made["status"]["conditions"] = [
-                {"type": "Ready", "status": self.of("True", "True", "True", "False", "Unknown")}
-            ]
+            ready = self.of("True", "True", "True", "False", "Unknown")
+            item["status"]["conditions"] = [{"type": "Ready", "status": ready}]
         spec: Json = {"unschedulable": True} if not self.sane() and self.often(3) else {}
-        if self.often(self.choosy):
-            spec["taints"] = [
-                {
-                    "key": self.of("k", "l"),
-                    "value": "v",
-                    "effect": self.of("NoSchedule", "PreferNoSchedule", "NoExecute"),
-                }
-            ]
-        if spec:
-            made["spec"] = spec
-        return made
+        if self.often(self._usual.choosy):
+            spec["taints"] = self.several(self._taint)
+        return item | ({"spec": spec} if spec else {})
+
+    def _taint(self) -> Json:
+        effect = self.of("NoSchedule", "PreferNoSchedule", "NoExecute")
+        return {"key": self.of("k", "l"), "value": self.of("v", ""), "effect": effect}
 
     # Pods
 
     def pod(self, namespace: str, name: str, uid: str, now: float) -> Json:
         """A pod that waits, or stands somewhere already."""
-        annotations, labels = {}, {"app": self.of("web", "db")}
+        annotations: Json = {}
+        labels = {"app": self.of("web", "db")} if self.often(9) else {}
+        if self.often(3):
+            labels["tier"] = "front"
         if self.often(1):
             annotations[PREEMPTIBLE] = self.of("false", "false", "true", "")
-        if self.often(self.in_queues):
+        if self.often(self._usual.in_queues):
             annotations[QUEUE] = self.of(*QUEUES, "q", "gone", "")
-        metadata: Json = {"name": name, "namespace": namespace, "uid": uid, "creationTimestamp": self.ago(now)}
-        metadata |= {"annotations": annotations, "labels": labels}
-        metadata |= self._owned(namespace, annotations)
-        spec: Json = {"containers": [self.container() for _ in range(1 if self.sane() else self.of(1, 2, 0))]}
-        if self.often(self.in_groups):
+        metadata: Json = {"uid": uid, "creationTimestamp": self.ago(now), "annotations": annotations, "labels": labels}
+        item = pod(name, namespace, metadata=metadata | self._owned(namespace, annotations))
+        spec = item["spec"]
+        spec["containers"] = [self.container() for _ in range(1 if self.sane() else self.of(1, 2, 0))]
+        if self.often(self._usual.in_groups):
             self._join(self.of("g", "g", "g", "h"), annotations, labels, spec)
         if self.often(4):
             spec["priority"] = self.of(1, 10) if self.sane() else self.of(-5, -2147483648, 1_000_000_000, 2_000_001_000)
-        if self.often(self.gated):
+        if self.often(self._usual.gated):
             ours, others = {"name": GATE}, {"name": "other"}
             spec["schedulingGates"] = self.of([ours], [ours], [others], [others, ours], [])
         for part, value in self._odd_parts().items():
             if not self.sane() and self.often(3):
                 spec[part] = value
         self.constrain(spec)
-        status = {"phase": "Pending"}
-        if self.often(self.placed) and not spec.get("schedulingGates"):
+        item["status"] = {"phase": "Pending"}
+        if self.often(self._usual.placed) and not spec.get("schedulingGates"):
             spec["nodeName"] = self.of(*NODES[:2]) if self.sane() else self.of(*NODES, "gone")
-            status["phase"] = "Running" if self.sane() else self.of("Pending", "Succeeded", "Failed", "Unknown")
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+            phases = ("Running",) if self.sane() else ("Pending", "Succeeded", "Failed", "Unknown")
+            item["status"] = {"phase": self.of(*phases)}
+        return item
 
     def _join(self, group: str, annotations: Json, labels: Json, spec: Json) -> None:
         """Makes a pod a member of a group of one of the three kinds, mostly of the same."""
@@ -178,56 +201,94 @@ class Wild:
             "schedulerName": self.of("default-scheduler", "nobody", ""),
         }
 
+    def container(self) -> Json:
+        item: Json = {"name": "main"}
+        if self.often(9):
+            item["resources"] = {"requests": {"cpu": self.of("1", "1", "2")} if self.sane() else self.amounts()}
+        if self.often(max(1, self._usual.choosy)):
+            item["ports"] = self.several(self._port)
+        return item
+
+    def _port(self) -> Json:
+        address = self.of("0.0.0.0", "10.0.0.1", "10.0.0.2")
+        return {"hostPort": self.of(80, 81), "protocol": self.of("TCP", "UDP"), "hostIP": address}
+
+    # Where pods may go
+
     def constrain(self, spec: Json) -> None:
-        if not self.often(self.choosy * 2):
+        often = self._usual.choosy
+        if not self.often(often * 2):
             return
-        if self.often(1):
-            spec["nodeSelector"] = self.of({"zone": "x"}, {"zone": "none"}, {"kubernetes.io/hostname": "n1"})
-        if self.often(2):
-            spec["tolerations"] = [
-                self.of({"operator": "Exists"}, {"key": "k", "operator": "Exists"}, {"key": "l", "value": "v"})
-            ]
-        if self.often(1):
-            rule = {
-                "topologyKey": self.of("zone", "kubernetes.io/hostname"),
-                "maxSkew": 1,
-                "whenUnsatisfiable": "DoNotSchedule",
-            }
-            spec["topologySpreadConstraints"] = [rule | {"labelSelector": self.selector()}]
-        if self.often(1):
-            term = {"topologyKey": self.of("zone", "kubernetes.io/hostname"), "labelSelector": self.selector()}
-            spec["affinity"] = {self.of("podAffinity", "podAntiAffinity"): {REQUIRED: [term]}}
-        elif self.often(1):
-            match = {"key": "zone", "operator": self.of("In", "NotIn"), "values": ["x"]}
-            spec["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [match]}]}}}
-        if self.often(1):
+        if self.often(often):
+            spec["nodeSelector"] = self.of(
+                {"zone": "x"}, {"zone": "none"}, {HOSTNAME: "n1"}, {"rack": "1", "disk": "ssd"}
+            )
+        if self.often(often * 2):
+            spec["tolerations"] = self.several(self._toleration)
+        if self.often(often):
+            spec["topologySpreadConstraints"] = [self._spread(key) for key in self._keys()]
+        affinity: Json = {}
+        if self.often(often):
+            affinity["nodeAffinity"] = {REQUIRED: {"nodeSelectorTerms": self.several(self._node_term)}}
+        for kind in ("podAffinity", "podAntiAffinity"):
+            if self.often(often):
+                affinity[kind] = {REQUIRED: [self._pod_term(key) for key in self._keys()]}
+        if affinity:
+            spec["affinity"] = affinity
+        if self._usual.unknowable and self.often(1):
             spec["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "v"}}]
 
-    def container(self) -> Json:
-        made: Json = {"name": "main"}
-        if self.often(9):
-            made["resources"] = {"requests": {"cpu": self.of("1", "1", "2")} if self.sane() else self.amounts()}
-        if self.often(1):
-            made["ports"] = [{"hostPort": self.of(80, 81)}]
-        return made
+    def _toleration(self) -> Json:
+        if self.often(3):
+            return {"operator": "Exists"} | self.of({}, {"key": "node.kubernetes.io/unschedulable"})
+        value = self.of({"operator": "Exists"}, {"value": "v"}, {"operator": "Equal", "value": ""})
+        return {"key": self.of("k", "l"), "effect": self.of("", "NoSchedule", "NoExecute")} | value
 
-    def selector(self) -> Json:
+    def _expression(self, keys: Sequence[str], values: Sequence[str]) -> Json:
+        key, operator = self.of(*keys), self.of("In", "In", "NotIn", "Exists", "DoesNotExist")
+        named = {"values": sorted({*self.several(lambda: self.of(*values))})} if operator.endswith("In") else {}
+        return {"key": key, "operator": operator} | named
+
+    def _node_term(self) -> Json:
+        name = {"key": "metadata.name", "operator": self.of("In", "NotIn"), "values": [self.of(*NODES)]}
+        where = self.of({"matchExpressions": self.several(self._node_expression)}, {})
+        return where | self.of({}, {}, {"matchFields": [name]})
+
+    def _node_expression(self) -> Json:
+        if self.often(3):
+            return {"key": self.of("disk", "rack"), "operator": self.of("Gt", "Lt"), "values": [self.of("2", "9")]}
+        return self._expression(("zone", "zone", "rack", "disk"), ("x", "y", "ssd", "1"))
+
+    def _keys(self) -> list[str]:
+        return self.of(["zone"], [HOSTNAME], ["rack"], ["zone", HOSTNAME])
+
+    def selector(self) -> Json | None:
         return self.of(
             {},
             {"matchLabels": {"app": "web"}},
-            {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "db"]}]},
-            {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]},
-            {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]},
+            {"matchExpressions": [{"key": "app", "operator": "In", "values": ["db", "web"]}]},
+            *[{"matchExpressions": self.several(lambda: self._expression(("app", "tier"), ("web", "db", "front")))}]
+            * 4,
+            None,
         )
+
+    def _pod_term(self, key: str) -> Json:
+        reach = self.of({}, {"namespaceSelector": {}}, {"namespaces": ["a"]}, {"namespaces": ["a", "b"]})
+        return {"topologyKey": key, "labelSelector": self.selector()} | reach
+
+    def _spread(self, key: str) -> Json:
+        item = {"topologyKey": key, "maxSkew": self.of(1, 1, 2), "whenUnsatisfiable": "DoNotSchedule"}
+        item |= self.of({}, {}, {"minDomains": self.of(1, 2, 3)}, {"matchLabelKeys": ["tier"]})
+        for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+            item |= self.of({}, {policy: "Honor"}, {policy: "Ignore"})
+        return item | {"labelSelector": self.selector()}
+
+    # What is changed of them
 
     def condition(self) -> Json:
         reason = "Unschedulable" if self.often(8) else self.of("SchedulerError", "SchedulingGated", "")
-        return {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": reason,
-            "message": SAID[0] if self.often(4) else self.of(*SAID),
-        }
+        message = SAID[0] if self.often(4) else self.of(*SAID)
+        return {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
 
     def change(self, item: Json) -> None:
         """Makes one thing about an object unusual."""
@@ -253,14 +314,14 @@ class Wild:
             item["status"] = {"disruptionsAllowed": self.of(0, 1)}
 
     def _node_changes(self, item: Json) -> list[tuple[Json, Json]]:
-        status, there = item["status"], item["status"]["allocatable"]
+        status, there, spec = item["status"], item["status"]["allocatable"], item["spec"]
         lost = self.of(*there, "")
         return [
             (status, {"allocatable": {name: amount for name, amount in there.items() if name != lost}}),
             (there, {self.of(*there, ONLY_ONE_NODE_HAS, NOBODY_HAS): self.of("0", "2")}),
-            (item["spec"], {"unschedulable": not item["spec"].get("unschedulable")}),
+            (spec, {"unschedulable": not spec.get("unschedulable")}),
             (status, {"conditions": [{"type": "Ready", "status": self.of("False", "Unknown", "True")}]}),
-            (item["spec"], {"taints": self.of([], [{"key": "k", "value": "v", "effect": "NoSchedule"}])}),
+            (spec, {"taints": self.of([], [{"key": "k", "value": "v", "effect": "NoSchedule"}])}),
         ]
 
     def _pod_changes(self, item: Json) -> list[tuple[Json, Json]]:
@@ -294,19 +355,14 @@ class Wild:
     # What bounds them
 
     def quota(self, namespace: str, name: str, now: float) -> Json:
-        spec: Json = {"min": {"cpu": self.of("1", "2", "3")}} | (
-            {"max": {"cpu": self.of("3", "6")}} if self.often(5) else {}
-        )
+        spec: Json = {"min": {"cpu": self.of("1", "2", "3")}}
+        if self.often(5):
+            spec["max"] = {"cpu": self.of("3", "6")}
         if not self.sane():
             spec = {bound: self.amounts(3, pods=True) for bound in ("min", "max") if self.often(7)}
         if not self.sane() and self.often(3):
             spec = self.of({}, {"min": {"cpu": "x"}}, {"max": {"cpu": "-1"}})
-        return {
-            "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-            "kind": "ElasticQuota",
-            "metadata": {"name": name, "namespace": namespace, "creationTimestamp": self.ago(now)},
-            "spec": spec,
-        }
+        return made(ELASTIC_QUOTAS, name, namespace, {"creationTimestamp": self.ago(now)}, spec=spec)
 
     def queue(self, name: str, uid: str) -> Json:
         spec: Json = {}
@@ -324,11 +380,11 @@ class Wild:
             spec |= self.of(
                 {"weight": "x"}, {"parent": "root"}, {"deserved": {"cpu": "1"}}, {"capability": {"cpu": "x"}}
             )
-        version = "scheduling.volcano.sh/v1beta1"
-        made: Json = {"apiVersion": version, "kind": "Queue", "metadata": {"name": name, "uid": uid}, "spec": spec}
+        item = queue(name, **spec)
+        item["metadata"]["uid"] = uid
         if not self.sane():
-            made["status"] = {"state": self.of("Open", "Closed", "Closing", "Unknown")}
-        return made
+            item["status"] = {"state": self.of("Open", "Closed", "Closing", "Unknown")}
+        return item
 
     def namespace(self, name: str) -> Json:
         annotations: Json = {}
@@ -337,11 +393,7 @@ class Wild:
         if self.often(2):
             annotations[ALLOWED_QUEUES] = self.of("q,r", " r , gone", "")
         labels = {GATED: "true"} if self.often(3) else {}
-        return {
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "metadata": {"name": name, "annotations": annotations, "labels": labels},
-        }
+        return made(NAMESPACE, name, metadata={"annotations": annotations, "labels": labels})
 
     def resource_quota(self, namespace: str, name: str) -> Json:
         hard: Json = {}
@@ -349,13 +401,12 @@ class Wild:
             hard[WEIGHT] = self.of("1", "3", "0", "x", 5, "1.5")
         if self.often(4):
             hard["requests.cpu"] = self.of("1", "x")
-        metadata: Json = {"name": name, "namespace": namespace, "uid": f"rq-{namespace}-{name}"}
+        metadata: Json = {"uid": f"rq-{namespace}-{name}"}
         if self.often(5):
             metadata["labels"] = {"quotaward.dev/managed": "true"}
-        return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}}
+        return made(RESOURCE_QUOTAS, name, namespace, metadata, spec={"hard": hard})
 
     def group(self, label: str, namespace: str, name: str, now: float) -> Json:
-        kind = next(kind for kind in KINDS if kind.label == label)
         spec: Json = {}
         minimum = self.of(2, 2, 3) if self.sane() else self.of(2, 1, 0, 10, 2147483647)
         if label == NATIVE_GROUPS:
@@ -364,22 +415,15 @@ class Wild:
             spec["minMember"] = minimum
         if self.often(2):
             spec["queue"] = self.of(*QUEUES, "gone")
-        metadata = {"name": name, "namespace": namespace, "creationTimestamp": self.ago(now)}
-        return {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata, "spec": spec}
+        kind = next(kind for kind in POD_GROUPS if kind.label == label)
+        return made(kind, name, namespace, {"creationTimestamp": self.ago(now)}, spec=spec)
 
     def budget(self, namespace: str, name: str) -> Json:
-        made: Json = {
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": {"name": name, "namespace": namespace},
-        }
-        made["spec"] = {"selector": self.selector()} if self.often(9) else {}
+        item = made(BUDGETS, name, namespace, spec={"selector": self.selector()} if self.often(9) else {})
         if self.often(9):
-            made["status"] = {
-                "disruptionsAllowed": self.of(0, 0, 1, 5),
-                "disruptedPods": self.of({}, {"p1": None}, None),
-            }
-        return made
+            disrupted = self.of({}, {"p1": None}, None)
+            item["status"] = {"disruptionsAllowed": self.of(0, 0, 1, 5), "disruptedPods": disrupted}
+        return item
 
     def job(self, namespace: str, name: str) -> Json:
         """A Job, at any moment of its life."""
@@ -394,14 +438,8 @@ class Wild:
             rules = [{"onExitCodes": codes}, {"onPodConditions": disrupted}]
             actions = ("Ignore", "Count", "FailJob", "FailIndex")
             spec["podFailurePolicy"] = {"rules": [rule | {"action": self.of(*actions)} for rule in rules]}
-        metadata = {"name": name, "namespace": namespace, "uid": f"job-{namespace}-{name}"}
-        return {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": metadata,
-            "spec": spec,
-            "status": self._job_status(),
-        }
+        metadata = {"uid": f"job-{namespace}-{name}"}
+        return made(JOBS, name, namespace, metadata, spec=spec, status=self._job_status())
 
     def _job_status(self) -> Json:
         status: Json = {"failed": self.of(0, 0, 1, 7), "startTime": self.of("2026-01-01T00:00:00Z", None)}
@@ -438,13 +476,5 @@ class Wild:
         if spec["reason"] == "Starving":
             spec["job"] = self.of(f"pods/{spec['pod']['name']}", "podgroups.scheduling.x-k8s.io/g", "pods/gone", "")
         status = {field: self.ago(now) for field in ("freedAt", "blockedSince", "failedAt") if self.often(1)}
-        return {
-            "apiVersion": "quotaward.dev/v1alpha1",
-            "kind": "Reservation",
-            "metadata": {
-                "name": f"{spec['reason']}-{spec['pod']['uid']}".lower().replace("/", "."),
-                "creationTimestamp": self.ago(now),
-            },
-            "spec": spec,
-            "status": status,
-        }
+        name = f"{spec['reason']}-{spec['pod']['uid']}".lower().replace("/", ".")
+        return made(RESERVATIONS, name, metadata={"creationTimestamp": self.ago(now)}, spec=spec, status=status)

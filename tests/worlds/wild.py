@@ -3,7 +3,9 @@
 import asyncio
 import json
 import tempfile
+from collections.abc import Callable, Coroutine
 from copy import deepcopy
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,18 +13,6 @@ from typing import Any
 from app import checks
 from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.recording import RecordingActuator
-from app.controllers.deadlines import Deadlines
-from app.controllers.divide import Divide
-from app.controllers.gates import Gates
-from app.controllers.queue_status import QueueStatus
-from app.controllers.reclaim import Reclaim
-from app.controllers.refusals import Refusals
-from app.controllers.reserve import Reserve
-from app.controllers.resource_quota import ResourceQuotas
-from app.controllers.status import Status
-from app.controllers.unjudged import Unjudged
-from app.controllers.wake import Wake
-from app.extender.endpoints import Extender
 from app.main import application, cluster_of
 from app.settings import Settings
 from app.sources.manifests import ManifestSource
@@ -37,14 +27,14 @@ from app.whatif import scenario
 from policy.cluster.attempts import refused_by_rules
 from policy.cluster.cluster import Cluster
 from policy.simulate.snapshot import Snapshot, snapshot
-from tests.fuzz.world import answer_of
-from tests.properties.walk import Pick
-from tests.properties.wild.anatomy import anatomy, assert_same, lines_of, sizes, standing
-from tests.properties.wild.objects import EPOCH, NAMESPACES, NODES, QUEUES, Json, Wild
-from tests.properties.wild.scheduler import Scheduler, read
-from tests.properties.wild.server import LONG_AGO, Server, key_of
-from tests.properties.wild.starts import settings_by, start_by
-from tests.unit.app.given import Clock
+from tests.unit.app.given import Clock, Json
+from tests.worlds.anatomy import anatomy, assert_same, lines_of, sizes, standing
+from tests.worlds.objects import EPOCH, NAMESPACES, NODES, QUEUES, Objects
+from tests.worlds.quotaward import Quotaward, answer_of
+from tests.worlds.scheduler import Scheduler, read
+from tests.worlds.server import LONG_AGO, Server, key_of
+from tests.worlds.starts import settings_by, start_by
+from tests.worlds.walk import Pick
 
 START = 1000.0
 VIEWS = (
@@ -62,63 +52,33 @@ VIEWS = (
 class WildWorld:
     """Steps that may happen in any order. ``trace`` tells what did."""
 
-    def __init__(self, pick: Pick, settings: Settings | None = None) -> None:
-        """With these settings nothing is there from the start."""
+    def __init__(self, pick: Pick, run: Callable[[Coroutine[Any, Any, None]], None], settings: Settings | None = None):
+        """``run`` does some work to its end. With these settings nothing is there from the start."""
         self.settings = settings or settings_by(pick)
         self.recording = pick((False, False, False, True))  # as with a folder of manifests
         self.trace = [self.settings.model_dump_json(exclude_defaults=True)]
         self.clock = Clock(START)
-        self.server, self.wild = Server(pick), Wild(pick)
-        self._pick = pick
+        self.server, self.objects = Server(pick), Objects(pick)
+        self._pick, self._run = pick, run
         self._born = 0
         for item in [] if settings else start_by(pick) or self._any_start():
             self._put(item)
         self._start()
 
     def _start(self) -> None:
-        settle = self.settings.store.settle_time
-        self.store = Store(
-            cluster_of(self.settings, settle), clock=self.clock, settle_time=settle, epoch=lambda: EPOCH + self.clock()
-        )
+        actuator = RecordingActuator if self.recording else lambda _: KubernetesActuator(self.server)
+        self.quotaward = Quotaward(self.settings, self.clock, lambda: EPOCH + self.clock(), actuator)
+        self.store = self.quotaward.store
         for kind in KINDS:
             self.server.list_anew(self.store, kind)
-        self._extender = Extender(
-            self.store,
-            RecordingActuator(self.store) if self.recording else KubernetesActuator(self.server),  # type: ignore[arg-type]
-            observe=self.settings.observes,
-            respect_budgets=self.settings.preemption.pdb == "respect",
-            apart=self.settings.prioritize.borrowers_apart,
-        )
-        self.app = application(Standing(self.store), self._extender, self.settings)
-        self.scheduler = Scheduler(self.server, self.app, self.store, self.trace.append)
-        self._lead()
-
-    def _lead(self) -> None:
-        """The controllers that run, as they are when they begin."""
-        store, actuator, settings, clock = self.store, self._extender.actuator, self.settings, self.clock
-        self.controllers: dict[str, Any] = {"divide": Divide(store)}
-        if not settings.observes:
-            self.controllers |= {
-                "events": Refusals(store, actuator),
-                "deadlines": Deadlines(store, actuator),
-                "unjudged": Unjudged(store, actuator),
-                "gates": Gates(store, actuator, settings.gates),
-                "reclaim": Reclaim(store, actuator, settings.reclaim, lambda: EPOCH + clock()),
-                "reserve": Reserve(store, actuator, settings.reserve.terms, lambda: EPOCH + clock()),
-                "resource_quota": ResourceQuotas(store, actuator, enabled=settings.quota_manager.enabled),
-                "status": Status(store, actuator),
-                "queue_status": QueueStatus(store, actuator),
-                "wake": Wake(store, actuator),
-            }
+        self.scheduler = Scheduler(self.server, self.quotaward, self.trace.append)
 
     @property
     def cluster(self) -> Cluster:
         """The rules' picture of the world."""
         return self.store.cluster
 
-    async def step(self, pick: Pick) -> None:
-        """Something happens, and mostly all that has happened is seen then."""
-        self._pick = self.wild.pick = self.server.pick = pick
+    def steps(self) -> list[Callable[[Pick], None]]:
         does = (
             *[self._changes] * 13,
             *[self._is_scheduled] * 6,
@@ -126,9 +86,20 @@ class WildWorld:
             *[self._is_controlled, self._is_delivered, self._time_passes] * 2,
             *[self._is_looked_at, self._is_asked_what_if, self._is_simulated, self._happens_to_the_process],
         )
-        await pick(does)()
+        return [partial(self._step, each) for each in does]
+
+    def _step(self, does: Callable[[], Coroutine[Any, Any, None]], pick: Pick) -> None:
+        """Something happens, and mostly all that has happened is seen then."""
+        self._pick = self.objects.pick = self.server.pick = pick
+        self._run(does())
         if pick(range(3)):
             self._deliver()
+
+    def check(self) -> None:
+        """All is compared in the end."""
+
+    def finish(self) -> None:
+        self._run(self._finish())
 
     def _put(self, item: Json) -> None:
         self.trace.append(f"put {json.dumps(item)}")
@@ -143,12 +114,12 @@ class WildWorld:
 
     def _any_start(self) -> list[Json]:
         """Something that may matter to each other, or it would take long until anything meets anything."""
-        wild, pick = self.wild, self._pick
-        items = [wild.node(name) for name in NODES[: pick((3, 2, 1, 0))]]
+        objects, pick = self.objects, self._pick
+        items = [objects.node(name) for name in NODES[: pick((3, 2, 1, 0))]]
         for namespace in NAMESPACES:
-            items += [wild.quota(namespace, "x", 0), wild.namespace(namespace)][: pick((2, 1, 0))]
-            items += [wild.group(pick((*POD_GROUPS, *POD_GROUPS[:1] * 4)).label, namespace, "g", 0)]
-        items += [wild.queue(name, "queue-0") for name in QUEUES[: pick((2, 0, 3))]]
+            items += [objects.quota(namespace, "x", 0), objects.namespace(namespace)][: pick((2, 1, 0))]
+            items += [objects.group(pick((*POD_GROUPS, *POD_GROUPS[:1] * 4)).label, namespace, "g", 0)]
+        items += [objects.queue(name, "queue-0") for name in QUEUES[: pick((2, 0, 3))]]
         return items + [self._any_pod(self._new_uid()) for _ in range(pick((0, 6, 12)))]
 
     def _new_uid(self) -> str:
@@ -156,20 +127,20 @@ class WildWorld:
         return f"uid-{self._born}"
 
     def _any_pod(self, uid: str) -> Json:
-        return self.wild.pod(self._pick(NAMESPACES), f"p{self._pick(range(5))}", uid, self.clock.now)
+        return self.objects.pod(self._pick(NAMESPACES), f"p{self._pick(range(5))}", uid, self.clock.now)
 
     def _anything(self, uid: str) -> Json:
-        wild, pick, now, of = self.wild, self._pick, self.clock.now, self._pick(NAMESPACES)
+        objects, pick, now, of = self.objects, self._pick, self.clock.now, self._pick(NAMESPACES)
         makers = (
             *[lambda: self._any_pod(uid)] * 8,
-            *[lambda: wild.node(pick(NODES))] * 4,
-            *[lambda: wild.quota(of, pick("xxy"), now)] * 2,
-            *[lambda: wild.queue(pick(QUEUES), f"queue-{pick(range(3))}")] * 2,
-            *[lambda: wild.group(pick((*POD_GROUPS, *POD_GROUPS[:1] * 2)).label, of, pick("gh"), now)] * 2,
-            lambda: wild.namespace(of),
-            lambda: wild.resource_quota(of, pick(("rq", "quotaward"))),
-            lambda: wild.budget(of, pick(("pdb", "pdb2"))),
-            *[lambda: wild.job(of, pick("jk"))] * 2,
+            *[lambda: objects.node(pick(NODES))] * 4,
+            *[lambda: objects.quota(of, pick("xxy"), now)] * 2,
+            *[lambda: objects.queue(pick(QUEUES), f"queue-{pick(range(3))}")] * 2,
+            *[lambda: objects.group(pick((*POD_GROUPS, *POD_GROUPS[:1] * 2)).label, of, pick("gh"), now)] * 2,
+            lambda: objects.namespace(of),
+            lambda: objects.resource_quota(of, pick(("rq", "quotaward"))),
+            lambda: objects.budget(of, pick(("pdb", "pdb2"))),
+            *[lambda: objects.job(of, pick("jk"))] * 2,
         )
         return pick(makers)()
 
@@ -177,7 +148,7 @@ class WildWorld:
         if self._pick(range(20)):
             self._put(self._anything(self._new_uid()))
             return
-        item = self.wild.reservation(self.server.pods(), self.clock.now)
+        item = self.objects.reservation(self.server.pods(), self.clock.now)
         known = self.server.objects["reservations"].get(key_of(reservations.RESERVATIONS, item))
         if known is None or "failedAt" not in known.get("status", {}):  # what was given up is so for good
             self._put(item)
@@ -197,7 +168,7 @@ class WildWorld:
         known = list(self.server.objects[self._pick((*some, *POD_GROUPS)).label].values())
         if known:
             item = deepcopy(self._pick(known))
-            self.wild.change(item)
+            self.objects.change(item)
             self._put(item)
 
     def _moves_on(self) -> None:
@@ -206,14 +177,14 @@ class WildWorld:
             return
         pick, pod = self._pick, deepcopy(self._pick(pods))
         spec, status, node = pod["spec"], pod["status"], pick((*NODES, "gone"))
-        anew = self.wild.pod(pod["metadata"]["namespace"], pod["metadata"]["name"], pod["metadata"]["uid"], 0)
-        resized = {"name": "main", "allocatedResources": self.wild.amounts(2), "resources": {"requests": {}}}
+        anew = self.objects.pod(pod["metadata"]["namespace"], pod["metadata"]["name"], pod["metadata"]["uid"], 0)
+        resized = {"name": "main", "allocatedResources": self.objects.amounts(2), "resources": {"requests": {}}}
         of_all = [
             (pod["metadata"], {"deletionTimestamp": LONG_AGO}),
             (status, {"phase": pick(("Running", "Succeeded", "Failed"))}),
         ]
         of_waiting = [
-            *[(status, {"conditions": [self.wild.condition()]})] * 2,
+            *[(status, {"conditions": [self.objects.condition()]})] * 2,
             (status, {"nominatedNodeName": pick((node, ""))}),
             (spec, {"schedulingGates": pick(([], [{"name": GATE}], [{"name": "other"}]))}),
             (spec, {"nodeName": node}),
@@ -235,7 +206,7 @@ class WildWorld:
         await self.scheduler.schedule(self._pick)
 
     async def _is_asked(self) -> None:
-        await self.scheduler.ask_out_of_turn(self._pick, self.wild, self._new_uid())
+        await self.scheduler.ask_out_of_turn(self._pick, self.objects, self._new_uid())
 
     async def _time_passes(self) -> None:
         seconds = self._pick((0.25, 1.0, 5.0, 35.0, 400.0))
@@ -265,13 +236,13 @@ class WildWorld:
         elif what == "starts anew":
             self._start()
         elif what == "leads anew":
-            self._lead()
+            self.quotaward.lead()
         elif what == "was not asked":
             self.cluster.in_flight.suspect(self.clock())
         else:
             self.store.lost(PODS)
             self.clock.now += 100
-            await self._control(list(self.controllers))
+            await self.quotaward.control(self.quotaward.controllers)
             self.server.list_anew(self.store, PODS)
 
     async def _meddle(self) -> None:
@@ -306,7 +277,7 @@ class WildWorld:
     async def _answer(self, path: str, body: Json | None = None) -> bytes:
         method, (route, _, query) = "POST" if body else "GET", path.partition("?")
         encoded = json.dumps(body).encode() if body else b""
-        status, content = await answer_of(self.app, method, route, encoded, query.encode())
+        status, content = await self.quotaward.answer(method, route, encoded, query.encode())
         assert status in (200, 404, 422, 503), (path, status, content)
         if route.startswith("/api"):
             read(content)
@@ -346,20 +317,15 @@ class WildWorld:
     # What the leader does
 
     async def _is_controlled(self) -> None:
-        names = list(self.controllers)
+        names = list(self.quotaward.controllers)
         chosen = names if self._pick(range(3)) == 0 else [self._pick(names)]
         self.clock.now += self._pick((0.3, 2.0, 0.0))
         self.store.tick()
         self.trace.append(f"{self.clock.now}: control by {', '.join(chosen)}")
         if self._pick(range(3)):
-            await self._control(chosen)
+            await self.quotaward.control(chosen)
         else:
-            await asyncio.gather(self._control(chosen), self._meddle())
-
-    async def _control(self, names: list[str]) -> None:
-        async with asyncio.TaskGroup() as group:
-            for name in names:
-                group.create_task(_look(self.controllers[name], group))
+            await asyncio.gather(self.quotaward.control(chosen), self._meddle())
 
     def _hope_where_rules_refuse(self) -> None:
         """Who had lost its chance before its quota or queue refused it has it again for whoever starts anew."""
@@ -369,7 +335,7 @@ class WildWorld:
 
     # What has to hold in the end
 
-    async def finish(self) -> None:
+    async def _finish(self) -> None:
         """One that is told now how things stand knows the same; and when all is gone, nothing is left."""
         self.server.fails = 0
         self._deliver()
@@ -381,19 +347,20 @@ class WildWorld:
             _rest(fresh, self.clock())
             assert_same(standing(self.cluster), standing(fresh), "one that lived through it, and a fresh one")
         page = await self._look_at("/")
-        _, anew = await answer_of(application(Standing(self.store), self._extender, self.settings), "GET", "/")
+        fresh_app = application(Standing(self.store), self.quotaward.extender, self.settings)
+        _, anew = await answer_of(fresh_app, "GET", "/")
         assert_same(lines_of(page), lines_of(anew), "the page, and one made anew")
         self.trace.append("all is deleted")
         for kind in KINDS:
             for key in list(self.server.objects[kind.label]):
                 self.server.remove(kind, key)
-        bare = WildWorld(self._pick, self.settings)
+        bare = WildWorld(self._pick, self._run, self.settings)
         for _ in range(3):
             self._deliver()
             for world in (self, bare):
                 world.clock.now += 4000
                 world.store.tick()
-                await world._control(list(world.controllers))
+                await world.quotaward.control(world.quotaward.controllers)
                 await world._look_at("/")
         usual = bare.sizes()
         left = {path: size for path, size in self.sizes().items() if size > usual.get(path, 0)}
@@ -401,7 +368,7 @@ class WildWorld:
 
     def sizes(self) -> dict[str, int]:
         """How much is kept, by what keeps it."""
-        return sizes(self.store, *self.controllers.values(), self.app.state.web)
+        return sizes(self.store, *self.quotaward.controllers.values(), self.quotaward.app.state.web)
 
     def _come_to_rest(self) -> None:
         cluster = self.cluster
@@ -447,15 +414,6 @@ class WildWorld:
             for each in some:
                 upsert(each)
         return cluster
-
-
-async def _look(controller: Any, group: asyncio.TaskGroup) -> None:
-    if isinstance(controller, Wake):
-        controller.look(group)
-    elif isinstance(controller, Deadlines | Divide | Refusals | Reserve | Unjudged):
-        await controller.look()
-    else:
-        await controller.look(group)
 
 
 def _rest(cluster: Cluster, now: float) -> None:

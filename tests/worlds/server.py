@@ -13,8 +13,8 @@ from app.store.pods import PODS
 from app.store.reservations import RESERVATIONS
 from app.store.resource_quotas import RESOURCE_QUOTAS
 from app.store.store import Store
-from tests.properties.walk import Pick
-from tests.properties.wild.objects import Json
+from tests.unit.app.given import Json
+from tests.worlds.walk import Pick
 
 DONE = HTTPStatus.OK
 FAILURES = (500, 403, 409, 429)

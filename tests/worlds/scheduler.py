@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from app.store.pods import PODS
-from app.store.store import Store
 from policy.nodes import fit
-from tests.fuzz.world import answer_of
-from tests.properties.walk import Pick
-from tests.properties.wild.objects import NAMESPACES, NO_ROOM, NODES, Json, Wild
-from tests.properties.wild.server import Server, key_of
+from tests.unit.app.given import Json
+from tests.worlds.objects import NAMESPACES, NO_ROOM, NODES, Objects
+from tests.worlds.quotaward import Quotaward
+from tests.worlds.server import Server, key_of
+from tests.worlds.walk import Pick
 
 GONE = "gone"
 
@@ -26,12 +26,12 @@ def read(content: bytes) -> Any:
 
 
 class Scheduler:
-    """Asks the application about what the server has; it sees of the nodes what the store sees."""
+    """Asks Quotaward about what the server has; it sees of the nodes what the store sees."""
 
-    def __init__(self, server: Server, app: Any, store: Store, tell: Callable[[str], None]) -> None:
+    def __init__(self, server: Server, quotaward: Quotaward, tell: Callable[[str], None]) -> None:
         self._server = server
-        self._app = app
-        self._store = store
+        self._quotaward = quotaward
+        self._store = quotaward.store
         self._tell = tell
 
     async def schedule(self, pick: Pick) -> None:
@@ -41,9 +41,9 @@ class Scheduler:
         if waiting:
             await self._try(copy.deepcopy(pick(waiting)), pick)
 
-    async def ask_out_of_turn(self, pick: Pick, wild: Wild, born: str) -> None:
+    async def ask_out_of_turn(self, pick: Pick, objects: Objects, born: str) -> None:
         """Anything: about a pod that is gone, or was never seen, or runs; with nodes that are not there."""
-        unseen = wild.pod(pick((*NAMESPACES, "d")), f"p{pick(range(5))}", born, 0)
+        unseen = objects.pod(pick((*NAMESPACES, "d")), f"p{pick(range(5))}", born, 0)
         unseen["spec"].pop("nodeName", None)
         item, verb = pick((*self._server.pods(), unseen)), pick(("filter", "prioritize", "preempt", "bind"))
         self._tell(f"ask {verb} {json.dumps(item)}")
@@ -124,7 +124,7 @@ class Scheduler:
 
     async def _ask(self, verb: str, body: Json) -> Any:
         """The answer of a verb; None where it is not ready to say anything."""
-        status, content = await answer_of(self._app, "POST", f"/extender/{verb}", json.dumps(body).encode())
+        status, content = await self._quotaward.answer("POST", f"/extender/{verb}", json.dumps(body).encode())
         assert status in (200, 503), (status, content)
         return read(content) if status == 200 else None
 

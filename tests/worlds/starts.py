@@ -2,11 +2,12 @@
 
 from app.settings import Settings
 from app.store.heeded import GATE, GATED, GROUP, QUEUE
-from tests.fuzz.seeds import ITEMS
-from tests.properties.walk import Pick
-from tests.properties.wild.objects import NO_ROOM, REQUIRED, Json
-from tests.unit.app.given import namespace, node, pod, queue, quota, refused
+from app.store.namespaces import NAMESPACES
+from tests.fuzz.seeds import ITEMS, NATIVE
+from tests.unit.app.given import Json, made, namespace, node, pod, queue, quota, refused
 from tests.unit.app.situations import cpus, created, group, situations
+from tests.worlds.objects import NO_ROOM, REQUIRED
+from tests.worlds.walk import Pick
 
 
 def settings_by(pick: Pick) -> Settings:
@@ -90,7 +91,7 @@ def _choosy() -> list[Json]:
     nodes = [node(f"n{n}", **cpus(2)) for n in (1, 2, 3)]
     for each in nodes:
         each["metadata"]["labels"] = {"kubernetes.io/hostname": each["metadata"]["name"]}
-    gated = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "c", "labels": {GATED: "true"}}}
+    gated = made(NAMESPACES, "c", metadata={"labels": {GATED: "true"}})
     return [
         *(
             *nodes,
@@ -144,11 +145,8 @@ def _gated() -> list[Json]:
     for number, each in enumerate(waiting):
         each["spec"] |= {"schedulingGates": [{"name": GATE}]}
         each["spec"] |= {"schedulingGroup": {"podGroupName": "g"}} if number % 2 else {}
-    version, spec = "scheduling.k8s.io/v1beta1", {"schedulingPolicy": {"gang": {"minCount": 2}}}
-    gangs = [
-        {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": "g", "namespace": of}, "spec": spec}
-        for of in names
-    ]
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    gangs = [made(NATIVE, "g", of, spec=spec) for of in names]
     return [*(node(f"n{n}", **cpus(4)) for n in (1, 2)), queue("q", weight=2), queue("r"), *spaces, *gangs, *waiting]
 
 
