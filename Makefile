@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Bytecode is kept, also where Python is told not to: else each of some hundred processes compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup run test lint e2e bench chaos hostile churn fuzz lock audit sbom docs
+.PHONY: setup run test unit lint e2e bench chaos hostile churn fuzz lock audit sbom docs
 .DEFAULT_GOAL := test
 
 setup: .venv/installed
@@ -22,6 +22,10 @@ run: setup
 # Six files at a time: the end-to-end tests mostly wait.
 test: lint
 	$(BIN)/python -m pytest -n 6 --dist loadfile
+
+# The rules, by tables and by a tenth of the usual number of random worlds, without tests that are marked as slow.
+unit: setup
+	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" tests/unit tests/properties
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+pytestmark = pytest.mark.slow
+
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 Objects = list[dict[str, Any]]
 

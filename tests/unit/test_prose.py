@@ -9,6 +9,8 @@ from tests import prose
 from tests.controlplane.build import CannotBuild
 from tests.missing import missing
 
+pytestmark = pytest.mark.slow
+
 TABLE = [
     ("Words", "text.md", "A hopeless pod claims nothing.", True),
     ("Words", "code.py", "# A hopeless pod claims nothing.", True),

@@ -397,6 +397,7 @@ def serve(tmp_path):
     return ended
 
 
+@pytest.mark.slow
 def test_what_only_a_cluster_needs_is_loaded_only_where_there_is_one():
     loaded = "import sys, app.cli, app.main; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", loaded], check=True, capture_output=True, text=True, timeout=60)

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import select
 import subprocess
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from app.actuators.events import Event, Subject
 from app.actuators.kubernetes import _object_of
 from app.inert import inert, inert_document, say
 from tests.cases.serving import serving
-from tests.controlplane.launch import QUOTAWARD
+from tests.controlplane.launch import QUOTAWARD, launch
 from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, store_with
 
 TERMINAL = "\x1b]0;owned\x07\x1b]52;c;cm0=\x07\x1b[2J\x9b31m\x7f\r\n"
@@ -103,15 +104,13 @@ def on_a_terminal(*arguments):
     """What a command writes on a terminal, its standard error included."""
     ours, theirs = pty.openpty()
     environment = dict(os.environ, TERM="xterm-256color")
-    process = subprocess.Popen([QUOTAWARD, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
+    process = launch([str(QUOTAWARD), *map(str, arguments)], Path(os.ttyname(theirs)), environment)
+    written, ended = b"", False
+    while not ended:
+        ended = process.poll() is not None
+        while select.select([ours], [], [], 0 if ended else 0.02)[0]:
             written += os.read(ours, 65536)
-        except OSError:  # its end is closed
-            break
-    process.wait()
+    os.close(theirs)
     os.close(ours)
     return written.decode()
 

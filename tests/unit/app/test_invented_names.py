@@ -75,6 +75,7 @@ def test_what_pods_make_up_is_shown_nowhere_but_in_their_own_explanation():
     assert series[1] <= series[0] + 20  # amounts of what everybody may request: memory, pods
 
 
+@pytest.mark.slow
 def test_a_pods_own_explanation_names_its_own_up_to_a_bound():
     client = client_of(world(*hostile()))
     for path in (

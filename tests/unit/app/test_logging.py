@@ -81,6 +81,7 @@ def is_up(server):
         return server.get("/readyz").status == 200
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no such device")
 @pytest.mark.parametrize("stderr", [closed_pipe, full_disk, lambda: None], ids=["closed pipe", "full disk", "none"])
 def test_a_log_that_cannot_be_written_changes_no_answer(stderr, folder):
