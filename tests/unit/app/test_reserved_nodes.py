@@ -220,3 +220,11 @@ def test_a_pod_kept_from_all_nodes_is_among_the_decisions_with_the_rule(store, r
     client.ask("filter", {"Pod": pod("other"), "NodeNames": ["n1"]})
     [decision] = client.get("/api/v1/decisions").json()["items"]
     assert (decision["verdict"], decision["rule"], decision["message"]) == ("refused", rule, message)
+
+
+@pytest.mark.parametrize(("node_name", "bound"), [("n1", False), ("n2", True)])
+def test_a_binding_whose_grant_is_gone_is_decided_as_in_filter(store, node_name, bound):
+    question = {"PodName": "other", "PodNamespace": "a", "PodUID": "a/other", "Node": node_name}
+    error = client_of(store).ask("bind", question).get("Error", "")
+    assert (error == "") is bound
+    assert bound or kept_nodes.RESERVED.text in error
