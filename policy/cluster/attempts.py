@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policy.cluster.unschedulable import Chances
+from policy.cluster.unschedulable import UnschedulablePods
 from policy.quota.rules import named_in
 
 if TYPE_CHECKING:
@@ -29,19 +29,19 @@ class Attempts:
 
     ``refused`` are those that one of our rules refuses, as it last said. ``unschedulable_since`` has the time at which
     it was first seen that the scheduler found no place for a pod. ``untried_since`` has, by namespace, the time since
-    which the scheduler has said nothing of a pod. ``chances`` tells which pods keep their claim.
+    which the scheduler has said nothing of a pod. ``unschedulable`` tells which pods keep their claim.
     """
 
     def __init__(self, cluster: Cluster, patience: float) -> None:
         self.refused: dict[str, Pod] = {}
         self.unschedulable_since: dict[str, float] = {}
         self.untried_since: dict[str, dict[str, float]] = {}
-        self.chances = Chances(patience)
+        self.unschedulable = UnschedulablePods(patience)
         self._cluster = cluster
 
-    def has_chance(self, pod: Pod) -> bool:
+    def keeps_claim(self, pod: Pod) -> bool:
         """Whether a waiting pod can still be placed: the scheduler has not tried it in vain for too long."""
-        return self.chances.has(pod.uid)
+        return self.unschedulable.keeps_claim(pod.uid)
 
     def heed(self, pod: Pod, before: Pod | None, now: float) -> None:
         """Notes what the scheduler last said of a pod: whether it found no place, and whether by our rules.
@@ -49,7 +49,7 @@ class Attempts:
         A pod without a place begins to lose its claim, whoever says so. A refusal by its quota or queue does not have
         that effect. But it does not give back a claim that was lost.
         """
-        chances, gangs = self.chances, self._cluster.gangs
+        unschedulable, gangs = self.unschedulable, self._cluster.gangs
         found_none = pod.pending and pod.unschedulable is not None and pod.unschedulable.reason == UNSCHEDULABLE
         by_us = pod.pending and refused_by_us(pod)
         if found_none:
@@ -64,22 +64,22 @@ class Attempts:
             self.refused[pod.uid] = pod
         else:
             self.refused.pop(pod.uid, None)
-        if found_none and not (refused_by_rules(pod) and chances.has(pod.uid)):
-            chances.doubt(pod, gangs.takes_to_start(pod), self._without_place_since(pod, before, now))
+        if found_none and not (refused_by_rules(pod) and unschedulable.keeps_claim(pod.uid)):
+            unschedulable.add(pod, gangs.takes_to_start(pod), self._without_place_since(pod, before, now))
         else:
-            chances.trust(pod.uid)
+            unschedulable.remove(pod.uid)
         if pod.at_gate:
-            chances.gate(pod, gangs.takes_to_start(pod))
+            unschedulable.add_gated(pod, gangs.takes_to_start(pod))
         else:
-            chances.ungate(pod.uid)
+            unschedulable.remove_gated(pod.uid)
 
     def forget(self, pod: Pod) -> None:
         """Forgets a pod that is gone."""
         self._tried(pod)
         self.refused.pop(pod.uid, None)
         self.unschedulable_since.pop(pod.uid, None)
-        self.chances.trust(pod.uid)
-        self.chances.ungate(pod.uid)
+        self.unschedulable.remove(pod.uid)
+        self.unschedulable.remove_gated(pod.uid)
 
     def _without_place_since(self, pod: Pod, before: Pod | None, now: float) -> float:
         """Returns since when no place was found for a pod. For a pod that is new here, its condition has the time.
@@ -89,7 +89,7 @@ class Attempts:
         said = pod.unschedulable
         if before is not None or said is None or not said.since:
             return now
-        return min(now, max(said.since - self._cluster.epoch, now + TIME_TO_RECLAIM - self.chances.patience))
+        return min(now, max(said.since - self._cluster.epoch, now + TIME_TO_RECLAIM - self.unschedulable.patience))
 
     def _tried(self, pod: Pod) -> None:
         untried = self.untried_since.get(pod.namespace)

@@ -65,7 +65,7 @@ class Groups:
         completes = pod.uid not in members and group is not None and len(members) + 1 == group.minimum
         members.add(pod.uid)
         if completes:
-            cluster.attempts.chances.help_pods(members)
+            cluster.attempts.unschedulable.help_pods(members)
             cluster.states.assign_again(members)
 
     def leave(self, pod: Pod) -> None:
@@ -88,6 +88,6 @@ class Groups:
         cluster.gangs.changed(key)
         for uid in members:
             pod = cluster.pods[uid]
-            cluster.attempts.chances.regroup(pod, cluster.gangs.takes_to_start(pod))
-        cluster.attempts.chances.help_pods(members)
+            cluster.attempts.unschedulable.regroup(pod, cluster.gangs.takes_to_start(pod))
+        cluster.attempts.unschedulable.help_pods(members)
         cluster.queue_changes.named_anew(members)

@@ -160,5 +160,6 @@ class PodStates:
         if is_closed(cluster.queues.get(cluster.queue_of(pod))):
             return False
         waits = pod.pending and not (pod.terminating or pod.gated)
-        hopes = cluster.attempts.chances.has(pod.uid) or cluster.reservations.reserved.of_pod(pod.uid) is not None
-        return waits and hopes and not cluster.gangs.lacks_members(pod)
+        unschedulable, reserved = cluster.attempts.unschedulable, cluster.reservations.reserved
+        keeps = unschedulable.keeps_claim(pod.uid) or reserved.of_pod(pod.uid) is not None
+        return waits and keeps and not cluster.gangs.lacks_members(pod)

@@ -43,7 +43,7 @@ class QueueingHints:
             return any(room.helps(self._cluster, pod) for room in rooms)
 
         self._looked = True
-        self._hope_again(self._cluster.attempts.chances.judge(now, helps if rooms else None))
+        self._assign_again(self._cluster.attempts.unschedulable.judge(now, helps if rooms else None))
         if rooms:
             self.helped.judge(helps)
 
@@ -61,7 +61,7 @@ class QueueingHints:
         )
         if (node := cluster.table.node(room.node)) is not None and not node.usable:
             cluster.ledger.queues.stale = True  # such a node counts with what its pods use
-        self._hope_again(cluster.attempts.chances.help(partial(room.helps, cluster)))
+        self._assign_again(cluster.attempts.unschedulable.help(partial(room.helps, cluster)))
 
     def pod_left(self, uid: str, node: str, request: Resources) -> None:
         """Sees a pod that stood on a node: if it has left, or takes less there, there is room.
@@ -91,7 +91,7 @@ class QueueingHints:
         """Notes that something has happened that could help these pods alone."""
         uids = list(uids)
         self.helped.note(uids)
-        self._hope_again(self._cluster.attempts.chances.help_pods(uids))
+        self._assign_again(self._cluster.attempts.unschedulable.help_pods(uids))
 
-    def _hope_again(self, uids: Iterable[str]) -> None:
+    def _assign_again(self, uids: Iterable[str]) -> None:
         self._cluster.states.assign_again([uid for uid in uids if uid in self._cluster.pods])

@@ -33,7 +33,7 @@ Kind = tuple[frozenset[tuple[str, int]], Constraints, int]
 class _Alike:
     """Pods that the same events help: one of them, when they were last helped, and which have lost their claim.
 
-    ``gated`` are those that cannot be tried, as they wait at gates. ``hopeless`` has those that lost it, by
+    ``gated`` are those that cannot be tried, as they wait at gates. ``without_claim`` has those that lost it, by
     namespace. ``fresh``: they were helped since the last look.
     """
 
@@ -41,13 +41,13 @@ class _Alike:
     one: Pod
     uids: set[str] = field(default_factory=set)
     gated: set[str] = field(default_factory=set)
-    hopeless: dict[str, dict[str, None]] = field(default_factory=dict)
+    without_claim: dict[str, dict[str, None]] = field(default_factory=dict)
     helped_at: float = -inf
     fresh: bool = False
 
 
 @dataclass(slots=True)
-class _Doubt:
+class _Unplaced:
     """A pod that no place was found for: its kind, its namespace, since when, and when it is judged next."""
 
     group: _Alike
@@ -57,78 +57,78 @@ class _Doubt:
     lost: bool = False
 
 
-class Chances:
-    """Pods that the scheduler could not place, and those that have run out of patience. ``patience`` is in seconds."""
+class UnschedulablePods:
+    """Pods that no place was found for, and those of them that have lost their claim. ``patience`` is in seconds."""
 
     def __init__(self, patience: float = PATIENCE) -> None:
         self.patience = patience
         self._groups: dict[Kind, _Alike] = {}
-        self._doubts: dict[str, _Doubt] = {}
+        self._unplaced: dict[str, _Unplaced] = {}
         self._deadlines: list[tuple[float, str]] = []
         self._gated: dict[str, _Alike] = {}
-        self._hopeless: dict[int, _Alike] = {}
+        self._groups_without_claim: dict[int, _Alike] = {}
         self._judged_at = -inf
         self._regained: set[str] = set()
 
-    def has(self, uid: str) -> bool:
+    def keeps_claim(self, uid: str) -> bool:
         """Whether the pod, if it waits, can still be placed."""
-        doubt = self._doubts.get(uid)
-        if doubt is not None:
-            return not doubt.lost
+        unplaced = self._unplaced.get(uid)
+        if unplaced is not None:
+            return not unplaced.lost
         group = self._gated.get(uid)
-        return group is None or not group.hopeless
+        return group is None or not group.without_claim
 
-    def doubt(self, pod: Pod, minimum: int, since: float) -> None:
+    def add(self, pod: Pod, minimum: int, since: float) -> None:
         """Notes that no place was found for the pod since then. Does nothing if that is known.
 
         ``minimum``: of its gang; 1 for a pod in none.
         """
         kind = kind_of(pod, minimum)
-        known = self._doubts.get(pod.uid)
+        known = self._unplaced.get(pod.uid)
         if known is not None and known.group.kind == kind:
             return
-        self.trust(pod.uid)
-        doubt = self._doubts[pod.uid] = _Doubt(self._group(kind, pod), pod.namespace, since, -inf)
-        doubt.group.uids.add(pod.uid)
-        self._judge_at(since + self.patience, pod.uid, doubt)
+        self.remove(pod.uid)
+        unplaced = self._unplaced[pod.uid] = _Unplaced(self._group(kind, pod), pod.namespace, since, -inf)
+        unplaced.group.uids.add(pod.uid)
+        self._judge_at(since + self.patience, pod.uid, unplaced)
 
     def regroup(self, pod: Pod, minimum: int) -> None:
         """Notes that the pod's gang has another minimum from now on."""
-        known = self._doubts.get(pod.uid)
+        known = self._unplaced.get(pod.uid)
         if known is not None:
-            self.doubt(pod, minimum, max(known.since, self._judged_at))
+            self.add(pod, minimum, max(known.since, self._judged_at))
         if pod.uid in self._gated:
-            self.gate(pod, minimum)
+            self.add_gated(pod, minimum)
 
-    def trust(self, uid: str) -> None:
-        """Notes that the scheduler may be able to place the pod. Does nothing if that was not in doubt."""
-        doubt = self._doubts.get(uid)
-        if doubt is None:
+    def remove(self, uid: str) -> None:
+        """Notes that the scheduler may be able to place the pod. Does nothing if it could before."""
+        unplaced = self._unplaced.get(uid)
+        if unplaced is None:
             return
-        group = doubt.group
-        if doubt.lost:
-            self._have_hope(uid)
-            self._regained |= group.gated if not group.hopeless else set()
-        del self._doubts[uid]
+        group = unplaced.group
+        if unplaced.lost:
+            self._give_back_claim(uid)
+            self._regained |= group.gated if not group.without_claim else set()
+        del self._unplaced[uid]
         group.uids.discard(uid)
         self._drop_if_empty(group)
 
-    def gate(self, pod: Pod, minimum: int) -> None:
+    def add_gated(self, pod: Pod, minimum: int) -> None:
         """Notes that the pod waits at a gate. Does nothing if that is known.
 
         Leaves out a pod with volumes of its own, as no other pod is like it.
         """
         if pod.constraints.undecidable:
-            self.ungate(pod.uid)
+            self.remove_gated(pod.uid)
             return
         kind = kind_of(pod, minimum)
         known = self._gated.get(pod.uid)
         if known is None or known.kind != kind:
-            self.ungate(pod.uid)
+            self.remove_gated(pod.uid)
             group = self._gated[pod.uid] = self._group(kind, pod)
             group.gated.add(pod.uid)
 
-    def ungate(self, uid: str) -> None:
+    def remove_gated(self, uid: str) -> None:
         """Notes that the pod no longer waits at a gate. Does nothing for one that did not."""
         group = self._gated.pop(uid, None)
         if group is not None:
@@ -141,28 +141,30 @@ class Chances:
         Gives only a limited number of pods their claim back; the others get it when they are judged.
         """
         regained: list[str] = []
-        for at, group in list(islice(self._hopeless.items(), KINDS_AT_ONCE)):
-            if len(self._hopeless) > KINDS_AT_ONCE:
-                self._hopeless[at] = self._hopeless.pop(at)  # others are looked at the next time
+        for at, group in list(islice(self._groups_without_claim.items(), KINDS_AT_ONCE)):
+            if len(self._groups_without_claim) > KINDS_AT_ONCE:
+                self._groups_without_claim[at] = self._groups_without_claim.pop(
+                    at
+                )  # others are looked at the next time
             if helps(group.one):
                 group.fresh = True
-                namespaces = list(islice(group.hopeless.values(), NAMESPACES_AT_ONCE))
+                namespaces = list(islice(group.without_claim.values(), NAMESPACES_AT_ONCE))
                 some = [uid for pods in namespaces for uid in islice(pods, PODS_AT_ONCE)]
                 for uid in some:
-                    self._have_hope(uid)
+                    self._give_back_claim(uid)
                 regained += some
-                regained += [] if group.hopeless else islice(group.gated, PODS_AT_ONCE)
+                regained += [] if group.without_claim else islice(group.gated, PODS_AT_ONCE)
         return regained
 
     def help_pods(self, uids: Iterable[str]) -> list[str]:
         """Handles an event that could help these pods alone; returns UIDs of those that have their claim again."""
         regained = []
         for uid in uids:
-            doubt = self._doubts.get(uid)
-            if doubt is not None:
-                doubt.since = max(doubt.since, self._judged_at)
-                if doubt.lost:
-                    self._have_hope(uid)
+            unplaced = self._unplaced.get(uid)
+            if unplaced is not None:
+                unplaced.since = max(unplaced.since, self._judged_at)
+                if unplaced.lost:
+                    self._give_back_claim(uid)
                     regained.append(uid)
         return regained
 
@@ -183,9 +185,9 @@ class Chances:
     def _help_all(self, group: _Alike, now: float) -> list[str]:
         """Gives pods that are alike their claim back; returns the UIDs of those that have it again."""
         group.fresh, group.helped_at = False, now
-        lost = [uid for pods in group.hopeless.values() for uid in pods]
+        lost = [uid for pods in group.without_claim.values() for uid in pods]
         for uid in lost:
-            self._have_hope(uid)
+            self._give_back_claim(uid)
         return [*lost, *group.gated]
 
     def _lose(self, now: float) -> list[str]:
@@ -193,35 +195,35 @@ class Chances:
         changed: list[str] = []
         while self._deadlines and self._deadlines[0][0] <= now:
             at, uid = heappop(self._deadlines)
-            doubt = self._doubts.get(uid)
-            if doubt is None or doubt.judged_at != at:
-                continue  # it is no longer in doubt, or is judged at another time
-            group = doubt.group
-            deadline = max(doubt.since, group.helped_at) + self.patience
+            unplaced = self._unplaced.get(uid)
+            if unplaced is None or unplaced.judged_at != at:
+                continue  # a place may be found for it, or it is judged at another time
+            group = unplaced.group
+            deadline = max(unplaced.since, group.helped_at) + self.patience
             if deadline > now:
-                self._judge_at(deadline, uid, doubt)
+                self._judge_at(deadline, uid, unplaced)
                 continue
-            changed += [uid, *(() if group.hopeless else group.gated)]
-            group.hopeless.setdefault(doubt.namespace, {})[uid] = None
-            self._hopeless[id(group)] = group
-            doubt.lost = True
+            changed += [uid, *(() if group.without_claim else group.gated)]
+            group.without_claim.setdefault(unplaced.namespace, {})[uid] = None
+            self._groups_without_claim[id(group)] = group
+            unplaced.lost = True
         return changed
 
-    def _have_hope(self, uid: str) -> None:
+    def _give_back_claim(self, uid: str) -> None:
         """Gives a pod its claim back; it is judged anew."""
-        doubt = self._doubts[uid]
-        group = doubt.group
-        pods = group.hopeless[doubt.namespace]
+        unplaced = self._unplaced[uid]
+        group = unplaced.group
+        pods = group.without_claim[unplaced.namespace]
         del pods[uid]
         if not pods:
-            del group.hopeless[doubt.namespace]
-        if not group.hopeless:
-            del self._hopeless[id(group)]
-        doubt.lost = False
-        self._judge_at(-inf, uid, doubt)
+            del group.without_claim[unplaced.namespace]
+        if not group.without_claim:
+            del self._groups_without_claim[id(group)]
+        unplaced.lost = False
+        self._judge_at(-inf, uid, unplaced)
 
-    def _judge_at(self, at: float, uid: str, doubt: _Doubt) -> None:
-        doubt.judged_at = at
+    def _judge_at(self, at: float, uid: str, unplaced: _Unplaced) -> None:
+        unplaced.judged_at = at
         heappush(self._deadlines, (at, uid))
 
     def _group(self, kind: Kind, pod: Pod) -> _Alike:

@@ -38,7 +38,7 @@ def remedies_steps(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> Ste
     ``first`` are other pods that take free room before it. The cluster must be a copy: weights are tried out on it.
     Iterate to the end; it may pause.
     """
-    yield from _give_hope_steps(cluster)
+    yield from _give_claims_back_steps(cluster)
     pod = cluster.pods[pod.uid]
     refused, members = cluster.check(pod), [pod, *cluster.gangs.mates(pod)]
     concerned = members
@@ -91,7 +91,7 @@ def _for_rule(cluster: Cluster, members: Sequence[Pod], refused: Refusal, first:
             yield from way(need)
 
 
-def _give_hope_steps(cluster: Cluster) -> Steps[None]:
+def _give_claims_back_steps(cluster: Cluster) -> Steps[None]:
     """Gives waiting pods their claims again, as after any change that could help them."""
     for uid in list(cluster.attempts.unschedulable_since):
         cluster.upsert_pod(replace(cluster.pods[uid], unschedulable=None), 0.0)

@@ -222,7 +222,7 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
     is coming: the first takes it. None stands for a pause within one answer, in which the cluster may change.
     """
     planned: list[Reservation] = []
-    hopeless: dict[Shape, NoPlan] = {}
+    without_plan: dict[Shape, NoPlan] = {}
     known: dict[str, Plan | NoPlan] = {}
     pods = list(pods)
     for pod in pods:
@@ -232,12 +232,14 @@ def preview(cluster: Cluster, pods: Iterable[Pod]) -> Iterator[tuple[Pod, Plan |
             uids = [member.uid for member in members or [pod]]
             known.update(zip(uids, answer, strict=True) if isinstance(answer, list) else dict.fromkeys(uids, answer))
         shape = shape_of(pod, cluster)
-        result = known.get(pod.uid) or hopeless.get(shape) or (yield from _search_after_steps(cluster, pod, planned))
+        result = (
+            known.get(pod.uid) or without_plan.get(shape) or (yield from _search_after_steps(cluster, pod, planned))
+        )
         takes = _takes(pod, result)
         if isinstance(takes, Plan):
             planned.append(_assumption(takes))
         elif pod.uid not in known:
-            hopeless[shape] = takes
+            without_plan[shape] = takes
         yield pod, result
 
 

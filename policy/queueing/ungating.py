@@ -169,7 +169,7 @@ class Openings:
         missing = max(1, group.minimum - len(cluster.gangs.ready(group) - {pod.uid})) if group else 1
         if missing == 1:
             lacking = self._lacking(where[0], pod.request, pod)
-            beyond = bool(lacking) or not cluster.attempts.has_chance(pod)
+            beyond = bool(lacking) or not cluster.attempts.keeps_claim(pod)
             if beyond and self._some_beyond(where, lacking):
                 return []
             self._let_out(pod, Out(where, pod.request, beyond), now)

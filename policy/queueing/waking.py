@@ -29,7 +29,7 @@ def to_wake(cluster: Cluster, stands_aside: Callable[[Pod], bool] = lambda _: Fa
 def _to_wake(cluster: Cluster, trial: Trial, stands_aside: Callable[[Pod], bool]) -> list[Pod]:
     ledger = cluster.ledger
     woken: list[Pod] = []
-    hopeless: set[Hashable] = set()
+    refused: set[Hashable] = set()
     gangs = _Gangs(cluster)
     kept_out = _KeptOut(cluster)
     waiting = (pod for pod in cluster.attempts.refused.values() if not stands_aside(pod))
@@ -41,12 +41,12 @@ def _to_wake(cluster: Cluster, trial: Trial, stands_aside: Callable[[Pod], bool]
         if pod.uid in cluster.grants or pod.terminating or kept_out(pod):
             continue
         kind = signature.by_rules(pod, ledger.queue_of(pod)), cluster.is_exempt(pod)
-        if kind in hopeless:  # a pod like it was refused, and nothing was released since
+        if kind in refused:  # a pod like it was refused, and nothing was released since
             continue
         trial.take_out(pod.uid)
         admitted = cluster.refusal(pod) is None
         if not admitted:
-            hopeless.add(kind)
+            refused.add(kind)
         if admitted and gangs.let(pod):
             woken.append(pod)
             trial.let_in(pod)
@@ -61,7 +61,7 @@ class _Gangs:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._seen: set[Key] = set()
-        self._hopeless: set[Hashable] = set()
+        self._cannot_start: set[Hashable] = set()
         self._in_vain = 0
 
     def let(self, pod: Pod) -> bool:
@@ -78,12 +78,12 @@ class _Gangs:
         self._seen.add(group.key)
         alike = Counter(map(signature.by_empty_nodes, gangs.pending(group)))
         shape = (pod.namespace, self._cluster.queue_of(pod), pod.priority, missing, frozenset(alike.items()))
-        if shape in self._hopeless or self._in_vain >= MOST_IN_VAIN:
+        if shape in self._cannot_start or self._in_vain >= MOST_IN_VAIN:
             return False
         if gangs.could_start(pod):
             return True
         if not gangs.backs_off_until(group.key):  # else others of its shape go first
-            self._hopeless.add(shape)
+            self._cannot_start.add(shape)
             self._in_vain += missing
         return False
 

@@ -156,7 +156,7 @@ def _is_to_be_tried(cluster: Cluster, pod: Pod, now: float) -> bool:
         return False
     if pod.unschedulable is None:
         return now - pod.created < UNTRIED
-    return cluster.attempts.has_chance(pod)
+    return cluster.attempts.keeps_claim(pod)
 
 
 def _rank(cluster: Cluster, job: Job) -> tuple[int, int]:

@@ -198,7 +198,7 @@ class Simulation:
         cluster = self.cluster
         waiting = reclaim.waiting(cluster, self.now, 0.0)
         waiting += sorted(self._free_of_rules(), key=turn)
-        hopeless: set[Shape] = set()
+        without_victims: set[Shape] = set()
         seen: set[str] = set()
         too_few: set[Key] = set()
         for pod in waiting:
@@ -210,7 +210,7 @@ class Simulation:
             if not members:
                 too_few.add((pod.namespace, pod.group))
             shape = reclaim.shape_of(pod, cluster)
-            if not members or (len(members) == 1 and shape in hopeless):
+            if not members or (len(members) == 1 and shape in without_victims):
                 continue
             result: list[Plan] | Plan | NoPlan
             if len(members) > 1:
@@ -221,7 +221,7 @@ class Simulation:
             if plans and self._budgets_allow(plans):
                 self._carry_out(plans)
             else:
-                hopeless.add(shape)
+                without_victims.add(shape)
             yield
 
     def _budgets_allow(self, plans: list[Plan]) -> bool:

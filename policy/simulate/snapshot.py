@@ -40,14 +40,14 @@ class Granted:
 class Snapshot:
     """All that a cluster consists of, at ``now`` on its clock, and ``epoch`` seconds since the epoch.
 
-    ``hopeless``: UIDs of pods that lost their claim. ``counted``: UIDs of pods that count in another queue than the one
-    that they name, with that queue. ``overdue_after`` and ``stuck_after``: see policy.cluster.overdue.
+    ``without_claim``: UIDs of pods that lost their claim. ``counted``: UIDs of pods that count in another queue than
+    the one that they name, with that queue. ``overdue_after`` and ``stuck_after``: see policy.cluster.overdue.
     """
 
     rules: Rules
     now: float
     pods: tuple[Pod, ...]
-    hopeless: frozenset[str]
+    without_claim: frozenset[str]
     granted: tuple[Granted, ...]
     nodes: tuple[Node, ...]
     quotas: tuple[ElasticQuota, ...]
@@ -72,8 +72,8 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         rules=cluster.rules,
         now=now,
         pods=tuple(cluster.pods.values()),
-        hopeless=frozenset(
-            uid for uid in cluster.attempts.unschedulable_since if not cluster.attempts.has_chance(cluster.pods[uid])
+        without_claim=frozenset(
+            uid for uid in cluster.attempts.unschedulable_since if not cluster.attempts.keeps_claim(cluster.pods[uid])
         ),
         granted=tuple(Granted(pod, holds.get(pod.uid)) for pod in cluster.grants.pods()),
         nodes=tuple(cluster.table.nodes()),
@@ -149,7 +149,9 @@ def _copy_pods_steps(cluster: Cluster, taken: Snapshot) -> Steps[None]:
     """Adds the pods. Those that lost their claim are added so long ago that they have lost it again by now."""
     long_ago = taken.now - PATIENCE - 1
     cluster.tick(long_ago)
-    yield from cluster.take_in_steps((pod, long_ago if pod.uid in taken.hopeless else taken.now) for pod in taken.pods)
+    yield from cluster.take_in_steps(
+        (pod, long_ago if pod.uid in taken.without_claim else taken.now) for pod in taken.pods
+    )
     cluster.tick(taken.now)
 
 

@@ -56,7 +56,7 @@ PARTS = {
 """The cluster and its parts."""
 ASKED_OF_CLUSTER = {
     "check",
-    "has_chance",
+    "keeps_claim",
     "has_claim",
     "is_governed",
     "is_held_for",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from unittest.mock import patch
 
 from policy.cluster.reservations import Reservations
-from policy.cluster.unschedulable import Chances
+from policy.cluster.unschedulable import UnschedulablePods
 from policy.nodes import tolerations
 from policy.objects.pod import Pod
 from policy.objects.resources import NOTHING
@@ -53,7 +53,10 @@ MUTANTS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "own-pods-stay": (lambda: patch.object(victims, "let_own_leave_first", _always(answer=False)), _GANGS),
     "owners-claim-nothing": (lambda: patch.object(Account, "claims", _always(NOTHING)), _CLAIMS),
     "others-claims-are-not-heeded": (lambda: patch.object(Pool, "claimed_by_others", _always(0)), _CLAIMS),
-    "who-waits-in-vain-goes-on-claiming": (lambda: patch.object(Chances, "has", _always(answer=True)), _CLAIMS),
+    "who-waits-in-vain-goes-on-claiming": (
+        lambda: patch.object(UnschedulablePods, "keeps_claim", _always(answer=True)),
+        _CLAIMS,
+    ),
     "every-taint-is-tolerated": (lambda: patch.object(tolerations, "tolerates", _always(answer=True)), _TOLERATIONS),
     "no-taint-is-tolerated": (lambda: patch.object(tolerations, "tolerates", _always(answer=False)), _TOLERATIONS),
     "tolerations-stay-when-their-pods-go": (

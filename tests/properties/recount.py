@@ -48,7 +48,7 @@ class Recount:
         self.settled_at = 0.0
         self.others_admit = False
         self.asked_at = float("-inf")
-        self.has_chance: Callable[[Pod], bool] = lambda _: True
+        self.keeps_claim: Callable[[Pod], bool] = lambda _: True
 
     # What happens
 
@@ -195,7 +195,7 @@ class Recount:
         waiting = [
             pod for pod in pods if pod.pending and not (pod.terminating or pod.gated) and pod.namespace in owners
         ]
-        return [pod for pod in waiting if self.has_chance(pod)]
+        return [pod for pod in waiting if self.keeps_claim(pod)]
 
     def claim(self, namespace: str) -> Amounts:
         """What is left of a quota's min, as far as pods wait for it each of which would fit into what is left."""

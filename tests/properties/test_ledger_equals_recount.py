@@ -45,7 +45,7 @@ class LedgerWalker:
         self.now = 0.0
         self.cluster = Cluster(Rules(strict_borrowing=strict), grant_lifetime=8, settle_time=3, overdue_after=4)
         self.recount = Recount(strict=strict, lifetime=8, settle_time=3, overdue_after=4)
-        self.recount.has_chance = self.cluster.attempts.has_chance
+        self.recount.keeps_claim = self.cluster.attempts.keeps_claim
         self.trace = [f"strict: {strict}"]
         for node in NODES:
             self.see_node(node)

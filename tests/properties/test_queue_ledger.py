@@ -250,7 +250,7 @@ class QueueWalker:
                 kinds = (taken,)
             elif waits and uid in held and not pod.gated and HELD_ON.allocatable.keys() >= pod.request.keys():
                 kinds = (kept, taken)
-            elif waits and not pod.gated and cluster.attempts.chances.has(uid) and where[0] not in closed:
+            elif waits and not pod.gated and cluster.attempts.unschedulable.keeps_claim(uid) and where[0] not in closed:
                 kinds = (pending,)
             else:
                 kinds = ()

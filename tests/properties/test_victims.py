@@ -533,7 +533,7 @@ def stands(cluster: Cluster, uid: str) -> tuple[str | None, str]:
     node = "" if pod.terminating else held or pod.nominated_node
     if uid in cluster.grants:
         return "granted", node
-    waits = None if pod.terminating or not cluster.attempts.has_chance(pod) else "pending"
+    waits = None if pod.terminating or not cluster.attempts.keeps_claim(pod) else "pending"
     return ("held" if held else "nominated") if node else waits, node
 
 

@@ -327,10 +327,10 @@ class WildWorld:
         else:
             await asyncio.gather(self.quotaward.control(chosen), self._meddle())
 
-    def _hope_where_rules_refuse(self) -> None:
-        """Who had lost its chance before its quota or queue refused it has it again for whoever starts anew."""
+    def _give_back_claims_that_rules_refuse(self) -> None:
+        """Who had lost its claim before its quota or queue refused it has it again for whoever starts anew."""
         for uid in [uid for uid, pod in self.cluster.attempts.refused.items() if refused_by_rules(pod)]:
-            self.cluster.attempts.chances.trust(uid)
+            self.cluster.attempts.unschedulable.remove(uid)
             self.cluster.states.assign_again([uid])
 
     # What has to hold in the end
@@ -339,7 +339,7 @@ class WildWorld:
         """One that is told now how things stand knows the same; and when all is gone, nothing is left."""
         self.server.fails = 0
         self._deliver()
-        self._hope_where_rules_refuse()
+        self._give_back_claims_that_rules_refuse()
         self._come_to_rest()
         seen = snapshot(self.cluster, self.clock())
         for fresh in (self._told_in_another_order(seen), *([] if self.recording else [self._told_by_the_server()])):

@@ -3,7 +3,7 @@
 import pytest
 
 from policy.cluster.budgets import Budget
-from policy.cluster.unschedulable import KINDS_AT_ONCE, NAMESPACES_AT_ONCE, PODS_AT_ONCE, Chances
+from policy.cluster.unschedulable import KINDS_AT_ONCE, NAMESPACES_AT_ONCE, PODS_AT_ONCE, UnschedulablePods
 from policy.objects.constraints import Constraints, Taint
 from policy.objects.group import Group
 from policy.objects.pod import Unschedulable
@@ -117,7 +117,7 @@ def full(*objects, **options):
 def test_what_becomes_free_is_divided_before_it_is_given():
     cluster = full()
     cluster.tick(31)
-    assert not cluster.attempts.has_chance(cluster.pods["a4"])
+    assert not cluster.attempts.keeps_claim(cluster.pods["a4"])
     cluster.delete_pod("a-1")
     assert cluster.admit(cluster.pods["b2"], now=31).rule == DESERVED.name
     assert cluster.admit(cluster.pods["a4"], now=31) is None
@@ -134,7 +134,7 @@ def test_room_comes_also_from_who_has_finished_or_takes_less(leaves):
     cluster = full()
     cluster.tick(31)
     cluster.upsert_pod(pod("a-1", "a", node="n1", **leaves), now=31)
-    assert cluster.attempts.has_chance(cluster.pods["a4"])
+    assert cluster.attempts.keeps_claim(cluster.pods["a4"])
 
 
 @pytest.mark.parametrize(("said", "expected"), [(GANG, 8), (HELD, 8), (OURS, 4)])
@@ -146,7 +146,7 @@ def test_whoever_says_that_there_is_no_place_the_claim_is_lost_in_time(said, exp
     assert deserved(divided(cluster), "q2") == expected
 
 
-def test_that_its_queue_refuses_it_gives_no_chance_back():
+def test_that_its_queue_refuses_it_gives_no_claim_back():
     cluster = cluster_with(pod("p", "a", request={"cpu": 4}, unschedulable=GANG))
     cluster.tick(31)
     cluster.upsert_pod(pod("p", "a", request={"cpu": 4}, unschedulable=OURS), now=32)
@@ -154,14 +154,14 @@ def test_that_its_queue_refuses_it_gives_no_chance_back():
     assert deserved(divided(cluster), "q2") == 8
 
 
-def hopeless(**rest):
-    """A pod on whose node 3 of 4 cores are used, by a pod of its queue, and which needs two; it has lost its chance."""
+def without_claim(**rest):
+    """A pod on whose node 3 of 4 cores are used, by a pod of its queue, and which needs two; it has lost its claim."""
     waits = pod("p", "a", request={"cpu": 2}, unschedulable=FULL, **rest)
     runs = [pod("r", "a", request={"cpu": 3}, node="n1"), pod("gpu", "b", request={"gpu": 1}, node="n1")]
     n1 = node("n1", size={"cpu": 4, "gpu": 2, "pods": 110})
     cluster = world(queue("q1"), queue("q2"), "a:q1", "b:q2", n1, waits, *runs)
     cluster.tick(31)
-    assert not cluster.attempts.has_chance(waits)
+    assert not cluster.attempts.keeps_claim(waits)
     return cluster
 
 
@@ -189,46 +189,46 @@ TAINTED = node("n2", size={"cpu": 9, "pods": 9}, taints=(Taint("mine", "", "NoSc
         ("who waits like it", lambda c: c.upsert_pod(pod("q", "a", request={"cpu": 2}), now=31), False),
     ],
 )
-def test_a_chance_comes_back_only_by_what_could_help(case, change, helps):
-    cluster = hopeless()
+def test_a_claim_comes_back_only_by_what_could_help(case, change, helps):
+    cluster = without_claim()
     cluster.hints.count(cluster.pods["p"])
     change(cluster)
-    assert cluster.attempts.has_chance(cluster.pods["p"]) == helps, case
+    assert cluster.attempts.keeps_claim(cluster.pods["p"]) == helps, case
     cluster.tick(32)
-    assert cluster.attempts.has_chance(cluster.pods["p"]) == helps, case
+    assert cluster.attempts.keeps_claim(cluster.pods["p"]) == helps, case
     assert (cluster.ledger.entries["p"].claims, cluster.hints.count(cluster.pods["p"]) > 0) == (helps, helps), case
 
 
 def test_a_node_whose_taint_goes_helps_who_could_not_go_there():
-    cluster = hopeless()
+    cluster = without_claim()
     cluster.upsert_node(TAINTED)
     cluster.upsert_node(node("n2", size={"cpu": 9, "pods": 9}))
-    assert cluster.attempts.has_chance(cluster.pods["p"])
+    assert cluster.attempts.keeps_claim(cluster.pods["p"])
 
 
 def test_a_budget_that_lets_more_go_helps_whose_plan_failed_for_its_pods():
-    cluster = hopeless()
+    cluster = without_claim()
     plan = Reservation("r", name_of(cluster.pods["p"]), "n1", (name_of(cluster.pods["gpu"]),), 0.0, failed_at=9.0)
     cluster.upsert_reservation(plan)
     for namespace, allowed, helps in (("c", 1, False), ("b", 0, False), ("b", 1, True)):
         cluster.upsert_budget(Budget(namespace, "x", None, 0))
         cluster.upsert_budget(Budget(namespace, "x", None, allowed))
-        assert cluster.attempts.has_chance(cluster.pods["p"]) == helps
+        assert cluster.attempts.keeps_claim(cluster.pods["p"]) == helps
 
 
 def test_what_is_only_looked_at_helps_nobody():
-    cluster = hopeless()
+    cluster = without_claim()
     with cluster.touched.in_passing():
         cluster.delete_pod("r")
-    assert not cluster.attempts.has_chance(cluster.pods["p"])
+    assert not cluster.attempts.keeps_claim(cluster.pods["p"])
 
 
-def test_a_gang_that_becomes_complete_has_a_chance_again():
-    cluster = hopeless(group="g")
+def test_a_gang_that_becomes_complete_has_a_claim_again():
+    cluster = without_claim(group="g")
     cluster.upsert_group(Group("a", "g", minimum=2))
     cluster.tick(62)
     cluster.tick(93)
-    assert not cluster.attempts.has_chance(cluster.pods["p"])
+    assert not cluster.attempts.keeps_claim(cluster.pods["p"])
     cluster.upsert_pod(pod("q", "a", request={"cpu": 2}, group="g"), now=93)
     assert cluster.ledger.entries["p"].claims
 
@@ -240,9 +240,9 @@ def test_patience_counts_from_when_the_condition_says_so_after_a_restart():
         cluster.epoch = 1000.0
         cluster.upsert_pod(pod("p", "a", unschedulable=said), now=40)
         cluster.tick(later - 2)
-        assert cluster.attempts.has_chance(cluster.pods["p"])
+        assert cluster.attempts.keeps_claim(cluster.pods["p"])
         cluster.tick(later)
-        assert not cluster.attempts.has_chance(cluster.pods["p"])
+        assert not cluster.attempts.keeps_claim(cluster.pods["p"])
 
 
 def test_patience_counts_from_now_for_who_was_seen_before():
@@ -250,31 +250,31 @@ def test_patience_counts_from_now_for_who_was_seen_before():
     cluster = world(queue("q1"), "a:q1", pod("p", "a"))
     cluster.upsert_pod(pod("p", "a", unschedulable=said), now=40)
     cluster.tick(69)
-    assert cluster.attempts.has_chance(cluster.pods["p"])
+    assert cluster.attempts.keeps_claim(cluster.pods["p"])
 
 
-def test_what_is_read_at_the_start_gives_no_chance_back():
+def test_what_is_read_at_the_start_gives_no_claim_back():
     said = Unschedulable("Unschedulable", FULL.message, 1.0)
     cluster = cluster_of(pod("p", "a", unschedulable=said))
     cluster.upsert_node(node("n1", size={"cpu": 9, "pods": 9}))
     cluster.tick(100)
-    assert not cluster.attempts.has_chance(cluster.pods["p"])
+    assert not cluster.attempts.keeps_claim(cluster.pods["p"])
 
 
 def test_what_happens_takes_no_time_that_grows_with_what_waits():
-    chances = Chances(patience=1)
+    pods = UnschedulablePods(patience=1)
     for number in range(3000):
-        chances.doubt(pod(f"p{number}", f"n{number % 30}", request={"cpu": 1 + number % 100}), 1, since=0)
-    assert len(chances.judge(2, None)) == 3000
+        pods.add(pod(f"p{number}", f"n{number % 30}", request={"cpu": 1 + number % 100}), 1, since=0)
+    assert len(pods.judge(2, None)) == 3000
     asked = []
-    back = chances.help(lambda each: asked.append(each) or True)
+    back = pods.help(lambda each: asked.append(each) or True)
     assert len(asked) == KINDS_AT_ONCE
     assert 0 < len(back) <= KINDS_AT_ONCE * NAMESPACES_AT_ONCE * PODS_AT_ONCE
-    assert not {each.request["cpu"] for each in asked} & _looked_at_next(chances)
-    assert len(chances.judge(2.1, lambda _: True)) == 3000 - len(back)
+    assert not {each.request["cpu"] for each in asked} & _looked_at_next(pods)
+    assert len(pods.judge(2.1, lambda _: True)) == 3000 - len(back)
 
 
-def _looked_at_next(chances):
+def _looked_at_next(pods):
     asked = []
-    chances.help(asked.append)
+    pods.help(asked.append)
     return {each.request["cpu"] for each in asked}

@@ -71,7 +71,7 @@ def test_a_guarantee_is_taken_back_however_long_its_owner_has_waited():
     one = waiting("b", request={"cpu": 2, "pods": 1}, unschedulable=NO_PLACE)
     cluster.upsert_pod(one, now=0)
     cluster.tick(31)
-    assert not cluster.attempts.has_chance(one)
+    assert not cluster.attempts.keeps_claim(one)
     assert len(gone(divided(cluster), one)) == 2
     cluster.upsert_pod(two := waiting("b", cpu=4, uid="two", unschedulable=NO_PLACE), now=31)
     cluster.tick(62)
