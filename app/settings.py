@@ -37,7 +37,7 @@ from policy.cluster.pod_states import GRANT_LIFETIME
 from policy.cluster.unschedulable import PATIENCE
 from policy.quota.admission import Rules
 from policy.quota.exempt import NAMESPACES
-from policy.reserve.scoring import HIGHEST
+from policy.reserve.preferred_nodes import HIGHEST
 from policy.reserve.starving import Terms
 
 NO_YAML = (ValueError, yaml.YAMLError, RecursionError, LookupError, AttributeError)

@@ -18,7 +18,7 @@ from app.questions import asker_of
 from app.store.heeded import GATE
 from app.store.pod_object import PodObject, PodSpec
 from app.store.pods import controller_of
-from policy.quota.entitlement import SYSTEM_OWNERS
+from policy.quota.exempt_from_eviction import SYSTEM_OWNERS
 
 router = APIRouter(prefix="/admission", include_in_schema=False)
 

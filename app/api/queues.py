@@ -6,7 +6,7 @@ from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import allocated, shown
 from policy.explain.terminating import conditions_of_queue
 from policy.objects.resources import Resources
-from policy.quota import fair_share, queues
+from policy.quota import fair_share, queue_rules
 from policy.quota.queue_ledger import Tenant
 
 
@@ -16,7 +16,7 @@ def model(cluster: Cluster, name: str) -> QueueModel:
     used, request = allocated(cluster, account), shown(cluster, account.request)
     division = account.division
     named: Resources = {**division.deserved, **used, **queue.capability, **queue.guarantee, **request}
-    bounds = {resource: queues.bound(cluster.ledger.queues, account, resource) for resource in named}
+    bounds = {resource: queue_rules.bound(cluster.ledger.queues, account, resource) for resource in named}
     most = dict(division.real_capability) | {resource: most for resource, most in bounds.items() if most is not None}
     return QueueModel(
         name=name,

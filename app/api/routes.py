@@ -50,8 +50,7 @@ from policy.objects.verdict import Verdict
 from policy.preemption import reclaim
 from policy.preemption.plans import NoPlan
 from policy.queueing import positions
-from policy.quota import elastic_quota
-from policy.quota import queues as queues_rules
+from policy.quota import elastic_quota, queue_rules
 from policy.quota.closed_queues import near
 from policy.quota.elastic_quota import ElasticQuota
 from policy.reserve import node_reservation, starving
@@ -227,7 +226,7 @@ async def _add_reserved(plan: PlanModel, cluster: Cluster, terms: Terms) -> None
 
 def _with_near_names(cluster: Cluster, pod: Pod | None, verdict: Verdict) -> Verdict:
     """Adds existing queues with similar names to a verdict on a pod whose queue does not exist."""
-    if pod is None or verdict.rule != queues_rules.CLOSED.name or (name := cluster.queue_of(pod)) in cluster.queues:
+    if pod is None or verdict.rule != queue_rules.CLOSED.name or (name := cluster.queue_of(pod)) in cluster.queues:
         return verdict
     found = near(name, sorted(cluster.queues))
     return replace(verdict, message=f"{verdict.message}; there is {listed(found)}") if found else verdict

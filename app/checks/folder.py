@@ -18,7 +18,7 @@ from app.store.queues import QueueObject
 from policy.cluster.cluster import Cluster
 from policy.objects import resources
 from policy.objects.quantity import render
-from policy.quota import elastic_quota, queues
+from policy.quota import elastic_quota, queue_rules
 
 QUEUE_KEYS = {"weight", "capability", "guarantee", "reclaimable", "priority"}
 """Keys of a queue's spec that are read."""
@@ -183,7 +183,7 @@ def _queue_findings(cluster: Cluster) -> list[Finding]:
         findings += [Finding("error", f"Queue {name}: {error}") for error in queue.errors]
         findings += [
             Finding("warning", f"Queue {name}: {condition.type}: {condition.message}")
-            for condition in queues.conditions(replace(queue, errors=()), None)
+            for condition in queue_rules.conditions(replace(queue, errors=()), None)
         ]
         nowhere = sorted(r for r, most in queue.capability.items() if most and there and not there.get(r, 0))
         if nowhere:

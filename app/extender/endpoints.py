@@ -21,7 +21,7 @@ from policy.cluster.cluster import Filtered, Unsettled
 from policy.objects.pod import Pod
 from policy.preemption import victims
 from policy.quota import exempt
-from policy.reserve import scoring
+from policy.reserve import preferred_nodes
 
 log = structlog.get_logger(__name__)
 
@@ -88,9 +88,11 @@ class Extender:
         if not len(cluster.reservations.reserved) and not (self.apart and cluster.ledger.borrowing):
             return "neutral", wire.NO_SCORES
         pod = self._pod_of(args.pod)
-        if len(cluster.reservations.reserved) and (preferred := scoring.preferred(cluster, pod, wire.candidates(args))):
-            return "scored", wire.scores(preferred, scoring.HIGHEST)
-        if self.apart and (preferred := scoring.apart(cluster, pod, wire.candidates(args))):
+        if len(cluster.reservations.reserved) and (
+            preferred := preferred_nodes.preferred(cluster, pod, wire.candidates(args))
+        ):
+            return "scored", wire.scores(preferred, preferred_nodes.HIGHEST)
+        if self.apart and (preferred := preferred_nodes.apart(cluster, pod, wire.candidates(args))):
             return "scored", wire.scores(preferred, self.apart)
         return "neutral", wire.NO_SCORES
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from app.store.kind import Kind
 from app.store.metadata import Metadata
 from app.store.quantities import limits_of
-from policy.quota.queues import LARGEST_WEIGHT, Queue
+from policy.objects.queue import LARGEST_WEIGHT, Queue
 
 
 class QueueStatus(Struct, gc=False):

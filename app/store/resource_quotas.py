@@ -11,7 +11,7 @@ from app.store.metadata import Metadata
 from policy.cluster.cluster import Cluster
 from policy.cluster.quota_manager import NAME, REQUESTS, Limit
 from policy.objects.quantity import InvalidQuantity, amount, to_milli
-from policy.quota.queues import LARGEST_WEIGHT
+from policy.objects.queue import LARGEST_WEIGHT
 
 
 class ResourceQuotaSpec(Struct, gc=False):

@@ -10,7 +10,7 @@ from policy.cluster.shown_resources import allocated, shown
 from policy.explain.terminating import conditions_of_queue, conditions_of_quota
 from policy.objects.conditions import Condition
 from policy.objects.resources import Resources
-from policy.quota import elastic_quota, fair_share, queues
+from policy.quota import elastic_quota, fair_share, queue_rules
 from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.queue_ledger import QueueAccount, Tenant
 
@@ -292,7 +292,7 @@ def _queue_bars(cluster: Cluster, account: QueueAccount) -> tuple[Bar, ...]:
             resource,
             used.get(resource, 0),
             own=division.deserved.get(resource, 0) if ledger.lists(resource) else None,
-            most=queues.bound(ledger, account, resource) if division.known else capability.get(resource),
+            most=queue_rules.bound(ledger, account, resource) if division.known else capability.get(resource),
             kept=division.guarantee.get(resource, 0),
             wanted=request.get(resource, 0),
         )

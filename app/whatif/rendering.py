@@ -29,9 +29,9 @@ from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
+from policy.objects.queue import Queue
 from policy.objects.resources import Resources
 from policy.quota.elastic_quota import ElasticQuota
-from policy.quota.queues import Queue
 
 Json = dict[str, Any]
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policy.objects.membership import DEFAULT
-from policy.quota import elastic_quota, queues
+from policy.objects.queue import is_raised
+from policy.quota import elastic_quota
 
 if TYPE_CHECKING:
     from policy.cluster.cluster import Cluster
-    from policy.quota.queues import Queue
+    from policy.objects.queue import Queue
 
 
 def quotas_changed(cluster: Cluster, namespace: str) -> None:
@@ -41,9 +42,9 @@ def queue_changed(cluster: Cluster, name: str, queue: Queue | None) -> None:
     had_default, membership.has_default = membership.has_default, DEFAULT in cluster.queues
     before = cluster.ledger.queues.account(name).queue
     cluster.ledger.queues.set_queue(name, queue)
-    if queues.is_raised(before, queue):
+    if is_raised(before, queue):
         cluster.hints.help([uid for uid, pod in cluster.pending.items() if cluster.queue_of(pod) == name])
-    if before is not None and (queues.is_raised(queue, before) or not before.reclaimable):
+    if before is not None and (is_raised(queue, before) or not before.reclaimable):
         cluster.hints.may_be_lent(lambda pod: cluster.queue_of(pod) == name)
     first_or_last = len(cluster.queues) == (queue is not None)
     if first_or_last or had_default != membership.has_default:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from policy.nodes.tolerations import ALL, Either, Several
 from policy.quota import exempt
-from policy.quota.entitlement import SYSTEM_OWNERS
+from policy.quota.exempt_from_eviction import SYSTEM_OWNERS
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

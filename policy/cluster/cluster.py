@@ -7,7 +7,7 @@ seconds on the caller's clock, which never goes back.
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from policy.cluster import bounds, gates, in_vain, proportion
+from policy.cluster import bounds, dividing, gates, in_vain
 from policy.cluster.attempts import Attempts
 from policy.cluster.budgets import Budget, Budgets
 from policy.cluster.capacity import Capacity
@@ -36,6 +36,7 @@ from policy.objects.group import Group
 from policy.objects.membership import Membership, Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
+from policy.objects.queue import Queue
 from policy.objects.reservation import Reservation
 from policy.objects.verdict import Refusal
 from policy.quota import admission, exempt
@@ -44,7 +45,6 @@ from policy.quota.changes import Touched
 from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.kept_nodes import HELD, refusal_by
 from policy.quota.ledger import Ledger
-from policy.quota.queues import Queue
 from policy.quota.rule import Rule
 from policy.quota.trial import Lifted
 from policy.stepwise import Steps
@@ -368,7 +368,7 @@ class Cluster:
 
     def divide_steps(self) -> Steps[None]:
         """Computes anew what queues deserve and namespaces are entitled to. Iterate to the end; it may pause."""
-        return proportion.divide_steps(self)
+        return dividing.divide_steps(self)
 
     @property
     def to_be_divided(self) -> bool:
@@ -455,7 +455,7 @@ class Cluster:
         self._heed_others(pod, now)
         gang = self.gangs.gated(pod) if pod.group else None
         granted, shares = self.ledger.entry("granted", pod), self.ledger.queues
-        sure = not (shares.stale or shares.unfinished) or proportion.make_sure(self, pod, granted.queue)
+        sure = not (shares.stale or shares.unfinished) or dividing.make_sure(self, pod, granted.queue)
         with Lifted(self.ledger, pod.uid, granted) as lifted:
             in_worst_case = refused = admission.refusal(self.ledger, pod, granted.queue, self.rules)
             if refused is None and not sure:
@@ -501,7 +501,7 @@ class Cluster:
         if known is not None and known.assigned:
             return None
         entry = self.ledger.entry("granted", pod)
-        sure = proportion.is_sure(self, pod, entry.queue)
+        sure = dividing.is_sure(self, pod, entry.queue)
         with Lifted(self.ledger, pod.uid, entry):
             refused = self.refusal(pod)
             return refused if refused is not None or sure else self._refusal_until_known(pod, entry.queue)
@@ -557,7 +557,7 @@ class Cluster:
         """Returns what refuses a pod while it is not known what its queue deserves."""
         if self.is_exempt(pod):
             return None
-        return proportion.refusal_until_known(self.ledger.queues, queue, pod.namespace, pod.request)
+        return dividing.refusal_until_known(self.ledger.queues, queue, pod.namespace, pod.request)
 
     def _forget_name(self, pod: Pod) -> None:
         names = self._uids.get(pod.namespace, {})

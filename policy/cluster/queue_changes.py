@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policy.cluster.moved import Moving, once_for_each_kind
-from policy.quota import fair_share, queues
+from policy.quota import fair_share, queue_rules
 from policy.quota.trial import Lifted
 
 if TYPE_CHECKING:
@@ -137,6 +137,6 @@ class QueueChanges:
             for _ in self._cluster.divide_steps():
                 pass
         with Lifted(ledger, pod.uid, ledger.entry("granted", pod)):
-            refused = queues.refusal_to_move(ledger.queues, account, pod.request)
+            refused = queue_rules.refusal_to_move(ledger.queues, account, pod.request)
             refused = refused or fair_share.refusal_to_move(ledger.queues, account, pod.namespace, pod.request)
             return refused is None

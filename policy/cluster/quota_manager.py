@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from policy.objects.resources import Resources, add, largest, subtract, total
-from policy.quota.entitlement import exempt_from_eviction
+from policy.quota.exempt_from_eviction import exempt_from_eviction
 from policy.quota.water_filling import Bid, divide
 from policy.stepwise import Steps
 

@@ -11,7 +11,7 @@ from policy.cluster.cluster import Cluster
 from policy.explain.remedy import Change, Need, Remedies, Remedy, corrected, end, listed, raised, standing
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
-from policy.quota import fair_share, queues
+from policy.quota import fair_share, queue_rules
 from policy.stepwise import Steps
 
 HEAVIEST = 2**12
@@ -59,10 +59,13 @@ def for_deserved(need: Need) -> Remedies:
     text = f"guarantee Queue {name} {listed([f'{render(r, amount)} of {r}' for r, amount in needed.items()])}"
     yield _changed("guarantee", name, text, raised(("spec", "guarantee", "resource"), needed))
     lacking = {
-        r: ledger.taken.get(r, 0) + asked[r] + queues.claims_of_others(ledger, account, r) - ledger.available.get(r, 0)
+        r: ledger.taken.get(r, 0)
+        + asked[r]
+        + queue_rules.claims_of_others(ledger, account, r)
+        - ledger.available.get(r, 0)
         for r in need.resources
     }
-    over = {other for other, each in ledger.accounts.items() if any(queues.is_over(each, r) for r in lacking)}
+    over = {other for other, each in ledger.accounts.items() if any(queue_rules.is_over(each, r) for r in lacking)}
     pods = standing(cluster, lambda each: cluster.queue_of(each) not in ("", name))
     pods.sort(key=lambda each: cluster.queue_of(each) not in over)
     yield from end(pods, lacking, "of other queues")

@@ -14,7 +14,7 @@ from policy.explain.remedy import MOST_ADDED, Change, Need, Remedies, Remedy
 from policy.explain.room_remedies import add_nodes, for_room
 from policy.objects.pod import Pod, turn
 from policy.objects.verdict import MOST_TOLD, Refusal
-from policy.quota import elastic_quota, fair_share, queues
+from policy.quota import elastic_quota, fair_share, queue_rules
 from policy.quota.rule import QUOTA
 from policy.quota.rules import BY_NAME
 from policy.reserve import starving
@@ -24,9 +24,9 @@ WAYS: dict[str, tuple[Callable[[Need], Remedies], ...]] = {
     elastic_quota.INVALID.name: (corrected_quota,),
     elastic_quota.MAX.name: (for_max,),
     elastic_quota.BORROWING.name: (for_borrowing,),
-    queues.CLOSED.name: (opened,),
-    queues.CAPABILITY.name: (for_capability, add_nodes),
-    queues.DESERVED.name: (for_deserved, add_nodes),
+    queue_rules.CLOSED.name: (opened,),
+    queue_rules.CAPABILITY.name: (for_capability, add_nodes),
+    queue_rules.DESERVED.name: (for_deserved, add_nodes),
     fair_share.RULE.name: (for_share, add_nodes),
 }
 """Remedies by the rule that refuses a pod. They need the whole cluster, so they are no part of the rule."""

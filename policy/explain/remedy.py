@@ -10,7 +10,7 @@ from policy.objects.pod import Pod
 from policy.objects.quantity import render
 from policy.objects.resources import Resources, add, subtract, total
 from policy.preemption.ranking import importance
-from policy.quota.entitlement import SYSTEM_OWNERS
+from policy.quota.exempt_from_eviction import SYSTEM_OWNERS
 
 Path = tuple[str, ...]
 

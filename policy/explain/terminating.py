@@ -9,7 +9,7 @@ from policy.cluster.cluster import Cluster
 from policy.objects.conditions import Condition
 from policy.objects.pod import Pod
 from policy.objects.resources import Resources
-from policy.quota import elastic_quota, queues
+from policy.quota import elastic_quota, queue_rules
 from policy.quota.elastic_quota import ElasticQuota
 
 NAMED = 3
@@ -54,7 +54,7 @@ def conditions_of_quota(cluster: Cluster, quota: ElasticQuota, governing: Elasti
 def conditions_of_queue(cluster: Cluster, name: str) -> list[Condition]:
     """Returns what is wrong with a queue that exists."""
     queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
-    found = queues.conditions(queue, account.division) + _exceeded(queue.capability, account.taken, "capability")
+    found = queue_rules.conditions(queue, account.division) + _exceeded(queue.capability, account.taken, "capability")
     return found + cluster.queue_changes.moving.conditions_of(name) + _overdue(cluster.leaving.overdue.in_queue(name))
 
 

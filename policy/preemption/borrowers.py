@@ -6,10 +6,10 @@ from functools import partial
 from policy.cluster.cluster import Cluster
 from policy.objects.pod import Pod
 from policy.objects.resources import Resources
+from policy.preemption.entitlement import Entitlement
 from policy.preemption.plans import Preemptor
 from policy.preemption.ranking import queue_in
 from policy.preemption.taken import Taken
-from policy.quota.entitlement import Entitlement
 from policy.stepwise import Steps
 
 

@@ -6,7 +6,7 @@ from policy.preemption.borrowers import Borrowers
 from policy.preemption.gang_mates import GangMates
 from policy.preemption.plans import Preemptor
 from policy.preemption.taken import Taken
-from policy.quota.entitlement import exempt_from_eviction
+from policy.quota.exempt_from_eviction import exempt_from_eviction
 
 
 class Evictable:

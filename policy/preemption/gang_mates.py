@@ -6,8 +6,8 @@ from policy.objects.pod import Pod
 from policy.objects.resources import add, total
 from policy.preemption.ranking import importance
 from policy.preemption.taken import Taken
-from policy.quota import queues
-from policy.quota.entitlement import exempt_from_eviction
+from policy.quota import queue_rules
+from policy.quota.exempt_from_eviction import exempt_from_eviction
 
 
 class GangMates:
@@ -56,7 +56,7 @@ class GangMates:
         for other in sorted(members, key=importance, reverse=True):
             if other.uid == pod.uid or exempt_from_eviction(ledger, other):
                 continue
-            if bound_by is None or queues.may_lose(bound_by, total((together, other.request))):
+            if bound_by is None or queue_rules.may_lose(bound_by, total((together, other.request))):
                 add(together, other.request)
                 along.append(other)
         return along

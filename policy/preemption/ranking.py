@@ -5,7 +5,7 @@ from math import fsum
 
 from policy.objects.pod import Pod
 from policy.objects.resources import Resources, add, total
-from policy.quota.entitlement import Entitlement, share_lent, shortfall, to_spare
+from policy.preemption.entitlement import Entitlement, share_lent, shortfall, to_spare
 from policy.quota.ledger import Ledger
 
 

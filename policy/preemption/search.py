@@ -5,7 +5,7 @@ from itertools import chain
 
 from policy.objects.pod import Pod
 from policy.objects.verdict import Refusal
-from policy.preemption.candidates import is_promising
+from policy.preemption.candidate_nodes import is_promising
 from policy.preemption.eviction_trial import EvictionTrial
 from policy.preemption.plans import CostedPlan, Plan
 from policy.preemption.pruning import prune

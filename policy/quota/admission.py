@@ -7,7 +7,7 @@ from policy.objects import signature
 from policy.objects.pod import Pod
 from policy.objects.resources import NOTHING, Resources
 from policy.objects.verdict import MOST_TOLD, Hint, Refusal, told
-from policy.quota import elastic_quota, exempt, queues
+from policy.quota import elastic_quota, exempt, queue_rules
 from policy.quota.ledger import Ledger
 from policy.quota.rule import QUEUE, QUOTA, Rows
 from policy.quota.rules import BY_NAME, RULES
@@ -56,7 +56,7 @@ def refusal(ledger: Ledger, pod: Pod, queue: str, rules: Rules, *, with_in_fligh
                 return rule.refusal(exceeded)
     if queue:
         whole, in_queue = ledger.queues, ledger.queues.known(queue)
-        of_queue = queues.Asking(pod.namespace, pod.request, in_queue, whole, in_queue.taken, whole.taken)
+        of_queue = queue_rules.Asking(pod.namespace, pod.request, in_queue, whole, in_queue.taken, whole.taken)
         if with_in_flight:
             of_queue.count_in_flight()
         for rule, refuses in OF_QUEUES:

@@ -6,7 +6,7 @@ from itertools import islice
 
 from policy.objects.membership import Membership
 from policy.objects.pod import Pod
-from policy.quota.queues import Queue
+from policy.objects.queue import Queue
 
 LONGEST = 63
 """Characters of a name that are shown: tenants may write names of any length."""

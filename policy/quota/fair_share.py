@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from policy.objects.resources import Resources
 from policy.objects.verdict import Hint, Refusal, all_of
-from policy.quota.queues import Asking
+from policy.quota.queue_rules import Asking
 from policy.quota.rule import QUEUE, Rows, Rule, Use
 
 if TYPE_CHECKING:

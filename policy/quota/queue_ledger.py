@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from policy.objects.resources import Resources, add, count_names, is_extended, largest, replace_part, subtract
 from policy.quota.changes import Touched
-from policy.quota.queues import Columns, Division
+from policy.quota.proportion import Columns, Division
 from policy.quota.sizes import Waiting
 
 if TYPE_CHECKING:
+    from policy.objects.queue import Queue
     from policy.quota.ledger import Entry
-    from policy.quota.queues import Queue
     from policy.quota.shares import Rows
 
 Listed = Callable[[str], bool]
@@ -80,7 +80,7 @@ class QueueAccount:
     may have been admitted before this process started. ``unbounded``: its demand is not seen, and taken to be all there
     is. ``stale``: the tenants' parts have to be computed anew; ``contended``: some of them got less than they request.
     ``rows`` are the tenants as they were then; ``unread`` names those that have changed since. ``lent`` is how much of
-    it is lent, None if nobody has asked since it changed (see policy.quota.entitlement).
+    it is lent, None if nobody has asked since it changed (see policy.preemption.entitlement).
     """
 
     queue: Queue | None = None

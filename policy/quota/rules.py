@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from policy.quota import elastic_quota, fair_share, gang_minimum, kept_nodes, queues
+from policy.quota import elastic_quota, fair_share, gang_minimum, kept_nodes, queue_rules
 from policy.quota.rule import Rule
 
 RULES: tuple[Rule[Any], ...] = (
     *elastic_quota.RULES,
-    *queues.RULES,
+    *queue_rules.RULES,
     fair_share.RULE,
     gang_minimum.RULE,
     *kept_nodes.RULES,

@@ -25,7 +25,7 @@ from policy.preemption import reclaim, victims
 from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.reclaim import Shape
 from policy.quota.exempt import is_critical
-from policy.reserve import node_reservation, scoring, starving
+from policy.reserve import node_reservation, preferred_nodes, starving
 from policy.reserve.node_reservation import Decision
 from policy.reserve.starving import Terms
 from policy.stepwise import Steps
@@ -175,7 +175,7 @@ class Simulation:
         points = scores(table, pod, rows)
         if len(cluster.reservations.reserved):
             names = [table.names[row] for row in rows]
-            preferred = set(scoring.preferred(cluster, pod, names))
+            preferred = set(preferred_nodes.preferred(cluster, pod, names))
             points += np.array([100 * (name in preferred) for name in names])
         best: list[int] = rows[points == points.max()].tolist()
         return min(table.names[row] for row in best)

@@ -18,10 +18,10 @@ from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
+from policy.objects.queue import Queue
 from policy.objects.reservation import Reservation
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import ElasticQuota
-from policy.quota.queues import Queue
 from policy.stepwise import Steps
 
 SLICE = 20

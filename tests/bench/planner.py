@@ -15,9 +15,9 @@ from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
+from policy.objects.queue import Queue
 from policy.preemption import victims
 from policy.preemption.plans import Plan
-from policy.quota.queues import Queue
 from policy.reserve import node_reservation, starving
 from policy.reserve.starving import Terms
 from tests.bench import world

@@ -15,8 +15,8 @@ from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
+from policy.objects.queue import Queue
 from policy.quota.elastic_quota import elastic_quota
-from policy.quota.queues import Queue
 from tests.bench.figures import Figure
 from tests.bench.sizes import SCALE
 

@@ -15,7 +15,8 @@ from app.controllers import status
 from app.controllers.wake import Wake
 from policy.cluster.reservations import Reservations
 from policy.objects.reservation import STARVING, Reservation
-from policy.quota import admission, elastic_quota, entitlement, exempt
+from policy.preemption import entitlement
+from policy.quota import admission, elastic_quota, exempt
 from policy.quota.ledger import Ledger
 from policy.quota.rule import Rule
 

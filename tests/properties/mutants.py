@@ -12,8 +12,8 @@ from policy.cluster.unschedulable import UnschedulablePods
 from policy.nodes import tolerations
 from policy.objects.pod import Pod
 from policy.objects.resources import NOTHING
-from policy.preemption import eviction_trial, reclaim, victims
-from policy.quota import entitlement, exempt
+from policy.preemption import entitlement, eviction_trial, reclaim, victims
+from policy.quota import exempt
 from policy.quota.ledger import Account, Ledger, Pool
 
 _EXEMPT = ("tests/unit/quota/test_exempt.py", "tests/properties/test_exempt.py")

@@ -15,8 +15,8 @@ from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
+from policy.objects.queue import Queue
 from policy.quota.admission import Rules
-from policy.quota.queues import Queue
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
 from tests.unit.given import quota

@@ -11,12 +11,12 @@ from policy.objects.group import Group
 from policy.objects.membership import DEFAULT, Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
+from policy.objects.queue import Queue
 from policy.objects.reservation import RECLAIM, STARVING, Reservation
 from policy.preemption import reclaim, victims
 from policy.preemption.plans import Plan
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import elastic_quota
-from policy.quota.queues import Queue
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
 from policy.stepwise import at_once

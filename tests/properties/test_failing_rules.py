@@ -21,6 +21,7 @@ from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
+from policy.objects.queue import Queue
 from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.preemption import reclaim, victims
 from policy.queueing.ungating import Openings, adopt
@@ -28,7 +29,6 @@ from policy.queueing.waking import to_wake
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import MAX, elastic_quota
 from policy.quota.ledger import Ledger
-from policy.quota.queues import Queue
 from policy.quota.trial import Lifted, Trial
 from policy.reserve import node_reservation, starving
 from policy.reserve.starving import Terms

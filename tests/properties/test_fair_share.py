@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy.quota.queues import Queue
+from policy.objects.queue import Queue
 from policy.quota.water_filling import Bid, divide
 from tests.unit.given_queues import Demand, divisions, entitlements
 

@@ -13,11 +13,12 @@ from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
+from policy.objects.queue import Queue
 from policy.objects.reservation import PodName, Reservation
 from policy.objects.resources import largest, total
+from policy.preemption.entitlement import share_lent
 from policy.quota.admission import refusal, refusal_of_all
-from policy.quota.entitlement import share_lent
-from policy.quota.queues import Queue, is_over
+from policy.quota.queue_rules import is_over
 from tests.unit.given_queues import Demand, divisions, entitlements
 from tests.worlds.walk import Pick, by_dice, by_hypothesis, scaled, walk
 

@@ -18,8 +18,8 @@ from policy.objects.constraints import Requirement, Selector
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
+from policy.objects.queue import Queue
 from policy.quota.elastic_quota import elastic_quota
-from policy.quota.queues import Queue
 from policy.reserve.starving import Terms
 from policy.simulate.snapshot import copy_steps, snapshot
 from policy.stepwise import at_once

@@ -6,9 +6,9 @@ from policy.cluster.cluster import Cluster
 from policy.objects.group import Group
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
+from policy.objects.queue import Queue
 from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.gang_minimum import RULE
-from policy.quota.queues import Queue
 from tests.unit.given import pod
 
 NOT_YET = Unschedulable("Unschedulable", f"0/3 nodes are available: 3 {RULE.text}.")

@@ -6,11 +6,11 @@ from policy.cluster.cluster import Cluster
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
-from policy.quota import queues as queues_module
-from policy.quota import shares
+from policy.objects.queue import Queue
+from policy.quota import proportion, shares
 from policy.quota.changes import Touched
+from policy.quota.proportion import Division
 from policy.quota.queue_ledger import QueueAccount, QueueLedger, Tenant
-from policy.quota.queues import Division, Queue
 from policy.stepwise import at_once
 from tests.unit.given import amounts, pod
 from tests.unit.given_nodes import node
@@ -54,7 +54,7 @@ def divided(cluster: Cluster) -> Cluster:
 
 def divisions(available: dict, queues: dict[str, Queue], requests: dict[str, dict]) -> dict[str, Division]:
     """Each queue's part, without pauses."""
-    return at_once(queues_module.divisions_steps(available, queues, requests, {}))
+    return at_once(proportion.divisions_steps(available, queues, requests, {}))
 
 
 @dataclass(frozen=True, slots=True)

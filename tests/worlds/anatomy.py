@@ -11,8 +11,8 @@ from policy.cluster.budgets import Budgets
 from policy.cluster.cluster import Cluster
 from policy.nodes.table import NodeTable
 from policy.quota.changes import Touched
+from policy.quota.proportion import Division
 from policy.quota.queue_ledger import Tenant
-from policy.quota.queues import Division
 
 HISTORY = {
     "Cluster": ("relevant", "epoch", "queue_of"),

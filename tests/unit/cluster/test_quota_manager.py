@@ -8,8 +8,8 @@ from policy.objects.constraints import Requirement, Selector
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
+from policy.objects.queue import Queue
 from policy.quota.admission import Rules
-from policy.quota.queues import Queue
 
 GI = 2**30
 

@@ -10,7 +10,7 @@ from policy.objects.pod import Unschedulable
 from policy.objects.reservation import Reservation
 from policy.preemption.reclaim import name_of
 from policy.quota import kept_nodes
-from policy.quota.queues import DESERVED
+from policy.quota.queue_rules import DESERVED
 from tests.unit.given import cluster_of, pod, quota
 from tests.unit.given_nodes import node
 from tests.unit.given_queues import admitted, deserved, divided, pods, queue, world

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from policy.objects.group import Group
+from policy.objects.queue import Queue
 from policy.queueing.waking import to_wake
 from policy.quota.elastic_quota import BORROWING, MAX
-from policy.quota.queues import Queue
 from policy.quota.rule import Rule
 from tests.unit.given import LARGE, cluster_of, pod, quota, refused_for
 from tests.unit.given_gangs import NOT_YET, group, members, see, seeing

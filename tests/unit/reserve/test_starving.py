@@ -6,7 +6,7 @@ import pytest
 
 from policy.cluster.unschedulable import PATIENCE
 from policy.objects.group import Group
-from policy.quota.queues import Queue
+from policy.objects.queue import Queue
 from policy.reserve.starving import Terms, in_turn
 from tests.unit.given import pod, quota
 from tests.unit.given_jobs import (

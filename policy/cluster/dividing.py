@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from policy.cluster import quota_manager
 from policy.nodes.tolerations import ALL
 from policy.objects.verdict import Refusal
-from policy.quota import fair_share, queues, shares
+from policy.quota import fair_share, proportion, queue_rules, shares
 from policy.quota.queue_ledger import TAKING
 from policy.stepwise import Steps
 
@@ -60,7 +60,7 @@ def _divide_steps(cluster: Cluster) -> Steps[None]:
         for account in ledger.accounts.values():
             account.stale = account.stale or account.contended  # shares matter only where some lack resources
     known = ledger.columns = dict(ledger.columns)
-    divisions = yield from queues.divisions_steps(available, cluster.queues, _requests(cluster), known)
+    divisions = yield from proportion.divisions_steps(available, cluster.queues, _requests(cluster), known)
     if ledger.columns is not known:
         return  # a queue has changed in a pause: all is done anew, now or later
     for name, division in divisions.items():
@@ -126,7 +126,7 @@ def _beyond(ledger: QueueLedger, account: QueueAccount, namespace: str, request:
     taken, deserved = account.taken, account.division.deserved
     beyond = [r for r, asked in request.items() if taken.get(r, 0) + asked > deserved.get(r, 0)]
     if beyond:
-        return queues.DESERVED.refusal(beyond)
+        return queue_rules.DESERVED.refusal(beyond)
     if len(account.tenants) > 1 and not fair_share.is_entitled(account.tenants.get(namespace), request):
         return fair_share.RULE.refusal([*request])
     return None

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from policy.cluster import proportion
+from policy.cluster import dividing
 from policy.explain.verdicts import verdict_on
 from policy.objects.membership import Namespace
 from policy.queueing.ungating import share_of_queue
-from policy.quota import admission, queues, shares
-from policy.quota.queues import conditions
+from policy.quota import admission, proportion, queue_rules, shares
+from policy.quota.queue_rules import conditions
 from tests.unit.given import pod
 from tests.unit.given_nodes import node
 from tests.unit.given_queues import admitted, deserved, divided, entitled, pods, queue, why, world
@@ -256,9 +256,11 @@ def test_only_what_has_changed_is_looked_at_again(monkeypatch):
     waiting = [pods(f"ns{number}", 1)[0] for number in range(12)]
     cluster = world(*(queue(f"q{number}") for number in range(3)), *homes, *waiting, cpu=6)
     read, computed = [], []
-    read_row, divide = shares.Rows.read, queues._divide
+    read_row, divide = shares.Rows.read, proportion._divide
     monkeypatch.setattr(shares.Rows, "read", lambda *each: (read.append(each[1]), read_row(*each)))
-    monkeypatch.setattr(queues, "_divide", lambda *each, **rest: (computed.append(each[1]), divide(*each, **rest))[1])
+    monkeypatch.setattr(
+        proportion, "_divide", lambda *each, **rest: (computed.append(each[1]), divide(*each, **rest))[1]
+    )
     cluster.upsert_pod(pod("more", "ns4", request={"cpu": 1}), now=0)
     divided(cluster)
     assert (len(read), computed) == (1, ["cpu", "pods"])
@@ -269,7 +271,7 @@ def test_only_what_has_changed_is_looked_at_again(monkeypatch):
 
 
 def test_a_weight_that_changes_in_a_pause_of_a_division_is_not_lost(monkeypatch):
-    monkeypatch.setattr(proportion, "BATCH", 1)
+    monkeypatch.setattr(dividing, "BATCH", 1)
     asked = [*pods("a", 8), *pods("b", 8), *pods("c", 8), *pods("d", 8)]
     cluster = world(queue("p"), queue("q"), "a:p", "b:p", "c:q", "d:q", *asked, cpu=8)
     cluster.upsert_node(node(size={"cpu": 16, "pods": 500}))
@@ -320,7 +322,7 @@ def test_for_what_no_node_lists_only_the_number_in_a_capability_holds(case, most
     ledger = cluster.ledger.queues
     assert not ledger.over_deserved
     assert share_of_queue(cluster, "q") <= 1
-    numbers = queues.numbers(cluster.ledger, asking)[GPU]
+    numbers = queue_rules.numbers(cluster.ledger, asking)[GPU]
     assert numbers == {"request": 1, "allocated": 2} | ({"realCapability": most[GPU]} if most else {})
     if refused:
         (remedy,) = admission.remedies(cluster.ledger, asking, refused, asking.request)
@@ -335,7 +337,7 @@ def test_who_waits_for_what_no_node_lists_claims_the_rest_of_what_it_asks_for():
     cluster = world(queue("q"), queue("r"), "a:q", "b:r", *waiting, *pods("b", 6, node="n1"), cpu=8)
     ledger = cluster.ledger.queues
     assert ledger.accounts["q"].claim == {"cpu": 4000, "pods": 8}
-    assert cluster.check(pod("more", "b")).rule == queues.DESERVED.name
+    assert cluster.check(pod("more", "b")).rule == queue_rules.DESERVED.name
     cluster.upsert_node(node("n2", size={"cpu": 0, GPU: 1}, unschedulable=True))
     divided(cluster)
     assert ledger.accounts["q"].claim == {}, "a cordoned node lists it: there is none for a new pod"

@@ -12,13 +12,12 @@ from math import fsum, inf
 from policy.objects.pod import Pod
 from policy.objects.resources import NOTHING as NO_RESOURCES
 from policy.objects.resources import Resources, is_extended, total
-from policy.quota import elastic_quota, exempt, fair_share, queues
+from policy.quota import elastic_quota, fair_share, queue_rules
 from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.ledger import Account, Ledger
 from policy.quota.queue_ledger import QueueAccount, Tenant
 from policy.stepwise import Steps
 
-SYSTEM_OWNERS = frozenset({"DaemonSet", "Node"})
 LOOKED_AT = 250
 """Namespaces that are looked at between two pauses: a fifth of a millisecond where nothing of them is cached."""
 
@@ -76,7 +75,7 @@ class Entitlement:
         account = ledger.queues.accounts.get(queue) if queue else None
         if account is None or account.queue is None or queue == self.queue:
             return False
-        return not any(queues.is_over(account, resource) for resource in self.resources)
+        return not any(queue_rules.is_over(account, resource) for resource in self.resources)
 
     def borrowers_steps(self, ledger: Ledger) -> Steps[set[str]]:
         """Returns the namespaces that borrow what may be taken back. Most namespaces borrow nothing.
@@ -94,7 +93,7 @@ class Entitlement:
                 for namespace, tenant in queue.tenants.items():
                     if any(_is_over_share(tenant, resource) for resource in self.by_share):
                         found.add(namespace)
-            elif queue.queue is not None and any(queues.is_over(queue, resource) for resource in self.by_queue):
+            elif queue.queue is not None and any(queue_rules.is_over(queue, resource) for resource in self.by_queue):
                 found.update(queue.tenants)
         return found
 
@@ -143,7 +142,7 @@ class Entitlement:
             if resource not in self.by_share or tenant is None:
                 return None
             return _is_over_share(tenant, resource) and self.share < _share_without(ledger, tenant, victim)
-        if not queues.is_over(account, resource) or not queues.may_lose(account, victim.request):
+        if not queue_rules.is_over(account, resource) or not queue_rules.may_lose(account, victim.request):
             return False
         return True if resource in self.by_queue else None
 
@@ -164,7 +163,7 @@ def entitlement(
     queue = ledger.queues.accounts.get(name) if name else None
     everything = frozenset(pod.request)
     of_quota = _within_min(ledger, account, pod, request) if account is not None and account.quota is not None else None
-    of_queue = None if queue is None or queue.queue is None else everything & queues.entitled_to(queue, request)
+    of_queue = None if queue is None or queue.queue is None else everything & queue_rules.entitled_to(queue, request)
     if of_quota == NOTHING:
         return Entitlement(pod, name, NOTHING, NOTHING, NOTHING, inf)
     tenant = queue.tenants.get(pod.namespace) if queue is not None else None
@@ -188,13 +187,6 @@ def as_if_guaranteed(pod: Pod, ledger: Ledger) -> Entitlement:
     """
     everything = frozenset(pod.request)
     return Entitlement(pod, ledger.queue_of(pod), everything, everything, NOTHING, inf)
-
-
-def exempt_from_eviction(ledger: Ledger, victim: Pod) -> bool:
-    """Whether a pod may never be evicted for another, whatever is lent to it. True also while it is being deleted."""
-    opted_out = not victim.preemptible and _may_opt_out(ledger, victim)
-    critical = victim.owner in SYSTEM_OWNERS or exempt.is_critical(victim)
-    return opted_out or critical or not victim.assigned or victim.terminating
 
 
 def over_min(account: Account, quota: ElasticQuota, resource: str) -> bool:
@@ -232,33 +224,6 @@ def _within_min(ledger: Ledger, account: Account, pod: Pod, request: Resources) 
         return NOTHING
     ahead, _ = ledger.ahead_of(pod, account)
     return elastic_quota.guaranteed(account, ahead, request).intersection(pod.request)
-
-
-def _may_opt_out(ledger: Ledger, victim: Pod) -> bool:
-    """Whether pods that may not be evicted stay within their namespace's min, and within what their queue deserves.
-
-    Each bound protects only what it gives: a quota that does not name a resource does not keep it from a queue that is
-    owed it. A running pod can be annotated later; that does not make its own what it had borrowed by then.
-    """
-    return _is_within_min(ledger, victim) and _is_within_deserved(ledger, victim)
-
-
-def _is_within_min(ledger: Ledger, victim: Pod) -> bool:
-    """Whether the namespace's pods that may not be evicted stay within its min, in the resources that any min names."""
-    account = ledger.accounts.get(victim.namespace)
-    if account is None or account.quota is None:
-        return True
-    least = account.quota.min
-    return all(account.pinned.get(r, 0) <= least.get(r, 0) for r in victim.request if r in ledger.pool.min)
-
-
-def _is_within_deserved(ledger: Ledger, victim: Pod) -> bool:
-    """Whether the queue's pods that may not be evicted stay within what it deserves; true where that is not known."""
-    account = ledger.queues.accounts.get(ledger.queue_of(victim))
-    if account is None or account.queue is None or not account.division.known:
-        return True
-    deserved, listed = account.division.deserved, ledger.queues.lists
-    return all(account.pinned.get(r, 0) <= deserved.get(r, 0) for r in victim.request if listed(r))
 
 
 def _is_over_share(tenant: Tenant, resource: str) -> bool:

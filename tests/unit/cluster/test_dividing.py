@@ -2,8 +2,8 @@
 
 import pytest
 
-from policy.cluster import proportion
-from policy.quota.queues import DESERVED
+from policy.cluster import dividing
+from policy.quota.queue_rules import DESERVED
 from tests.unit.given import pod
 from tests.unit.given_queues import divided, pods, queue, world
 
@@ -19,7 +19,7 @@ def three(*more, **rest):
 @pytest.fixture(params=["few queues", "many"])
 def many(request, monkeypatch):
     if request.param == "many":
-        monkeypatch.setattr(proportion, "FEW", 0)
+        monkeypatch.setattr(dividing, "FEW", 0)
     return request.param == "many"
 
 
@@ -46,7 +46,7 @@ def test_who_was_turned_away_until_it_is_known_is_looked_at_again(many):
 
 
 def test_where_there_is_enough_for_all_nothing_has_to_be_known(monkeypatch):
-    monkeypatch.setattr(proportion, "FEW", 0)
+    monkeypatch.setattr(dividing, "FEW", 0)
     cluster = world(queue("q1"), queue("q2"), "a:q1", "b:q2", *pods("a", 3), cpu=9)
     cluster.upsert_pod(pod("b-1", "b"), now=0)
     assert cluster.to_be_divided

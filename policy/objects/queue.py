@@ -1,0 +1,42 @@
+"""Queues: what their owners declare. Seeds: Queue API, queue guarantee."""
+
+from dataclasses import dataclass, field
+
+from policy.objects.resources import Resources
+
+LARGEST_WEIGHT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A Queue in amounts. A resource absent from ``capability`` is unlimited, one absent from ``guarantee`` zero.
+
+    ``errors`` says, field by field, what could not be read; ``readable`` is false where no spec of this object ever
+    could be. ``notes`` names the fields of the spec that are kept and not enforced. ``uid`` tells it from a namesake.
+    """
+
+    name: str
+    weight: int = 1
+    capability: Resources = field(default_factory=dict)
+    guarantee: Resources = field(default_factory=dict)
+    reclaimable: bool = True
+    priority: int = 0
+    state: str = "Open"
+    errors: tuple[str, ...] = ()
+    readable: bool = True
+    notes: tuple[str, ...] = ()
+    uid: str = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether the queue admits new pods. One that cannot be read admits none: nobody knows what it allows."""
+        return self.readable and self.state not in ("Closed", "Closing")
+
+
+def is_raised(before: Queue | None, after: Queue | None) -> bool:
+    """Whether a queue may have more than before of the cluster as it is now; None where it does not exist."""
+    if before is None or after is None:
+        return after is not None
+    bounded = (after.capability.get(r, most + 1) > most for r, most in before.capability.items())
+    surer = any(kept > before.guarantee.get(r, 0) for r, kept in after.guarantee.items())
+    return after.weight > before.weight or surer or any(bounded) or (after.open and not before.open)
