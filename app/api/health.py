@@ -90,7 +90,7 @@ def _refresh(store: Store) -> None:
     metrics.SYNCED.set(0 if store.unready() else 1)
     metrics.GRANTS.set(len(cluster.grants))
     metrics.GATED.set(len(cluster.gates))
-    metrics.LET_OUT.set(len(cluster.gates.out))
+    metrics.UNGATED.set(len(cluster.gates.ungated))
     metrics.RESERVATIONS.labels(RECLAIM).set(len(cluster.reservations.plans))
     metrics.RESERVATIONS.labels(STARVING).set(len(cluster.reservations.reserved))
     metrics.OVERDUE.clear()

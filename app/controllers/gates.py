@@ -17,7 +17,7 @@ from app.settings import GateSettings
 from app.store.store import Store
 from policy.objects.pod import Pod
 from policy.queueing import ungating
-from policy.queueing.ungating import Openings
+from policy.queueing.ungating import UngatingRound
 
 log = structlog.get_logger(__name__)
 
@@ -79,11 +79,11 @@ class Gates:
         if state == self._seen and now - self._looked < AGAIN:
             return 0.0
         self._seen, self._looked = state, now
-        return await self._round(group, Openings(cluster, self._lookahead, self._hands.are_kept_from))
+        return await self._round(group, UngatingRound(cluster, self._lookahead, self._hands.are_kept_from))
 
-    async def _round(self, group: asyncio.TaskGroup, openings: Openings) -> float:
+    async def _round(self, group: asyncio.TaskGroup, ungating_round: UngatingRound) -> float:
         """Opens jobs one by one, choosing each when a hand is free; returns the seconds of work."""
-        worked, steps = 0.0, openings.run(self._store.clock())
+        worked, steps = 0.0, ungating_round.run(self._store.clock())
         await self._hands.take()
         try:
             while self._may_go_on():
@@ -96,7 +96,7 @@ class Gates:
                     break
                 for at, pod in enumerate(pods):
                     if self._hands.are_kept_from(pod.namespace):
-                        self._keep_in(pods[at:])
+                        self._regate(pods[at:])
                         break
                     group.create_task(self._open(pod))
                     await self._take_hand(pods[at + 1 :])
@@ -113,10 +113,10 @@ class Gates:
         try:
             await self._hands.take()
         except BaseException:
-            self._keep_in(pods)
+            self._regate(pods)
             raise
 
-    def _keep_in(self, pods: list[Pod]) -> None:
+    def _regate(self, pods: list[Pod]) -> None:
         for pod in pods:
             self._store.cluster.gate_admission.regate(pod.uid, self._store.clock())
 

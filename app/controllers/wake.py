@@ -57,7 +57,7 @@ class Wake:
         self._may_wake = min(BURST, self._may_wake + RATE * (now - self._looked))
         self._seen, self._looked = cluster.eased, now
         self._woken = {uid: at for uid, at in self._woken.items() if now - at < AGAIN}
-        found = [pod for pod in to_wake(cluster, self._stands_aside) if pod.uid not in self._woken]
+        found = [pod for pod in to_wake(cluster, self._backs_off) if pod.uid not in self._woken]
         found.sort(key=self._is_held_up)  # last, so that they take no rate from others
         pods = found[: min(int(self._may_wake), BURST - self._chosen)]
         self._may_wake -= len(pods)
@@ -67,7 +67,7 @@ class Wake:
             self._woken[pod.uid] = now
             group.create_task(self._wake(pod))
 
-    def _stands_aside(self, pod: Pod) -> bool:
+    def _backs_off(self, pod: Pod) -> bool:
         return self._failed.holds(pod.uid, self._store.clock()) or self._hands.are_kept_from(pod.namespace)
 
     def _is_held_up(self, pod: Pod) -> bool:

@@ -401,7 +401,7 @@ class Cluster:
 
     def is_expected(self, uid: str) -> bool:
         """Whether a pod was admitted, and the scheduler has not said since that it finds no place for it."""
-        return uid in self.grants and not (uid in self.gates.out and uid in self.attempts.unschedulable_since)
+        return uid in self.grants and not (uid in self.gates.ungated and uid in self.attempts.unschedulable_since)
 
     @property
     def touched(self) -> Touched:

@@ -13,7 +13,7 @@ from policy.objects.job import ALONE, job_name
 
 if TYPE_CHECKING:
     from policy.cluster.cluster import Cluster
-    from policy.cluster.gates import Out
+    from policy.cluster.gates import Ungated
     from policy.objects.pod import Pod
 
 
@@ -43,18 +43,18 @@ class GateAdmission:
             job = Waiting(f"{ALONE}{pod.name}", kind)
         cluster.gates.put(pod, cluster.queue_of(pod), job, now)
 
-    def ungate(self, pod: Pod, out: Out, now: float) -> None:
+    def ungate(self, pod: Pod, ungated: Ungated, now: float) -> None:
         """Counts a pod whose gate is being opened as admitted, until it is bound, is gone, or has waited in vain."""
         cluster = self._cluster
         cluster.ledger.enter("granted", pod)
-        cluster.gates.let_out(pod.uid)
-        cluster.gates.count(pod.uid, out)
+        cluster.gates.begin_ungating(pod.uid)
+        cluster.gates.count(pod.uid, ungated)
         cluster.in_flight.uids.discard(pod.uid)
         cluster.grants.keep(pod, now, inf)
 
     def regate(self, uid: str, now: float) -> None:
         """Notes that the gate of a pod could not be opened: the pod, if it still exists, waits there again."""
-        self._cluster.gates.leaving.discard(uid)
+        self._cluster.gates.ungating.discard(uid)
         self.back_off(uid)
         if (pod := self._cluster.pods.get(uid)) is not None:
             self.stand(pod, now)
@@ -72,5 +72,5 @@ class GateAdmission:
         """Lets time pass: withdraws the grants of ungated pods that have had no place for too long."""
         cluster = self._cluster
         since = cluster.attempts.unschedulable_since
-        for uid in [uid for uid in cluster.gates.out if now - since.get(uid, inf) >= self._patience]:
+        for uid in [uid for uid in cluster.gates.ungated if now - since.get(uid, inf) >= self._patience]:
             cluster.states.withdraw(uid)

@@ -153,7 +153,7 @@ class Heads:
 
 
 @dataclass(frozen=True, slots=True)
-class Out:
+class Ungated:
     """A pod that was ungated and is not on a node yet.
 
     ``where`` is its line and ``request`` its request at that time. ``beyond``: there was no room for it, or it has no
@@ -167,7 +167,7 @@ class Out:
 
 
 class Gates:
-    """The lines, and the pods that were ungated. ``changes`` counts what could make another opening possible.
+    """The lines, and the pods that were ungated. ``changes`` counts what could make another ungating possible.
 
     ``arrivals`` is the sum of the arrivals of all lines. ``groups`` has the lines in which members of a group wait, by
     its namespace and name.
@@ -175,8 +175,8 @@ class Gates:
 
     def __init__(self) -> None:
         self.lines: dict[Where, Line] = {}
-        self.out: dict[str, Out] = {}
-        self.leaving: set[str] = set()
+        self.ungated: dict[str, Ungated] = {}
+        self.ungating: set[str] = set()
         self.changes = self.arrivals = 0
         self.groups: dict[tuple[str, str], set[Where]] = {}
         self._stands: dict[str, tuple[Where, str]] = {}
@@ -192,7 +192,7 @@ class Gates:
 
     def put(self, pod: Pod, queue: str, job: Waiting, now: float) -> None:
         """Adds or updates a pod that waits at its gate. Does nothing if its gate is just being removed."""
-        if pod.uid in self.leaving:
+        if pod.uid in self.ungating:
             return
         where = queue, pod.namespace
         stands = self._stands.get(pod.uid)
@@ -210,38 +210,38 @@ class Gates:
 
     def leave(self, uid: str) -> None:
         """Removes a pod that waits at no gate any more. Does nothing for one that did not wait."""
-        self.leaving.discard(uid)
+        self.ungating.discard(uid)
         self._since.pop(uid, None)
         self._leave_line(uid)
 
-    def let_out(self, uid: str) -> None:
+    def begin_ungating(self, uid: str) -> None:
         """Takes a pod whose gate is being removed out of its line."""
-        self.leaving.add(uid)
+        self.ungating.add(uid)
         self._leave_line(uid)
 
-    def count(self, uid: str, out: Out) -> None:
+    def count(self, uid: str, ungated: Ungated) -> None:
         """Counts a pod that was ungated as being on its way to a node."""
         self.discount(uid)
-        self.out[uid] = out
-        if out.beyond:
-            self._beyond.setdefault(out.where, set()).add(uid)
-        elif not out.placed:
-            add(self._on_their_way.setdefault(out.where[0], {}), out.request)
+        self.ungated[uid] = ungated
+        if ungated.beyond:
+            self._beyond.setdefault(ungated.where, set()).add(uid)
+        elif not ungated.placed:
+            add(self._on_their_way.setdefault(ungated.where[0], {}), ungated.request)
 
     def discount(self, uid: str) -> bool:
         """Stops counting a pod as being on its way; returns whether it was."""
-        out = self.out.pop(uid, None)
-        if out is None:
+        ungated = self.ungated.pop(uid, None)
+        if ungated is None:
             return False
         self.changes += 1
-        queue = out.where[0]
-        if out.beyond:
-            self._beyond[out.where].discard(uid)
-            if not self._beyond[out.where]:
-                del self._beyond[out.where]
-        elif not out.placed:
+        queue = ungated.where[0]
+        if ungated.beyond:
+            self._beyond[ungated.where].discard(uid)
+            if not self._beyond[ungated.where]:
+                del self._beyond[ungated.where]
+        elif not ungated.placed:
             left = self._on_their_way.pop(queue, {})
-            subtract(left, out.request)
+            subtract(left, ungated.request)
             if left:
                 self._on_their_way[queue] = left
         return True

@@ -35,7 +35,7 @@ class PodStates:
         """Sees a pod without a node: decides whether it keeps its grant, or is still in flight."""
         cluster = self._cluster
         if pod.uid in cluster.grants:
-            awaited = pod.uid in cluster.gates.out or cluster.gangs.is_awaited(pod.uid)
+            awaited = pod.uid in cluster.gates.ungated or cluster.gangs.is_awaited(pod.uid)
             in_vain = cluster.grants.came_to_nothing(pod) and not awaited
             if in_vain and not not_let_through(pod):
                 cluster.grants.release(pod.uid)
@@ -83,7 +83,7 @@ class PodStates:
 
     def give_grant(self, pod: Pod, now: float) -> None:
         """Gives a pod a grant that is already in the ledger. If its gate was opened, the grant has no deadline."""
-        if pod.uid in self._cluster.gates.out:
+        if pod.uid in self._cluster.gates.ungated:
             self._cluster.grants.keep(pod, now, inf)
         else:
             self._cluster.grants.give(pod, now, self._grant_lifetime)

@@ -61,14 +61,14 @@ def outlook(cluster: Cluster, pod: Pod) -> str:
     if at > 1:
         first = next(iter(line)).first()
         refused = cluster.check(first)
-        when = f"waits for: {refused.message}" if refused else _is_let_out(cluster, first)
+        when = f"waits for: {refused.message}" if refused else _when_ungated(cluster, first)
         return f"{text}; the first there, {first.name}, {when}"
     others = sum(each[0] == queue for each in cluster.gates.lines) - 1
     beside = f", beside {others} other {'line' if others == 1 else 'lines'}" if others else ""
-    return f"{text}{beside}" if cluster.check(pod) else f"{text}{beside}; it {_is_let_out(cluster, pod)}"
+    return f"{text}{beside}" if cluster.check(pod) else f"{text}{beside}; it {_when_ungated(cluster, pod)}"
 
 
-def _is_let_out(cluster: Cluster, pod: Pod) -> str:
+def _when_ungated(cluster: Cluster, pod: Pod) -> str:
     """Returns when a pod that no rule refuses is ungated."""
     whose = "all that its group takes to start" if cluster.gangs.is_waiting(pod) else "it"
     return f"is ungated as soon as there is room for {whose}"

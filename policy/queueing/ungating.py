@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from math import inf
 
 from policy.cluster.cluster import Cluster
-from policy.cluster.gates import Heads, Out, Waiting, Where
+from policy.cluster.gates import Heads, Ungated, Waiting, Where
 from policy.nodes.tolerations import One
 from policy.objects.pod import Pod, turn
 from policy.objects.resources import NOTHING, Resources, total
@@ -20,40 +20,38 @@ QueueKey = tuple[int, float, str]
 NamespaceKey = tuple[float, int, str]
 
 
-class Openings:
+class UngatingRound:
     """One round: opens one job after the other, beginning with the state at its start. It may pause anywhere.
 
     The caller iterates to the end. ``lookahead``: how many times the free room of nodes is opened per queue at most.
-    ``stands_aside``: whether a namespace backs off now. That may change meanwhile; ``Gates.look_again`` tells of it.
+    ``backs_off``: whether a namespace backs off now. That may change meanwhile; ``Gates.look_again`` tells of it.
     """
 
-    def __init__(
-        self, cluster: Cluster, lookahead: float, stands_aside: Callable[[str], bool] = lambda _: False
-    ) -> None:
+    def __init__(self, cluster: Cluster, lookahead: float, backs_off: Callable[[str], bool] = lambda _: False) -> None:
         self._cluster = cluster
         self._lookahead = lookahead
-        self._stands_aside = stands_aside
+        self._backs_off = backs_off
         self._left_out: set[Where] = set()
         self._weights = cluster.membership.weight_by_namespace()
         self._heads: dict[Where, Heads] = {}
-        self._out: list[Pod] = []
+        self._ungated: list[Pod] = []
         self._first: dict[str, list[tuple[Where, str]]] = {}
         self._first_as_of: tuple[int, int] | None = None
 
     def run(self, now: float) -> Iterator[list[Pod]]:
         """Yields the pods whose gates are to be opened, of one job after the other; none where a job may not start.
 
-        If it raises, it takes back the opening of all pods that it has not yielded yet.
+        If it raises, it takes back the ungating of all pods that it has not yielded yet.
         """
         jobs = self._run(now)
         while True:
-            self._out.clear()
+            self._ungated.clear()
             try:
                 pods = next(jobs)
             except StopIteration:
                 return
             except BaseException:
-                for each in self._out:
+                for each in self._ungated:
                     self._cluster.gate_admission.regate(each.uid, now)
                 raise
             yield pods
@@ -98,7 +96,7 @@ class Openings:
         there = {(queue, key[2]) for queue, keys in namespaces.items() for key in keys}
         for (queue, namespace), line in self._cluster.gates.lines.items():
             heads = self._heads.get((queue, namespace))
-            if (queue, namespace) in there or self._stands_aside(namespace):
+            if (queue, namespace) in there or self._backs_off(namespace):
                 continue
             if heads is None or heads.lacks(line) or (queue, namespace) in self._left_out:
                 self._left_out.discard((queue, namespace))
@@ -130,7 +128,7 @@ class Openings:
         line = self._cluster.gates.lines.get((queue, namespace))
         if line is None:
             return []
-        if self._stands_aside(namespace):
+        if self._backs_off(namespace):
             self._left_out.add((queue, namespace))
             return []
         heads = self._heads.get((queue, namespace))
@@ -156,7 +154,7 @@ class Openings:
             where, name = waiting.pop(0)
             line = gates.lines.get(where)
             job = line.jobs.get(name) if line is not None else None
-            if job is not None and not self._stands_aside(where[1]) and (pods := self._open(where, job, now)):
+            if job is not None and not self._backs_off(where[1]) and (pods := self._open(where, job, now)):
                 return pods
         return []
 
@@ -172,7 +170,7 @@ class Openings:
             beyond = bool(lacking) or not cluster.attempts.keeps_claim(pod)
             if beyond and self._some_beyond(where, lacking):
                 return []
-            self._let_out(pod, Out(where, pod.request, beyond), now)
+            self._ungate(pod, Ungated(where, pod.request, beyond), now)
             return [pod]
         if group is not None and group.native:
             return self._open_native(where, job, missing, now)
@@ -182,7 +180,7 @@ class Openings:
         members = sorted((each for each in members if each.uid in cluster.gates), key=turn)
         for each in members:
             placed = bool(cluster.gangs.node_for(each.uid))
-            self._let_out(each, Out(where, each.request, placed=placed), now)
+            self._ungate(each, Ungated(where, each.request, placed=placed), now)
         return members
 
     def _open_native(self, where: Where, job: Waiting, missing: int, now: float) -> list[Pod]:
@@ -199,26 +197,26 @@ class Openings:
                 for known in members[:at]:
                     cluster.gate_admission.regate(known.uid, now)
                 return []
-            self._let_out(each, Out(where, each.request, beyond), now)
+            self._ungate(each, Ungated(where, each.request, beyond), now)
         return members
 
-    def _let_out(self, pod: Pod, out: Out, now: float) -> None:
-        self._cluster.gate_admission.ungate(pod, out, now)
-        self._out.append(pod)
+    def _ungate(self, pod: Pod, ungated: Ungated, now: float) -> None:
+        self._cluster.gate_admission.ungate(pod, ungated, now)
+        self._ungated.append(pod)
 
     def _ungoverned(self) -> Iterator[list[Pod]]:
         """Ungates pods that filter alone decides about: exempt ones, and those in namespaces no longer gated."""
         cluster = self._cluster
         for where in list(cluster.gates.lines):
             line = cluster.gates.lines.get(where)  # it may have gone in a pause
-            if line is None or self._stands_aside(where[1]):
+            if line is None or self._backs_off(where[1]):
                 continue
             gated = cluster.gate_admission.is_gated(where[1])
             for job in list(line.of_priority(exempt.CRITICAL) if gated else line):
                 for pod in sorted(job.members.values(), key=turn):
-                    waits = pod.uid in cluster.gates and not self._stands_aside(where[1])
+                    waits = pod.uid in cluster.gates and not self._backs_off(where[1])
                     if waits and (not gated or cluster.is_exempt(pod)):
-                        cluster.gates.let_out(pod.uid)
+                        cluster.gates.begin_ungating(pod.uid)
                         yield [pod]
 
     def _awaited(self, now: float) -> Iterator[list[Pod]]:
@@ -228,12 +226,12 @@ class Openings:
         held += [uid for uid in cluster.gangs.holds.uids() if uid in cluster.grants]
         for uid in held:
             stands = cluster.gates.line_of(uid)
-            if stands is None or self._stands_aside(stands[0][1]):
+            if stands is None or self._backs_off(stands[0][1]):
                 continue
             if cluster.check(pod := cluster.pods[uid]) is not None:
                 continue
             if uid in cluster.grants or not cluster.gangs.is_waiting(pod):
-                self._let_out(pod, Out(stands[0], pod.request, placed=True), now)
+                self._ungate(pod, Ungated(stands[0], pod.request, placed=True), now)
                 yield [pod]
 
     def _lacking(self, queue: str, request: Resources, pod: Pod) -> list[str]:
@@ -287,14 +285,14 @@ def adopt(cluster: Cluster, now: float) -> None:
     The previous leader has opened their gates. Call this once, at the start. If this process itself led before, pods
     that it had put into backoff wait at their gates again.
     """
-    for uid in [uid for uid in cluster.gates.leaving if uid not in cluster.grants]:
+    for uid in [uid for uid in cluster.gates.ungating if uid not in cluster.grants]:
         cluster.gate_admission.regate(uid, now)
     for pod in list(cluster.pods.values()):
         waits = pod.pending and pod.gate < 0 and not (pod.gated or pod.terminating)
         if waits and cluster.gate_admission.is_gated(pod.namespace) and pod.uid not in cluster.grants:
             judged = pod.uid in cluster.attempts.unschedulable_since
             if not judged and not cluster.gangs.is_waiting(pod) and cluster.check(pod) is None:
-                cluster.gate_admission.ungate(pod, Out((cluster.queue_of(pod), pod.namespace), pod.request), now)
+                cluster.gate_admission.ungate(pod, Ungated((cluster.queue_of(pod), pod.namespace), pod.request), now)
                 cluster.gates.leave(pod.uid)
 
 

@@ -14,25 +14,25 @@ MOST_IN_VAIN = 100
 """The most members of gangs that cannot start that are looked at, besides the last such gang; others come next time."""
 
 
-def to_wake(cluster: Cluster, stands_aside: Callable[[Pod], bool] = lambda _: False) -> list[Pod]:
+def to_wake(cluster: Cluster, backs_off: Callable[[Pod], bool] = lambda _: False) -> list[Pod]:
     """Returns the refused pods that could run now, all together: by priority of queue, then of pod, then by creation.
 
     In each queue, members of started gangs that lack members come first. It returns at most as many as would fit: each
     chosen pod counts against the next, as if it had been granted. Of a gang that could start it chooses one member.
     Once that one is let through, room is held for the others, so they are chosen, too. It leaves out pods that
-    ``stands_aside``.
+    ``backs_off``.
     """
     with cluster.ledger.trial() as trial:
-        return _to_wake(cluster, trial, stands_aside)
+        return _to_wake(cluster, trial, backs_off)
 
 
-def _to_wake(cluster: Cluster, trial: Trial, stands_aside: Callable[[Pod], bool]) -> list[Pod]:
+def _to_wake(cluster: Cluster, trial: Trial, backs_off: Callable[[Pod], bool]) -> list[Pod]:
     ledger = cluster.ledger
     woken: list[Pod] = []
     refused: set[Hashable] = set()
     gangs = _Gangs(cluster)
     kept_out = _KeptOut(cluster)
-    waiting = (pod for pod in cluster.attempts.refused.values() if not stands_aside(pod))
+    waiting = (pod for pod in cluster.attempts.refused.values() if not backs_off(pod))
     in_turn = sorted(waiting, key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod)))
     for pod in cluster.gangs.incomplete_first(in_turn):
         if cluster.gangs.is_awaited(pod.uid):

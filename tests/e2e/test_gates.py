@@ -116,7 +116,7 @@ def neediest(bound, tenants) -> str:
     return min((each for each in tenants if bound[each] < tenants[each][-1]), key=key)
 
 
-def let_out(cluster, namespace):
+def ungated(cluster, namespace):
     return [each["metadata"]["name"] for each in cluster.api.items("pods", namespace) if not is_gated(each)]
 
 
@@ -127,14 +127,14 @@ def test_a_webhook_that_hangs_in_one_namespace_keeps_no_other_waiting(cluster, g
         cluster.api.create(pod("p", hanging, cpu=100))
         webhook = a_webhook_that_nobody_answers(hanging, silent.getsockname()[1], timeoutSeconds=3)
         with in_force(cluster, hanging, *webhook):
-            before = let_out(cluster, hanging)  # "p", if that was quicker than the webhook
+            before = ungated(cluster, hanging)  # "p", if that was quicker than the webhook
             cluster.api.create_all([*pods(30, hanging, prefix="stuck"), *pods(30, other)])
             wait_until(
                 lambda: not any(is_gated(each) for each in cluster.api.items("pods", other)),
                 "the others are let out",
                 timeout=40,  # one after the other hung for 3 s each would take more than twice as long
             )
-            assert let_out(cluster, hanging) == before
+            assert ungated(cluster, hanging) == before
 
 
 def test_a_gang_is_ungated_whole_and_a_gated_pod_takes_back_as_fast_as_another(

@@ -24,7 +24,7 @@ from policy.objects.pod import Pod
 from policy.objects.queue import Queue
 from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.preemption import reclaim, victims
-from policy.queueing.ungating import Openings, adopt
+from policy.queueing.ungating import UngatingRound, adopt
 from policy.queueing.waking import to_wake
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import MAX, elastic_quota
@@ -185,7 +185,7 @@ def check(cluster: Cluster) -> None:
     check_table(cluster)
     for pod in waiting(cluster):
         if pod.at_gate:
-            assert pod.uid in cluster.gates or pod.uid in cluster.grants or pod.uid in cluster.gates.leaving
+            assert pod.uid in cluster.gates or pod.uid in cluster.grants or pod.uid in cluster.gates.ungating
 
 
 def check_table(cluster: Cluster) -> None:
@@ -206,7 +206,7 @@ def all_there_is(cluster: Cluster) -> tuple:
         dict(cluster.ledger.entries),
         {pod.uid for pod in cluster.grants.pods()},
         set(cluster.in_flight.uids),
-        set(cluster.gates.out),
+        set(cluster.gates.ungated),
     )
 
 
@@ -263,7 +263,7 @@ def is_foreseen(cluster: Cluster, pod: Pod, _: Pick) -> Iterator[None]:
 
 
 def gates_are_opened(cluster: Cluster, _: Pod, __: Pick) -> Iterator[list[Pod]]:
-    return Openings(cluster, 1.2).run(NOW)
+    return UngatingRound(cluster, 1.2).run(NOW)
 
 
 def gates_are_taken_over(cluster: Cluster, _: Pod, __: Pick) -> None:
@@ -336,13 +336,13 @@ def check_that_it_fails_well(question, seed: int, name: str, number: int) -> Non
     """The question fails at this call of a rule."""
     cluster, told = a_world(by_dice(seed)), []
     check(cluster)
-    before, out = (kept(cluster), all_there_is(cluster)), set(cluster.gates.out)
+    before, out = (kept(cluster), all_there_is(cluster)), set(cluster.gates.ungated)
     with suppress(RuleFailed), Calls(name, number):
         asked(question, cluster, seed, told)
     try:
         check_after(question, cluster, before)
         if question is gates_are_opened:
-            assert cluster.gates.out.keys() - out <= {pod.uid for pods in told for pod in pods}
+            assert cluster.gates.ungated.keys() - out <= {pod.uid for pods in told for pod in pods}
         check_that_it_is_divided_anew(cluster)
     except AssertionError as failure:
         failure.add_note(f"{question.__name__} failed at call {number} of {name}, seed {seed}")
@@ -454,7 +454,7 @@ def ask_for_the_first(cluster: Cluster, _: list) -> None:
 
 
 def open_gates(cluster: Cluster, told: list) -> None:
-    for pods in Openings(cluster, 1.2).run(NOW):
+    for pods in UngatingRound(cluster, 1.2).run(NOW):
         told += pods
 
 
@@ -478,7 +478,7 @@ def test_wherever_it_fails_nobody_is_granted_who_does_not_count_or_is_not_told(w
             with suppress(RuleFailed), Calls(name, number):
                 ask(cluster, told)
             check(cluster)
-            assert cluster.gates.out.keys() <= {pod.uid for pod in told}, (name, number)
+            assert cluster.gates.ungated.keys() <= {pod.uid for pod in told}, (name, number)
 
 
 @pytest.mark.parametrize("number", [2, 3])

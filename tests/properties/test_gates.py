@@ -6,11 +6,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policy.cluster.cluster import Cluster
-from policy.cluster.gates import Out
+from policy.cluster.gates import Ungated
 from policy.nodes.tolerations import One
 from policy.objects.membership import Namespace
 from policy.objects.pod import Pod, turn
-from policy.queueing.ungating import Openings, share_of_namespace, share_of_queue
+from policy.queueing.ungating import UngatingRound, share_of_namespace, share_of_queue
 from tests.unit.given import pod, quota
 from tests.unit.given_gates import LOOKAHEAD, NO_ROOM, gated
 from tests.unit.given_nodes import node
@@ -55,14 +55,14 @@ def test_the_order_is_that_of_somebody_who_looks_at_all_who_wait_after_each_one(
         for number in sorted(some):
             cluster.upsert_pod(born(number), now=0)
         divided(cluster)
-    openings = [each.uid for pods in Openings(ours, LOOKAHEAD).run(0) for each in pods]
+    ungated = [each.uid for pods in UngatingRound(ours, LOOKAHEAD).run(0) for each in pods]
     by_hand = []
     while (chosen := next_by_hand(naive, weight)) is not None:
         where = naive.queue_of(chosen), chosen.namespace
         beyond = not has_room(naive, where[0], chosen)
-        naive.gate_admission.ungate(chosen, Out(where, chosen.request, beyond), 0)
+        naive.gate_admission.ungate(chosen, Ungated(where, chosen.request, beyond), 0)
         by_hand.append(chosen.uid)
-    assert openings == by_hand
+    assert ungated == by_hand
 
 
 def next_by_hand(cluster: Cluster, weight: dict[str, int]) -> Pod | None:
@@ -71,13 +71,13 @@ def next_by_hand(cluster: Cluster, weight: dict[str, int]) -> Pod | None:
         share = share_of_namespace(cluster, name, each.namespace) / weight[each.namespace]
         return share_of_queue(cluster, name), name, share, -weight[each.namespace], each.namespace, turn(each)
 
-    def may_be_let_out(each: Pod) -> bool:
+    def may_be_ungated(each: Pod) -> bool:
         name = cluster.queue_of(each)
         gates = cluster.gates
         nobody = not (gates.some_beyond((name, each.namespace)) or gates.on_their_way(name).get("cpu"))
         return cluster.check(each) is None and (has_room(cluster, name, each) or nobody)
 
-    waiting = [each for each in cluster.pods.values() if each.uid in cluster.gates and may_be_let_out(each)]
+    waiting = [each for each in cluster.pods.values() if each.uid in cluster.gates and may_be_ungated(each)]
     return min(waiting, key=key, default=None)
 
 
@@ -92,18 +92,18 @@ def test_no_more_is_admitted_than_fits_and_nobody_who_waits_is_forgotten(weight,
     for what, number in events:
         now = happen(cluster, what, number, now)
         divided(cluster)
-        for _ in Openings(cluster, LOOKAHEAD).run(now):
+        for _ in UngatingRound(cluster, LOOKAHEAD).run(now):
             pass
         check(cluster, most)
     for name in NAMESPACES:
         cluster.delete_quota(name, "quota")
     cluster.upsert_node(node("large", size={"cpu": 10_000, "pods": 10_000}))
-    for uid in [*cluster.gates.leaving]:
+    for uid in [*cluster.gates.ungating]:
         cluster.gate_admission.regate(uid, now)
     cluster.tick(now)
     divided(cluster)
     for _ in range(3):
-        for _ in Openings(cluster, LOOKAHEAD).run(now):
+        for _ in UngatingRound(cluster, LOOKAHEAD).run(now):
             pass
     assert not len(cluster.gates)
 
@@ -119,7 +119,7 @@ def happen(cluster: Cluster, what: str, number: int, now: float) -> float:
         name = sorted(NAMESPACES)[number % 4]
         gates = not cluster.membership.namespaces[name].gated
         cluster.upsert_namespace(Namespace(name, NAMESPACES[name], gated=gates))
-    elif candidates := sorted(cluster.pods if what == "delete" else cluster.gates.out):
+    elif candidates := sorted(cluster.pods if what == "delete" else cluster.gates.ungated):
         uid = candidates[number % len(candidates)]
         one = cluster.pods[uid]
         if what == "delete":
@@ -137,14 +137,14 @@ def check(cluster: Cluster, most: dict[str, int | None]) -> None:
     for name, limit in most.items():
         if limit is not None:
             assert cluster.ledger.account(name).used.get("cpu", 0) <= limit * 1000
-    there = {uid for uid, each in cluster.pods.items() if each.at_gate and uid not in cluster.gates.leaving}
+    there = {uid for uid, each in cluster.pods.items() if each.at_gate and uid not in cluster.gates.ungating}
     lines = {where: list(line) for where, line in cluster.gates.lines.items()}
     assert {uid for line in lines.values() for job in line for uid in job.members} == there
-    assert set(cluster.gates.out) <= set(cluster.grants._grants)
+    assert set(cluster.gates.ungated) <= set(cluster.grants._grants)
     for (name, namespace), line in lines.items():
         assert line == sorted(line, key=lambda job: job.turn)
         assert [cluster.gates.lines[name, namespace].place(job.name) for job in line] == [*range(1, len(line) + 1)]
-    on_their_way = [out.request for out in cluster.gates.out.values() if not out.beyond and not out.placed]
+    on_their_way = [out.request for out in cluster.gates.ungated.values() if not out.beyond and not out.placed]
     assert sum(request["cpu"] for request in on_their_way) == sum(
         cluster.gates.on_their_way(name).get("cpu", 0) for name in ("q", "r", "")
     )

@@ -6,7 +6,7 @@ from policy.cluster.cluster import Cluster
 from policy.cluster.gates import LOOKAHEAD
 from policy.objects.membership import Namespace
 from policy.objects.pod import Pod, Unschedulable
-from policy.queueing.ungating import Openings
+from policy.queueing.ungating import UngatingRound
 from tests.unit.given_queues import divided, pods
 
 AT_GATE = Unschedulable("SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates")
@@ -34,10 +34,10 @@ def gate(cluster: Cluster, *namespaces: str) -> Cluster:
     return divided(cluster)
 
 
-def let_out(cluster: Cluster, now: float = 0, lookahead: float = LOOKAHEAD) -> list[str]:
+def ungated(cluster: Cluster, now: float = 0, lookahead: float = LOOKAHEAD) -> list[str]:
     """Who is let out in one round, one after the other."""
-    openings = Openings(divided(cluster), lookahead)
-    return [pod.uid for pods in openings.run(now) for pod in pods]
+    ungating = UngatingRound(divided(cluster), lookahead)
+    return [pod.uid for pods in ungating.run(now) for pod in pods]
 
 
 def opened(cluster: Cluster, uid: str, **changes) -> Pod:

@@ -372,7 +372,7 @@ class WildWorld:
 
     def _come_to_rest(self) -> None:
         cluster = self.cluster
-        for uid in list(cluster.gates.leaving):
+        for uid in list(cluster.gates.ungating):
             cluster.gate_admission.regate(uid, self.clock())
         for pod in list(cluster.grants.pods()):
             cluster.withdraw(pod.uid)

@@ -61,7 +61,7 @@ class Doors(RecordingActuator):
         await super().open_gate(pod)
 
 
-class Opening:
+class Ungating:
     """A gated namespace whose gates are looked after whenever the test says so."""
 
     def __init__(self, *items, concurrency=4):
@@ -102,57 +102,57 @@ def most(cpu):
 
 
 def test_gates_are_opened_in_order_a_few_at_a_time_as_many_as_fit():
-    opening = Opening(*(gated(number) for number in range(30)), most(20))
-    assert opening.look() == [f"p{number}" for number in range(20)]
-    assert opening.doors.most_under_way == 4
-    assert opening.look() == []
+    ungating = Ungating(*(gated(number) for number in range(30)), most(20))
+    assert ungating.look() == [f"p{number}" for number in range(20)]
+    assert ungating.doors.most_under_way == 4
+    assert ungating.look() == []
 
 
 def test_nothing_is_opened_while_the_picture_is_not_fresh():
-    opening = Opening(gated(1))
-    opening.store.feeds["pods"].synced = False
-    assert opening.look() == []
+    ungating = Ungating(gated(1))
+    ungating.store.feeds["pods"].synced = False
+    assert ungating.look() == []
 
 
 def test_room_that_becomes_free_is_given_to_the_next():
-    opening = Opening(pod("running", nodeName="n1"), gated(1), gated(2), most(1))
-    assert opening.look() == []
-    opening.store.delete(PODS, "a/running")
-    assert opening.look() == ["p1"]
+    ungating = Ungating(pod("running", nodeName="n1"), gated(1), gated(2), most(1))
+    assert ungating.look() == []
+    ungating.store.delete(PODS, "a/running")
+    assert ungating.look() == ["p1"]
 
 
 def test_gates_the_server_did_not_open_count_for_nothing_and_are_retried_in_order():
-    opening = Opening(*(gated(number) for number in range(3)), most(3), concurrency=1)
-    opening.doors.failures = [ActionFailed("503")]
-    opening.look()
-    assert not opening.store.cluster.gates.out
-    assert opening.look() == []
-    opening.clock.now += SOON[0]
-    assert opening.look() == ["p0", "p1", "p2"]
+    ungating = Ungating(*(gated(number) for number in range(3)), most(3), concurrency=1)
+    ungating.doors.failures = [ActionFailed("503")]
+    ungating.look()
+    assert not ungating.store.cluster.gates.ungated
+    assert ungating.look() == []
+    ungating.clock.now += SOON[0]
+    assert ungating.look() == ["p0", "p1", "p2"]
 
 
 def test_a_pod_that_the_server_would_not_change_backs_off_and_is_tried_again():
-    opening = Opening(gated(1), gated(2), gated(3), most(1), concurrency=1)
-    opening.doors.failures = [Rejected("422")]
-    assert opening.look() == ["p2"]
-    see(opening.store, most(2))
-    opening.clock.now += REJECTED[0]
-    assert opening.look() == ["p1"]
+    ungating = Ungating(gated(1), gated(2), gated(3), most(1), concurrency=1)
+    ungating.doors.failures = [Rejected("422")]
+    assert ungating.look() == ["p2"]
+    see(ungating.store, most(2))
+    ungating.clock.now += REJECTED[0]
+    assert ungating.look() == ["p1"]
 
 
 def test_a_pod_that_the_server_never_changes_is_tried_ever_more_seldom():
-    opening = Opening(gated(1), most(1))
+    ungating = Ungating(gated(1), most(1))
     tried = []
     for _ in range(20):
-        opening.doors.failures = [Rejected("422")]
-        opening.look()
-        if not opening.doors.failures:
-            tried.append(opening.clock.now)
-        opening.clock.now += REJECTED[0]
+        ungating.doors.failures = [Rejected("422")]
+        ungating.look()
+        if not ungating.doors.failures:
+            tried.append(ungating.clock.now)
+        ungating.clock.now += REJECTED[0]
     assert [int(after - before) for before, after in pairwise(tried)] == [5, 10, 20, 40]
-    opening.doors.failures = []
-    opening.clock.now += REJECTED[1]
-    assert opening.look() == ["p1"]
+    ungating.doors.failures = []
+    ungating.clock.now += REJECTED[1]
+    assert ungating.look() == ["p1"]
 
 
 HANGING = NAMESPACE | {"metadata": {"name": "hanging", "labels": {"quotaward.dev/gated": "true"}}}
@@ -166,109 +166,109 @@ def behind(name, namespace, **metadata):
 def test_a_namespace_in_which_patches_hang_keeps_no_other_waiting(monkeypatch, concurrency):
     monkeypatch.setattr(hands, "SLOW", 0.01)
     stuck = [behind(f"h{number}", "hanging") for number in range(10)]
-    opening = Opening(HANGING, *stuck, *(behind(f"p{number}", "a") for number in range(10)), concurrency=concurrency)
-    opening.look(until=lambda: len(opening.doors.opened) == 10)
-    tried = list(opening.doors.tried)
+    ungating = Ungating(HANGING, *stuck, *(behind(f"p{number}", "a") for number in range(10)), concurrency=concurrency)
+    ungating.look(until=lambda: len(ungating.doors.opened) == 10)
+    tried = list(ungating.doors.tried)
     assert 1 <= len(tried) <= concurrency
-    assert len(opening.store.cluster.gates) == 10 - len(tried)  # the others wait there, and count for nothing
-    assert not opening.store.cluster.gates.out.keys() & {f"hanging/h{number}" for number in range(10)}
-    opening.clock.now += hands.AGAIN[0] - 1
-    opening.look()
-    assert opening.doors.tried == tried
+    assert len(ungating.store.cluster.gates) == 10 - len(tried)  # the others wait there, and count for nothing
+    assert not ungating.store.cluster.gates.ungated.keys() & {f"hanging/h{number}" for number in range(10)}
+    ungating.clock.now += hands.AGAIN[0] - 1
+    ungating.look()
+    assert ungating.doors.tried == tried
 
 
 def test_after_hanging_patches_one_is_tried_and_the_others_once_it_is_answered(monkeypatch):
     monkeypatch.setattr(hands, "SLOW", 0.01)
     stuck = [behind(f"h{number}", "hanging") for number in range(9)]
-    opening = Opening(HANGING, *stuck, *(behind(f"p{number}", "a") for number in range(5)), concurrency=3)
-    opening.look(until=lambda: len(opening.doors.opened) == 5)
+    ungating = Ungating(HANGING, *stuck, *(behind(f"p{number}", "a") for number in range(5)), concurrency=3)
+    ungating.look(until=lambda: len(ungating.doors.opened) == 5)
     monkeypatch.setattr(hands, "SLOW", 60)
-    opening.clock.now += hands.AGAIN[0]
+    ungating.clock.now += hands.AGAIN[0]
     tried = []
 
     def answered():
-        if opening.doors.hanging:
-            tried.append(len(opening.doors.hanging))
-            opening.doors.answer()
-        return opening.doors.opened
+        if ungating.doors.hanging:
+            tried.append(len(ungating.doors.hanging))
+            ungating.doors.answer()
+        return ungating.doors.opened
 
-    opening.look(until=answered)
+    ungating.look(until=answered)
     assert tried == [1]
-    opened = set(opening.doors.opened)
-    opening.clock.now += REJECTED[0]
-    assert len(opened | set(opening.look())) == 9
+    opened = set(ungating.doors.opened)
+    ungating.clock.now += REJECTED[0]
+    assert len(opened | set(ungating.look())) == 9
 
 
 def test_the_next_leader_looks_again_at_pods_that_backed_off():
-    opening = Opening(gated(1), most(1))
-    opening.doors.failures = [Rejected("422")]
-    assert opening.look() == []
-    opening.gates = Gates(opening.store, opening.doors, GateSettings())
-    assert opening.look() == ["p1"]
+    ungating = Ungating(gated(1), most(1))
+    ungating.doors.failures = [Rejected("422")]
+    assert ungating.look() == []
+    ungating.gates = Gates(ungating.store, ungating.doors, GateSettings())
+    assert ungating.look() == ["p1"]
 
 
 def test_an_end_while_gates_are_being_opened_leaves_no_gated_pod_counted():
-    opening = Opening(*(gated(number) for number in range(5)), most(5), concurrency=2)
+    ungating = Ungating(*(gated(number) for number in range(5)), most(5), concurrency=2)
 
     async def never(_):
         await asyncio.Event().wait()
 
-    opening.doors.open_gate = never
-    for _ in opening.store.cluster.divide_steps():
+    ungating.doors.open_gate = never
+    for _ in ungating.store.cluster.divide_steps():
         pass
 
     async def look():
         async with asyncio.timeout(0.05), asyncio.TaskGroup() as group:
-            await opening.gates.look(group)
+            await ungating.gates.look(group)
 
     with pytest.raises(TimeoutError):
-        opening.loop.run(look())
-    assert not opening.store.cluster.gates.out
-    assert len(opening.store.cluster.gates) == 5
-    assert not opening.store.cluster.ledger.account("a").used
+        ungating.loop.run(look())
+    assert not ungating.store.cluster.gates.ungated
+    assert len(ungating.store.cluster.gates) == 5
+    assert not ungating.store.cluster.ledger.account("a").used
 
 
 def test_where_nothing_changes_it_is_looked_again_only_now_and_then():
-    opening = Opening(gated(1), most(0))
-    opening.look()
-    opening.look()
-    looked = opening.gates._looked
-    opening.clock.now += AGAIN / 2
-    opening.look()
-    assert opening.gates._looked == looked
-    opening.clock.now += AGAIN
-    opening.look()
-    assert opening.gates._looked > looked
+    ungating = Ungating(gated(1), most(0))
+    ungating.look()
+    ungating.look()
+    looked = ungating.gates._looked
+    ungating.clock.now += AGAIN / 2
+    ungating.look()
+    assert ungating.gates._looked == looked
+    ungating.clock.now += AGAIN
+    ungating.look()
+    assert ungating.gates._looked > looked
 
 
-def test_who_waits_for_room_is_let_out_when_a_node_gets_more():
-    opening = Opening(*(gated(number) for number in range(1, 5)), node(cpu="1", pods="500"))
-    assert opening.look() == ["p1"]
-    see(opening.store, node(cpu="2", pods="500"))
-    assert opening.look() == ["p2"]
+def test_who_waits_for_room_is_ungated_when_a_node_gets_more():
+    ungating = Ungating(*(gated(number) for number in range(1, 5)), node(cpu="1", pods="500"))
+    assert ungating.look() == ["p1"]
+    see(ungating.store, node(cpu="2", pods="500"))
+    assert ungating.look() == ["p2"]
 
 
 def test_a_pod_of_a_namespace_no_longer_gated_is_ungated_though_its_quota_is_full():
-    opening = Opening(gated(1), most(0))
-    assert opening.look() == []
-    see(opening.store, NAMESPACE | {"metadata": {"name": "a"}})
-    assert opening.look() == ["p1"]
+    ungating = Ungating(gated(1), most(0))
+    assert ungating.look() == []
+    see(ungating.store, NAMESPACE | {"metadata": {"name": "a"}})
+    assert ungating.look() == ["p1"]
 
 
 # What REST tells
 
 
 def test_the_explanation_of_a_gated_pod_says_where_in_line_it_stands_and_what_for():
-    opening = Opening(*(gated(number) for number in range(1, 4)), most(0))
-    told = client_of(opening.store).get("/api/v1/pods/a/p2").json()
+    ungating = Ungating(*(gated(number) for number in range(1, 4)), most(0))
+    told = client_of(ungating.store).get("/api/v1/pods/a/p2").json()
     assert (told["verdict"], told["rule"]) == ("refused", "elastic-quota-max")
     assert told["gate"] == {"queue": "", "namespace": "a", "place": 2, "of": 3}
     assert "2 of 3 in the line of namespace a; the first there, p1, waits for: ElasticQuota max" in told["outlook"]
-    assert client_of(opening.store).get("/api/v1/pods/a/p1").json()["gate"]["place"] == 1
+    assert client_of(ungating.store).get("/api/v1/pods/a/p1").json()["gate"]["place"] == 1
 
 
 def test_the_summary_and_the_page_say_where_in_line_a_pod_stands_and_what_for():
-    client = client_of(Opening(*(gated(number) for number in range(1, 4)), most(0)).store)
+    client = client_of(Ungating(*(gated(number) for number in range(1, 4)), most(0)).store)
     line = "it waits at its gate, {} of 3 in the line of namespace a"
     behind = f"{line.format(2)}; the first there, p1, waits for: ElasticQuota max exceeded: cpu"
     told = client.get("/api/v1/pods/a/p2").json()
@@ -282,27 +282,27 @@ def test_the_summary_and_the_page_say_where_in_line_a_pod_stands_and_what_for():
 
 def test_the_first_in_line_if_not_refused_is_told_that_it_is_ungated_with_room():
     waiting = [gated(number, requests={"cpu": "60"}) for number in (1, 2)]
-    client = client_of(Opening(*waiting).store)
+    client = client_of(Ungating(*waiting).store)
     told = [client.get(f"/api/v1/pods/a/{name}").json()["next"][0]["text"] for name in ("p1", "p2")]
     assert told[0].endswith("1 of 2 in the line of namespace a; it is ungated as soon as there is room for it")
     assert told[1].endswith("the first there, p1, is ungated as soon as there is room for it")
 
 
 def test_where_nobody_opens_gates_it_is_said():
-    client = client_of(Opening(gated(1), most(1)).store, observe=True)
+    client = client_of(Ungating(gated(1), most(1)).store, observe=True)
     told = client.get("/api/v1/pods/a/p1").json()["next"][0]["text"]
     assert told.endswith("nobody is ungated: observe mode changes nothing")
 
 
 def test_a_gated_pod_that_no_rule_refuses_waits_for_its_turn():
-    told = client_of(Opening(gated(1), most(1)).store).get("/api/v1/pods/a/p1").json()
+    told = client_of(Ungating(gated(1), most(1)).store).get("/api/v1/pods/a/p1").json()
     assert told["verdict"] == "admissible"
     assert "waits at its gate" in told["message"]
 
 
 def test_the_list_of_gates_is_in_the_order_in_which_they_would_be_opened():
-    opening = Opening(*(gated(number, priority=number % 2) for number in range(4)), most(0))
-    client = client_of(opening.store)
+    ungating = Ungating(*(gated(number, priority=number % 2) for number in range(4)), most(0))
+    client = client_of(ungating.store)
     told = client.get("/api/v1/gates").json()
     assert [each["job"] for each in told["items"]] == ["a/p1", "a/p3", "a/p0", "a/p2"]
     assert [each["place"] for each in told["items"]] == [1, 2, 3, 4]
@@ -315,7 +315,7 @@ def test_the_list_of_gates_is_in_the_order_in_which_they_would_be_opened():
     "there", [namespace("b"), pod("p", "b", nodeName="n1"), quota("b")], ids=lambda each: each["kind"]
 )
 def test_a_namespace_without_gated_pods_is_told_from_an_unknown_one(there):
-    client = client_of(Opening(gated(1), there).store)
+    client = client_of(Ungating(gated(1), there).store)
     assert client.get("/api/v1/gates?namespace=b").json() == {"total": 0, "items": []}
     told = client.get("/api/v1/gates?namespace=typo")
     assert (told.status_code, told.json()["field"]) == (404, "namespace")

@@ -26,7 +26,7 @@ from policy.simulate.simulation import Simulation
 from policy.stepwise import at_once
 from tests.unit.given import pod, quota, refused_for, unreadable
 from tests.unit.given_gangs import asked, bound, group, members, see, seeing
-from tests.unit.given_gates import NO_ROOM, gate, gated, let_out
+from tests.unit.given_gates import NO_ROOM, gate, gated, ungated
 from tests.unit.given_jobs import chosen, seen, sized, sized_pod
 from tests.unit.given_jobs import waiting as large
 from tests.unit.given_nodes import node
@@ -206,13 +206,13 @@ def test_a_pod_that_was_kept_off_is_woken_once_it_no_longer_is():
 # Gates
 
 
-def test_it_is_let_out_of_its_gate_at_once_and_others_of_its_namespace_are_not():
+def test_it_is_ungated_at_once_and_others_of_its_namespace_are_not():
     cluster = world(queue(DEFAULT, most={"cpu": 1}), run("there", "free"), *gated(pod("p", "free")))
     see(cluster, *gated(critical("free"), critical("free", "low", priority=SYSTEM), critical("a", "tenant")))
     see(cluster, quota("a", most={"cpu": 0}))
     gate(cluster, "free", "a")
     assert positions.outlook(cluster, cluster.pods["cni"]) == "no rule applies to it: it is being ungated"
-    assert let_out(cluster) == ["cni", "low"]
+    assert ungated(cluster) == ["cni", "low"]
     assert "free" not in {namespace for (_, namespace), line in cluster.gates.lines.items() if len(line) > 1}
 
 
@@ -220,7 +220,7 @@ def test_others_of_its_group_stay_at_their_gates():
     cluster = world(queue(DEFAULT, most={"cpu": 0}))
     see(cluster, group("g", 2, "free"), *gated(critical("free", group="g"), pod("p", "free", group="g")))
     gate(cluster, "free")
-    assert let_out(cluster) == ["cni"]
+    assert ungated(cluster) == ["cni"]
 
 
 # Who goes
