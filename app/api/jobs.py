@@ -48,7 +48,7 @@ def group_model(cluster: Cluster, namespace: str, name: str, terms: Terms, now: 
     )
 
 
-def outlook(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> str:
+def reservation_text(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> str:
     """Says what is reserved for a pod's job, or why nothing is although it starves; empty if it does not starve."""
     own = cluster.reservations.reserved.of_pod(pod.uid)
     if own is not None and cluster.reservations.is_in_force(own):

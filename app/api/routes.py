@@ -183,7 +183,7 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
         _add(plan, reservation, there, reclaim.failing(cluster, reservation))
         if reclaim.protected_victims(cluster, reservation):
             pod = cluster.pods[reservation.pod.uid]
-            message = at_once(reclaim.outlook_steps(cluster, pod))
+            message = at_once(reclaim.plan_text_steps(cluster, pod))
             plan.waiting.append(WaitingModel(pod=f"{pod.namespace}/{pod.name}", reason="budget", message=message))
     pods = reclaim.waiting(cluster, store.clock(), settings.reclaim.delay)[:PREVIEWED]
     pause = Pause()
@@ -249,9 +249,9 @@ def _decision(decision: Decision) -> DecisionModel:
 
 
 async def _outlooks(request: Request, cluster: Cluster, pod: Pod) -> AsyncIterator[str]:
-    yield positions.outlook(cluster, pod)
-    yield await at_leisure(reclaim.outlook_steps(cluster, pod))
-    yield jobs.outlook(cluster, pod, request.app.state.settings.reserve.terms, time.time())
+    yield positions.position_text(cluster, pod)
+    yield await at_leisure(reclaim.plan_text_steps(cluster, pod))
+    yield jobs.reservation_text(cluster, pod, request.app.state.settings.reserve.terms, time.time())
 
 
 def _add(plan: PlanModel, reservation: Reservation, victims: Sequence[PodName], failing: Mapping[str, str]) -> None:

@@ -251,7 +251,7 @@ def _state_of(cluster: Cluster, namespace: str, name: str) -> str:
     pod, awaited = cluster.pod(namespace, name), tuple[Any, ...]()
     if pod is not None and pod.pending:
         held = cluster.reservations.is_held_for(pod.uid)
-        under_way = at_once(reclaim.outlook_steps(cluster, pod)) if held else bool(fit.fits(cluster.table, pod).any())
+        under_way = at_once(reclaim.plan_text_steps(cluster, pod)) if held else bool(fit.fits(cluster.table, pod).any())
         awaited = under_way, cluster.reservations.reserved.of_pod(pod.uid), cluster.relevant
     state = repr((verdict_on(cluster, namespace, name), awaited))
     return blake2b(state.encode(), digest_size=8).hexdigest()

@@ -189,7 +189,7 @@ def _shown(cluster: Cluster, pod: Pod, *, observe: bool) -> WaitingPod:
     refused = cluster.check(pod) if pod.uid in cluster.pods else None
     closed = why_closed(cluster.queues, cluster.membership, pod) if refused else ""
     why = ": ".join(filter(None, (refused.message, closed))) if refused else ""
-    if at_gate := positions.outlook(cluster, pod):
+    if at_gate := positions.position_text(cluster, pod):
         message = f"{why}; {at_gate}" if why else at_gate
     elif not why:
         message = _said(pod, "no rule refuses it; ", "no rule refuses it any more; ")

@@ -95,7 +95,7 @@ def _of_excess(cluster: Cluster, pod: Pod) -> Iterator[NextStep]:
 
 def _of_gate(cluster: Cluster, pod: Pod, idle: str) -> Iterator[NextStep]:
     """Tells its position in the line, and what it waits for."""
-    text = positions.outlook(cluster, pod)
+    text = positions.position_text(cluster, pod)
     if text:
         yield NextStep("at-gate", f"{text}; nobody is ungated: {idle}" if idle else text)
 

@@ -392,7 +392,7 @@ def others_first(cluster: Cluster, pod: Pod) -> int:
     return next((place for place, other in enumerate(in_turn) if other.uid == pod.uid), 0)
 
 
-def outlook_steps(cluster: Cluster, pod: Pod) -> Steps[str]:
+def plan_text_steps(cluster: Cluster, pod: Pod) -> Steps[str]:
     """Returns what is or will be done for a waiting pod, or why nobody is evicted for it; empty if it does not wait.
 
     Iterate to the end; it may pause.

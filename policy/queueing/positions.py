@@ -45,7 +45,7 @@ def in_order(cluster: Cluster, queue: str) -> Iterator[Waiting]:
             heappush(keys, (fair_share.share(taken[namespace], whole) / -minus_weight, minus_weight, namespace))
 
 
-def outlook(cluster: Cluster, pod: Pod) -> str:
+def position_text(cluster: Cluster, pod: Pod) -> str:
     """Returns where a pod stands at the gates and what it waits for; empty if it waits at none."""
     stands = cluster.gates.line_of(pod.uid)
     if stands is None:

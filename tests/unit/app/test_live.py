@@ -155,7 +155,7 @@ def test_what_is_said_of_a_pod_is_the_same_as_long_as_nothing_changes(name):
     for _ in range(20):
         states.add(_state_of(store.cluster, "b", "p"))
         others.append(
-            reclaim.outlook_steps(store.cluster, store.cluster.pods["b/p"])
+            reclaim.plan_text_steps(store.cluster, store.cluster.pods["b/p"])
         )  # takes the place of what was forgotten
     assert len(states) == 1
 

@@ -337,7 +337,7 @@ def test_a_plan_for_a_lost_node_does_not_ask_the_scheduler_to_bind_the_pod_there
     world.api.lingering = True
     world.passes(1)
     see(world.store, node("n1") | CORDON)
-    said = at_once(reclaim.outlook_steps(world.store.cluster, world.store.cluster.pod("b", "owner")))
+    said = at_once(reclaim.plan_text_steps(world.store.cluster, world.store.cluster.pod("b", "owner")))
     assert said == "room was being made on node n1, which cannot take it any more; another place is sought"
 
 
@@ -357,7 +357,7 @@ def test_room_is_made_elsewhere_once_a_victim_has_not_ended_in_its_time(world, a
     world.passes(1)
     assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
     owner = world.store.cluster.pod("b", "owner")
-    said = at_once(reclaim.outlook_steps(world.store.cluster, owner))
+    said = at_once(reclaim.plan_text_steps(world.store.cluster, owner))
     assert said.startswith(f"room was being made on node n1, but these do not end: a/{stuck}; to be evicted for it on")
     world.api.due = EPOCH + 1000
     world.passes(11)
@@ -518,10 +518,10 @@ def test_a_less_important_pod_of_ones_own_is_not_deleted_past_its_budget():
 def test_budgets_that_never_let_anybody_go_are_named():
     world = Patient(budget_over("a", **NOTHING))
     world.passes(1)
-    said = at_once(reclaim.outlook_steps(world.store.cluster, world.store.cluster.pod("b", "owner")))
+    said = at_once(reclaim.plan_text_steps(world.store.cluster, world.store.cluster.pod("b", "owner")))
     assert said.endswith("; as they are, these will never let them go: a/budget")
     see(world.store, budget_over("a", maxUnavailable=1))
-    said = at_once(reclaim.outlook_steps(world.store.cluster, world.store.cluster.pod("b", "owner")))
+    said = at_once(reclaim.plan_text_steps(world.store.cluster, world.store.cluster.pod("b", "owner")))
     assert "a disruption budget does not let go now" in said
     assert "never" not in said
 

@@ -41,8 +41,8 @@ def preview(cluster: Cluster, pods) -> Iterator[tuple[Pod, Plan | NoPlan]]:
     return filter(None, reclaim.preview(cluster, pods))
 
 
-def outlook(cluster: Cluster, uid: str) -> str:
-    return at_once(reclaim.outlook_steps(cluster, cluster.pods[uid]))
+def plan_text(cluster: Cluster, uid: str) -> str:
+    return at_once(reclaim.plan_text_steps(cluster, cluster.pods[uid]))
 
 
 def outcome(results) -> dict[str, set[str] | str]:
@@ -247,22 +247,22 @@ def test_a_plan_is_recorded_under_the_name_of_its_pod():
     assert [victim.uid for victim in recorded.victims] == ["b3"]
 
 
-def test_the_outlook_says_who_goes_or_why_nobody_does():
+def test_the_text_of_a_plan_says_who_goes_or_why_nobody_does():
     cluster = world(*BORROWED, waiting("p"), waiting("q", request={"cpu": 3}))
-    assert outlook(cluster, "p") == "to be evicted for it on node n1: b/b3"
-    assert outlook(cluster, "q").startswith("nobody is evicted for it: ")
-    assert outlook(cluster, "b1") == ""
+    assert plan_text(cluster, "p") == "to be evicted for it on node n1: b/b3"
+    assert plan_text(cluster, "q").startswith("nobody is evicted for it: ")
+    assert plan_text(cluster, "b1") == ""
 
 
-def test_the_outlook_follows_what_is_being_done():
+def test_the_text_of_a_plan_follows_what_is_being_done():
     safe = run("b9", labels={"app": "x"})
     cluster = world(*BORROWED[:3], safe, waiting("p"), Budget("b", "budget", labelled(app="x"), 0))
     cluster.upsert_reservation(reclaim.reservation_of(Plan(cluster.pods["p"], "n1", (safe,), 1), since=0))
-    assert "a disruption budget does not let go now: b/b9" in outlook(cluster, "p")
+    assert "a disruption budget does not let go now: b/b9" in plan_text(cluster, "p")
     cluster.upsert_pod(replace(safe, terminating=True), now=1)
-    assert "on their way out: b/b9" in outlook(cluster, "p")
+    assert "on their way out: b/b9" in plan_text(cluster, "p")
     cluster.delete_pod("b9")
-    assert "room was made on node n1" in outlook(cluster, "p")
+    assert "room was made on node n1" in plan_text(cluster, "p")
 
 
 def test_one_that_is_given_room_on_a_node_needs_no_second_plan():

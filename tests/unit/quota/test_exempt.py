@@ -14,7 +14,7 @@ from policy.objects.membership import DEFAULT, Namespace
 from policy.objects.pod import Pod
 from policy.objects.reservation import STARVING, Reservation
 from policy.preemption.plans import NoPlan, Plan
-from policy.preemption.reclaim import name_of, outlook_steps, waiting
+from policy.preemption.reclaim import name_of, plan_text_steps, waiting
 from policy.preemption.victims import plan
 from policy.queueing import positions
 from policy.queueing.waking import to_wake
@@ -211,7 +211,7 @@ def test_it_is_ungated_at_once_and_others_of_its_namespace_are_not():
     see(cluster, *gated(critical("free"), critical("free", "low", priority=SYSTEM), critical("a", "tenant")))
     see(cluster, quota("a", most={"cpu": 0}))
     gate(cluster, "free", "a")
-    assert positions.outlook(cluster, cluster.pods["cni"]) == "no rule applies to it: it is being ungated"
+    assert positions.position_text(cluster, cluster.pods["cni"]) == "no rule applies to it: it is being ungated"
     assert ungated(cluster) == ["cni", "low"]
     assert "free" not in {namespace for (_, namespace), line in cluster.gates.lines.items() if len(line) > 1}
 
@@ -240,7 +240,7 @@ def test_nobody_is_evicted_by_us_for_it_as_the_scheduler_does_that():
     waits = critical(unschedulable=NO_ROOM)
     cluster = seeing(node(), quota("a", least={"cpu": 0}), quota("kube-system", least={"cpu": 4}), run("a1"), waits)
     assert waiting(cluster, now=100, delay=1) == []
-    assert at_once(outlook_steps(cluster, waits)) == ""
+    assert at_once(plan_text_steps(cluster, waits)) == ""
 
 
 def test_what_the_scheduler_will_do_for_it_is_foreseen():
