@@ -39,6 +39,6 @@ def at_most_on(table: NodeTable, node: str, coming: Sequence[Alike], pod: Pod) -
     for other, number in coming:
         placed = table.placed(other.uid)
         shown = placed is not None and placed.site.name == node and other.priority >= pod.priority
-        if not shown and fit.suitable_on(table, other, node):
+        if not shown and fit.fits_if_empty_on(table, other, node):
             add(taken, {resource: number * amount for resource, amount in other.request.items()})
     return taken

@@ -66,7 +66,7 @@ class Destinations:
         if not name or pod.terminating or pod.gated:
             return False
         node = table.node(name)
-        if node is None or not node.ready or not fit.suitable_on(table, pod, name):
+        if node is None or not node.ready or not fit.fits_if_empty_on(table, pod, name):
             return False
         return all(node.allocatable.get(resource) for resource, asked in pod.request.items() if asked)  # listed there
 

@@ -30,9 +30,9 @@ class Room:
         """Whether a waiting pod could be placed because of this room."""
         site = cluster.table.site(self.node)
         node = site.node if site is not None else None
-        if site is None or node is None or not fit.suits(cluster.table, node, pod):
+        if site is None or node is None or not fit.node_fits_if_empty(cluster.table, node, pod):
             return False
-        is_new = self.before is None or not fit.suits(cluster.table, self.before, pod)
+        is_new = self.before is None or not fit.node_fits_if_empty(cluster.table, self.before, pod)
         short = {
             resource: lacking
             for resource, asked in pod.request.items()

@@ -45,8 +45,8 @@ def add_nodes(need: Need) -> Iterator[Remedy]:
     pod, table = need.pod, need.cluster.table
     if any(fit.unlisted(table, member) for member in need.members):
         return  # nobody knows which nodes would serve it
-    suiting = fit.suitable(table, replace(pod, request={}))
-    nodes = (table.node(table.names[row]) for row in np.flatnonzero(suiting))
+    rows = fit.fits_if_empty(table, replace(pod, request={}))
+    nodes = (table.node(table.names[row]) for row in np.flatnonzero(rows))
     models = [node for node in nodes if node is not None and node.usable and not node.taints]
     model = max(models, key=_size, default=Node("", {"pods": 110}, dict(pod.constraints.node_selector)))
     size = dict(model.allocatable)
@@ -103,7 +103,7 @@ def _let_go(cluster: Cluster, pod: Pod) -> Iterator[Remedy]:
 def _end_on_a_node(cluster: Cluster, pod: Pod, reserved: set[str]) -> Remedies:
     """Suggests the end of pods of one node so that the pod fits there: of the node where the fewest have to end."""
     table, best = cluster.table, list[Pod]()
-    rows = np.flatnonzero(fit.suitable(table, pod) & ~table.mask_of(reserved))
+    rows = np.flatnonzero(fit.fits_if_empty(table, pod) & ~table.mask_of(reserved))
     least_short = np.argsort(scores.shortage(table, pod)[rows], kind="stable")
     for row in rows[least_short][:MOST_NODES]:
         yield None

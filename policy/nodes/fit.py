@@ -1,6 +1,6 @@
 """Decides which nodes a pod fits, as kube-scheduler 1.37 would.
 
-There are three questions. ``suitable``: which nodes could take the pod once evictions have emptied them? ``fits``:
+There are three questions. ``fits_if_empty``: which nodes could take the pod once evictions have emptied them? ``fits``:
 where would the pod be placed now? ``fits_on``: would it be placed on one node if some pods were gone? A search for
 victims asks the last one over and over. So its data is worked out once per pod and kept until the table changes.
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policy.nodes.node_filters import accepting, accepts
+from policy.nodes.node_filters import passes_filters, passing_filters
 from policy.nodes.table import Mask, NodeTable, Site
 from policy.nodes.topology import Demands, demands_of, demands_of_steps
 from policy.objects.constraints import TOO_MANY_OF_NAMESPACE, HostPort, excess
@@ -49,23 +49,23 @@ def unlisted(table: NodeTable, pod: Pod) -> str:
     return f"no node lists {names_in(names)}; who serves it cannot be judged from here" if names else ""
 
 
-def suitable(table: NodeTable, pod: Pod) -> Mask:
+def fits_if_empty(table: NodeTable, pod: Pod) -> Mask:
     """Returns the nodes that could take the pod if they were empty and it were alone, by its constraints and size.
 
     It does not matter where the pod stands already.
     """
-    return accepting(table, pod.constraints) & _at_least(table, table.allocatable, pod)
+    return passing_filters(table, pod.constraints) & _at_least(table, table.allocatable, pod)
 
 
-def suitable_on(table: NodeTable, pod: Pod, node_name: str) -> bool:
-    """Whether this node is ``suitable``."""
+def fits_if_empty_on(table: NodeTable, pod: Pod, node_name: str) -> bool:
+    """Whether this node is among those of ``fits_if_empty``."""
     node = table.node(node_name)
-    return node is not None and suits(table, node, pod)
+    return node is not None and node_fits_if_empty(table, node, pod)
 
 
-def suits(table: NodeTable, node: Node, pod: Pod) -> bool:
+def node_fits_if_empty(table: NodeTable, node: Node, pod: Pod) -> bool:
     """Whether a node, in the table or not, could take the pod if it were empty and the pod were alone."""
-    if not accepts(node, pod.constraints):
+    if not passes_filters(node, pod.constraints):
         return False
     return all(min(node.allocatable.get(resource, 0), LARGEST) >= amount for resource, amount in _need(table, pod))
 
@@ -89,7 +89,7 @@ def open_to(table: NodeTable, pod: Pod, overlooked: Collection[str]) -> Mask:
 
     Room and the demands of other pods are not judged. Pods that are overlooked take no ports.
     """
-    mask = accepting(table, pod.constraints).copy()
+    mask = passing_filters(table, pod.constraints).copy()
     for port in pod.constraints.host_ports:
         for taker in table.takers_of(port.protocol, port.port):
             if taker.site.row >= 0 and taker.pod.uid not in overlooked and _takes(taker.pod, port):
@@ -109,7 +109,7 @@ def fits_on(table: NodeTable, pod: Pod, node_name: str, without: Collection[str]
         return False
     question = _question(table, pod)
     gone = frozenset(without) | question.overlooked
-    if not _has_room(site, question, gone) or not accepts(site.node, pod.constraints):
+    if not _has_room(site, question, gone) or not passes_filters(site.node, pod.constraints):
         return False
     if pod.constraints.host_ports and not _has_ports(site, pod, gone):
         return False

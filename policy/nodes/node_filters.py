@@ -18,28 +18,28 @@ _NAME = "metadata.name"
 _MOST_KEPT = 512  # masks, of a byte per node
 
 
-def accepts(node: Node, constraints: Constraints) -> bool:
-    """Whether the pod may stand on a node."""
+def passes_filters(node: Node, constraints: Constraints) -> bool:
+    """Whether a node passes NodeAffinity, TaintToleration and NodeUnschedulable for a pod."""
     return (
-        attracts(node, constraints)
+        matches_affinity(node, constraints)
         and tolerates(constraints.tolerations, node.taints)
         and (not node.unschedulable or tolerates(constraints.tolerations, (UNSCHEDULABLE,)))
     )
 
 
-def attracts(node: Node, constraints: Constraints) -> bool:
+def matches_affinity(node: Node, constraints: Constraints) -> bool:
     """Whether the pod's node selector and required node affinity ask for a node."""
     if any(node.labels.get(key) != value for key, value in constraints.node_selector):
         return False
     return constraints.node_terms is None or any(_meets(node, term) for term in constraints.node_terms)
 
 
-def accepting(table: NodeTable, constraints: Constraints) -> Mask:
-    """Returns every node that ``accepts`` the pod. The mask is shared: do not change it."""
-    key = ("accepting", constraints.node_selector, constraints.node_terms, constraints.tolerations)
+def passing_filters(table: NodeTable, constraints: Constraints) -> Mask:
+    """Returns every node of which ``passes_filters`` is true for the pod. The mask is shared: do not change it."""
+    key = ("passing_filters", constraints.node_selector, constraints.node_terms, constraints.tolerations)
     known: Mask | None = table.memo_of_nodes.get(key)
     if known is None:
-        mask = attracting(table, constraints) & tolerated(table, constraints.tolerations)
+        mask = matching_affinity(table, constraints) & tolerated(table, constraints.tolerations)
         if not tolerates(constraints.tolerations, (UNSCHEDULABLE,)):
             mask &= ~np.fromiter((node.unschedulable for node in table.nodes()), np.bool_, len(table.names))
         if len(table.memo_of_nodes) >= _MOST_KEPT:
@@ -48,8 +48,8 @@ def accepting(table: NodeTable, constraints: Constraints) -> Mask:
     return known
 
 
-def attracting(table: NodeTable, constraints: Constraints) -> Mask:
-    """Returns every node that ``attracts`` the pod."""
+def matching_affinity(table: NodeTable, constraints: Constraints) -> Mask:
+    """Returns every node of which ``matches_affinity`` is true for the pod."""
     mask = np.ones(len(table.names), np.bool_)
     for key, value in constraints.node_selector:
         mask &= _meeting(table, Requirement(key, "In", (value,)))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from policy.nodes import fit
 from policy.nodes.gang_demands import Kinds, Together, demands_something, is_bounded
-from policy.nodes.node_filters import accepting
+from policy.nodes.node_filters import passing_filters
 from policy.nodes.table import Mask, NodeTable
 from policy.nodes.topology import demands_of
 from policy.objects.pod import Pod
@@ -62,7 +62,7 @@ class Places:
             if placed is not None and placed.site.row >= 0:
                 self._use(placed.site.row, member.request, -1)
         for other, number in coming:
-            may_land = fit.suitable(table, other) & ~table.mask_of(reserved_from(other))
+            may_land = fit.fits_if_empty(table, other) & ~table.mask_of(reserved_from(other))
             _take_everywhere(table, self._free, other, number, may_land)
 
     def find(self) -> Pod | None:
@@ -144,7 +144,7 @@ class Places:
         """Returns the nodes that the member may go to, apart from room. Members that are alike share the mask."""
         known = self._open.get(self._kind(member))
         if known is None:
-            known = accepting(self._table, member.constraints) & self._not_reserved
+            known = passing_filters(self._table, member.constraints) & self._not_reserved
             if not self._one_by_one:
                 demands = demands_of(self._table, member, set(fit.overlooked(self._table, member)))
                 if demands is not None:
@@ -177,7 +177,7 @@ def full(table: NodeTable, pod: Pod, nodes: Sequence[str], coming: Iterable[Alik
             if (column := table.columns.get(resource)) is not None:
                 free[rows == placed.site.row, column] += min(amount, LARGEST)
     for other, number in coming:
-        _take_everywhere(table, free, other, number, fit.suitable(table, other)[rows])
+        _take_everywhere(table, free, other, number, fit.fits_if_empty(table, other)[rows])
     return [node for node, there in zip(nodes, _at_least(table, free, pod.request), strict=True) if not there]
 
 

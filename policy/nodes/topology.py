@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policy.nodes.node_filters import attracting, tolerated
+from policy.nodes.node_filters import matching_affinity, tolerated
 from policy.nodes.pod_index import PodIndex
 from policy.nodes.table import Mask, NodeTable, Values
 from policy.objects.constraints import UNCONSTRAINED, PodTerm, Selector, Spread, matches
@@ -252,12 +252,12 @@ def _all_spreading_steps(table: NodeTable, pod: Pod, hidden: list[int]) -> Steps
     """
     rules = pod.constraints.spread
     labelled = _all(table.labels(key).codes >= 0 for key in {rule.topology_key for rule in rules})
-    attracts, tolerates = attracting(table, pod.constraints), tolerated(table, pod.constraints.tolerations)
+    affine, tolerates = matching_affinity(table, pod.constraints), tolerated(table, pod.constraints.tolerations)
     everywhere = np.ones(len(labelled), np.bool_)
     found = []
     for rule in rules:
         yield
-        by_affinity = attracts if rule.honor_node_affinity else everywhere
+        by_affinity = affine if rule.honor_node_affinity else everywhere
         counting = labelled & by_affinity & (tolerates if rule.honor_taints else everywhere)
         found.append(_spreading(table, pod, rule, counting, hidden))
     return tuple(found)

@@ -47,7 +47,7 @@ def by_rules(pod: Pod, queue: str) -> Hashable:
 
 
 def by_empty_nodes(pod: Pod) -> Hashable:
-    """Returns a key that is equal for pods that the same nodes could take if they were empty (``fit.suitable``).
+    """Returns a key that is equal for pods that the same nodes could take if they were empty (``fit.fits_if_empty``).
 
     Leaves out labels, which matter only beside other pods. Pods of one job mostly differ in them.
     """

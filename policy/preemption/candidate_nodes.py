@@ -33,7 +33,7 @@ def promising_nodes(trial: EvictionTrial) -> Iterator[str]:
     The order is that of the shortages at the start.
     """
     table, pod = trial.cluster.table, trial.preemptor.pod
-    rows = np.flatnonzero(fit.suitable(table, pod))
+    rows = np.flatnonzero(fit.fits_if_empty(table, pod))
     shortage = scores.shortage(table, pod)[rows]
     rows = rows[np.lexsort((table.ranks()[rows], shortage))]
     names = table.names_by_row()  # as they are now: after a pause a row may be another's

@@ -94,7 +94,7 @@ class EvictionTrial:
 
     def is_suitable(self, node: str) -> bool:
         """Whether a node could take the pod, were it empty."""
-        return fit.suitable_on(self.cluster.table, self.preemptor.pod, node)
+        return fit.fits_if_empty_on(self.cluster.table, self.preemptor.pod, node)
 
     def fits(self, node: str) -> bool:
         """Whether the pod fits a node after what is taken so far."""

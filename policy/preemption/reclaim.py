@@ -291,7 +291,7 @@ def is_lost(cluster: Cluster, reservation: Reservation) -> bool:
     False for a pod that is not there any more.
     """
     pod = cluster.pods.get(reservation.pod.uid)
-    return pod is not None and not fit.suitable_on(cluster.table, pod, reservation.node)
+    return pod is not None and not fit.fits_if_empty_on(cluster.table, pod, reservation.node)
 
 
 def is_room_taken(cluster: Cluster, reservation: Reservation) -> bool:

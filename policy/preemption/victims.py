@@ -129,7 +129,7 @@ def _without_victims(cluster: Cluster, pod: Pod) -> NoPlan | None:
     if not pod.may_preempt:
         return NoPlan("never", "its preemptionPolicy is Never")
     roomy = roomy_node(cluster, pod)
-    if not (roomy or fit.suitable(cluster.table, pod).any()):
+    if not (roomy or fit.fits_if_empty(cluster.table, pod).any()):
         return NoPlan("never", "no node could take it, however empty")
     if roomy and cluster.check(pod) is None:
         return NoPlan("room", "a node has room for it", roomy)

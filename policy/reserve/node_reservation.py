@@ -218,7 +218,7 @@ class _Search:
             node = chosen[pod.uid]
             known = self._table.node(node)
             ready = known is not None and known.ready
-            if ready and fit.suitable_on(self._table, pod, node) and self._has_space(node, pod):
+            if ready and fit.fits_if_empty_on(self._table, pod, node) and self._has_space(node, pod):
                 self._put(pod, node)
                 kept.append(pod)
         return kept
@@ -234,7 +234,7 @@ class _Search:
         """Whether any node could take the pod once all that can end has ended, even if it is kept for others now."""
         shape = self._shape(pod)
         if shape not in self._possible:
-            names = [self._table.names[row] for row in np.flatnonzero(fit.suitable(self._table, pod))]
+            names = [self._table.names[row] for row in np.flatnonzero(fit.fits_if_empty(self._table, pod))]
             self._possible[shape] = False
             for number, name in enumerate(names):
                 if not number % STEP:
@@ -331,7 +331,7 @@ class _Search:
         how free nodes are, then by the smallest shortage, then by the fewest pods to wait for, then by name.
         """
         table = self._table
-        mask = fit.suitable(table, pod)
+        mask = fit.fits_if_empty(table, pod)
         rows = np.flatnonzero(mask if self._everywhere else mask & _open(self._cluster, self._job))
         column = table.columns.get("pods")
         others = table.used[rows, column] if column is not None else np.zeros(len(rows))

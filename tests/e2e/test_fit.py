@@ -16,7 +16,7 @@ import pytest
 from app.store.nodes import NodeObject, node_of
 from app.store.pod_object import PodObject
 from app.store.pods import pod_of
-from policy.nodes.fit import fits, fits_on, suitable, undecidable
+from policy.nodes.fit import fits, fits_if_empty, fits_on, undecidable
 from policy.nodes.table import NodeTable
 from policy.objects.pod import Pod
 from tests.controlplane.api import Api
@@ -96,7 +96,7 @@ def test_a_pod_fits_exactly_where_the_scheduler_finds_that_it_does(cluster: Clus
             expected = {name for name in table.names if fits_on(table, asked, name, gone)}
             if not gone:
                 assert named(table, fits(table, asked)) == expected
-            assert expected <= named(table, suitable(table, asked))
+            assert expected <= named(table, fits_if_empty(table, asked))
             decided = decision(api, made)
             context = f"seed {seed}, {json.dumps(made['spec'])}, gone: {gone}, decided: {decided['status']}"
             assert listener.nodes.get(asked.uid, set()) == expected, context

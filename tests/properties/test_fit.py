@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from policy.nodes.fit import fits, fits_on, suitable, suitable_on
+from policy.nodes.fit import fits, fits_if_empty, fits_if_empty_on, fits_on
 from policy.nodes.table import NodeTable
 from policy.objects.constraints import UNCONSTRAINED, Constraints
 from policy.objects.node import Node
@@ -108,8 +108,8 @@ def test_a_node_is_suitable_by_its_own_conditions_and_size_alone(cluster, pod):
         for name, node in cluster.nodes.items()
         if is_wanted(node, pod) and all(node.allocatable.get(key, 0) >= amount for key, amount in pod.request.items())
     }
-    assert named(table, suitable(table, pod)) == expected
-    assert {name for name in NODES if suitable_on(table, pod, name)} == expected
+    assert named(table, fits_if_empty(table, pod)) == expected
+    assert {name for name in NODES if fits_if_empty_on(table, pod, name)} == expected
     assert named(table, fits(table, pod)) <= expected
 
 
@@ -229,7 +229,7 @@ def assert_alike(table: NodeTable, anew: NodeTable, *askers: Pod) -> None:
         assert table.hosts_of(namespaces) & set(NODES) == there
     for pod in askers:
         assert named(table, fits(table, pod)) == named(anew, fits(anew, pod))
-        assert named(table, suitable(table, pod)) == named(anew, suitable(anew, pod))
+        assert named(table, fits_if_empty(table, pod)) == named(anew, fits_if_empty(anew, pod))
         assert all(fits_on(table, pod, name, ("s1",)) == fits_on(anew, pod, name, ("s1",)) for name in NODES)
 
 

@@ -80,7 +80,7 @@ def check(cluster: Cluster, terms: Terms) -> None:
     for each in cluster.reservations.reserved:
         pod, node = cluster.pods[each.pod.uid], cluster.table.node(each.node)
         assert node is not None
-        assert fit.suitable_on(cluster.table, pod, each.node)
+        assert fit.fits_if_empty_on(cluster.table, pod, each.node)
         add(by_node[each.node], pod.request)
         jobs_of[each.node].add((pod.namespace, each.job))
         by_job[pod.namespace, each.job].append(pod)
@@ -143,7 +143,7 @@ def test_it_stays_so_whatever_changes_and_nobody_moves_who_need_not(seed):
         for each in cluster.reservations.reserved:
             was = before.get(each.pod.uid, each.node)
             node = cluster.table.node(was)
-            fit_still = node and node.ready and fit.suitable_on(cluster.table, cluster.pods[each.pod.uid], was)
+            fit_still = node and node.ready and fit.fits_if_empty_on(cluster.table, cluster.pods[each.pod.uid], was)
             assert each.node == was or not fit_still or _is_full(cluster, was, each.pod.uid)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from policy.nodes.fit import fits, fits_on, suitable, suitable_on
+from policy.nodes.fit import fits, fits_if_empty, fits_if_empty_on, fits_on
 from policy.nodes.table import NodeTable
 from policy.objects.constraints import Constraints, PodTerm, Requirement, Selector, Spread
 from policy.objects.node import Node
@@ -68,8 +68,8 @@ def where(table: NodeTable, pod: Pod, without: Collection[str] = ()) -> set[str]
 
 def where_suitable(table: NodeTable, pod: Pod) -> set[str]:
     """Names of the nodes that could take the pod if they were empty."""
-    one_by_one = {name for name in table.names if suitable_on(table, pod, name)}
-    assert named(table, suitable(table, pod)) == one_by_one
+    one_by_one = {name for name in table.names if fits_if_empty_on(table, pod, name)}
+    assert named(table, fits_if_empty(table, pod)) == one_by_one
     return one_by_one
 
 

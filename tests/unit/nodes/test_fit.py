@@ -2,7 +2,7 @@
 
 import pytest
 
-from policy.nodes.fit import fits, fits_on, lacking_on, suitable_on, undecidable
+from policy.nodes.fit import fits, fits_if_empty_on, fits_on, lacking_on, undecidable
 from policy.objects.constraints import Constraints, HostPort, NodeTerm, Requirement, Taint, Toleration
 from policy.objects.quantity import LARGEST
 from tests.unit.given import pod
@@ -133,7 +133,7 @@ def test_an_unknown_node_fits_nothing():
     table = table_of(on("unknown"))
     assert not fits_on(table, pod("p"), "unknown", ())
     assert not fits_on(table, pod("p"), "nowhere", ())
-    assert not suitable_on(table, pod("p"), "unknown")
+    assert not fits_if_empty_on(table, pod("p"), "unknown")
     assert fits(table, pod("p")).tolist() == []
 
 
