@@ -24,7 +24,7 @@ class Rows:
         self.shown: set[str] = set()
         self._keys: dict[str, set[tuple[str, ...]]] = {}
 
-    def heed(self, names: Collection[str], touched: set[str]) -> None:
+    def update(self, names: Collection[str], touched: set[str]) -> None:
         """Sets the names that have rows; adds names to ``touched`` that this shows or hides."""
         if all((name in names) == (name in self.shown) for name in touched):
             return
@@ -100,7 +100,7 @@ class Overview:
 
     def _of_namespaces(self) -> Iterator[Part | Gone | None]:
         cluster = self._store.cluster
-        self._quotas.heed(cluster.quotas, self._namespaces)
+        self._quotas.update(cluster.quotas, self._namespaces)
         total = len(cluster.quotas)
         yield Part(("quotas",), "quotas", Listed(min(total, ROWS), total))
         for namespace in sorted(self._namespaces):
@@ -114,7 +114,7 @@ class Overview:
 
     def _of_queues(self) -> Iterator[Part | Gone | None]:
         cluster = self._store.cluster
-        self._queues.heed(cluster.queues, self._names)
+        self._queues.update(cluster.queues, self._names)
         total = len(cluster.queues)
         yield Part(("queues",), "queues", Listed(min(total, ROWS), total))
         for name in sorted(self._names):

@@ -43,7 +43,7 @@ class Attempts:
         """Whether a waiting pod can still be placed: the scheduler has not tried it in vain for too long."""
         return self.unschedulable.keeps_claim(pod.uid)
 
-    def heed(self, pod: Pod, before: Pod | None, now: float) -> None:
+    def see(self, pod: Pod, before: Pod | None, now: float) -> None:
         """Notes what the scheduler last said of a pod: whether it found no place, and whether by our rules.
 
         A pod without a place begins to lose its claim, whoever says so. A refusal by its quota or queue does not have

@@ -136,14 +136,14 @@ class Cluster:
         before = self.pods.get(pod.uid)
         self.queue_changes.choose(pod, before)
         self.pods[pod.uid] = pod
-        self.batch_jobs.heed(pod, before)
+        self.batch_jobs.see(pod, before)
         self.touched.note(pod.namespace, self.queue_of(pod))
         if pod.pending:
             self.pending[pod.uid] = pod
         else:
             self.pending.pop(pod.uid, None)
-        self.attempts.heed(pod, before, now)
-        self.in_vain.heed(pod)
+        self.attempts.see(pod, before, now)
+        self.in_vain.see(pod)
         if not (pod.assigned and pod.terminating):
             self.leaving.end(pod.uid)
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid

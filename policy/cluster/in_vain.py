@@ -108,7 +108,7 @@ class InVain:
         for node, some in victims.items():
             known.victims[node] = known.victims.get(node, frozenset()) | {each.uid for each in some}
 
-    def heed(self, pod: Pod) -> None:
+    def see(self, pod: Pod) -> None:
         """Sees a pod. If kube-scheduler may have evicted others for it, it is judged once it no longer waits."""
         promise = self._promises.get(pod.uid)
         if promise is None:

@@ -147,7 +147,7 @@ class BatchJobs:
         """Removes a Job. Does nothing for one that is not known."""
         self._jobs.pop(key, None)
 
-    def heed(self, pod: Pod, before: Pod | None) -> None:
+    def see(self, pod: Pod, before: Pod | None) -> None:
         """Notes a change of a pod."""
         if before is not None and before.job is not None and before.job != pod.job:
             self.forget(before)

@@ -104,7 +104,7 @@ def test_victims_in_vain_count_for_the_namespace_where_the_pod_is_not_known():
 def seen(in_vain, now, *pods):
     """What goes in vain once these pods, and no others, are there."""
     for each in pods:
-        in_vain.heed(each)
+        in_vain.see(each)
     if ONE.uid not in (there := {each.uid: each for each in pods}):
         in_vain.forget(ONE.uid)
     return list(in_vain.settle(there, now))

@@ -47,7 +47,7 @@ def jobs_with(*jobs: BatchJob, pods: tuple[Pod, ...] = ()) -> BatchJobs:
     for each in jobs:
         known.upsert(each)
     for each in pods:
-        known.heed(each, None)
+        known.see(each, None)
     return known
 
 
@@ -132,7 +132,7 @@ def test_failed_and_terminating_pods_count_until_the_job_has_counted_them(state)
     assert failed_by(known, member("p")) == {"p"}
     known.upsert(job(backoff_limit=1, uncounted=frozenset({"going"})))
     assert failed_by(known, member("p")) == {"p"}
-    known.heed(member("going", tracked=False, **state), going)
+    known.see(member("going", tracked=False, **state), going)
     known.upsert(job(backoff_limit=1, failed=1))
     assert failed_by(known, member("p")) == {"p"}
     known.upsert(job(backoff_limit=2, failed=1))
@@ -196,7 +196,7 @@ def test_pods_of_another_namespace_use_up_nothing_of_a_job():
 def test_nothing_is_kept_of_pods_that_are_gone():
     going = member("going", terminating=True)
     known = jobs_with(pods=(going,))
-    known.heed(member("going", of="another", terminating=True), going)
+    known.see(member("going", of="another", terminating=True), going)
     known.forget(member("going", of="another"))
     assert known._failing == {}
 

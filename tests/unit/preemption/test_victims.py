@@ -536,7 +536,7 @@ def test_one_whose_quota_cannot_be_read_takes_nobody():
     assert gone(cluster, me(1, priority=9)) == "protected"
 
 
-# Refused by its own quota: only what cures that
+# Refused by its own quota: only what resolves that
 
 
 def test_one_past_its_max_takes_from_lower_priority_of_its_own_only():
@@ -553,7 +553,7 @@ def test_one_past_its_max_gets_its_victims_wherever_they_stand():
     assert gone_from(cluster, me(2, priority=1), "n1") == set()
 
 
-def test_when_max_is_cured_the_next_rule_is():
+def test_when_max_is_resolved_the_next_rule_is():
     quotas = (
         quota("a", least={"cpu": 0, "memory": 0}, most={"cpu": 1}),
         quota("b", least={"cpu": 8, "memory": 8}),
@@ -563,7 +563,7 @@ def test_when_max_is_cured_the_next_rule_is():
     assert gone(world(room, *quotas, cpu, memory), me(request={"cpu": 1, "memory": 1}, priority=1)) == {"cpu", "memory"}
 
 
-def test_one_that_no_victim_can_cure_takes_nobody():
+def test_one_that_no_victim_can_resolve_takes_nobody():
     quotas = quota("a", least={"cpu": 1}, most={"cpu": 2}), quota("b", least={"cpu": 3})
     cluster = world(node(), *quotas, run("a1", "a", cpu=1), run("b1", cpu=3))
     assert gone(cluster, me(3, priority=1)) == "protected"
