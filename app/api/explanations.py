@@ -69,7 +69,7 @@ def explanation(
     ended = searched.ended if searched else ""
     shown = [_remedy(each) for each in searched.remedies] if searched else []
     if not shown and ended != COMPLETE:
-        shown = [_hint(each) for each in verdict.remedies]
+        shown = [_hint(each) for each in verdict.hints]
     return ExplanationModel(
         namespace=name[0],
         name=name[1],

@@ -239,7 +239,7 @@ class Gangs:
         }
         return {"members": figures}
 
-    def remedies(self, pod: Pod) -> tuple[Hint, ...]:
+    def hints(self, pod: Pod) -> tuple[Hint, ...]:
         """Returns what would let in a member whose group cannot start."""
         group = self.gated(pod)
         if group is None:

@@ -28,15 +28,15 @@ def verdict_on(cluster: Cluster, namespace: str, name: str) -> Verdict:
         refused = admission.refusal(cluster.ledger, pod, cluster.ledger.queue_of(pod), cluster.rules)
         numbers = admission.numbers(cluster.ledger, pod, refused)
         if refused is not None:
-            remedies = admission.remedies(cluster.ledger, pod, refused, cluster.gangs.asked_together(pod))
+            hints = admission.hints(cluster.ledger, pod, refused, cluster.gangs.asked_together(pod))
             closed = why_closed(cluster.queues, cluster.membership, pod)
             message = ": ".join(filter(None, (refused.message, closed)))
             told = refused.resources[:MOST_TOLD]
-            return Verdict("refused", refused.rule, message, numbers, remedies, told)
+            return Verdict("refused", refused.rule, message, numbers, hints, told)
     numbers |= cluster.gangs.numbers(pod)
     if not cluster.gangs.could_start(pod):
         rule = gang_minimum.RULE
-        return Verdict("refused", rule.name, rule.text, numbers, cluster.gangs.remedies(pod))
+        return Verdict("refused", rule.name, rule.text, numbers, cluster.gangs.hints(pod))
     kept = _kept_everywhere(cluster, pod)
     if kept is not None:
         return Verdict("refused", kept.name, kept.text, numbers)

@@ -51,12 +51,12 @@ class Hint:
     value: str = ""
 
 
-def all_of(remedies: Sequence[Hint]) -> tuple[Hint, ...]:
-    """Joins remedies that only help together, such as one for each resource, into one; none of none."""
-    if len(remedies) < 2:  # noqa: PLR2004
-        return tuple(remedies)
-    targets = {each.target for each in remedies}
-    return (Hint(" and ".join(each.text for each in remedies), targets.pop() if len(targets) == 1 else ""),)
+def all_of(hints: Sequence[Hint]) -> tuple[Hint, ...]:
+    """Joins hints that only help together, such as one for each resource, into one; none of none."""
+    if len(hints) < 2:  # noqa: PLR2004
+        return tuple(hints)
+    targets = {each.target for each in hints}
+    return (Hint(" and ".join(each.text for each in hints), targets.pop() if len(targets) == 1 else ""),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,5 +71,5 @@ class Verdict:
     rule: str = ""
     message: str = ""
     numbers: dict[str, dict[str, int]] = field(default_factory=dict)
-    remedies: tuple[Hint, ...] = ()
+    hints: tuple[Hint, ...] = ()
     resources: tuple[str, ...] = ()

@@ -103,7 +103,7 @@ def numbers(ledger: Ledger, pod: Pod, refused: Refusal | None) -> Rows:
     return figures
 
 
-def remedies(ledger: Ledger, pod: Pod, refused: Refusal, asked: Resources) -> tuple[Hint, ...]:
+def hints(ledger: Ledger, pod: Pod, refused: Refusal, asked: Resources) -> tuple[Hint, ...]:
     """Returns changes that would let a refused pod in, computed from the numbers now; nobody has tried them.
 
     ``asked`` is its request together with those of all that it can start only together with. Returns none for a pod

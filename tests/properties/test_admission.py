@@ -174,7 +174,7 @@ def test_the_remedies_help(cluster, pod):
             break
         quota = cluster.ledger.account(pod.namespace).quota
         bounds = {"min": dict(quota.min), "max": dict(quota.max)}
-        raising = verdict.remedies[0]
+        raising = verdict.hints[0]
         if raising.path:
             _, bound, resource = raising.path.split(".")
             assert verdict.resources == (resource,)

@@ -272,7 +272,7 @@ def gates_are_taken_over(cluster: Cluster, _: Pod, __: Pick) -> None:
 
 def gang_is_looked_at(cluster: Cluster, pod: Pod, _: Pick) -> None:
     cluster.gangs.could_start(pod)
-    cluster.gangs.remedies(pod)
+    cluster.gangs.hints(pod)
 
 
 def is_simulated(cluster: Cluster, _: Pod, __: Pick) -> Iterator[None]:

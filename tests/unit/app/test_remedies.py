@@ -176,12 +176,12 @@ def test_what_the_numbers_suggest_for_a_gang_is_enough_for_all_of_it(bound, text
 def test_a_gang_whose_members_lack_is_suggested_what_all_of_it_takes():
     items = [node("n1", **cpus(20)), group("b", 5), refused(member("p"), MAX), quota("b", max={"cpu": 0})]
     cluster = store_with(*items).cluster
-    assert verdict_on(cluster, "b", "p").remedies[0].value == "5"
+    assert verdict_on(cluster, "b", "p").hints[0].value == "5"
 
 
 def test_bounds_that_have_to_be_raised_together_are_one_suggestion():
     items = [node("n1", **cpus(20)), quota("b", max={"cpu": 1, "memory": 1}), pod("p", "b", {"cpu": 2, "memory": 2})]
-    [remedy] = verdict_on(store_with(*items).cluster, "b", "p").remedies
-    assert "raise max of cpu" in remedy.text
-    assert " and raise max of memory" in remedy.text
-    assert (remedy.path, remedy.value) == ("", "")
+    [hint] = verdict_on(store_with(*items).cluster, "b", "p").hints
+    assert "raise max of cpu" in hint.text
+    assert " and raise max of memory" in hint.text
+    assert (hint.path, hint.value) == ("", "")

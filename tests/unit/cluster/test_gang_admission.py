@@ -490,14 +490,12 @@ def test_the_explanation_names_numbers_and_what_would_help():
     verdict = verdict_on(cluster, "a", "g0")
     assert (verdict.outcome, verdict.rule, verdict.message) == ("refused", RULE.name, RULE.text)
     assert verdict.numbers["members"] == {"minimum": 4, "ready": 0, "pending": 3}
-    assert [remedy.text for remedy in verdict.remedies] == [
-        "create 1 more members of PodGroup a/g, or lower its minMember"
-    ]
-    assert (verdict.remedies[0].path, verdict.remedies[0].value) == ("spec.minMember", "3")
+    assert [hint.text for hint in verdict.hints] == ["create 1 more members of PodGroup a/g, or lower its minMember"]
+    assert (verdict.hints[0].path, verdict.hints[0].value) == ("spec.minMember", "3")
     cluster.upsert_group(group("kind/g", minimum=3))
-    assert "room for 3 members together" in verdict_on(cluster, "a", "g0").remedies[0].text
+    assert "room for 3 members together" in verdict_on(cluster, "a", "g0").hints[0].text
     see(cluster, node("n2"), quota(most={"cpu": 2}))
-    assert "not enough left for 3 members" in verdict_on(cluster, "a", "g0").remedies[0].text
+    assert "not enough left for 3 members" in verdict_on(cluster, "a", "g0").hints[0].text
     cluster.upsert_quota(quota(most={"cpu": 3}))
     assert verdict_on(cluster, "a", "g0").outcome == "admissible"
     assert len(cluster.grants) == 0

@@ -25,7 +25,7 @@ def test_a_refused_pod_comes_with_rule_numbers_and_remedies():
     assert (verdict.outcome, verdict.rule) == ("refused", MAX.name)
     assert verdict.message == "ElasticQuota max exceeded: cpu"
     assert verdict.numbers["cpu"]["max"] == 2000
-    assert [remedy.path for remedy in verdict.remedies] == ["spec.max.cpu"]
+    assert [hint.path for hint in verdict.hints] == ["spec.max.cpu"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from policy.objects.verdict import Refusal
-from policy.quota.admission import Rules, refusal, remedies
+from policy.quota.admission import Rules, hints, refusal
 from policy.quota.elastic_quota import BORROWING, INVALID, MAX, conditions, in_force, numbers
 from policy.quota.ledger import Ledger
 from policy.quota.rules import named_in
@@ -316,30 +316,30 @@ def test_the_numbers_are_those_that_the_rules_compare():
         ),
     ],
 )
-def test_remedies_say_what_would_help(case, limits, used, request_, texts):
+def test_hints_say_what_would_help(case, limits, used, request_, texts):
     ledger = ledger_of({"a": limits, "b": ({"cpu": 5}, {})}, used)
     asking = pod("p", request=request_)
     refused = refusal(ledger, asking, "", Rules())
-    assert [remedy.text for remedy in remedies(ledger, asking, refused, asking.request)] == texts, case
+    assert [hint.text for hint in hints(ledger, asking, refused, asking.request)] == texts, case
 
 
 def test_a_remedy_names_the_field_to_change():
     ledger = ledger_of({"a": ({}, {"cpu": 2})})
     asking = pod("p", request={"cpu": 3})
-    remedy, *_ = remedies(ledger, asking, refusal(ledger, asking, "", Rules()), asking.request)
-    assert (remedy.target, remedy.path, remedy.value) == ("ElasticQuota a/quota", "spec.max.cpu", "3")
+    hint, *_ = hints(ledger, asking, refusal(ledger, asking, "", Rules()), asking.request)
+    assert (hint.target, hint.path, hint.value) == ("ElasticQuota a/quota", "spec.max.cpu", "3")
 
 
 def test_the_remedy_for_an_unreadable_quota_is_to_correct_it():
     ledger = Ledger()
     ledger.set_quota("a", unreadable())
-    (remedy,) = remedies(ledger, pod("p"), refusal(ledger, pod("p"), "", Rules()), pod("p").request)
-    assert remedy.text == "correct ElasticQuota a/quota: spec.max.cpu: is not a quantity"
+    (hint,) = hints(ledger, pod("p"), refusal(ledger, pod("p"), "", Rules()), pod("p").request)
+    assert hint.text == "correct ElasticQuota a/quota: spec.max.cpu: is not a quantity"
 
 
 def test_a_pod_that_opted_out_of_eviction_is_told_so():
     ledger = ledger_of({"a": ({"cpu": 1}, {}), "b": ({"cpu": 5}, {})})
     asking = pod("p", preemptible=False, request={"cpu": 2})
-    found = remedies(ledger, asking, refusal(ledger, asking, "", Rules()), asking.request)
+    found = hints(ledger, asking, refusal(ledger, asking, "", Rules()), asking.request)
     assert 'quotaward.dev/preemptible: "false"' in found[-1].text
     assert found[-1].target == "Pod a/p"

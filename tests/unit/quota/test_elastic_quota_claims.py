@@ -5,7 +5,7 @@ import pytest
 from policy.cluster.cluster import Cluster
 from policy.objects.group import Group
 from policy.objects.pod import Unschedulable
-from policy.quota.admission import Rules, remedies
+from policy.quota.admission import Rules, hints
 from policy.quota.elastic_quota import BORROWING, numbers
 from tests.unit.given import cluster_of, pod, quota
 from tests.unit.given_nodes import node
@@ -113,7 +113,7 @@ def test_the_numbers_and_the_remedy_name_the_claim_and_whose_it_is():
     refused = divided(cluster).check(asking)
     row = numbers(cluster.ledger, asking)["gpu"]
     assert (refused.rule, row["claimedByOthers"], row["poolCapacity"]) == (BORROWING.name, 1, 4)
-    texts = [remedy.text for remedy in remedies(cluster.ledger, asking, refused, asking.request)]
+    texts = [hint.text for hint in hints(cluster.ledger, asking, refused, asking.request)]
     assert texts == [
         "raise min of gpu in ElasticQuota b/quota from 1 to at least 2",
         "wait until 1 of gpu is released under any elastic quota (waiting within their min: a)",

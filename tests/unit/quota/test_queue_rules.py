@@ -243,7 +243,7 @@ def test_shares_are_counted_in_the_dominant_resource():
 
 def _remedy(cluster, one) -> str:
     cluster.upsert_pod(one, now=0)
-    return " ".join(remedy.text for remedy in verdict_on(cluster, one.namespace, one.name).remedies)
+    return " ".join(hint.text for hint in verdict_on(cluster, one.namespace, one.name).hints)
 
 
 def _types(cluster, name) -> list[str]:
@@ -325,8 +325,8 @@ def test_for_what_no_node_lists_only_the_number_in_a_capability_holds(case, most
     numbers = queue_rules.numbers(cluster.ledger, asking)[GPU]
     assert numbers == {"request": 1, "allocated": 2} | ({"realCapability": most[GPU]} if most else {})
     if refused:
-        (remedy,) = admission.remedies(cluster.ledger, asking, refused, asking.request)
-        assert remedy.path == f"spec.capability.{GPU}"
+        (hint,) = admission.hints(cluster.ledger, asking, refused, asking.request)
+        assert hint.path == f"spec.capability.{GPU}"
     cluster.upsert_node(node("n2", size={GPU: 2}))
     divided(cluster)
     assert cluster.check(asking) is not None, "now there are two of it, and both are used"
