@@ -16,6 +16,8 @@ GROUP = "scheduling.x-k8s.io/pod-group"
 LEGACY_GROUP = "pod-group.scheduling.sigs.k8s.io"
 GATE = "quotaward.dev/quota"
 GATED = "quotaward.dev/gated"
+IGNORE_DISRUPTIONS = "quotaward.dev/ignore-disruptions"
+"""The label by which manifests/jobs/ignore-disruptions chooses namespaces. Only the API server reads it."""
 MANAGED = "quotaward.dev/managed"
 MIRROR = "kubernetes.io/config.mirror"
 """The annotation that a kubelet sets on the mirror pod of a static pod."""
@@ -57,6 +59,7 @@ KEYS = (
     Key(INDEX_FAILURES, ANNOTATION, ("Pod",)),
     Key(GATE, GATE_NAME, ("Pod",)),
     Key(GATED, LABEL, ("Namespace",), ("false", "true")),
+    Key(IGNORE_DISRUPTIONS, LABEL, ("Namespace",), ("false", "true")),
     Key(MANAGED, LABEL, ("ResourceQuota",)),
     Key(AT, ANNOTATION, ()),
     Key(FOR, ANNOTATION, ("Pod",)),

@@ -9,6 +9,7 @@ import yaml
 
 from app import checks
 from app.settings import load
+from app.store.heeded import IGNORE_DISRUPTIONS
 from app.store.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -428,6 +429,17 @@ def test_growth_is_forbidden_to_everybody_in_the_same_words_as_to_tenants():
         assert words in of_tenants["expression"].split(" || ")
 
 
+def test_new_jobs_are_changed_only_where_that_is_asked_for_or_not_created_at_all():
+    policy = the("MutatingAdmissionPolicy", "jobs/ignore-disruptions/ignore-disruptions.yaml")["spec"]
+    assert policy["failurePolicy"] == "Fail"
+    [rule] = policy["matchConstraints"]["resourceRules"]
+    assert (rule["operations"], rule["resources"]) == (["CREATE"], ["jobs"])
+    selector = policy["matchConstraints"]["namespaceSelector"]
+    assert selector["matchLabels"] == {IGNORE_DISRUPTIONS: "true"}
+    gates = the("MutatingAdmissionPolicy", "gates/quotaward-gate.yaml")["spec"]["matchConstraints"]
+    assert selector["matchExpressions"] == gates["namespaceSelector"]["matchExpressions"]
+
+
 def test_asking_who_bears_a_token_is_a_right_of_its_own():
     rules = the("ClusterRole", "access/quotaward-access.yaml")["rules"]
     reviews = {"authentication.k8s.io": "tokenreviews", "authorization.k8s.io": "subjectaccessreviews"}
@@ -441,13 +453,14 @@ def test_who_views_everything_gets_no_right_over_objects():
         assert rule.keys() == {"nonResourceURLs", "verbs"}
 
 
-@pytest.mark.parametrize("folder", ["bind", "patience", "admission", "resize"])
+@pytest.mark.parametrize("folder", ["bind", "patience", "admission", "resize", "jobs/ignore-disruptions"])
 @pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=name)
 def test_nothing_takes_in_what_is_for_the_operator_to_choose(file, folder):
     taken_in = yaml.safe_load(file.read_text()).get("resources", [])
-    of_the_folder = {entry.name for entry in (MANIFESTS / folder).iterdir()} | {folder}
+    last = Path(folder).name
+    of_the_folder = {entry.name for entry in (MANIFESTS / folder).iterdir()} | {last}
     takes_it_in = any(Path(each).name in of_the_folder - {"kustomization.yaml"} for each in taken_in)
-    assert takes_it_in == (file.parent.name == folder)
+    assert takes_it_in == (file.parent.name == last)
 
 
 @pytest.mark.parametrize("file", FILES, ids=name)

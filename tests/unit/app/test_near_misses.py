@@ -128,6 +128,7 @@ def test_a_resource_is_near_what_the_nodes_of_the_folder_list(folder):
         (ANNOTATION, "simulation.quotaward.dev/from", "1h", "is not read"),
         (ANNOTATION, "quotaward.dev/nonsense", "x", "there is no such key"),
         (LABEL, "quotaward.dev/gated", "true", "is only read on Namespaces"),
+        (LABEL, "quotaward.dev/ignore-disruptions", "true", "is only read on Namespaces"),
         (ANNOTATION, "quotaward.dev/allowed-queues", "q", "is only read on Namespaces"),
     ],
 )
@@ -144,6 +145,8 @@ def test_a_key_of_a_pod_that_is_not_heeded_is_named(folder, part, key, value, sa
         (LABEL, "quotaward.dev/gated", "yes", "'yes' has no meaning"),
         (LABEL, "quotaward.dev/gate", "true", "did you mean quotaward.dev/gated?"),
         (ANNOTATION, "quotaward.dev/gated", "true", "it must be a label"),
+        (LABEL, "quotaward.dev/ignore-disruptions", "yes", "'yes' has no meaning"),
+        (LABEL, "quotaward.dev/ignore-disruption", "true", "did you mean quotaward.dev/ignore-disruptions?"),
         (LABEL, "scheduling.volcano.sh/queue-name", "q", "it must be an annotation"),
         (ANNOTATION, "scheduling.volcano.sh/default-queue", "q", "scheduling.volcano.sh/queue-name"),
         (ANNOTATION, "quotaward.dev/allowed-queue", "q", "did you mean quotaward.dev/allowed-queues?"),
