@@ -142,6 +142,7 @@ def compared(objects: Objects) -> dict[tuple[str, str], dict[str, Any]]:
         (("--set", "admission=true"), ["base", "admission"]),
         (("--set", "run=none,admission=true"), ["overlays/default-scheduler", "overlays/default-scheduler/admission"]),
         (("--set", "resize=true"), ["base", "resize"]),
+        (("--set", "ignoreDisruptions=true"), ["base", "jobs/ignore-disruptions"]),
         (("--set", "gates=true"), ["base", "gates"]),
         (("--set", "run=standalone,gates=true"), ["overlays/standalone", "gates"]),
         (("--set", "run=none,gates=true"), ["overlays/default-scheduler", "overlays/default-scheduler/gates"]),
@@ -149,7 +150,7 @@ def compared(objects: Objects) -> dict[tuple[str, str], dict[str, Any]]:
     ids=[
         *("sidecar", "standalone", "rights", "standalone that binds", "rights to bind"),
         *("standalone that deletes", "rights to delete", "admission", "admission for the cluster's own scheduler"),
-        *("resize", "gates", "standalone with gates", "rights to open gates"),
+        *("resize", "jobs that ignore disruptions", "gates", "standalone with gates", "rights to open gates"),
     ],
 )
 def test_the_chart_gives_the_objects_that_kustomize_gives(kustomize, helm, flags, directories):
@@ -211,7 +212,9 @@ def test_the_chart_refuses_values_that_mean_nothing(helm, flags):
         helm(*flags)
 
 
-@pytest.mark.parametrize("value", ["gates", "admission", "resize", "bind", "patience", "createNamespace"])
+@pytest.mark.parametrize(
+    "value", ["gates", "admission", "resize", "ignoreDisruptions", "bind", "patience", "createNamespace"]
+)
 def test_a_switch_of_the_chart_is_off_also_as_text(helm, value):
     assert helm("--set-string", f"{value}=false") == helm()
     assert helm("--set-string", f"{value}=true") == helm("--set", f"{value}=true") != helm()
