@@ -172,6 +172,7 @@ def _pod_spec(pod: Pod) -> Json:
         container["ports"] = [_port(port) for port in constraints.host_ports]
     spec = {
         "nodeName": pod.node or None,
+        "schedulerName": pod.scheduler or None,
         "containers": [container],
         "priority": pod.priority,
         "preemptionPolicy": None if pod.may_preempt else "Never",

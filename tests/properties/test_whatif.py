@@ -43,6 +43,7 @@ def test_a_pod_rendered_as_a_manifest_is_the_same_pod(seed):
     )
     group = pick(("", "podgroups.scheduling.volcano.sh/g", "podgroups.scheduling.k8s.io/g"))
     other = pick(({}, {"queue": "q", "preemptible": False}, {"owner": "DaemonSet", "may_preempt": False}))
+    other = other | pick(({}, {"scheduler": "another"}))
     done = pick(({}, {"node": "n1", "finished": True, "succeeded": True, "finished_at": 7.0}))
     fields = {name: getattr(pod, name) for name in Pod.__slots__} | more | other | {"group": group, "created": 5.0}
     fields |= done | {"controller": "job" if "owner" in other and group else ""}
