@@ -17,6 +17,7 @@ from policy.cluster.cluster import Cluster
 from policy.explain import holders as holding
 from policy.explain.holders import Holder
 from policy.explain.next_steps import NOT_JUDGED, NextStep
+from policy.explain.remedies import is_tried
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
 from policy.objects.verdict import Hint, Refusal, Verdict
@@ -59,7 +60,8 @@ def explanation(
 ) -> ExplanationModel:
     """Builds REST's explanation from a verdict and the remedies that were searched for (None: no search).
 
-    If there was no time to try any, the remedies that the numbers suggest are shown, and marked as not tried.
+    If there was no time to try any, or the rule has none to try, the remedies that the numbers suggest are shown, and
+    marked as not tried.
     ``late``: sentences on pods beside it that should be gone. ``observe``: no pod is refused, so the verdict says what
     would be refused.
     """
@@ -68,7 +70,7 @@ def explanation(
         verdict = replace(verdict, outcome=WOULD_REFUSE, message=message)
     ended = searched.ended if searched else ""
     shown = [_remedy(each) for each in searched.remedies] if searched else []
-    if not shown and ended != COMPLETE:
+    if not shown and (ended != COMPLETE or not is_tried(verdict.rule)):
         shown = [_hint(each) for each in verdict.hints]
     return ExplanationModel(
         namespace=name[0],

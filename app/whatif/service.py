@@ -99,7 +99,7 @@ class Trials:
     def scene(self) -> Scene:
         """Takes a snapshot of the cluster."""
         now = self._store.clock()
-        return Scene(snapshot(self._store.cluster, now), self._settings.reserve.terms, time.time() - now)
+        return Scene(snapshot(self._store.cluster, now), self._settings.reserve.terms, self._store.cluster.epoch)
 
     async def _or_none(self, work: Steps[Trial], deadline: float) -> Trial | None:
         try:

@@ -32,6 +32,11 @@ WAYS: dict[str, tuple[Callable[[Need], Remedies], ...]] = {
 """Remedies by the rule that refuses a pod. They need the whole cluster, so they are no part of the rule."""
 
 
+def is_tried(rule: str) -> bool:
+    """Whether remedies are tried for pods that this rule refuses; for a rule about numbers without any, hints stand."""
+    return rule in WAYS or rule not in BY_NAME or BY_NAME[rule].refuses is None
+
+
 def remedies_steps(cluster: Cluster, pod: Pod, first: Sequence[Pod] = ()) -> Steps[list[Remedy]]:
     """Returns remedies for a waiting pod where all others have had their turn, the likeliest first.
 

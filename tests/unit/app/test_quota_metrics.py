@@ -8,17 +8,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app.observability.quota_metrics import SLICE, quota_lines
 from app.store.kinds import KINDS
+from policy.quota.rules import BY_NAME
 from tests.unit.app.given import client_of, empty_store, node, pod, quota, refused, see, store_with
 from tests.unit.app.neighbour import neighbour
 
 BOUNDED = {
     "verb": {"filter", "prioritize", "preempt", "bind"},
     "kind": {kind.label for kind in KINDS},
-    "rule": {
-        *("elastic-quota-max", "elastic-quota-borrowing", "elastic-quota-invalid", "node-held", "node-reserved"),
-        *("queue-capability", "queue-deserved", "queue-closed", "namespace-fair-share", "gang-minimum"),
-        *("no-room", "other", "untried"),
-    },
+    "rule": {*BY_NAME, "no-room", "other", "untried"},
 }
 
 

@@ -10,6 +10,7 @@ from app.whatif import remedies
 from app.whatif.remedies import ALONE, UNTRIED, WITH_ALL, Search
 from app.whatif.service import COMPLETE, OUT_OF_TIME, Trials
 from app.whatif.trial import Scene
+from policy.explain.remedies import WAYS
 from policy.explain.verdicts import verdict_on
 from policy.reserve.starving import Terms
 from policy.simulate.snapshot import snapshot
@@ -171,6 +172,14 @@ def test_what_the_numbers_suggest_for_a_gang_is_enough_for_all_of_it(bound, text
     assert [each["text"] for each in told["remedies"]] == texts
     assert {(each["tried"], each["verified"], each["change"]) for each in told["remedies"]} == {(UNTRIED, False, None)}
     assert f"What may help (not tried): {texts[0]}." in told["summary"]
+
+
+def test_where_a_rule_has_no_remedy_to_try_what_the_numbers_suggest_is_told(monkeypatch):
+    monkeypatch.delitem(WAYS, "elastic-quota-max")
+    items = [node("n1", **cpus(20)), refused(pod("p", "b"), MAX), quota("b", max={"cpu": 0})]
+    told = client_of(store_with(*items)).get("/api/v1/pods/b/p").json()
+    assert told["searched"] == COMPLETE
+    assert [each["tried"] for each in told["remedies"]] == [UNTRIED]
 
 
 def test_a_gang_whose_members_lack_is_suggested_what_all_of_it_takes():

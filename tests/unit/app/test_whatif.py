@@ -185,3 +185,8 @@ def test_decisions_are_the_latest_answers_of_filter(client):
     assert (earlier["pod"], earlier["at"] <= latest["at"]) == ("a/x", True)
     assert len(client.get("/api/v1/decisions?limit=1").json()["items"]) == 1
     assert client.get("/api/v1/decisions?limit=0").status_code == 422
+
+
+def test_a_trial_begins_at_the_time_of_the_store():
+    store = store_with(pod("p"), epoch=lambda: 1_795_773_700.0)
+    assert client_of(store).app.state.trials.scene().epoch == store.cluster.epoch

@@ -7,6 +7,7 @@ from policy.quota.admission import OF_QUEUES, OF_QUOTAS
 from policy.quota.rule import QUOTA, Rule
 from policy.quota.rules import BY_NAME, RULES, named_in
 
+NO_HINT = Rule("", "", QUOTA).hints
 each_rule = pytest.mark.parametrize("rule", RULES, ids=BY_NAME)
 
 
@@ -37,6 +38,11 @@ def test_who_is_measured_is_measured_by_a_figure_that_is_told(rule: Rule):
 @each_rule
 def test_only_a_rule_of_elastic_quotas_is_told_in_an_event_on_one(rule: Rule):
     assert not rule.event or rule.of == QUOTA
+
+
+@each_rule
+def test_people_are_told_what_would_let_a_refused_pod_in(rule: Rule):
+    assert rule.refuses is None or rule.name in WAYS or rule.hints is not NO_HINT
 
 
 def test_remedies_are_tried_for_rules_that_there_are():
