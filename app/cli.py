@@ -221,7 +221,7 @@ def simulate(
             )
             cli_whatif.print_difference(cli_whatif.difference_in(read, settings, applied, removed))
             raise typer.Exit(1 if read.problems else 0)
-        story, waiting = cli_whatif.story_of(read, settings, scenario.duration(until) if until else math.inf)
+        story, waiting = cli_whatif.story_of(read, settings, scenario.parse_duration(until) if until else math.inf)
         cli_whatif.print_story(story, waiting)
         if html is not None:
             html.write_text(charts.page(story, directory.resolve().name), encoding="utf-8")

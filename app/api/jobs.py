@@ -8,7 +8,7 @@ from policy.objects.job import Job, job_name, short
 from policy.objects.pod import Pod
 from policy.objects.reservation import Reservation
 from policy.reserve import node_reservation, starving
-from policy.reserve.node_reservation import Decision
+from policy.reserve.node_reservation import ReserveDecision
 from policy.reserve.starving import Terms
 
 
@@ -68,7 +68,7 @@ def time_of(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _decision(cluster: Cluster, job: Job, terms: Terms, now: float) -> Decision | None:
+def _decision(cluster: Cluster, job: Job, terms: Terms, now: float) -> ReserveDecision | None:
     """Decides what to reserve for a job, if it starves or has a reservation."""
     own = cluster.reservations.reserved.of_job(job.namespace, job.name)
     concerned = own or starving.is_starving(cluster, job, terms, now)

@@ -22,7 +22,7 @@ from policy.cluster import in_vain
 from policy.objects.pod import Pod
 from policy.objects.reservation import RECLAIM, PodName, Reservation
 from policy.preemption import reclaim, victims
-from policy.preemption.losses import told
+from policy.preemption.losses import failing_jobs_text
 from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.reclaim import Shape
 
@@ -52,7 +52,7 @@ class Progress:
     """
 
     started_at: float
-    kind: in_vain.Kind | None = None
+    kind: in_vain.FailureKey | None = None
     freed_at: float | None = None
     failing_since: float | None = None
     next_attempt: float = 0.0
@@ -216,8 +216,8 @@ class Reclaim:
         finally:
             self._unrecorded.discard(reservation.name)
         names = ", ".join(_text(victim) for victim in reservation.victims)
-        grounds = "; ".join(sorted({reclaim.grounds(cluster, reservation, victim) for victim in plan.victims}))
-        price = told(plan.failing)
+        grounds = "; ".join(sorted({reclaim.why_evicted(cluster, reservation, victim) for victim in plan.victims}))
+        price = failing_jobs_text(plan.failing)
         costs = {"price": price} if price else {}
         log.info("reclaim", pod=_text(reservation.pod), node=reservation.node, victims=names, **costs)
         staying = reclaim.staying(cluster, reservation)
@@ -312,7 +312,7 @@ class Reclaim:
 
     async def _ask_to_go(self, victim: Pod, reservation: Reservation, progress: Progress) -> bool:
         """Evicts one victim, and writes an Event on it; returns whether the eviction was granted."""
-        why = reclaim.grounds(self._store.cluster, reservation, victim)  # while it is there
+        why = reclaim.why_evicted(self._store.cluster, reservation, victim)  # while it is there
         job = reclaim.failing(self._store.cluster, reservation).get(victim.uid, "")
         self._store.cluster.leaving.ask_to_go(victim.uid)
         try:
@@ -445,7 +445,7 @@ class Reclaim:
             pod = self._store.cluster.pods.get(reservation.pod.uid)
             progress = self._progress[reservation.name] = Progress(
                 self._on_clock(reservation.since) if reservation.since else self._store.clock(),
-                in_vain.kind_of(pod) if pod is not None else None,
+                in_vain.failure_key(pod) if pod is not None else None,
                 self._on_clock(reservation.freed_at) if reservation.freed_at else None,
                 self._on_clock(reservation.blocked_since) if reservation.blocked_since else None,
             )

@@ -21,7 +21,7 @@ from app.store.store import Store
 from policy.objects.job import Job
 from policy.objects.reservation import STARVING, Reservation
 from policy.reserve import node_reservation, starving
-from policy.reserve.node_reservation import Decision, Place
+from policy.reserve.node_reservation import Place, ReserveDecision
 from policy.reserve.starving import Terms
 
 log = structlog.get_logger(__name__)
@@ -100,7 +100,7 @@ class Reserve:
                     await self._carry_out(key, decision)
                 await asyncio.sleep(0)
 
-    async def _decide(self, job: Job, now: float) -> tuple[Decision, float]:
+    async def _decide(self, job: Job, now: float) -> tuple[ReserveDecision, float]:
         """Decides what to reserve for a job; also returns the seconds of work, without pauses."""
         pause = Pause()
         decision = await at_leisure(
@@ -112,7 +112,7 @@ class Reserve:
         question = self._questions.get(key)
         return question is None or self._store.clock() >= question.again_at
 
-    async def _carry_out(self, key: Key, decision: Decision) -> None:
+    async def _carry_out(self, key: Key, decision: ReserveDecision) -> None:
         """Makes the reservations of a job match the decision."""
         own = self._store.cluster.reservations.reserved.of_job(*key)
         if own and self._may_be_replaced(key, decision):
@@ -139,7 +139,7 @@ class Reserve:
         elif decision.reason != node_reservation.READY:
             self._say_why_not(key, decision)
 
-    def _may_be_replaced(self, key: Key, decision: Decision) -> bool:
+    def _may_be_replaced(self, key: Key, decision: ReserveDecision) -> bool:
         """Whether a job lacks members that may still come."""
         if decision.reason != node_reservation.INCOMPLETE or not (decision.job.waiting or decision.job.granted):
             self._incomplete.pop(key, None)
@@ -218,7 +218,7 @@ class Reserve:
             if reservation.reason == STARVING and (over or not reservations.is_in_force(reservation)):
                 await self._lift([reservation], "it is over")
 
-    def _say_why_not(self, key: Key, decision: Decision) -> None:
+    def _say_why_not(self, key: Key, decision: ReserveDecision) -> None:
         question = self._questions.setdefault(key, Question())
         question.again_at = self._store.clock() + question.wait
         question.wait = min(2 * question.wait, AGAIN[1])

@@ -21,7 +21,7 @@ from app.observability import metrics
 from app.pause import Pause
 from app.store.store import Store
 from policy.cluster import quota_manager
-from policy.cluster.quota_manager import Decision, Hard, Limit
+from policy.cluster.quota_manager import Hard, Limit, LimitDecision
 from policy.objects.pod import Pod
 from policy.objects.reservation import PodName
 
@@ -84,9 +84,9 @@ class ResourceQuotas:
             if (seen := cluster.limits.get(namespace)) is not None:
                 self._under_way.begin(group, namespace, self._remove(namespace, seen))
 
-    async def _decide(self) -> Decision:
+    async def _decide(self) -> LimitDecision:
         """Decides what to do, in slices between which the loop answers the scheduler."""
-        decision, pause = Decision(), Pause()
+        decision, pause = LimitDecision(), Pause()
         for _ in quota_manager.decide_steps(self._store.cluster, self._written, decision):
             await pause.if_due()
         return decision

@@ -18,10 +18,10 @@ from policy.objects.constraints import (
     MOST_STEPS_ON_NODES,
     TOO_MANY,
     UNCONSTRAINED,
+    ConstraintPart,
     Constraints,
     HostPort,
     NodeTerm,
-    Part,
     PodTerm,
     Requirement,
     Selector,
@@ -30,7 +30,7 @@ from policy.objects.constraints import (
     steps,
 )
 
-T = TypeVar("T", bound=Part)
+T = TypeVar("T", bound=ConstraintPart)
 
 NULL = Raw(b"null")
 

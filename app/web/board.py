@@ -45,7 +45,7 @@ class Fragment:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ElementChange:
     """A change of a page: this HTML replaces the element with that id.
 
     If there is no such element, the HTML goes into the list ``row_of``, after the element ``after``; if that is empty,
@@ -63,7 +63,7 @@ class Changes:
     """The changes up to a version; ``reload`` if they are no longer known."""
 
     version: str
-    changed: tuple[Change, ...] = ()
+    changed: tuple[ElementChange, ...] = ()
     removed: tuple[str, ...] = ()
     reload: bool = False
 
@@ -161,12 +161,12 @@ class Board:
             insort(self._rows.setdefault(part.row_of, []), part.key)
         return True
 
-    def _change(self, key: Key) -> Change:
+    def _change(self, key: Key) -> ElementChange:
         fragment = self._fragments[key]
         row_of, after = fragment.part.row_of, ""
         if row_of and (place := bisect_left(self._rows[row_of], key)):
             after = id_of(self._rows[row_of][place - 1])
-        return Change(id_of(key), row_of, after, str(fragment.html))
+        return ElementChange(id_of(key), row_of, after, str(fragment.html))
 
 
 def id_of(key: Key) -> str:

@@ -36,7 +36,7 @@ def percent(part: int, whole: int) -> str:
     return f"{max(0, min(100, 100 * part / whole)) if whole else 0:.1f}".removesuffix(".0")
 
 
-def duration(seconds: float) -> str:
+def rounded_duration(seconds: float) -> str:
     """Formats a duration for people, in the largest unit of which it is more than one and a half."""
     for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 1.5 * size:
@@ -75,7 +75,7 @@ def environment() -> Environment:
     )
     made.globals |= {
         "amount": amount,
-        "duration": duration,
+        "duration": rounded_duration,
         "percent": percent,
         "time_of": time_of,
         "written": written,

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from policy.explain.remedy import Change
+from policy.explain.remedy import ObjectChange
 
 PATCHED = {"ElasticQuota": "elasticquotas.scheduling.x-k8s.io", "Queue": "queues.scheduling.volcano.sh"}
 """Kinds whose fields kubectl can set as a remedy changes them, by kubectl's name."""
 
 
-def commands(changes: Iterable[Change]) -> list[str]:
+def commands(changes: Iterable[ObjectChange]) -> list[str]:
     """Returns the commands for these changes; none if kubectl is not enough, as for nodes or new pods.
 
     Also none if the API server would reject a name, which a folder of manifests or a quota's bounds may contain.
@@ -33,7 +33,7 @@ def commands(changes: Iterable[Change]) -> list[str]:
     return made if all(command.isprintable() for command in made) else []
 
 
-def nested(change: Change, document: dict[str, Any]) -> dict[str, Any]:
+def nested(change: ObjectChange, document: dict[str, Any]) -> dict[str, Any]:
     """Returns the document with the change's fields set in it."""
     for path, value in change.fields:
         inner: dict[str, Any] = document

@@ -19,7 +19,7 @@ from app.whatif.undoing import Meanwhile
 from policy.cluster.cluster import Cluster
 from policy.explain.queue_remedies import OPENED
 from policy.explain.remedies import ahead, remedies_steps
-from policy.explain.remedy import Change, Remedy, listed
+from policy.explain.remedy import ObjectChange, Remedy, listed
 from policy.explain.verdicts import verdict_on
 from policy.nodes import fit
 from policy.objects.pod import Pod
@@ -36,7 +36,7 @@ ROUNDS = 5
 _FROM = re.compile(r"from \S+ to")
 
 
-Changes = dict[tuple[str, str, str], Change]
+Changes = dict[tuple[str, str, str], ObjectChange]
 """Changes by kind, namespace and name."""
 NOTHING = ""
 """The sort of the remedy that changes nothing."""
@@ -182,13 +182,13 @@ def runs_alone_steps(cluster: Cluster, pod: Pod) -> Steps[bool]:
     return isinstance((yield from victims.search_steps(cluster, pod)), Plan)
 
 
-def _read(made: Iterable[Change]) -> list[changes.Change]:
+def _read(made: Iterable[ObjectChange]) -> list[changes.Change]:
     """Converts the changes to those of manifests. Raises Problem (422)."""
     request = request_of(made)
     return changes.read(request.apply, request.remove)
 
 
-def _can_be_taken_back(cluster: Cluster, made: Iterable[Change]) -> bool:
+def _can_be_taken_back(cluster: Cluster, made: Iterable[ObjectChange]) -> bool:
     """Whether no changed pod holds a grant, which would be lost."""
     pods = (cluster.pod(each.namespace, each.name) for each in made if each.kind == PODS.name)
     return not any(pod is not None and pod.uid in cluster.grants for pod in pods)
@@ -217,7 +217,7 @@ def title_of(pod: Pod | None) -> str:
     return title(pod) if pod else ""
 
 
-def merged_changes(made: Iterable[Change], more: Iterable[Change]) -> Changes:
+def merged_changes(made: Iterable[ObjectChange], more: Iterable[ObjectChange]) -> Changes:
     """Merges changes with later ones; a later change of the same field replaces the earlier."""
     result = {(each.kind, each.namespace, each.name): each for each in made}
     for change in more:
@@ -230,7 +230,7 @@ def merged_changes(made: Iterable[Change], more: Iterable[Change]) -> Changes:
     return result
 
 
-def request_of(made: Iterable[Change]) -> WhatIfRequest:
+def request_of(made: Iterable[ObjectChange]) -> WhatIfRequest:
     """Returns the changes as a what-if request, in the form that kubectl takes."""
     request = WhatIfRequest(apply=[], remove=[])
     for change in made:
@@ -254,7 +254,7 @@ def _new(like: Any, name: str) -> Json:
     return manifest
 
 
-def _remedy(parts: Sequence[Remedy], made: Sequence[Change], *, tried: str) -> TriedRemedy:
+def _remedy(parts: Sequence[Remedy], made: Sequence[ObjectChange], *, tried: str) -> TriedRemedy:
     text, created = listed([part.text for part in parts]), any(part.sort == OPENED for part in parts)
     target = path = value = ""
     if len(made) == 1:

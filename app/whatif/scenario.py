@@ -50,7 +50,7 @@ class Scenario:
     start: float = START
 
 
-def duration(text: str) -> float:
+def parse_duration(text: str) -> float:
     """Parses a duration like ``90``, ``2m30s`` or ``1d12h`` into seconds. Raises InvalidDuration."""
     match = _DURATION.fullmatch(text.strip())
     if match is None or not any(match.groups()):
@@ -69,9 +69,9 @@ def read(directory: Path, legacy: str = "auto") -> Scenario:
     for number, (manifest, document) in enumerate(sorted(found, key=lambda each: _ORDER[each[0].kind.label])):
         annotations = _annotations(document)
         try:
-            at = duration(str(annotations[AT])) if AT in annotations else 0.0
+            at = parse_duration(str(annotations[AT])) if AT in annotations else 0.0
             if FOR in annotations:
-                scenario.durations[str(manifest.key)] = duration(str(annotations[FOR]))
+                scenario.durations[str(manifest.key)] = parse_duration(str(annotations[FOR]))
         except InvalidDuration as error:
             scenario.problems.append(
                 str(Fault(manifest.file, 0, f"{manifest.kind.name} {manifest.obj.metadata.name}: {error}"))

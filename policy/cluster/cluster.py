@@ -27,7 +27,7 @@ from policy.cluster.queue_changes import QueueChanges
 from policy.cluster.queueing_hints import QueueingHints
 from policy.cluster.quota_manager import Limit
 from policy.cluster.reservations import Reservations
-from policy.cluster.room import Room, grown
+from policy.cluster.room import FreedRoom, grown
 from policy.cluster.unschedulable import PATIENCE
 from policy.nodes.table import NodeTable
 from policy.objects import signature
@@ -220,7 +220,7 @@ class Cluster:
             self.relevant += 1
             self.table.upsert_node(node)
             self.ledger.queues.stale = True
-            self.hints.room_came(Room(node.name, grown(before, node), before))
+            self.hints.room_came(FreedRoom(node.name, grown(before, node), before))
             self.destinations.node_changed(node.name)
             self.leaving.node_changed(node.name)
 
@@ -383,7 +383,9 @@ class Cluster:
 
     def is_exempt(self, pod: Pod) -> bool:
         """Whether no rule applies to a pod because it is critical to the system (see policy.quota.exempt)."""
-        return pod.priority >= exempt.CRITICAL and bool(exempt.grounds(self.ledger, pod, self.rules.exempt_namespaces))
+        return pod.priority >= exempt.CRITICAL and bool(
+            exempt.why_exempt(self.ledger, pod, self.rules.exempt_namespaces)
+        )
 
     def priority_of_queue(self, pod: Pod) -> int:
         """Returns the priority of the pod's queue, 0 for a pod in none. Higher ones come first."""

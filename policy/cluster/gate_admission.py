@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from policy.cluster.gates import Waiting
+from policy.cluster.gates import GatedJob
 from policy.objects.job import ALONE, job_name
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ class GateAdmission:
             return
         group = cluster.gangs.gang_of(pod)
         if group is not None:
-            job = Waiting(job_name(cluster.membership.groups, pod), group.key, group.created)
+            job = GatedJob(job_name(cluster.membership.groups, pod), group.key, group.created)
         else:
             kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints
-            job = Waiting(f"{ALONE}{pod.name}", kind)
+            job = GatedJob(f"{ALONE}{pod.name}", kind)
         cluster.gates.put(pod, cluster.queue_of(pod), job, now)
 
     def ungate(self, pod: Pod, ungated: Ungated, now: float) -> None:

@@ -26,7 +26,7 @@ Where = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Waiting:
+class GatedJob:
     """A job at its gate: its members there by UID. Jobs of one ``kind`` are refused or admitted for the same reasons.
 
     ``created`` is when its group was created; 0 if that is not known, or there is no group.
@@ -52,7 +52,7 @@ class Line:
     """The jobs of one namespace in one queue. ``arrivals`` counts how often a new kind has come."""
 
     def __init__(self) -> None:
-        self.jobs: dict[str, Waiting] = {}
+        self.jobs: dict[str, GatedJob] = {}
         self.arrivals = 0
         self._turns: dict[str, Turn] = {}
         self._kinds: dict[Hashable, list[Turn]] = {}
@@ -60,7 +60,7 @@ class Line:
     def __len__(self) -> int:
         return len(self.jobs)
 
-    def put(self, job: Waiting, pod: Pod) -> None:
+    def put(self, job: GatedJob, pod: Pod) -> None:
         """Adds or updates a member. ``job`` describes its job as if this member were the first."""
         known = self.jobs.get(job.name)
         self.arrivals += job.kind not in self._kinds
@@ -87,10 +87,10 @@ class Line:
         """Returns the position of a job in the line, from 1."""
         return 1 + sum(bisect_left(turns, self._turns[name]) for turns in self._kinds.values())
 
-    def __iter__(self) -> Iterator[Waiting]:
+    def __iter__(self) -> Iterator[GatedJob]:
         return (self.jobs[each[2]] for each in merge(*self._kinds.values()))
 
-    def of_priority(self, least: int) -> Iterator[Waiting]:
+    def of_priority(self, least: int) -> Iterator[GatedJob]:
         """Yields the jobs with a member of this priority or a higher one, in order."""
         turns = merge(*(of_kind for of_kind in self._kinds.values() if -of_kind[0][0] >= least))
         return (self.jobs[each[2]] for each in takewhile(lambda turn: -turn[0] >= least, turns))
@@ -99,7 +99,7 @@ class Line:
         """Returns the sort keys of the jobs of each kind, in order."""
         return self._kinds
 
-    def _strike(self, job: Waiting) -> None:
+    def _strike(self, job: GatedJob) -> None:
         turns = self._kinds[job.kind]
         del turns[bisect_left(turns, self._turns.pop(job.name))]
         if not turns:
@@ -116,7 +116,7 @@ class Heads:
         self._numbers: dict[Hashable, int] = {}
         self._given = count()
 
-    def first(self) -> Waiting | None:
+    def first(self) -> GatedJob | None:
         """Returns the next job; None if none is left."""
         if self.lacks(self._line):
             self._take_in_new_kinds()
@@ -190,7 +190,7 @@ class Gates:
     def __len__(self) -> int:
         return len(self._stands)
 
-    def put(self, pod: Pod, queue: str, job: Waiting, now: float) -> None:
+    def put(self, pod: Pod, queue: str, job: GatedJob, now: float) -> None:
         """Adds or updates a pod that waits at its gate. Does nothing if its gate is just being removed."""
         if pod.uid in self.ungating:
             return
@@ -274,7 +274,7 @@ class Gates:
                 if not job.name.startswith(ALONE):
                     yield from job.members
 
-    def line_of(self, uid: str) -> tuple[Where, Line, Waiting] | None:
+    def line_of(self, uid: str) -> tuple[Where, Line, GatedJob] | None:
         """Returns the key of a pod's line, the line, and its job there; None if it waits at no gate."""
         stands = self._stands.get(uid)
         if stands is None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from policy.cluster.unschedulable import Kind, kind_of
+from policy.cluster.unschedulable import HintKey, hint_key
 from policy.objects.pod import Pod
 
 
@@ -20,16 +20,16 @@ class Helped:
     """Counts by pod, from the first time that somebody asks about it. Ask only about existing pods."""
 
     def __init__(self) -> None:
-        self._kinds: dict[str, Kind] = {}
+        self._kinds: dict[str, HintKey] = {}
         self._alone: dict[str, int] = {}
-        self._groups: dict[Kind, _Alike] = {}
+        self._groups: dict[HintKey, _Alike] = {}
 
     def count(self, pod: Pod, minimum: int) -> int:
         """Returns how often something has happened that could help the pod.
 
         ``minimum``: of its gang; 1 for a pod in none.
         """
-        kind = kind_of(pod, minimum)
+        kind = hint_key(pod, minimum)
         if self._kinds.get(pod.uid) != kind:
             self.forget(pod.uid)
             self._kinds[pod.uid], self._alone[pod.uid] = kind, 0

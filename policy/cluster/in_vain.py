@@ -19,7 +19,7 @@ FORGIVEN = 2
 ASKED_AGAIN = 2.0
 """Seconds after an answer in which kube-scheduler may not have seen its effects yet."""
 
-Kind = tuple[str, Hashable]
+FailureKey = tuple[str, Hashable]
 """A namespace, and what its pods request."""
 
 
@@ -58,7 +58,7 @@ class InVain:
     def __init__(self, first: float = FIRST) -> None:
         """Begins without failures. ``first``: seconds of backoff after the first failure."""
         self._first = first
-        self._kinds: dict[Kind, _Failures] = {}
+        self._kinds: dict[FailureKey, _Failures] = {}
         self._namespaces: dict[str, _Failures] = {}
         self._promises: dict[str, _Promise] = {}
         self._ended: dict[str, None] = {}
@@ -66,10 +66,10 @@ class InVain:
 
     def waits_until(self, pod: Pod) -> float:
         """Returns until when no pod of another namespace is evicted for a pod; a past time if it does not back off."""
-        ends = (self._kinds.get(kind_of(pod)), self._namespaces.get(pod.namespace))
+        ends = (self._kinds.get(failure_key(pod)), self._namespaces.get(pod.namespace))
         return max((each.until for each in ends if each is not None), default=-inf)
 
-    def fail(self, namespace: str, kind: Kind | None, since: float, now: float) -> None:
+    def fail(self, namespace: str, kind: FailureKey | None, since: float, now: float) -> None:
         """Counts a failed plan that began at ``since``. ``kind`` None: it is not known for what kind of pod.
 
         Of plans that ran side by side only the first counts: nobody knew of its failure when the others began.
@@ -89,7 +89,7 @@ class InVain:
 
         That cancels all failures of its kind, and one of its namespace.
         """
-        self._kinds.pop(kind_of(pod), None)
+        self._kinds.pop(failure_key(pod), None)
         of_all = self._namespaces.get(pod.namespace)
         if of_all is not None:
             of_all.number -= 1
@@ -139,7 +139,7 @@ class InVain:
             if gone and pod is not None and pod.assigned:
                 self.succeed(pod)
             elif gone:
-                self.fail(promise.pod.namespace, kind_of(promise.pod), promise.since, now)
+                self.fail(promise.pod.namespace, failure_key(promise.pod), promise.since, now)
                 yield promise.pod.namespace, self.count(gone, now)
 
     def tick(self, now: float) -> None:
@@ -161,7 +161,7 @@ class InVain:
             failures.until = now + pause(self._first, failures.number - forgiven)
 
 
-def kind_of(pod: Pod) -> Kind:
+def failure_key(pod: Pod) -> FailureKey:
     """Returns what a pod's failures count for. Leaves out names, labels and priorities: users change them for free."""
     return pod.namespace, frozenset(pod.request.items())
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from policy.cluster.helped import Helped
-from policy.cluster.room import Room
+from policy.cluster.room import FreedRoom
 from policy.objects.resources import total
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class QueueingHints:
 
     def __init__(self, cluster: Cluster) -> None:
         self.helped = Helped()
-        self._rooms: dict[str, Room] = {}
+        self._rooms: dict[str, FreedRoom] = {}
         self._looked = False
         self._cluster = cluster
 
@@ -47,7 +47,7 @@ class QueueingHints:
         if rooms:
             self.helped.judge(helps)
 
-    def room_came(self, room: Room) -> None:
+    def room_came(self, room: FreedRoom) -> None:
         """Gives pods that new room on a node could help their claim again, at once, before others get the room.
 
         Does nothing before the first look, while existing objects are being read, nor within a trial.
@@ -57,7 +57,7 @@ class QueueingHints:
             return
         known = self._rooms.get(room.node)
         self._rooms[room.node] = (
-            room if known is None else Room(room.node, total((known.freed, room.freed)), known.before)
+            room if known is None else FreedRoom(room.node, total((known.freed, room.freed)), known.before)
         )
         if (node := cluster.table.node(room.node)) is not None and not node.usable:
             cluster.ledger.queues.stale = True  # such a node counts with what its pods use
@@ -74,7 +74,7 @@ class QueueingHints:
         where, left = cluster.destinations.stands(uid)
         freed = request if where != node else {r: m for r, a in request.items() if (m := a - left.get(r, 0)) > 0}
         if freed:
-            self.room_came(Room(node, freed, cluster.table.node(node)))
+            self.room_came(FreedRoom(node, freed, cluster.table.node(node)))
 
     def budget_eased(self, namespace: str) -> None:
         """Notes that a budget allows more evictions: that helps pods whose plans with victims there were given up."""

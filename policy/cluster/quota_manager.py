@@ -49,7 +49,7 @@ class Limit:
 
 
 @dataclass(slots=True)
-class Part:
+class Allowance:
     """The amounts that a namespace may have of its queues together."""
 
     amounts: dict[str, int]
@@ -57,7 +57,7 @@ class Part:
 
 
 @dataclass(slots=True)
-class Decision:
+class LimitDecision:
     """The changes to make.
 
     ``limits`` has every namespace that is to have a limit, with the names of its queues. ``victims`` are the pods to
@@ -93,21 +93,21 @@ def key_of(resource: str) -> str:
     return resource if resource == "pods" else f"{REQUESTS}{resource}"
 
 
-def decide(cluster: Cluster, written: Mapping[str, Hard]) -> Decision:
+def decide(cluster: Cluster, written: Mapping[str, Hard]) -> LimitDecision:
     """Decides what the resource quotas should be now, without pauses."""
-    decision = Decision()
+    decision = LimitDecision()
     for _ in decide_steps(cluster, written, decision):
         pass
     return decision
 
 
-def decide_steps(cluster: Cluster, written: Mapping[str, Hard], decision: Decision) -> Steps[None]:
+def decide_steps(cluster: Cluster, written: Mapping[str, Hard], decision: LimitDecision) -> Steps[None]:
     """Decides what the resource quotas should be. Iterate to the end; it may pause, and the cluster may change then.
 
     ``written`` has what we wrote last, as far as known. Leaves namespaces alone if the part of a queue of theirs has
     not been computed yet.
     """
-    parts: dict[str, Part] = {}
+    parts: dict[str, Allowance] = {}
     undecided: set[str] = set()
     yield from _divide_steps(cluster, parts, undecided)
     for namespace, part in sorted(parts.items()):
@@ -144,7 +144,7 @@ def preempting(cluster: Cluster, queue: str) -> dict[str, int]:
     return found
 
 
-def _divide_steps(cluster: Cluster, parts: dict[str, Part], undecided: set[str]) -> Steps[None]:
+def _divide_steps(cluster: Cluster, parts: dict[str, Allowance], undecided: set[str]) -> Steps[None]:
     """Finds the part of each namespace, and the namespaces of queues that have no part yet.
 
     A resource quota cannot tell the pods of two queues apart, so a namespace gets the parts of all its queues together.
@@ -161,7 +161,7 @@ def _divide_steps(cluster: Cluster, parts: dict[str, Part], undecided: set[str])
             undecided.update(namespaces)
             continue
         for namespace in namespaces:
-            parts.setdefault(namespace, Part(dict.fromkeys(resources, 0))).queues.append(queue)
+            parts.setdefault(namespace, Allowance(dict.fromkeys(resources, 0))).queues.append(queue)
         apart = total(account.tenants[namespace].taken for namespace in left_alone & account.tenants.keys())
         for resource in resources:
             amount = max(0, account.division.deserved.get(resource, 0) - apart.get(resource, 0))

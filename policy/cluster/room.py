@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class FreedRoom:
     """The amounts that have come on a node. ``before`` is the node as it was; None if it did not exist."""
 
     node: str

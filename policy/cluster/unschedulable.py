@@ -25,7 +25,7 @@ KINDS_AT_ONCE = 20
 NAMESPACES_AT_ONCE, PODS_AT_ONCE = 10, 10
 """Namespaces, and pods of a kind in each, that get their claim back at once: enough for the room of one pod."""
 
-Kind = tuple[frozenset[tuple[str, int]], Constraints, int]
+HintKey = tuple[frozenset[tuple[str, int]], Constraints, int]
 """The request of pods, their constraints, and how many it takes for them to start."""
 
 
@@ -37,7 +37,7 @@ class _Alike:
     namespace. ``fresh``: they were helped since the last look.
     """
 
-    kind: Kind
+    kind: HintKey
     one: Pod
     uids: set[str] = field(default_factory=set)
     gated: set[str] = field(default_factory=set)
@@ -62,7 +62,7 @@ class UnschedulablePods:
 
     def __init__(self, patience: float = PATIENCE) -> None:
         self.patience = patience
-        self._groups: dict[Kind, _Alike] = {}
+        self._groups: dict[HintKey, _Alike] = {}
         self._unplaced: dict[str, _Unplaced] = {}
         self._deadlines: list[tuple[float, str]] = []
         self._gated: dict[str, _Alike] = {}
@@ -83,7 +83,7 @@ class UnschedulablePods:
 
         ``minimum``: of its gang; 1 for a pod in none.
         """
-        kind = kind_of(pod, minimum)
+        kind = hint_key(pod, minimum)
         known = self._unplaced.get(pod.uid)
         if known is not None and known.group.kind == kind:
             return
@@ -121,7 +121,7 @@ class UnschedulablePods:
         if pod.constraints.undecidable:
             self.remove_gated(pod.uid)
             return
-        kind = kind_of(pod, minimum)
+        kind = hint_key(pod, minimum)
         known = self._gated.get(pod.uid)
         if known is None or known.kind != kind:
             self.remove_gated(pod.uid)
@@ -226,7 +226,7 @@ class UnschedulablePods:
         unplaced.judged_at = at
         heappush(self._deadlines, (at, uid))
 
-    def _group(self, kind: Kind, pod: Pod) -> _Alike:
+    def _group(self, kind: HintKey, pod: Pod) -> _Alike:
         return self._groups.setdefault(kind, _Alike(kind, pod))
 
     def _drop_if_empty(self, group: _Alike) -> None:
@@ -234,6 +234,6 @@ class UnschedulablePods:
             del self._groups[group.kind]
 
 
-def kind_of(pod: Pod, minimum: int) -> Kind:
+def hint_key(pod: Pod, minimum: int) -> HintKey:
     """Returns the key that is equal for pods that the same events help."""
     return frozenset(pod.request.items()), pod.constraints, minimum

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from policy.cluster.cluster import Cluster
-from policy.explain.remedy import Change, Need, Remedies, Remedy, corrected, end, listed, raised, standing
+from policy.explain.remedy import Need, ObjectChange, Remedies, Remedy, corrected, end, listed, pods_to_end, raised
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
 from policy.quota import fair_share, queue_rules
@@ -35,7 +35,7 @@ def for_capability(need: Need) -> Iterator[Remedy]:
         ]
         yield _changed("capability", name, f"raise capability {listed(said)}", raised(("spec", "capability"), low))
     most = account.division.real_capability
-    pods = standing(cluster, lambda each: cluster.queue_of(each) == name)
+    pods = pods_to_end(cluster, lambda each: cluster.queue_of(each) == name)
     yield from end(pods, {r: amount - most.get(r, 0) for r, amount in needed.items()}, f"of Queue {name}")
 
 
@@ -66,7 +66,7 @@ def for_deserved(need: Need) -> Remedies:
         for r in need.resources
     }
     over = {other for other, each in ledger.accounts.items() if any(queue_rules.is_over(each, r) for r in lacking)}
-    pods = standing(cluster, lambda each: cluster.queue_of(each) not in ("", name))
+    pods = pods_to_end(cluster, lambda each: cluster.queue_of(each) not in ("", name))
     pods.sort(key=lambda each: cluster.queue_of(each) not in over)
     yield from end(pods, lacking, "of other queues")
 
@@ -88,14 +88,14 @@ def for_share(need: Need) -> Remedies:
     if weight:
         text = f"raise the weight of Namespace {namespace} from {before} to at least {weight}"
         fields = ((("spec", "hard", WEIGHT), str(weight)),)
-        yield Remedy("weight", text, (Change("ResourceQuota", namespace, quota, fields),))
+        yield Remedy("weight", text, (ObjectChange("ResourceQuota", namespace, quota, fields),))
     ledger, name = cluster.ledger.queues, cluster.queue_of(pod)
     account = ledger.accounts[name]
     lacking = {
         r: account.taken.get(r, 0) + asked[r] + account.tenant_claims.get(r, 0) - fair_share.room(ledger, account, r)
         for r in need.resources
     }
-    pods = standing(cluster, lambda each: cluster.queue_of(each) == name)
+    pods = pods_to_end(cluster, lambda each: cluster.queue_of(each) == name)
     pods.sort(key=lambda each: each.namespace == namespace)
     yield from end(pods, lacking, f"of Queue {name}")
 
@@ -113,7 +113,7 @@ def opened(need: Need) -> Iterator[Remedy]:
 
 
 def _changed(sort: str, queue: str, text: str, fields: tuple[tuple[tuple[str, ...], object], ...]) -> Remedy:
-    return Remedy(sort, text, (Change("Queue", "", queue, fields),))
+    return Remedy(sort, text, (ObjectChange("Queue", "", queue, fields),))
 
 
 def _admits_steps(cluster: Cluster, pod: Pod) -> Steps[bool]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from policy.explain.remedy import Change, Need, Remedy, corrected, end, listed, raised, standing
+from policy.explain.remedy import Need, ObjectChange, Remedy, corrected, end, listed, pods_to_end, raised
 from policy.objects.quantity import render
 from policy.objects.resources import largest
 from policy.quota.elastic_quota import ElasticQuota
@@ -20,7 +20,7 @@ def for_max(need: Need) -> Iterator[Remedy]:
     needed = {r: account.used.get(r, 0) + own.get(r, 0) + asked[r] for r in need.resources}
     said = [_from_to(quota, r, quota.max[r], amount) for r, amount in needed.items()]
     yield _changed("max", quota, f"raise max {listed(said)}", raised(("spec", "max"), needed))
-    pods = standing(cluster, lambda each: each.namespace == pod.namespace)
+    pods = pods_to_end(cluster, lambda each: each.namespace == pod.namespace)
     yield from end(pods, {r: amount - quota.max[r] for r, amount in needed.items()}, f"in namespace {pod.namespace}")
 
 
@@ -45,13 +45,13 @@ def for_borrowing(need: Need) -> Iterator[Remedy]:
     yield _changed("min", quota, f"raise min {listed(said)}", fields)
     if not any(asked[r] > pool.min[r] for r in need.resources):
         borrowing = {name for name, _, each in ledger.quotas() if each.over_min}
-        pods = standing(cluster, lambda each: each.namespace in cluster.quotas)
+        pods = pods_to_end(cluster, lambda each: each.namespace in cluster.quotas)
         pods.sort(key=lambda each: (each.namespace == pod.namespace, each.namespace not in borrowing))
         yield from end(pods, lacking, "under any elastic quota")
     if not pod.preemptible:
         text = f"let {pod.namespace}/{pod.name} be evicted if need be (without {PREEMPTIBLE}), so that it may borrow"
         fields = ((("metadata", "annotations", PREEMPTIBLE), None),)
-        yield Remedy("unpin", text, (Change("Pod", pod.namespace, pod.name, fields),))
+        yield Remedy("unpin", text, (ObjectChange("Pod", pod.namespace, pod.name, fields),))
 
 
 def corrected_quota(need: Need) -> Iterator[Remedy]:
@@ -59,11 +59,13 @@ def corrected_quota(need: Need) -> Iterator[Remedy]:
     quota = need.cluster.ledger.accounts[need.pod.namespace].quota
     if quota is not None:
         text = f"correct {_title(quota)}: {'; '.join(quota.errors)}"
-        yield Remedy("correct", text, (Change("ElasticQuota", quota.namespace, quota.name, corrected(quota.errors)),))
+        yield Remedy(
+            "correct", text, (ObjectChange("ElasticQuota", quota.namespace, quota.name, corrected(quota.errors)),)
+        )
 
 
 def _changed(sort: str, quota: ElasticQuota, text: str, fields: tuple[tuple[tuple[str, ...], str], ...]) -> Remedy:
-    return Remedy(sort, text, (Change("ElasticQuota", quota.namespace, quota.name, fields),))
+    return Remedy(sort, text, (ObjectChange("ElasticQuota", quota.namespace, quota.name, fields),))
 
 
 def _from_to(quota: ElasticQuota, resource: str, before: int, after: int) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from policy.cluster.cluster import Cluster
 from policy.explain.queue_remedies import for_capability, for_deserved, for_share, opened
 from policy.explain.quota_remedies import corrected_quota, for_borrowing, for_max
-from policy.explain.remedy import MOST_ADDED, Change, Need, Remedies, Remedy
+from policy.explain.remedy import MOST_ADDED, Need, ObjectChange, Remedies, Remedy
 from policy.explain.room_remedies import add_nodes, for_room
 from policy.objects.pod import Pod, turn
 from policy.objects.verdict import MOST_TOLD, Refusal
@@ -117,6 +117,6 @@ def _for_gang(cluster: Cluster, pod: Pod) -> Iterator[Remedy]:
     if 0 < lacking <= MOST_ADDED:
         names = [f"{pod.name}-more-{number + 1}" for number in range(lacking)]
         text = f"create {lacking} more {'member' if lacking == 1 else 'members'} of {target}"
-        yield Remedy("members", text, tuple(Change("Pod", pod.namespace, name, like=pod) for name in names))
+        yield Remedy("members", text, tuple(ObjectChange("Pod", pod.namespace, name, like=pod) for name in names))
     text = f"lower the minimum of {target} from {group.minimum} to {least}"
-    yield Remedy("minimum", text, (Change(kind, group.namespace, name, ((("spec", "minMember"), least),)),))
+    yield Remedy("minimum", text, (ObjectChange(kind, group.namespace, name, ((("spec", "minMember"), least),)),))

@@ -21,7 +21,7 @@ MOST_ADDED = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ObjectChange:
     """One object to change: fields by path and their new values (None: nothing); or an object to remove, or a new one.
 
     ``kind`` as in manifests, for a pod group with its plural and group (as it stands before its name). ``like``: there
@@ -42,7 +42,7 @@ class Remedy:
 
     sort: str
     text: str
-    changes: tuple[Change, ...]
+    changes: tuple[ObjectChange, ...]
 
 
 Remedies = Iterator[Remedy | None]
@@ -101,7 +101,7 @@ def end(pods: Iterable[Pod], lacking: Resources, where: str) -> Iterator[Remedy]
         yield Remedy("end", text, tuple(removed(pod) for pod in chosen))
 
 
-def standing(cluster: Cluster, is_meant: Callable[[Pod], bool]) -> list[Pod]:
+def pods_to_end(cluster: Cluster, is_meant: Callable[[Pod], bool]) -> list[Pod]:
     """Returns the pods on nodes that are meant and could be ended, the least important first."""
     there = (each for each in cluster.pods.values() if each.assigned and may_end(cluster, each))
     return sorted(filter(is_meant, there), key=importance, reverse=True)
@@ -112,9 +112,9 @@ def may_end(cluster: Cluster, pod: Pod) -> bool:
     return pod.owner not in SYSTEM_OWNERS and not cluster.is_exempt(pod)
 
 
-def removed(pod: Pod) -> Change:
+def removed(pod: Pod) -> ObjectChange:
     """Returns the change that deletes the pod."""
-    return Change("Pod", pod.namespace, pod.name, removed=True)
+    return ObjectChange("Pod", pod.namespace, pod.name, removed=True)
 
 
 def raised(path: Path, values: Mapping[str, int]) -> tuple[tuple[Path, Any], ...]:

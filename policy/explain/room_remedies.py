@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from policy.cluster.cluster import Cluster
-from policy.explain.remedy import MOST_ADDED, Change, Need, Remedies, Remedy, listed, may_end, names_of, removed
+from policy.explain.remedy import MOST_ADDED, Need, ObjectChange, Remedies, Remedy, listed, may_end, names_of, removed
 from policy.nodes import fit, scores
 from policy.objects.node import Node
 from policy.objects.pod import Pod
@@ -62,7 +62,7 @@ def add_nodes(need: Need) -> Iterator[Remedy]:
     yield Remedy(
         "node",
         f"add {'a node' if number == 1 else f'{number} nodes'} of {of}",
-        tuple(Change("Node", "", name, like=_named(name, model, size)) for name in names),
+        tuple(ObjectChange("Node", "", name, like=_named(name, model, size)) for name in names),
     )
 
 
@@ -94,7 +94,7 @@ def _let_go(cluster: Cluster, pod: Pod) -> Iterator[Remedy]:
         yield Remedy(
             "budget",
             f"let {listed(said)} allow the disruption of {names_of(protected)}, which is to be evicted for it",
-            tuple(Change("PodDisruptionBudget", *key, ((path, most),)) for key, most in allowed.items()),
+            tuple(ObjectChange("PodDisruptionBudget", *key, ((path, most),)) for key, most in allowed.items()),
         )
         text = f"delete {names_of(protected)} by hand, which a disruption budget keeps from being evicted for it"
         yield Remedy("end", text, tuple(removed(victim) for victim in protected))

@@ -45,7 +45,7 @@ def verdict_on(cluster: Cluster, namespace: str, name: str) -> Verdict:
 
 def _what_it_waits_for(cluster: Cluster, pod: Pod) -> str:
     """Returns what a pod that no rule refuses waits for, in words."""
-    free = exempt.grounds(cluster.ledger, pod, cluster.rules.exempt_namespaces)
+    free = exempt.why_exempt(cluster.ledger, pod, cluster.rules.exempt_namespaces)
     if pod.uid in cluster.gates and not free:
         return "no rule refuses it; it waits at its gate for its turn"
     if pod.uid in cluster.grants:

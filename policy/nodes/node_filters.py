@@ -12,7 +12,7 @@ from policy.nodes.tolerations import tolerates
 from policy.objects.constraints import Constraints, NodeTerm, Requirement, Taint, Toleration, holds, integer
 from policy.objects.node import Node
 
-UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+UNSCHEDULABLE_TAINT = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 _NAME = "metadata.name"
 _MOST_KEPT = 512  # masks, of a byte per node
@@ -23,7 +23,7 @@ def passes_filters(node: Node, constraints: Constraints) -> bool:
     return (
         matches_affinity(node, constraints)
         and tolerates(constraints.tolerations, node.taints)
-        and (not node.unschedulable or tolerates(constraints.tolerations, (UNSCHEDULABLE,)))
+        and (not node.unschedulable or tolerates(constraints.tolerations, (UNSCHEDULABLE_TAINT,)))
     )
 
 
@@ -40,7 +40,7 @@ def passing_filters(table: NodeTable, constraints: Constraints) -> Mask:
     known: Mask | None = table.memo_of_nodes.get(key)
     if known is None:
         mask = matching_affinity(table, constraints) & tolerated(table, constraints.tolerations)
-        if not tolerates(constraints.tolerations, (UNSCHEDULABLE,)):
+        if not tolerates(constraints.tolerations, (UNSCHEDULABLE_TAINT,)):
             mask &= ~np.fromiter((node.unschedulable for node in table.nodes()), np.bool_, len(table.names))
         if len(table.memo_of_nodes) >= _MOST_KEPT:
             table.memo_of_nodes.clear()

@@ -131,11 +131,11 @@ class Constraints:
 
 UNCONSTRAINED = Constraints()
 
-Part = tuple[str, str] | NodeTerm | Toleration | HostPort | PodTerm | Spread
+ConstraintPart = tuple[str, str] | NodeTerm | Toleration | HostPort | PodTerm | Spread
 """One of the things that constraints consist of."""
 
 
-def steps(part: Part) -> int:
+def steps(part: ConstraintPart) -> int:
     """Returns the cost of judging a part of a pod's constraints: one step, and one for each requirement and name."""
     match part:
         case NodeTerm():

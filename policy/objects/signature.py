@@ -20,13 +20,13 @@ from policy.objects.constraints import Constraints
 from policy.objects.pod import Pod
 from policy.objects.resources import Resources
 
-Part = Resources | Constraints | Mapping[str, str]
+TemplatePart = Resources | Constraints | Mapping[str, str]
 """A part that pods of one template have in common: their request, constraints or labels."""
 
 T = TypeVar("T")
 
 
-of_part: Callable[[Part], int] = id
+of_part: Callable[[TemplatePart], int] = id
 """Returns a key that is equal for equal requests, constraints or labels."""
 
 

@@ -138,7 +138,7 @@ def failing_jobs(jobs: BatchJobs, victims: Iterable[Pod], going: Iterable[Pod]) 
     return losses.failing(victims)
 
 
-def told(failing: Mapping[str, str]) -> str:
+def failing_jobs_text(failing: Mapping[str, str]) -> str:
     """Returns the Jobs that fail, as words for people; empty if none does."""
     titles = sorted(set(failing.values()))
     if not titles:

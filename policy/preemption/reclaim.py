@@ -12,7 +12,7 @@ from itertools import islice
 from math import inf
 
 from policy.cluster.cluster import Cluster
-from policy.cluster.gates import Waiting
+from policy.cluster.gates import GatedJob
 from policy.nodes import fit
 from policy.objects import signature
 from policy.objects.constraints import Constraints
@@ -20,7 +20,7 @@ from policy.objects.group import Key
 from policy.objects.pod import Pod, turn
 from policy.objects.reservation import RECLAIM, PodName, Reservation
 from policy.preemption import victims
-from policy.preemption.losses import failing_jobs, told
+from policy.preemption.losses import failing_jobs, failing_jobs_text
 from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.ranking import importance
 from policy.stepwise import Steps, within_steps
@@ -113,7 +113,7 @@ def _first_at_gates(cluster: Cluster, reserved_for: set[str]) -> Iterator[Pod]:
             yield from islice((pod for pod in waiting if pod.uid not in reserved_for), _enough(line.jobs[jobs[0][2]]))
 
 
-def _enough(job: Waiting) -> int:
+def _enough(job: GatedJob) -> int:
     """How many pods of its kind are looked at together with a job: all that a gang has, as it takes many to start."""
     return max(AHEAD_AT_GATES, len(job.members))
 
@@ -322,7 +322,7 @@ def still_has_to_go(cluster: Cluster, reservation: Reservation, victim: Pod, evi
     return bool(gone) and group is not None and len(cluster.gangs.ready(group) - gone) < group.minimum
 
 
-def grounds(cluster: Cluster, reservation: Reservation, victim: Pod) -> str:
+def why_evicted(cluster: Cluster, reservation: Reservation, victim: Pod) -> str:
     """By which rule a victim goes, for people; as long as it is there."""
     if victim.namespace == reservation.pod.namespace:
         return "its priority is lower"
@@ -416,7 +416,7 @@ def plan_text_steps(cluster: Cluster, pod: Pod) -> Steps[str]:
 
 def _and_its_price(text: str, failing: Mapping[str, str]) -> str:
     """A sentence, and which Jobs fail by it, if any do."""
-    return "; ".join(filter(None, (text, told(failing))))
+    return "; ".join(filter(None, (text, failing_jobs_text(failing))))
 
 
 def _why_given_up(cluster: Cluster, pod: Pod) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 
 from policy.cluster.cluster import Cluster
-from policy.cluster.gates import Waiting
+from policy.cluster.gates import GatedJob
 from policy.objects.pod import Pod
 from policy.objects.resources import add
 from policy.queueing.ungating import incomplete, taken_by, to_share
@@ -12,7 +12,7 @@ from policy.quota import fair_share
 from policy.quota.closed_queues import shortened
 
 
-def in_order(cluster: Cluster, queue: str) -> Iterator[Waiting]:
+def in_order(cluster: Cluster, queue: str) -> Iterator[GatedJob]:
     """Yields the jobs at a queue's gates in their order, as if nothing ended, nobody came and all were admitted.
 
     Gangs that have started and lack members come first. It goes by the lines as they are at the start: others may

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from math import inf
 
 from policy.cluster.cluster import Cluster
-from policy.cluster.gates import Heads, Ungated, Waiting, Where
+from policy.cluster.gates import GatedJob, Heads, Ungated, Where
 from policy.nodes.tolerations import One
 from policy.objects.pod import Pod, turn
 from policy.objects.resources import NOTHING, Resources, total
@@ -158,7 +158,7 @@ class UngatingRound:
                 return pods
         return []
 
-    def _open(self, where: Where, job: Waiting, now: float) -> list[Pod]:
+    def _open(self, where: Where, job: GatedJob, now: float) -> list[Pod]:
         """Ungates a job, or the next member of a started group; nobody, if it may not start now."""
         cluster, pod = self._cluster, job.first()
         if cluster.check(pod) is not None:
@@ -183,7 +183,7 @@ class UngatingRound:
             self._ungate(each, Ungated(where, each.request, placed=placed), now)
         return members
 
-    def _open_native(self, where: Where, job: Waiting, missing: int, now: float) -> list[Pod]:
+    def _open_native(self, where: Where, job: GatedJob, missing: int, now: float) -> list[Pod]:
         """Ungates as many members as a group needs, which the scheduler itself places together; or nobody."""
         cluster = self._cluster
         members = sorted(job.members.values(), key=turn)[:missing]

@@ -9,7 +9,7 @@ from policy.objects.resources import NOTHING, Resources
 from policy.objects.verdict import MOST_TOLD, Hint, Refusal, told
 from policy.quota import elastic_quota, exempt, queue_rules
 from policy.quota.ledger import Ledger
-from policy.quota.rule import QUEUE, QUOTA, Rows
+from policy.quota.rule import QUEUE, QUOTA, Figures
 from policy.quota.rules import BY_NAME, RULES
 
 OF_QUOTAS = tuple((rule, rule.refuses) for rule in RULES if rule.of == QUOTA and rule.refuses is not None)
@@ -40,7 +40,7 @@ class Rules:
 
 def refusal(ledger: Ledger, pod: Pod, queue: str, rules: Rules, *, with_in_flight: bool = False) -> Refusal | None:
     """Returns the refusal by the first rule that refuses the pod of a queue, or None. Used must not contain it."""
-    if pod.priority >= exempt.CRITICAL and exempt.grounds(ledger, pod, rules.exempt_namespaces):
+    if pod.priority >= exempt.CRITICAL and exempt.why_exempt(ledger, pod, rules.exempt_namespaces):
         return None
     account = ledger.accounts.get(pod.namespace)
     if account is not None and (quota := account.quota) is not None:
@@ -89,14 +89,14 @@ def _by_kind(ledger: Ledger, pods: Iterable[Pod], rules: Rules) -> Iterable[list
     """Groups pods by what the rules know of them; the kinds are in the order of their first pods."""
     kinds: dict[Hashable, list[Pod]] = {}
     for pod in pods:
-        freed = bool(exempt.grounds(ledger, pod, rules.exempt_namespaces))
+        freed = bool(exempt.why_exempt(ledger, pod, rules.exempt_namespaces))
         kinds.setdefault((signature.by_rules(pod, ledger.queue_of(pod)), freed), []).append(pod)
     return kinds.values()
 
 
-def numbers(ledger: Ledger, pod: Pod, refused: Refusal | None) -> Rows:
+def numbers(ledger: Ledger, pod: Pod, refused: Refusal | None) -> Figures:
     """Returns the figures that the rules compare, by requested resource. Of many resources, refused ones come first."""
-    pod, figures = replace(pod, request=told(pod.request, refused.resources if refused else ())), Rows()
+    pod, figures = replace(pod, request=told(pod.request, refused.resources if refused else ())), Figures()
     for rows in _NUMBERS:
         for resource, row in rows(ledger, pod).items():
             figures.setdefault(resource, {}).update(row)

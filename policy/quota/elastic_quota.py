@@ -14,7 +14,7 @@ from policy.objects.conditions import Condition
 from policy.objects.quantity import render
 from policy.objects.resources import NOTHING, Resources, total
 from policy.objects.verdict import Hint, all_of
-from policy.quota.rule import QUOTA, Rows, Rule, Use
+from policy.quota.rule import QUOTA, Figures, Rule, Use
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -182,7 +182,7 @@ def guaranteed(account: Account, ahead: Resources, request: Resources) -> frozen
     return frozenset(resource for resource in named if request[resource])
 
 
-def numbers(ledger: Ledger, pod: Pod) -> Rows:
+def numbers(ledger: Ledger, pod: Pod) -> Figures:
     """Returns the figures that the rules compare, by requested resource. Leaves out those that do not bound it.
 
     ``ahead`` and ``poolAhead`` are the requests of pods with a nominated node that count first. ``claimedByOthers`` is

@@ -31,7 +31,7 @@ def by_namespace(pod: Pod, namespaces: Collection[str]) -> bool:
     return pod.priority >= CRITICAL and pod.namespace in namespaces
 
 
-def grounds(ledger: Ledger, pod: Pod, namespaces: Collection[str]) -> str:
+def why_exempt(ledger: Ledger, pod: Pod, namespaces: Collection[str]) -> str:
     """Returns for people why no rule applies to a pod; empty if rules do apply."""
     if pod.priority < CRITICAL:
         return ""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from policy.objects.resources import Resources
 from policy.objects.verdict import Hint, Refusal, all_of
 from policy.quota.queue_rules import Asking
-from policy.quota.rule import QUEUE, Rows, Rule, Use
+from policy.quota.rule import QUEUE, Figures, Rule, Use
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -149,7 +149,7 @@ def is_entitled(tenant: Tenant | None, request: Resources) -> bool:
     )
 
 
-def numbers(ledger: Ledger, pod: Pod) -> Rows:
+def numbers(ledger: Ledger, pod: Pod) -> Figures:
     """Returns the figures that the rule compares, by requested resource; none for a namespace alone in its queue."""
     account = ledger.queues.known(ledger.queue_of(pod))
     if set(account.tenants) <= {pod.namespace}:

@@ -25,7 +25,7 @@ from policy.objects.resources import (
 )
 from policy.quota.changes import Touched
 from policy.quota.queue_ledger import TAKING, QueueLedger
-from policy.quota.sizes import Waiting
+from policy.quota.sizes import WaitingRequests
 from policy.quota.trial import Trial
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Account:
     pinned_in_flight: dict[str, int] = field(default_factory=dict)
     nominated_in_pool: Resources = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
-    waiting: Waiting | None = field(default=None, compare=False)
+    waiting: WaitingRequests | None = field(default=None, compare=False)
     claim: Resources = field(default_factory=dict)
     lent: float | None = field(default=None, compare=False)
 
@@ -467,7 +467,7 @@ class Ledger:
         if account is None:
             return
         if waits:
-            account.waiting = account.waiting or Waiting()
+            account.waiting = account.waiting or WaitingRequests()
             account.waiting.change(entry.of_one, times * entry.number)
             if not account.pending:
                 account.waiting = None

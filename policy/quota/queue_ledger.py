@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from policy.objects.resources import Resources, add, count_names, is_extended, largest, replace_part, subtract
 from policy.quota.changes import Touched
 from policy.quota.proportion import Columns, Division
-from policy.quota.sizes import Waiting
+from policy.quota.sizes import WaitingRequests
 
 if TYPE_CHECKING:
     from policy.objects.queue import Queue
@@ -38,7 +38,7 @@ class Tenant:
     taken: dict[str, int] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
     request: dict[str, int] = field(default_factory=dict)
-    waiting: Waiting = field(default_factory=Waiting)
+    waiting: WaitingRequests = field(default_factory=WaitingRequests)
     weight: int = 1
     claim: dict[str, int] = field(default_factory=dict)
     _entitled: Resources | None = field(default_factory=dict)
@@ -91,7 +91,7 @@ class QueueAccount:
     held: dict[str, int] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
     request: dict[str, int] = field(default_factory=dict)
-    waiting: Waiting = field(default_factory=Waiting)
+    waiting: WaitingRequests = field(default_factory=WaitingRequests)
     in_flight: dict[str, int] = field(default_factory=dict)
     claim: dict[str, int] = field(default_factory=dict)
     tenants: dict[str, Tenant] = field(default_factory=dict)
@@ -323,7 +323,7 @@ def _unfilled(bound: Resources, taken: Resources) -> dict[str, int]:
     return {resource: left for resource, most in bound.items() if (left := most - taken.get(resource, 0)) > 0}
 
 
-def _wanted(unfilled: Resources, pending: Resources, waiting: Waiting, listed: Listed) -> dict[str, int]:
+def _wanted(unfilled: Resources, pending: Resources, waiting: WaitingRequests, listed: Listed) -> dict[str, int]:
     """Returns the part of an unfilled bound that waiting pods could use: nothing, if none of them fits into it.
 
     Without that check, whole pods of room would stay idle: for the fractions of a pod that every queue is left with, or

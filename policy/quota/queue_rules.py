@@ -15,7 +15,7 @@ from policy.objects.queue import Queue
 from policy.objects.resources import NOTHING, Resources, total
 from policy.objects.verdict import Hint, Refusal, all_of
 from policy.quota.proportion import Division
-from policy.quota.rule import QUEUE, Rows, Rule, Use
+from policy.quota.rule import QUEUE, Figures, Rule, Use
 
 if TYPE_CHECKING:
     from policy.objects.pod import Pod
@@ -160,7 +160,7 @@ def may_lose(account: QueueAccount, request: Resources) -> bool:
     return all(account.taken.get(r, 0) - asked >= kept.get(r, 0) for r, asked in request.items() if kept.get(r, 0))
 
 
-def numbers(ledger: Ledger, pod: Pod) -> Rows:
+def numbers(ledger: Ledger, pod: Pod) -> Figures:
     """Returns the figures that the rules compare, by requested resource."""
     account = ledger.queues.known(ledger.queue_of(pod))
     if account.queue is None:

@@ -24,7 +24,7 @@ NODE = "Node"
 Asking = TypeVar("Asking")
 """The state that a rule reads: elastic_quota.Asking for rules of elastic quotas, queues.Asking for those of queues."""
 
-Rows = dict[str, dict[str, int]]
+Figures = dict[str, dict[str, int]]
 """Figures by resource and name, as amounts."""
 
 
@@ -50,7 +50,7 @@ class Use:
         return max(0, self.used - self.bound)
 
 
-def _no_rows(_ledger: Ledger, _pod: Pod) -> Rows:
+def _no_figures(_ledger: Ledger, _pod: Pod) -> Figures:
     return {}
 
 
@@ -81,7 +81,7 @@ class Rule(Generic[Asking]):
     text: str
     of: str
     refuses: Callable[[Asking], Sequence[str] | None] | None = None
-    numbers: Callable[[Ledger, Pod], Rows] = _no_rows
+    numbers: Callable[[Ledger, Pod], Figures] = _no_figures
     figures: tuple[str, ...] = ()
     bound: str = ""
     users: Callable[[Ledger, Pod, str], Iterator[Use]] = _nobody

@@ -36,7 +36,7 @@ class Sizes:
         return self._heap[0] if self._heap else 0
 
 
-class Waiting:
+class WaitingRequests:
     """A multiset of requests."""
 
     def __init__(self) -> None:

@@ -50,7 +50,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ReserveDecision:
     """The places to reserve for a job, and no others. If there are none, the reason."""
 
     job: Job
@@ -59,7 +59,7 @@ class Decision:
     text: str = ""
 
 
-def decide(cluster: Cluster, job: Job, terms: Terms, now: float) -> Decision:
+def decide(cluster: Cluster, job: Job, terms: Terms, now: float) -> ReserveDecision:
     """Decides what to reserve for a job that starves, or that already has reserved nodes. Changes nothing.
 
     ``now`` is in seconds since the epoch.
@@ -67,13 +67,13 @@ def decide(cluster: Cluster, job: Job, terms: Terms, now: float) -> Decision:
     return at_once(decide_steps(cluster, job, terms, now))
 
 
-def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[Decision]:
+def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[ReserveDecision]:
     """Decides as ``decide`` does, in steps between which others may work. Only the next decision sees their changes."""
     own = {each.pod.uid: each for each in cluster.reservations.reserved.of_job(job.namespace, job.name)}
     if len(job.standing) >= job.minimum:
-        return Decision(job, (), READY, "it has started")
+        return ReserveDecision(job, (), READY, "it has started")
     if own and now - min(each.since for each in own.values()) > terms.max_duration:
-        return Decision(job, (), EXPIRED, "nodes were reserved for it for as long as reserve.maxDuration allows")
+        return ReserveDecision(job, (), EXPIRED, "nodes were reserved for it for as long as reserve.maxDuration allows")
     search = _Search(cluster, job)
     members = sorted((pod for pod in job.granted + job.waiting if pod.uid in own), key=turn)
     kept = yield from search.keep_steps(members, {uid: each.node for uid, each in own.items()})
@@ -90,22 +90,22 @@ def decide_steps(cluster: Cluster, job: Job, terms: Terms, now: float) -> Steps[
         return why_not
     yield
     if not own and (first := goes_first(cluster, job, now)) is not None:
-        return Decision(job, (), NOT_FIRST, f"{first.title} has a higher priority, and could be scheduled now")
-    return Decision(job, search.places)
+        return ReserveDecision(job, (), NOT_FIRST, f"{first.title} has a higher priority, and could be scheduled now")
+    return ReserveDecision(job, search.places)
 
 
 def _add_members_steps(  # noqa: PLR0911 - one answer each
     cluster: Cluster, search: "_Search", job: Job, others: Iterable[Pod], missing: int, terms: Terms
-) -> Steps[Decision | None]:
+) -> Steps[ReserveDecision | None]:
     """Finds a place for ``missing`` of these members; returns the reason if there is none, or None."""
     kept = [place.pod for place in search.places]
     there = {pod.uid for pod in kept}
     waiting = [pod for pod in others if pod.uid not in there and not pod.gated]
     if len(waiting) < missing:
-        return Decision(job, (), INCOMPLETE, "fewer of its members wait than it takes to start")
+        return ReserveDecision(job, (), INCOMPLETE, "fewer of its members wait than it takes to start")
     decidable = [pod for pod in waiting if not fit.undecidable(cluster.table, pod)]
     if len(decidable) < missing:
-        return Decision(
+        return ReserveDecision(
             job, (), UNDECIDABLE, next(filter(None, (fit.undecidable(cluster.table, pod) for pod in waiting)))
         )
     chosen: list[Pod] = []
@@ -115,7 +115,7 @@ def _add_members_steps(  # noqa: PLR0911 - one answer each
         if len(chosen) < missing and (yield from search.has_node_for_steps(pod)):
             chosen.append(pod)
     if len(chosen) < missing:
-        return Decision(job, (), TOO_LARGE, "no node could take it, however empty")
+        return ReserveDecision(job, (), TOO_LARGE, "no node could take it, however empty")
     yield
     refused = _refused(cluster, job, [*kept, *chosen])
     if refused is not None:
@@ -124,16 +124,18 @@ def _add_members_steps(  # noqa: PLR0911 - one answer each
         return None
     elsewhere = _Search(cluster, job, everywhere=True)
     if not (yield from elsewhere.place_all_steps([*kept, *chosen], len(cluster.table.names))):
-        return Decision(job, (), TOO_LARGE, "its members would not fit the nodes together, however empty")
-    return Decision(job, (), NO_NODES, "the nodes that could take it are kept for others, or too many are reserved")
+        return ReserveDecision(job, (), TOO_LARGE, "its members would not fit the nodes together, however empty")
+    return ReserveDecision(
+        job, (), NO_NODES, "the nodes that could take it are kept for others, or too many are reserved"
+    )
 
 
-def _refused(cluster: Cluster, job: Job, pods: list[Pod]) -> Decision | None:
+def _refused(cluster: Cluster, job: Job, pods: list[Pod]) -> ReserveDecision | None:
     refused = refused_together(cluster, pods)
-    return Decision(job, (), REFUSED, f"it would be refused: {refused.message}") if refused else None
+    return ReserveDecision(job, (), REFUSED, f"it would be refused: {refused.message}") if refused else None
 
 
-def preview(cluster: Cluster, jobs: list[Job], terms: Terms, now: float) -> Iterator[Decision | None]:
+def preview(cluster: Cluster, jobs: list[Job], terms: Terms, now: float) -> Iterator[ReserveDecision | None]:
     """Yields what would be reserved for each of these jobs, one after the other. Leaves nothing changed in between.
 
     None stands for a pause within one answer; nothing is changed then either.

@@ -26,11 +26,11 @@ from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.reclaim import Shape
 from policy.quota.exempt import is_critical
 from policy.reserve import node_reservation, preferred_nodes, starving
-from policy.reserve.node_reservation import Decision
+from policy.reserve.node_reservation import ReserveDecision
 from policy.reserve.starving import Terms
 from policy.stepwise import Steps
 
-Rows = NDArray[np.intp]
+RowNumbers = NDArray[np.intp]
 
 NO_ROOM = "no node has room for it, or is one that it may go to"
 BROKEN_GANG = "GangBroken"
@@ -162,14 +162,14 @@ class Simulation:
         self._bind(pod, self._own_node(pod, rows) or self._best(pod, rows))
         return ""
 
-    def _own_node(self, pod: Pod, rows: Rows) -> str:
+    def _own_node(self, pod: Pod, rows: RowNumbers) -> str:
         """Returns the node where room is kept for the pod, which the scheduler tries first."""
         kept = (each.node for each in self.cluster.reservations.plans.values() if each.pod.uid == pod.uid)
         node = self.cluster.gangs.node_for(pod.uid) or next(kept, pod.nominated_node)
         row = self.cluster.table.rows.get(node)
         return node if row is not None and row in rows else ""
 
-    def _best(self, pod: Pod, rows: Rows) -> str:
+    def _best(self, pod: Pod, rows: RowNumbers) -> str:
         """Returns the node that the scheduler's scores prefer, ours among them."""
         cluster, table = self.cluster, self.cluster.table
         points = scores(table, pod, rows)
@@ -311,7 +311,7 @@ class Simulation:
                 self._keep_to(node_reservation.decide(cluster, job, self._terms, self.time))
             yield
 
-    def _keep_to(self, decision: Decision) -> None:
+    def _keep_to(self, decision: ReserveDecision) -> None:
         cluster, job = self.cluster, decision.job
         wanted = {(place.pod.uid, place.node) for place in decision.places}
         own = cluster.reservations.reserved.of_job(job.namespace, job.name)

@@ -39,8 +39,8 @@ def _whatever_namespace(_: Ledger, pod: Pod, __: Iterable[str]) -> str:
 
 
 MUTANTS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
-    "nobody-is-exempt": (lambda: patch.object(exempt, "grounds", _always("")), _EXEMPT),
-    "whoever-is-critical-is-exempt": (lambda: patch.object(exempt, "grounds", _whatever_namespace), _EXEMPT),
+    "nobody-is-exempt": (lambda: patch.object(exempt, "why_exempt", _always("")), _EXEMPT),
+    "whoever-is-critical-is-exempt": (lambda: patch.object(exempt, "why_exempt", _whatever_namespace), _EXEMPT),
     "critical-pods-are-victims": (lambda: patch.object(exempt, "is_critical", _always(answer=False)), _EXEMPT),
     "held-nodes-are-closed-to-exempt-pods": (
         lambda: patch.object(Reservations, "_may_go_anywhere", _always(answer=False)),

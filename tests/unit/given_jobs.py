@@ -4,7 +4,7 @@ from policy.cluster.cluster import Cluster
 from policy.objects.group import Group
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
-from policy.reserve.node_reservation import Decision, decide, reservation_of
+from policy.reserve.node_reservation import ReserveDecision, decide, reservation_of
 from policy.reserve.starving import Terms, in_turn
 from tests.unit.given import amounts, pod
 
@@ -51,7 +51,7 @@ def seen(*objects: Node | Group | Pod) -> Cluster:
     return cluster
 
 
-def decisions(cluster: Cluster, terms: Terms = TERMS, now: float = NOW) -> dict[str, Decision]:
+def decisions(cluster: Cluster, terms: Terms = TERMS, now: float = NOW) -> dict[str, ReserveDecision]:
     """What is decided about each job that is concerned, by its name; each is decided on alone."""
     return {job.title: decide(cluster, job, terms, now) for job in in_turn(cluster, terms, now)}
 

@@ -35,7 +35,7 @@ HISTORY = {
     "UnschedulablePods": ("_deadlines", "_regained", "_judged_at", "_groups_without_claim"),
     "_Alike": ("one", "helped_at", "fresh"),
     "_Unplaced": ("since", "judged_at"),
-    "Waiting": ("_fitted",),
+    "WaitingRequests": ("_fitted",),
     "Sizes": ("_heap", "_in_heap"),
     "Moving": ("_tried_at", "_to_try"),
     "InVain": ("_counted", "_kinds", "_namespaces", "_promises"),

@@ -5,12 +5,12 @@ import shlex
 import pytest
 
 from app.whatif.commands import commands
-from policy.explain.remedy import Change
+from policy.explain.remedy import ObjectChange
 
 
 def changes(name, namespace="a", resource="cpu"):
-    yield Change("Pod", namespace, name, removed=True)
-    yield Change("ElasticQuota", namespace, name, ((("spec", "max", resource), None),))
+    yield ObjectChange("Pod", namespace, name, removed=True)
+    yield ObjectChange("ElasticQuota", namespace, name, ((("spec", "max", resource), None),))
 
 
 @pytest.mark.parametrize("name", ["a; reboot", "$(reboot)", "`reboot`", "'; reboot; '", "a b", "&", "\\"])

@@ -13,7 +13,7 @@ from app import cli
 from app.settings import Settings
 from app.standing import Standing
 from app.web import figures, waiting
-from app.web.rendering import amount, duration
+from app.web.rendering import amount, rounded_duration
 from app.web.routes import Web
 from policy.stepwise import at_once
 from tests.browser.story import HOSTILE, everything, hostile
@@ -290,7 +290,7 @@ def test_the_latest_decisions_are_shown_with_a_link_to_the_pod():
     [(-1, "0 s"), (89, "89 s"), (90, "2 min"), (5400, "2 h"), (129600, "2 days"), (1e9, "11574 days")],
 )
 def test_a_time_to_come_is_told_in_a_unit_of_its_size(seconds, text):
-    assert duration(seconds) == text
+    assert rounded_duration(seconds) == text
 
 
 @pytest.mark.parametrize(

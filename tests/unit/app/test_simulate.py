@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from app.cli import app
 from app.settings import Settings
 from app.whatif import scenario
-from app.whatif.scenario import InvalidDuration, duration
+from app.whatif.scenario import InvalidDuration, parse_duration
 from policy.stepwise import at_once
 from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import client_of, node, pod, quota, store_with
@@ -87,13 +87,13 @@ def test_with_other_settings_the_story_is_another():
     ("text", "seconds"), [("90", 90), ("2m30s", 150), ("1d12h", 129_600), ("0.5", 0.5), ("3h", 10_800), ("0", 0)]
 )
 def test_durations(text, seconds):
-    assert duration(text) == seconds
+    assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "h", "1x", "-1", "1h-2m", "m5"])
 def test_what_is_no_duration(text):
     with pytest.raises(InvalidDuration):
-        duration(text)
+        parse_duration(text)
 
 
 def test_the_chart_shows_who_waits_for_whom_a_node_is_reserved_and_who_runs(tmp_path):

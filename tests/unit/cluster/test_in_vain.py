@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from policy.cluster.in_vain import ASKED_AGAIN, InVain, kind_of
+from policy.cluster.in_vain import ASKED_AGAIN, InVain, failure_key
 from tests.unit.given import pod
 
 ONE, TWO = pod("one"), pod("two", request={"cpu": 2})
@@ -12,7 +12,7 @@ VICTIMS = [pod("v1", "b", node="n"), pod("v2", "b", node="n")]
 
 
 def fails(in_vain, item, now, since=None):
-    in_vain.fail(item.namespace, kind_of(item), now if since is None else since, now)
+    in_vain.fail(item.namespace, failure_key(item), now if since is None else since, now)
 
 
 def waits(in_vain, item, now):

@@ -18,7 +18,7 @@ from policy.objects.batch_job import (
     response,
 )
 from policy.objects.pod import JobMember, Pod
-from policy.preemption.losses import Losses, failing_jobs, told
+from policy.preemption.losses import Losses, failing_jobs, failing_jobs_text
 from tests.unit.given import pod
 
 DISRUPTION = frozenset({("DisruptionTarget", "True")})
@@ -223,9 +223,9 @@ def test_who_is_at_stake_is_all_but_those_that_the_job_bears():
 
 
 def test_jobs_are_told_once_each():
-    assert told({}) == ""
-    assert told({"p": "a/x", "q": "a/x"}) == "this fails Job a/x: all of its pods go"
-    assert told({"p": "a/y", "q": "a/x"}) == "this fails Jobs a/x, a/y: all of their pods go"
+    assert failing_jobs_text({}) == ""
+    assert failing_jobs_text({"p": "a/x", "q": "a/x"}) == "this fails Job a/x: all of its pods go"
+    assert failing_jobs_text({"p": "a/y", "q": "a/x"}) == "this fails Jobs a/x, a/y: all of their pods go"
 
 
 # When it ends

@@ -309,7 +309,7 @@ def test_it_can_be_told_by_which_rule_a_victim_goes(namespace, said):
     cluster.upsert_queue(queue("small"))
     cluster.upsert_queue(queue("large"))
     reservation = reclaim.reservation_of(Plan(cluster.pods["p"], "n1", (victim,), 0), since=0)
-    assert reclaim.grounds(cluster, reservation, victim) == said
+    assert reclaim.why_evicted(cluster, reservation, victim) == said
 
 
 # Gangs

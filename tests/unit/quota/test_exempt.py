@@ -7,7 +7,7 @@ import pytest
 from policy.cluster.assumed import alike
 from policy.cluster.cluster import Unsettled
 from policy.cluster.quota_manager import decide
-from policy.explain.remedy import standing
+from policy.explain.remedy import pods_to_end
 from policy.explain.verdicts import verdict_on
 from policy.objects.constraints import Constraints
 from policy.objects.membership import DEFAULT, Namespace
@@ -298,7 +298,7 @@ def test_the_verdict_says_why_no_rule_applies(asking, why):
 def test_nobody_is_told_to_end_it():
     cluster = seeing(run("cni", "kube-system", priority=SYSTEM), run("other"), run("tenant", "b", priority=SYSTEM))
     see(cluster, quota("b"))
-    assert {each.uid for each in standing(cluster, lambda _: True)} == {"other", "tenant"}
+    assert {each.uid for each in pods_to_end(cluster, lambda _: True)} == {"other", "tenant"}
 
 
 # Other places that keep room or pods away

@@ -2,11 +2,11 @@
 
 import pytest
 
-from policy.quota.sizes import LOOKED_AT, Waiting
+from policy.quota.sizes import LOOKED_AT, WaitingRequests
 
 
 def waiting(*requests):
-    result = Waiting()
+    result = WaitingRequests()
     for request in requests:
         result.change(request, 1)
     return result
@@ -45,7 +45,7 @@ def test_of_too_many_different_ones_some_other_may_fit():
 
 
 def test_a_resource_that_nobody_waits_for_any_more_leaves_nothing_behind():
-    waiting = Waiting()
+    waiting = WaitingRequests()
     waiting.change({"example.com/invented": 1, "cpu": 1}, 1)
     waiting.change({"cpu": 1}, 1)
     waiting.change({"example.com/invented": 1, "cpu": 1}, -1)
