@@ -8,8 +8,10 @@ import yaml
 
 from tests.controlplane.api import read_manifests
 from tests.controlplane.gates import delete
-from tests.controlplane.objects import job, pod
+from tests.controlplane.objects import disruption_budget, job, pod
 from tests.controlplane.processes import wait_until
+from tests.controlplane.quotaward import Quotaward, right_to_delete
+from tests.controlplane.scheduler import Scheduler, extender
 from tests.e2e.test_jobs import IGNORE, KILLED, controllers, failed  # noqa: F401 - a fixture
 from tests.e2e.test_manifests import MANIFESTS
 from tests.e2e.waiting import bound, ensure_for, evicted, wait_for
@@ -73,6 +75,35 @@ def test_an_owner_gets_its_room_and_the_borrowers_job_fails_only_elsewhere(
     else:
         wait_until(lambda: failed(cluster, borrower, "train") == "BackoffLimitExceeded", "the Job has failed")
         wait_for(borrowing, bound=0)
+
+
+def test_a_pod_deleted_past_a_budget_fails_no_job_that_ignores_disruptions(
+    cluster,
+    controllers,  # noqa: F811
+    watch,
+):
+    cluster.node(cpu=2)
+    lending, owner = cluster.namespace("lending"), cluster.namespace("owner")
+    cluster.quota(lending, min={"cpu": 1}, max={"cpu": 2})
+    cluster.quota(owner, min={"cpu": 1}, max={"cpu": 2})
+    lent, owning = watch(lending), watch(owner)
+    budget = disruption_budget("never", lending, 0, app="lent")
+    budget["spec"] = {"maxUnavailable": 0, "selector": budget["spec"]["selector"]}
+    cluster.api.create(budget)
+    item = job("train", lending, 2, backoffLimit=0, podFailurePolicy={"rules": [IGNORE]})
+    item["spec"]["template"]["metadata"] = {"labels": {"app": "lent"}}
+    with (
+        right_to_delete(cluster.api),
+        Quotaward(cluster.control_plane, "--reclaim.budget-patience=1") as quotaward,
+        Scheduler(cluster.control_plane, extender(quotaward.url)),
+    ):
+        cluster.api.create(item)
+        wait_for(lent, bound=2)
+        cluster.api.create(pod("owner", owner))
+        wait_for(owning, bound=1)
+        ensure_for(3, lambda: len(bound(lent)) == 1, "the other goes on")
+    assert not failed(cluster, lending, "train")
+    assert not cluster.api.get("jobs", "train", lending)["status"].get("failed")
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,11 @@ def test_a_budget_that_allows_nothing_delays_a_reclaim_and_long_grace_is_cut(clu
         wait_until(lambda: quotaward.metric("quotaward_evictions_total", reason="reclaim", outcome="blocked"), "asked")
         ensure_for(3, lambda: not evicted(lent), "the budget is heeded")
         [name] = wait_until(lambda: evicted(lent), "it has been heeded for long enough")
-        assert cluster.api.get("pods", name, lending)["metadata"]["deletionGracePeriodSeconds"] == 7
+
+        def grace():
+            return cluster.api.get("pods", name, lending)["metadata"].get("deletionGracePeriodSeconds")
+
+        assert wait_until(grace, "it is deleted") == 7
         cluster.api.delete("pods", name, lending, grace=0)
         wait_for(asked, bound=1)
         assert evicted(lent) == {name}
