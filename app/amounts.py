@@ -21,6 +21,6 @@ def amount(resource: str, value: int) -> str:
 def readable(resource: str, text: str) -> str:
     """Formats a quantity of REST for people; leaves an invalid one as it is."""
     try:
-        return amount(resource, quantity.amount(resource, to_milli(text)))
+        return amount(resource, quantity.amount_of_milli(resource, to_milli(text)))
     except InvalidQuantity:
         return text

@@ -20,7 +20,7 @@ CLIENTS = 4
 """Clients that may send the maximum at the same time."""
 
 
-class Room:
+class BodyMemory:
     """Bounds the memory for bodies of unauthenticated clients: for each client, and for all together."""
 
     def __init__(self, limit: int) -> None:

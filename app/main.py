@@ -22,7 +22,7 @@ from app.access.gate import Gate, Reviewing
 from app.actuators.protocol import Actuator
 from app.actuators.recording import RecordingActuator
 from app.api import admission, health, routes, whatif
-from app.bodies import Room
+from app.bodies import BodyMemory
 from app.client import DEFAULT_SERVER
 from app.controllers.deadlines import Deadlines
 from app.controllers.divide import Divide
@@ -88,7 +88,7 @@ def application(standing: Standing, extender: Extender, settings: Settings) -> A
     app.state.settings = settings
     app.state.decisions = extender.decisions
     app.state.trials = Trials(standing.store, settings)
-    app.state.room = Room(settings.gates.body_limit)
+    app.state.room = BodyMemory(settings.gates.body_limit)
     at_once: dict[str, Answering] = {
         "filter": extender.filter,
         "prioritize": extender.prioritize,

@@ -40,7 +40,7 @@ class AdmissionReview(Struct, gc=False):
 async def gate(request: Request) -> Response:
     """Reviews a new pod: allows it, and adds a gate if it should wait. Raises Problem (413, 422, 503)."""
     limit: int = request.app.state.settings.gates.body_limit
-    room: bodies.Room = request.app.state.room
+    room: bodies.BodyMemory = request.app.state.room
     body = await room.read(asker_of(request.scope), request.receive, limit, "gates.bodyLimit")
     bodies.ensure_narrow(body, limit // bodies.BYTES_PER_ITEM)
     try:

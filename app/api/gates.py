@@ -54,4 +54,4 @@ def place_of(cluster: Cluster, pod: Pod) -> PlaceModel | None:
     if stands is None:
         return None
     (queue, namespace), line, job = stands
-    return PlaceModel(queue=shortened(queue), namespace=namespace, place=line.place(job.name), of=len(line))
+    return PlaceModel(queue=shortened(queue), namespace=namespace, place=line.position(job.name), of=len(line))

@@ -10,7 +10,7 @@ from app.store.metadata import Metadata, seconds
 from app.store.remembered import remembered
 from policy.objects.batch_job import DEFAULT_BACKOFF_LIMIT, UNLIMITED, BatchJob, FailureRule, response
 
-Rule = tuple[str, tuple[str, tuple[int, ...]] | None, tuple[tuple[str, str], ...]]
+DecodedRule = tuple[str, tuple[str, tuple[int, ...]] | None, tuple[tuple[str, str], ...]]
 """A rule of a podFailurePolicy: its action, the operator and values of its exit codes, and its conditions."""
 
 JOB_VERSION = "batch/v1"
@@ -124,7 +124,7 @@ def _failure_rules(policy: PodFailurePolicy | None) -> tuple[FailureRule, ...]:
 
 
 @remembered(1024)
-def _shared_rules(given: tuple[Rule, ...]) -> tuple[FailureRule, ...]:
+def _shared_rules(given: tuple[DecodedRule, ...]) -> tuple[FailureRule, ...]:
     """Returns one tuple for all Jobs with the same rules."""
     return tuple(
         FailureRule(action, frozenset(codes[1]) if codes else None, bool(codes and codes[0] == "NotIn"), frozenset(on))

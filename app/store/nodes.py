@@ -8,7 +8,7 @@ from app.store.metadata import Metadata
 from app.store.quantities import ResourceList, milli_of
 from policy.objects.constraints import Taint
 from policy.objects.node import Node
-from policy.objects.quantity import amount
+from policy.objects.quantity import amount_of_milli
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 """The taint of a node whose kubelet does not report."""
@@ -58,7 +58,7 @@ def node_of(obj: NodeObject) -> Node:
     spec = obj.spec or NodeSpec()
     return Node(
         obj.metadata.name,
-        {resource: amount(resource, value) for resource, value in milli.items()},
+        {resource: amount_of_milli(resource, value) for resource, value in milli.items()},
         obj.metadata.labels or {},
         tuple(Taint(taint.key, taint.value or "", taint.effect) for taint in spec.taints or ()),
         bool(spec.unschedulable),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from policy.objects.quantity import InvalidQuantity, Quantity, amount, to_milli
+from policy.objects.quantity import InvalidQuantity, Quantity, amount_of_milli, to_milli
 
 ResourceList = dict[str, str | int | float | None]
 
@@ -52,7 +52,9 @@ def limits_of(given: Any, path: str, errors: list[str]) -> dict[str, int]:
             errors.append(f"{path}.{resource}: is not a quantity")
             continue
         try:
-            result.update({name: amount(name, milli) for name, milli in milli_of({resource: quantity}, path).items()})
+            result.update(
+                {name: amount_of_milli(name, milli) for name, milli in milli_of({resource: quantity}, path).items()}
+            )
         except InvalidObject as error:
             errors.append(str(error))
     return result

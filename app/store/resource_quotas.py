@@ -10,7 +10,7 @@ from app.store.kind import Kind
 from app.store.metadata import Metadata
 from policy.cluster.cluster import Cluster
 from policy.cluster.quota_manager import NAME, REQUESTS, Limit
-from policy.objects.quantity import InvalidQuantity, amount, to_milli
+from policy.objects.quantity import InvalidQuantity, amount_of_milli, to_milli
 from policy.objects.queue import LARGEST_WEIGHT
 
 
@@ -49,7 +49,7 @@ def limit_of(obj: ResourceQuotaObject) -> Limit:
     for key, value in ((obj.spec.hard if obj.spec else None) or {}).items():
         resource = key.removeprefix(REQUESTS)
         try:
-            hard[key] = amount(resource, to_milli(value)) if isinstance(value, str | int | float) else -1
+            hard[key] = amount_of_milli(resource, to_milli(value)) if isinstance(value, str | int | float) else -1
         except InvalidQuantity:
             hard[key] = -1
     owners = [owner for owner in obj.metadata.owner_references or () if owner.kind == "Queue"]

@@ -25,7 +25,7 @@ from policy.stepwise import Steps
 MOST_NAMED = 1000
 """Maximum number of waiting pods that are named."""
 
-Figures = TypeVar("Figures", QuotaFigures, QueueFigures)
+EitherFigures = TypeVar("EitherFigures", QuotaFigures, QueueFigures)
 Numbers = tuple[dict[tuple[str, str], QuotaFigures], dict[str, QueueFigures]]
 SLICE = 20
 
@@ -89,8 +89,8 @@ Name = TypeVar("Name", str, tuple[str, str])
 
 
 def _changed(
-    before: dict[Name, Figures], after: dict[Name, Figures]
-) -> list[tuple[Name, Figures | None, Figures | None]]:
+    before: dict[Name, EitherFigures], after: dict[Name, EitherFigures]
+) -> list[tuple[Name, EitherFigures | None, EitherFigures | None]]:
     found = [(name, before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())]
     return [(name, then, now) for name, then, now in found if then != now]
 

@@ -61,7 +61,7 @@ class TriedRemedy:
     tried: str = WITH_ALL
 
 
-class Search:
+class RemedySearch:
     """Searches for remedies of one pod. First it finds what is enough for the pod (or its gang) alone.
 
     Then it simulates everything that follows from each change, which takes long if many pods wait.
@@ -184,7 +184,7 @@ def runs_alone_steps(cluster: Cluster, pod: Pod) -> Steps[bool]:
 
 def _read(made: Iterable[ObjectChange]) -> list[changes.Change]:
     """Converts the changes to those of manifests. Raises Problem (422)."""
-    request = request_of(made)
+    request = what_if_request(made)
     return changes.read(request.apply, request.remove)
 
 
@@ -230,7 +230,7 @@ def merged_changes(made: Iterable[ObjectChange], more: Iterable[ObjectChange]) -
     return result
 
 
-def request_of(made: Iterable[ObjectChange]) -> WhatIfRequest:
+def what_if_request(made: Iterable[ObjectChange]) -> WhatIfRequest:
     """Returns the changes as a what-if request, in the form that kubectl takes."""
     request = WhatIfRequest(apply=[], remove=[])
     for change in made:
@@ -265,7 +265,7 @@ def _remedy(parts: Sequence[Remedy], made: Sequence[ObjectChange], *, tried: str
             [(where, to)] = change.fields
             path, value = ".".join(where), "" if to is None else str(to)
     kubectl = [] if created or tried == UNTRIED else commands(made)
-    return TriedRemedy(text, target, path, value, request_of(made), kubectl, tried)
+    return TriedRemedy(text, target, path, value, what_if_request(made), kubectl, tried)
 
 
 def _both(before: Remedy, after: Remedy) -> Remedy:

@@ -14,7 +14,7 @@ from app.store.store import Store
 from app.whatif.changes import Change
 from app.whatif.difference import difference_steps, numbers_steps
 from app.whatif.models import WhatIfModel
-from app.whatif.remedies import Search, TriedRemedy
+from app.whatif.remedies import RemedySearch, TriedRemedy
 from app.whatif.trial import Scene, Trial, run_on_steps, run_steps
 from policy.cluster.cluster import Cluster
 from policy.objects.pod import Pod
@@ -90,7 +90,7 @@ class Trials:
             return known.found
         deadline = time.perf_counter() + limit
         with undisturbed(), suppress(TimeIsUp):
-            search, started = Search(self.scene(), pod), self._store.clock()
+            search, started = RemedySearch(self.scene(), pod), self._store.clock()
             await at_leisure(search.run_steps(), deadline)
         found = Searched(search.found, COMPLETE if search.complete else OUT_OF_TIME)
         self._known[pod.uid] = Known(now, self._store.clock() - started, said, found)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from policy.cluster.grants import Grants
 from policy.nodes import fit
-from policy.nodes.packing import Alike
+from policy.nodes.packing import AlikePods
 from policy.nodes.table import NodeTable
 from policy.objects import signature
 from policy.objects.pod import Pod
@@ -15,12 +15,12 @@ from policy.objects.resources import Resources, add
 from policy.quota import exempt
 
 
-def others(grants: Grants, table: NodeTable, pod: Pod) -> list[Alike]:
+def others(grants: Grants, table: NodeTable, pod: Pod) -> list[AlikePods]:
     """Returns the granted pods except this one, grouped by ``alike``."""
     return alike((other for other in grants.pods() if other.uid != pod.uid), table)
 
 
-def alike(pods: Iterable[Pod], table: NodeTable) -> list[Alike]:
+def alike(pods: Iterable[Pod], table: NodeTable) -> list[AlikePods]:
     """Groups pods by kind; returns one pod of each kind, and the number of them.
 
     Pods of a kind are kept from the same reserved nodes. A pod that is expected on a node is a kind of its own.
@@ -33,7 +33,7 @@ def alike(pods: Iterable[Pod], table: NodeTable) -> list[Alike]:
     return [(group[0], len(group)) for group in groups.values()]
 
 
-def at_most_on(table: NodeTable, node: str, coming: Sequence[Alike], pod: Pod) -> Resources:
+def at_most_on(table: NodeTable, node: str, coming: Sequence[AlikePods], pod: Pod) -> Resources:
     """Returns what granted pods may take of a node before this pod comes, beyond what the table shows as used there."""
     taken: dict[str, int] = {}
     for other, number in coming:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from policy.cluster import assumed
 from policy.cluster.gang_holds import HOLD_TIME, Hold, Holds
 from policy.nodes import fit
-from policy.nodes.packing import Alike, Places, best_of, decidable, depends_on_others, full
+from policy.nodes.packing import AlikePods, Places, best_of, decidable, depends_on_others, full
 from policy.objects import signature
 from policy.objects.group import Group, Key, counting
 from policy.objects.pod import Pod, turn
@@ -418,7 +418,7 @@ class Gangs:
                     break  # the pod itself is refused
         return chosen if len(chosen) == missing else None
 
-    def _coming(self, but: Collection[str]) -> list[Alike]:
+    def _coming(self, but: Collection[str]) -> list[AlikePods]:
         """Returns pods that may land anywhere: admitted ones on their way, and those in flight after a start."""
         cluster = self._cluster
         on_their_way = chain(cluster.grants.pods(), cluster.in_flight.pods())

@@ -83,7 +83,7 @@ class Line:
         else:
             del self.jobs[name]
 
-    def place(self, name: str) -> int:
+    def position(self, name: str) -> int:
         """Returns the position of a job in the line, from 1."""
         return 1 + sum(bisect_left(turns, self._turns[name]) for turns in self._kinds.values())
 

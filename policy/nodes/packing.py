@@ -19,7 +19,7 @@ from policy.objects.pod import Pod
 from policy.objects.quantity import LARGEST
 from policy.objects.resources import Resources
 
-Alike = tuple[Pod, int]
+AlikePods = tuple[Pod, int]
 """A granted pod, and how many there are like it."""
 
 
@@ -44,7 +44,7 @@ class Places:
         table: NodeTable,
         members: Sequence[Pod],
         offered: Collection[str] | None = None,
-        coming: Iterable[Alike] = (),
+        coming: Iterable[AlikePods] = (),
         reserved_from: Callable[[Pod], Collection[str]] = lambda _: (),
     ) -> None:
         self.nodes: dict[str, str] = {}
@@ -167,7 +167,7 @@ def best_of(table: NodeTable, pod: Pod, offered: Collection[str]) -> str:
     return found.nodes[pod.uid] if found.find() is None else ""
 
 
-def full(table: NodeTable, pod: Pod, nodes: Sequence[str], coming: Iterable[Alike]) -> list[str]:
+def full(table: NodeTable, pod: Pod, nodes: Sequence[str], coming: Iterable[AlikePods]) -> list[str]:
     """Returns the nodes where the pod would take room that others expect or that coming pods may have taken."""
     rows = np.array([table.rows[node] for node in nodes], np.intp)
     free = table.free[rows]

@@ -25,7 +25,7 @@ _Label = tuple[str, str | None]
 
 
 @dataclass(slots=True, eq=False)
-class Kind:
+class DemandKind:
     """Pods of a namespace with the same demands: those that wait, and those that stand or are expected somewhere.
 
     ``since`` orders kinds by the oldest pod that each has had while it was there. ``judged``: the namespace's budget
@@ -49,11 +49,11 @@ class Kind:
 class _Namespace:
     """The kinds of a namespace by age, how many of the oldest are judged, and the steps that these take."""
 
-    kinds: list[Kind] = field(default_factory=list)
+    kinds: list[DemandKind] = field(default_factory=list)
     judged: int = 0
     cost: int = 0
 
-    def place_of(self, kind: Kind) -> int:
+    def place_of(self, kind: DemandKind) -> int:
         """Returns the index where a kind stands, or would stand, by its age."""
         at = bisect_left(self.kinds, kind.since, key=lambda each: each.since)
         while at < len(self.kinds) and self.kinds[at].since == kind.since and self.kinds[at] is not kind:
@@ -68,11 +68,11 @@ class _Terms:
     A value of None: they ask only for the key. ``others`` ask for no label. ``keys`` counts all keys that they ask for.
     """
 
-    by_label: dict[_Label, dict[PodTerm, dict[Kind, None]]] = field(default_factory=dict)
-    others: dict[PodTerm, dict[Kind, None]] = field(default_factory=dict)
+    by_label: dict[_Label, dict[PodTerm, dict[DemandKind, None]]] = field(default_factory=dict)
+    others: dict[PodTerm, dict[DemandKind, None]] = field(default_factory=dict)
     keys: dict[str, int] = field(default_factory=dict)
 
-    def about(self, pod: Pod) -> Iterator[tuple[PodTerm, Iterable[Kind]]]:
+    def about(self, pod: Pod) -> Iterator[tuple[PodTerm, Iterable[DemandKind]]]:
         """Yields the terms that may select a pod."""
         yield from self.others.items()
         if self.by_label:
@@ -86,9 +86,9 @@ class Demanding:
 
     def __init__(self) -> None:
         """Begins without pods."""
-        self._kinds: dict[_Demands, Kind] = {}
-        self._waiting: dict[str, Kind] = {}
-        self._placed: dict[str, Kind] = {}
+        self._kinds: dict[_Demands, DemandKind] = {}
+        self._waiting: dict[str, DemandKind] = {}
+        self._placed: dict[str, DemandKind] = {}
         self._excessive: dict[str, dict[str, None]] = {}
         self._excess_of: dict[str, str] = {}
         self._namespaces: dict[str, _Namespace] = {}
@@ -170,7 +170,7 @@ class Demanding:
         cost = _cost(demands)
         return cost <= MOST_IN_NAMESPACE if known is None else known.cost + cost <= MOST_IN_NAMESPACE
 
-    def keeping_away(self, pod: Pod) -> Iterator[tuple[PodTerm, Iterable[Kind]]]:
+    def keeping_away(self, pod: Pod) -> Iterator[tuple[PodTerm, Iterable[DemandKind]]]:
         """Yields the terms of anti-affinity that select a pod, each with the judged kinds of pods that have it."""
         for namespace in (None, pod.namespace):
             terms = self._terms.get(namespace)
@@ -197,12 +197,12 @@ class Demanding:
                     found.setdefault(name, set()).update(kind.waiting)
         return found
 
-    def _kind(self, demands: _Demands, pod: Pod) -> tuple[Kind, bool]:
+    def _kind(self, demands: _Demands, pod: Pod) -> tuple[DemandKind, bool]:
         """Returns the kind of a new pod, and whether the set of judged kinds has changed."""
         since = pod.created, pod.uid
         kind = self._kinds.get(demands)
         if kind is None:
-            kind = self._kinds[demands] = Kind(demands, _cost(demands), since)
+            kind = self._kinds[demands] = DemandKind(demands, _cost(demands), since)
             return kind, self._enter(kind)
         if since < kind.since:
             moved = self._leave(kind)
@@ -210,13 +210,13 @@ class Demanding:
             return kind, self._enter(kind) or moved
         return kind, False
 
-    def _drop_if_empty(self, kind: Kind) -> bool:
+    def _drop_if_empty(self, kind: DemandKind) -> bool:
         if kind.waiting or kind.placed:
             return False
         del self._kinds[kind.demands]
         return self._leave(kind)
 
-    def _enter(self, kind: Kind) -> bool:
+    def _enter(self, kind: DemandKind) -> bool:
         """Inserts a kind by age; returns whether newer ones fell out of the budget for it."""
         namespace = self._namespaces.setdefault(kind.demands[0], _Namespace())
         at = namespace.place_of(kind)
@@ -227,7 +227,7 @@ class Demanding:
             self._judge(kind, judged=True)
         return self._balance(namespace)
 
-    def _leave(self, kind: Kind) -> bool:
+    def _leave(self, kind: DemandKind) -> bool:
         """Takes a kind out; returns whether newer ones are judged now in its place."""
         name = kind.demands[0]
         namespace = self._namespaces[name]
@@ -258,19 +258,19 @@ class Demanding:
             self._judge(kind, judged=True)
         return namespace.judged != before
 
-    def _judge(self, kind: Kind, *, judged: bool) -> None:
+    def _judge(self, kind: DemandKind, *, judged: bool) -> None:
         kind.judged = judged
         if kind.placed:
             (self._index if judged else self._forget)(kind)
 
-    def _index(self, kind: Kind) -> None:
+    def _index(self, kind: DemandKind) -> None:
         for reach, label, term in _places_of(kind):
             terms = self._terms.setdefault(reach, _Terms())
             holders = terms.others if label is None else terms.by_label.setdefault(label, {})
             holders.setdefault(term, {})[kind] = None
             add(terms.keys, _keys(term))
 
-    def _forget(self, kind: Kind) -> None:
+    def _forget(self, kind: DemandKind) -> None:
         for reach, label, term in _places_of(kind):
             terms = self._terms[reach]
             holders = terms.others if label is None else terms.by_label[label]
@@ -303,7 +303,7 @@ def _keys(term: PodTerm) -> dict[str, int]:
     return dict.fromkeys((each.key for each in term.selector.requirements), 1) if term.selector is not None else {}
 
 
-def _places_of(kind: Kind) -> Iterator[tuple[str | None, _Label | None, PodTerm]]:
+def _places_of(kind: DemandKind) -> Iterator[tuple[str | None, _Label | None, PodTerm]]:
     """Yields the namespaces and labels under which the terms of a kind are found, each once."""
     for term in dict.fromkeys(kind.apart):
         if term.selector is None:

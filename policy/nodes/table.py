@@ -32,7 +32,7 @@ _FIRST_ROWS, _FIRST_COLUMNS = 64, 8
 
 
 @dataclass(slots=True)
-class Alike:
+class AlikeNodes:
     """Nodes with the same taints that keep pods off, or, for None, nodes that take no new pods: names and resources.
 
     ``standing`` is the sum of the requests of the pods that stand there. It is not kept for nodes without taints.
@@ -50,7 +50,7 @@ class Site:
 
     name: str
     node: Node | None = None
-    alike: Alike | None = None
+    alike: AlikeNodes | None = None
     row: int = -1
     pods: dict[str, Pod] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class NodeTable:
         self.names_of_resources: dict[str, int] = {}
         """The number of nodes that name each resource, even with an amount of zero."""
         self._listing: dict[str, int] = {}
-        self._alike: dict[tuple[Taint, ...] | None, Alike] = {}
+        self._alike: dict[tuple[Taint, ...] | None, AlikeNodes] = {}
         self._sites: dict[str, Site] = {}
         self._placed: dict[str, Placed] = {}
         self._watched: set[str] = set()
@@ -439,7 +439,7 @@ class NodeTable:
                 del self._alike[before.taints]
         site.alike = None
         if new is not None:
-            after = site.alike = self._alike.setdefault(taints, Alike(taints))
+            after = site.alike = self._alike.setdefault(taints, AlikeNodes(taints))
             after.names.add(site.name)
             add(after.allocatable, new.allocatable)
             _stand(site, _standing_on(site), add)

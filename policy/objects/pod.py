@@ -159,7 +159,7 @@ def effective_request(pod: PodRequests) -> Resources:
     if has_pod_level:
         total.update(_pod_level(pod))
     add(total, pod.overhead)
-    amounts = {name: quantity.amount(name, milli) for name, milli in total.items() if milli > 0}
+    amounts = {name: quantity.amount_of_milli(name, milli) for name, milli in total.items() if milli > 0}
     amounts["pods"] = 1
     return amounts
 

@@ -55,7 +55,7 @@ def _parsed(quantity: Quantity) -> int:
 _remembered = lru_cache(maxsize=8192, typed=True)(_parsed)  # True is no quantity, although it equals 1
 
 
-def amount(resource: str, milli: int) -> int:
+def amount_of_milli(resource: str, milli: int) -> int:
     """Returns thousandths as an amount in the resource's unit, rounded up: millicores for cpu, else whole units."""
     return milli if resource == "cpu" else -(-milli // 1000)
 

@@ -2,10 +2,10 @@
 
 from policy.objects.pod import Pod
 from policy.preemption.ranking import importance
-from policy.preemption.search import MOST_FOR_A_RULE, Search
+from policy.preemption.search import MOST_FOR_A_RULE, VictimSearch
 
 
-def let_own_leave_first(search: Search) -> bool:
+def let_own_leave_first(search: VictimSearch) -> bool:
     """Lets less important pods of the pod's own namespace leave, if it may take something back only without them.
 
     They are as few as that takes. Returns whether there are such pods. Call this only while there are no victims.
@@ -17,7 +17,7 @@ def let_own_leave_first(search: Search) -> bool:
     return bool(own) and bool(trial.borrowers.resources)
 
 
-def _own_in_the_way(search: Search) -> tuple[Pod, ...]:
+def _own_in_the_way(search: VictimSearch) -> tuple[Pod, ...]:
     """The fewest less important peers without which the pod may take something back."""
     trial, taken = search.trial, search.trial.taken
     peers = search.peers_in_turn(frozenset(trial.preemptor.pod.request), None)

@@ -25,7 +25,7 @@ _ATTEMPTS: tuple[tuple[Order, bool], ...] = (
 """How borrowers are taken on a node: in which order, and, where all else fails, frugally."""
 
 
-class Search:
+class VictimSearch:
     """Searches nodes, one after the other, for the cheapest victims there.
 
     ``trial`` has nobody taken between two nodes. ``_spares_jobs``: nobody is taken by whose eviction a Job fails, as

@@ -20,7 +20,7 @@ from policy.preemption.entitlement import as_if_guaranteed
 from policy.preemption.eviction_trial import eviction_trial
 from policy.preemption.own_first import let_own_leave_first
 from policy.preemption.plans import CostedPlan, NoPlan, Plan
-from policy.preemption.search import Search
+from policy.preemption.search import VictimSearch
 from policy.stepwise import Steps, at_once
 
 ENOUGH_NODES = 100
@@ -49,7 +49,7 @@ def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budg
     with eviction_trial(cluster, pod) as trial:
         if node_where_room_is_coming(trial) and trial.admitted():
             return []
-        search = Search(trial)
+        search = VictimSearch(trial)
         for node in nodes:
             found = search.alone_on(node)
             if found is not None and found.victims and not (respect_budgets and found.violations):
@@ -95,7 +95,7 @@ def _plan_on(cluster: Cluster, pod: Pod, node: str) -> Plan | None:
     if fit.fits_on(cluster.table, pod, node, cluster.leaving.uids):
         return None
     with eviction_trial(cluster, pod, given=as_if_guaranteed(pod, cluster.ledger)) as trial:
-        found = Search(trial).alone_on(node)
+        found = VictimSearch(trial).alone_on(node)
     return found if found is not None and found.victims else None
 
 
@@ -106,14 +106,14 @@ def _search_anywhere_steps(cluster: Cluster, pod: Pod, beside: Sequence[Pod]) ->
             return nobody
         yield
         with eviction_trial(cluster, pod, beside) as trial:
-            nodes = Search(trial)
+            nodes = VictimSearch(trial)
             found = (yield from _candidates_steps(nodes)) if not own_first or let_own_leave_first(nodes) else []
         for each in sorted(found, key=lambda each: each.cost):
             yield  # so it may have been found before something changed
             if (nobody := _without_victims(cluster, pod)) is not None:
                 return nobody
             with eviction_trial(cluster, pod, beside) as trial:
-                nodes = Search(trial)
+                nodes = VictimSearch(trial)
                 if own_first and not let_own_leave_first(nodes):
                     break
                 again = nodes.on(each.plan.node, elsewhere=True)
@@ -139,7 +139,7 @@ def _without_victims(cluster: Cluster, pod: Pod) -> NoPlan | None:
     return NoPlan("waiting", "there will be room when pods that are going are gone", node) if waits else None
 
 
-def _candidates_steps(search: Search) -> Steps[list[CostedPlan]]:
+def _candidates_steps(search: VictimSearch) -> Steps[list[CostedPlan]]:
     """Plans for nodes that need few victims, or for one that only the rules keep the pod from."""
     trial = search.trial
     roomy = roomy_node(trial.cluster, trial.preemptor.pod) or node_where_room_is_coming(trial)

@@ -56,7 +56,7 @@ def position_text(cluster: Cluster, pod: Pod) -> str:
     if cluster.is_exempt(pod):
         return "no rule applies to it: it is being ungated"
     where = f"of namespace {namespace}" + (f" in queue {shortened(queue)}" if queue else "")
-    at = line.place(job.name)
+    at = line.position(job.name)
     text = f"it waits at its gate, {at} of {len(line)} in the line {where}"
     if at > 1:
         first = next(iter(line)).first()

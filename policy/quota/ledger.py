@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from policy.objects.pod import Pod
     from policy.quota.elastic_quota import ElasticQuota
 
-Kind = Literal["assigned", "granted", "nominated", "held", "in_flight", "pending"]
+EntryKind = Literal["assigned", "granted", "nominated", "held", "in_flight", "pending"]
 
 
 @dataclass(slots=True)
@@ -141,7 +141,7 @@ class Entry:
     pending, and an elastic quota guarantees something to its namespace.
     """
 
-    kind: Kind
+    kind: EntryKind
     namespace: str
     request: Resources
     priority: int
@@ -201,7 +201,7 @@ class Ledger:
         self.own_queue_of = own_queue_of
         self._has_claim = has_claim
 
-    def enter(self, kind: Kind, pod: Pod) -> None:
+    def enter(self, kind: EntryKind, pod: Pod) -> None:
         """Enters a pod in place of its earlier entry. An entry that is equal to the earlier one changes nothing.
 
         ``pending`` pods wait and have nothing yet. Leaves out those without a claim that no queue counts either.
@@ -243,14 +243,14 @@ class Ledger:
         else:
             self._enter(uid, entry, before, self._kept_in_pool(entry.namespace))
 
-    def enter_alike(self, kind: Kind, pods: Sequence[Pod]) -> None:
+    def enter_alike(self, kind: EntryKind, pods: Sequence[Pod]) -> None:
         """Enters new pods that count alike: of one namespace and queue, with the same request and priority."""
         entry = self.entry(kind, pods[0])
         self.entries.update(dict.fromkeys((pod.uid for pod in pods), entry))
         self._apply(entry.times(len(pods)), 1)
         self.queues.note(None, entry)
 
-    def entry(self, kind: Kind, pod: Pod) -> Entry:
+    def entry(self, kind: EntryKind, pod: Pod) -> Entry:
         """Returns the entry that a pod would have."""
         queue, pinned = self.queue_of(pod), not pod.preemptible
         if kind in TAKING:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from policy.cluster.cluster import Cluster, Unsettled
 from policy.explain.verdicts import verdict_on
 from policy.objects.pod import Pod
-from policy.objects.quantity import amount, to_milli
+from policy.objects.quantity import amount_of_milli, to_milli
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import BORROWING, INVALID, MAX, ElasticQuota, elastic_quota
 from tests.properties.world import PENDING, a_pod, clusters, seeds
@@ -178,7 +178,7 @@ def test_the_remedies_help(cluster, pod):
         if raising.path:
             _, bound, resource = raising.path.split(".")
             assert verdict.resources == (resource,)
-            bounds[bound][resource] = amount(resource, to_milli(raising.value))
+            bounds[bound][resource] = amount_of_milli(resource, to_milli(raising.value))
         for resource in verdict.resources if not raising.path else ():  # it names several, with what they are raised to
             row = verdict.numbers[resource]
             assert f" of {resource} in " in raising.text

@@ -143,7 +143,7 @@ def check(cluster: Cluster, most: dict[str, int | None]) -> None:
     assert set(cluster.gates.ungated) <= set(cluster.grants._grants)
     for (name, namespace), line in lines.items():
         assert line == sorted(line, key=lambda job: job.turn)
-        assert [cluster.gates.lines[name, namespace].place(job.name) for job in line] == [*range(1, len(line) + 1)]
+        assert [cluster.gates.lines[name, namespace].position(job.name) for job in line] == [*range(1, len(line) + 1)]
     on_their_way = [out.request for out in cluster.gates.ungated.values() if not out.beyond and not out.placed]
     assert sum(request["cpu"] for request in on_their_way) == sum(
         cluster.gates.on_their_way(name).get("cpu", 0) for name in ("q", "r", "")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy.objects.quantity import LARGEST, InvalidQuantity, amount, render, to_milli
+from policy.objects.quantity import LARGEST, InvalidQuantity, amount_of_milli, render, to_milli
 
 SUFFIXES = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1)} | {
     suffix: Fraction(size)
@@ -44,9 +44,9 @@ def test_any_text_is_a_quantity_or_invalid(text):
 
 @given(resources, st.integers(-LARGEST, LARGEST))
 def test_what_is_written_is_read_again(resource, value):
-    assert amount(resource, to_milli(render(resource, value))) == value
+    assert amount_of_milli(resource, to_milli(render(resource, value))) == value
 
 
 @given(resources, st.lists(st.integers(0, 10**9), max_size=5))
 def test_rounding_once_after_adding_is_never_more_than_rounding_each(resource, millis):
-    assert amount(resource, sum(millis)) <= sum(amount(resource, milli) for milli in millis)
+    assert amount_of_milli(resource, sum(millis)) <= sum(amount_of_milli(resource, milli) for milli in millis)

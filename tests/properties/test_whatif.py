@@ -10,7 +10,7 @@ from app.store.nodes import NODES, node_of
 from app.store.pods import PODS, pod_of
 from app.store.queues import QUEUES, queue_of
 from app.whatif import changes
-from app.whatif.remedies import Search
+from app.whatif.remedies import RemedySearch
 from app.whatif.rendering import budget_manifest, node_manifest, pod_manifest, queue_manifest, quota_manifest
 from app.whatif.trial import Scene, run_steps
 from policy.cluster.budgets import Budget
@@ -141,7 +141,7 @@ def test_with_a_remedy_the_pod_really_runs(seed, number):
     pod = cluster.pods[f"u{number}"]
     assume(pod.pending)
     scene = Scene(snapshot(cluster, 0.0), Terms(), 1_000_000.0)
-    search = Search(scene, pod)
+    search = RemedySearch(scene, pod)
     at_once(search.run_steps())
     for remedy in search.found:
         made = changes.read(remedy.change.apply, remedy.change.remove)

@@ -7,7 +7,7 @@ import pytest
 
 from app.settings import Settings
 from app.whatif import remedies
-from app.whatif.remedies import ALONE, UNTRIED, WITH_ALL, Search
+from app.whatif.remedies import ALONE, UNTRIED, WITH_ALL, RemedySearch
 from app.whatif.service import COMPLETE, OUT_OF_TIME, Trials
 from app.whatif.trial import Scene
 from policy.explain.remedies import WAYS
@@ -21,7 +21,9 @@ MAX = "0/1 nodes are available: 1 ElasticQuota max exceeded: cpu."
 
 
 def search(store, name="p"):
-    return Search(Scene(snapshot(store.cluster, store.clock()), Terms(), time.time()), store.cluster.pod("b", name))
+    return RemedySearch(
+        Scene(snapshot(store.cluster, store.clock()), Terms(), time.time()), store.cluster.pod("b", name)
+    )
 
 
 def stop_when_all_take_part(monkeypatch):
@@ -131,7 +133,7 @@ def test_what_was_tried_for_the_pod_alone_is_said_to_be_so(monkeypatch):
 
 
 def test_where_nothing_that_was_tried_works_nothing_is_suggested(monkeypatch):
-    monkeypatch.setattr(Search, "run_steps", _finds_nothing)
+    monkeypatch.setattr(RemedySearch, "run_steps", _finds_nothing)
     told = client_of(store_with(*situations()["max"])).get("/api/v1/pods/b/p").json()
     assert told["remedies"] == []
     assert told["summary"].endswith("Nothing that was tried lets it run.")

@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from policy.objects.quantity import LARGEST, InvalidQuantity, amount, render, to_milli
+from policy.objects.quantity import LARGEST, InvalidQuantity, amount_of_milli, render, to_milli
 from tests.unit.kubernetes import questions
 from tests.unit.kubernetes.record import answers
 
@@ -86,7 +86,7 @@ def test_a_quantity_is_rounded_up_to_thousandths(text, milli):
     ],
 )
 def test_an_amount_is_millicores_or_whole_units_rounded_up(resource, text, expected):
-    assert amount(resource, to_milli(text)) == expected
+    assert amount_of_milli(resource, to_milli(text)) == expected
 
 
 @pytest.mark.parametrize("text", ["9223372036854775807", "9223372036854775808", "8Ei", "16Ei", "1e30", "9" * 50])
@@ -194,7 +194,7 @@ def test_what_many_long_texts_are_is_not_kept():
 )
 def test_an_amount_is_written_as_a_quantity(resource, value, text):
     assert render(resource, value) == text
-    assert amount(resource, to_milli(text)) == value
+    assert amount_of_milli(resource, to_milli(text)) == value
 
 
 def test_kubernetes_own_code_agrees():
@@ -222,4 +222,4 @@ def _same(milli: int, answered_milli: int | None, answered_whole: int | None) ->
         return answered_milli in (None, milli)
     if answered_whole is None:
         return milli == CAP
-    return answered_milli in (None, milli) and amount("memory", milli) == answered_whole
+    return answered_milli in (None, milli) and amount_of_milli("memory", milli) == answered_whole
