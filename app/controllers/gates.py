@@ -75,7 +75,7 @@ class Gates:
             self._undivided += 1
             return 0.0
         self._undivided = 0
-        state = cluster.eased, cluster.relevant, cluster.gates.changes
+        state = cluster.generations.of_ungating
         if state == self._seen and now - self._looked < AGAIN:
             return 0.0
         self._seen, self._looked = state, now

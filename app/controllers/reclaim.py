@@ -144,7 +144,7 @@ class Reclaim:
             self._store.cluster.upsert_reservation(reservation)
             self._unrecorded.add(reservation.name)
         # Plans for several pods are made one after the other, so the first may be outdated.
-        as_of = self._store.cluster.relevant if len(begun) == 1 else None
+        as_of = self._store.cluster.generations.plans if len(begun) == 1 else None
         for plan, reservation in begun:
             self._under_way.begin(group, reservation.name, self._start(plan, reservation, as_of))
 
@@ -197,7 +197,7 @@ class Reclaim:
     async def _start(self, plan: Plan, reservation: Reservation, as_of: int | None) -> None:
         """Records a plan, and evicts for it. If it cannot be recorded, or another is, nobody is evicted.
 
-        ``as_of``: the generation of relevant changes for which the plan is known to be valid.
+        ``as_of``: the generation of plans for which the plan is known to be valid.
         """
         cluster = self._store.cluster
         try:
@@ -226,7 +226,7 @@ class Reclaim:
             why = "; ".join(filter(None, (grounds, price)))
             message = f"to make room on node {plan.node} these go: {names} ({why})"
             progress.announcement = Event(about_pod(plan.pod), "ReclaimStarted", message)
-        if cluster.relevant == as_of and self._is_as_planned(reservation, staying):
+        if cluster.generations.plans == as_of and self._is_as_planned(reservation, staying):
             await self._evict(reservation, progress)
         else:
             await self._follow(reservation)

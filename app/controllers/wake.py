@@ -52,10 +52,10 @@ class Wake:
         """Wakes, in the group, the pods that could run now. A slow write delays no other."""
         now = self._store.clock()
         cluster = self._store.cluster
-        if self._store.unready() or (cluster.eased == self._seen and now < self._look_at):
+        if self._store.unready() or (cluster.generations.admission == self._seen and now < self._look_at):
             return
         self._may_wake = min(BURST, self._may_wake + RATE * (now - self._looked))
-        self._seen, self._looked = cluster.eased, now
+        self._seen, self._looked = cluster.generations.admission, now
         self._woken = {uid: at for uid, at in self._woken.items() if now - at < AGAIN}
         found = [pod for pod in to_wake(cluster, self._backs_off) if pod.uid not in self._woken]
         found.sort(key=self._is_held_up)  # last, so that they take no rate from others

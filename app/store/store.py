@@ -156,13 +156,13 @@ class Store:
         became = stay if kept else "its objects are let go"
         feed.lacking = f"the definition of {kind.plural}.{kind.group} was deleted: {became}"
         log.warning("definition is gone", kind=kind.label, api_version=kind.api_version, kept=number if kept else 0)
-        self.cluster.touched.note()
+        self.cluster.changes.note()
 
     def definition_back(self, kind: Kind) -> None:
         """Notes that the deleted definition of a kind exists again."""
         self.feeds[kind.label].lacking = ""
         log.warning("definition is back", kind=kind.label, api_version=kind.api_version)
-        self.cluster.touched.note()
+        self.cluster.changes.note()
 
     def lacks(self, kind: Kind) -> bool:
         """Whether the definition of a kind existed and was deleted."""

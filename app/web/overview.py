@@ -82,7 +82,7 @@ class Overview:
     def _heed_changes(self) -> None:
         """Notes the namespaces and queues to look at; all of them, if something common to them has changed."""
         cluster = self._store.cluster
-        namespaces, queues, everything = cluster.touched.take()
+        namespaces, queues, everything = cluster.changes.take()
         if everything or self._lent is None:
             namespaces.update(pod.namespace for pod in cluster.pending.values())
             namespaces.update(cluster.quotas, self._quotas.shown, self._between_quotas.names, self._crowds.namespaces)

@@ -71,7 +71,7 @@ class Web:
             return templates.get_template(f"{template}.html").render(variables)
 
         bell = Bell()
-        standing.store.cluster.touched.told = bell.ring
+        standing.store.cluster.changes.subscribers.append(bell.ring)
         board = Board(Overview(standing.store, settings, decisions).look, render, bell)
         return cls(board, Live(board, bell, lambda: standing.stopping), templates)
 
@@ -252,7 +252,7 @@ def _state_of(cluster: Cluster, namespace: str, name: str) -> str:
     if pod is not None and pod.pending:
         held = cluster.reservations.is_held_for(pod.uid)
         under_way = at_once(reclaim.plan_text_steps(cluster, pod)) if held else bool(fit.fits(cluster.table, pod).any())
-        awaited = under_way, cluster.reservations.reserved.of_pod(pod.uid), cluster.relevant
+        awaited = under_way, cluster.reservations.reserved.of_pod(pod.uid), cluster.generations.plans
     state = repr((verdict_on(cluster, namespace, name), awaited))
     return blake2b(state.encode(), digest_size=8).hexdigest()
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def quotas_changed(cluster: Cluster, namespace: str) -> None:
     """Puts the oldest of a namespace's quotas in force, by creation and then name."""
-    cluster.touched.note(namespace)
-    cluster.relevant += 1
+    cluster.changes.note(namespace)
+    cluster.generations.plans += 1
     before = cluster.ledger.account(namespace).quota
     quota = elastic_quota.in_force(cluster.quotas.get(namespace, {}).values())
     cluster.ledger.set_quota(namespace, quota)
@@ -35,9 +35,9 @@ def quotas_changed(cluster: Cluster, namespace: str) -> None:
 
 def queue_changed(cluster: Cluster, name: str, queue: Queue | None) -> None:
     """Puts a queue in force; None lifts it."""
-    cluster.touched.note(queue=name)
-    cluster.relevant += 1
-    cluster.ledger.eased += 1
+    cluster.changes.note(queue=name)
+    cluster.generations.plans += 1
+    cluster.generations.admission += 1
     membership = cluster.membership
     had_default, membership.has_default = membership.has_default, DEFAULT in cluster.queues
     before = cluster.ledger.queues.account(name).queue
@@ -55,10 +55,10 @@ def queue_changed(cluster: Cluster, name: str, queue: Queue | None) -> None:
 
 def weight_changed(cluster: Cluster, namespace: str) -> None:
     """Has the parts within a namespace's queues computed anew, as the namespace's weight in them has changed."""
-    ledger = cluster.ledger.queues
-    for account in ledger.accounts.values():
+    for account in cluster.ledger.queues.accounts.values():
         if namespace in account.tenants:
-            account.stale = ledger.stale = True
+            account.stale = True
+            cluster.generations.shares += 1
             account.unread.add(namespace)
 
 

@@ -73,4 +73,5 @@ class Capacity:
         """Has the shares of queues computed anew if other taints are tolerated now, or other pods stand on nodes."""
         table = self._cluster.table
         if table.moved or version != self._anywhere.version:
-            table.moved, self._cluster.ledger.queues.stale = False, True
+            table.moved = False
+            self._cluster.generations.shares += 1

@@ -41,7 +41,7 @@ from policy.objects.reservation import Reservation
 from policy.objects.verdict import Refusal
 from policy.quota import admission, exempt
 from policy.quota.admission import Rules
-from policy.quota.changes import Touched
+from policy.quota.changes import Changes
 from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.kept_nodes import HELD, refusal_by
 from policy.quota.ledger import Ledger
@@ -75,8 +75,8 @@ class Cluster:
     owns one piece of the state; its module says which.
 
     ``pending`` are the pods that wait for a node. ``queue_of`` says which queue's rules apply to a pod (see
-    policy.cluster.queue_changes). ``relevant`` counts changes of quotas, nodes and budgets: they could make a plan
-    wrong, or another possible. ``epoch`` is the difference from the caller's clock to seconds since the epoch.
+    policy.cluster.queue_changes). ``generations`` count what has changed. ``epoch`` is the difference from the caller's
+    clock to seconds since the epoch.
     """
 
     def __init__(
@@ -92,7 +92,6 @@ class Cluster:
         reclaim_backoff: float = in_vain.FIRST,
     ) -> None:
         self.rules = rules or Rules()
-        self.relevant = 0
         self.epoch = 0.0
         # Objects, as they were last seen
         self.pods: dict[str, Pod] = {}
@@ -112,6 +111,7 @@ class Cluster:
         self.queue_of: Callable[[Pod], str] = self.queue_changes.queue_of
         self.states = PodStates(self, grant_lifetime)
         self.ledger = Ledger(self.queue_of, self.states.has_claim, self.queue_changes.own_queue_of)
+        self.generations = self.ledger.generations
         self.grants = Grants()
         self.in_flight = InFlight(self, settle_time)
         self.capacity = Capacity(self)
@@ -120,7 +120,7 @@ class Cluster:
         self.table.overdue = self.leaving.overdue
         # Who waits
         self.gangs = Gangs(self, hold_time)
-        self.gates = Gates()
+        self.gates = Gates(self.generations)
         self.gate_admission = GateAdmission(self, gate_patience)
         self.attempts = Attempts(self, patience)
         self.hints = QueueingHints(self)
@@ -137,7 +137,7 @@ class Cluster:
         self.queue_changes.choose(pod, before)
         self.pods[pod.uid] = pod
         self.batch_jobs.see(pod, before)
-        self.touched.note(pod.namespace, self.queue_of(pod))
+        self.changes.note(pod.namespace, self.queue_of(pod))
         if pod.pending:
             self.pending[pod.uid] = pod
         else:
@@ -195,7 +195,7 @@ class Cluster:
         pod = self.pods.pop(uid, None)
         self.pending.pop(uid, None)
         if pod is not None:
-            self.touched.note(pod.namespace, self.queue_of(pod))
+            self.changes.note(pod.namespace, self.queue_of(pod))
             self.batch_jobs.forget(pod)
             self._forget_name(pod)
             self.groups.leave(pod)
@@ -216,20 +216,20 @@ class Cluster:
         """Adds or changes a node."""
         before = self.table.node(node.name)
         if before != node:
-            self.touched.note()
-            self.relevant += 1
+            self.changes.note()
+            self.generations.plans += 1
             self.table.upsert_node(node)
-            self.ledger.queues.stale = True
+            self.generations.shares += 1
             self.hints.room_came(FreedRoom(node.name, grown(before, node), before))
             self.destinations.node_changed(node.name)
             self.leaving.node_changed(node.name)
 
     def delete_node(self, name: str) -> None:
         """Removes a node. Does nothing for an unknown one."""
-        self.touched.note()
-        self.relevant += 1
+        self.changes.note()
+        self.generations.plans += 1
         self.table.delete_node(name)
-        self.ledger.queues.stale = True
+        self.generations.shares += 1
         self.destinations.node_changed(name)
         self.leaving.node_changed(name)
 
@@ -237,7 +237,7 @@ class Cluster:
         """Adds or changes a disruption budget."""
         before = self.budgets.get((budget.namespace, budget.name))
         if before != budget:
-            self.relevant += 1
+            self.generations.plans += 1
             self.budgets.put(budget)
             if before is not None and (budget.allowed > before.allowed or budget.selector != before.selector):
                 self.hints.budget_eased(budget.namespace)
@@ -245,7 +245,7 @@ class Cluster:
     def delete_budget(self, namespace: str, name: str) -> None:
         """Removes a disruption budget. Does nothing for an unknown one."""
         if self.budgets.remove(namespace, name) is not None:
-            self.relevant += 1
+            self.generations.plans += 1
             self.hints.budget_eased(namespace)
 
     def draw_on_budgets(self, victim: Pod) -> bool:
@@ -306,13 +306,13 @@ class Cluster:
         """Adds a namespace, or changes which queue is its own."""
         if self.membership.namespaces.get(namespace.name) != namespace:
             self.membership.namespaces[namespace.name] = namespace
-            self.ledger.queues.stale = True
+            self.generations.shares += 1
             self.queue_changes.named_anew(self._uids.get(namespace.name, {}).values())
 
     def delete_namespace(self, name: str) -> None:
         """Removes a namespace. Does nothing for an unknown one."""
         if self.membership.namespaces.pop(name, None) is not None:
-            self.ledger.queues.stale = True
+            self.generations.shares += 1
             self.queue_changes.named_anew(self._uids.get(name, {}).values())
 
     def upsert_group(self, group: Group) -> None:
@@ -406,14 +406,9 @@ class Cluster:
         return uid in self.grants and not (uid in self.gates.ungated and uid in self.attempts.unschedulable_since)
 
     @property
-    def touched(self) -> Touched:
+    def changes(self) -> Changes:
         """The namespaces and queues of which something has changed."""
-        return self.ledger.touched
-
-    @property
-    def eased(self) -> int:
-        """The number of changes so far after which a refused pod might be admissible."""
-        return self.ledger.eased
+        return self.ledger.changes
 
     @property
     def unsettled(self) -> bool:
@@ -457,7 +452,8 @@ class Cluster:
         self._heed_others(pod, now)
         gang = self.gangs.gated(pod) if pod.group else None
         granted, shares = self.ledger.entry("granted", pod), self.ledger.queues
-        sure = not (shares.stale or shares.unfinished) or dividing.make_sure(self, pod, granted.queue)
+        divided = shares.as_of == self.generations.shares and not shares.unfinished
+        sure = divided or dividing.make_sure(self, pod, granted.queue)
         with Lifted(self.ledger, pod.uid, granted) as lifted:
             in_worst_case = refused = admission.refusal(self.ledger, pod, granted.queue, self.rules)
             if refused is None and not sure:

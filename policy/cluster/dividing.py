@@ -32,11 +32,11 @@ def divide_steps(cluster: Cluster) -> Steps[None]:
     A division that is broken off is done anew.
     """
     ledger = cluster.ledger.queues
-    ledger.stale, ledger.unfinished = False, True
+    ledger.as_of, ledger.unfinished = cluster.generations.shares, True
     try:
         yield from _divide_steps(cluster)
     except BaseException:
-        ledger.stale = True
+        cluster.generations.shares += 1
         for account in ledger.accounts.values():
             account.stale, account.rows = True, None
             for tenant in account.tenants.values():
@@ -45,7 +45,7 @@ def divide_steps(cluster: Cluster) -> Steps[None]:
 
 
 def _divide_steps(cluster: Cluster) -> Steps[None]:
-    ledger = cluster.ledger.queues
+    ledger, generations = cluster.ledger.queues, cluster.generations
     ledger.see_listed(cluster.table.listed)
     capacity = {r: amount for r, amount in _capacity(cluster).items() if ledger.lists(r)}
     pool = cluster.ledger.pool
@@ -53,10 +53,10 @@ def _divide_steps(cluster: Cluster) -> Steps[None]:
     available = {r: max(0, amount - ledger.outside.get(r, 0)) for r, amount in capacity.items()}
     if for_quotas != pool.capacity:
         pool.capacity = for_quotas
-        cluster.ledger.eased += 1
+        generations.admission += 1
     if available != ledger.available:
         ledger.available = available
-        cluster.ledger.eased += 1
+        generations.admission += 1
         for account in ledger.accounts.values():
             account.stale = account.stale or account.contended  # shares matter only where some lack resources
     known = ledger.columns = dict(ledger.columns)
@@ -64,14 +64,14 @@ def _divide_steps(cluster: Cluster) -> Steps[None]:
     if ledger.columns is not known:
         return  # a queue has changed in a pause: all is done anew, now or later
     for name, division in divisions.items():
-        cluster.ledger.eased += ledger.set_division(ledger.account(name), division)
+        generations.admission += ledger.set_division(ledger.account(name), division)
     yield
     stale = [account for account in ledger.accounts.values() if account.queue is not None and account.stale]
     for start in range(0, len(stale), BATCH):
         weights = cluster.membership.weight_by_namespace()  # read again: it may have changed in a pause
-        cluster.ledger.eased += shares.entitle(ledger, stale[start : start + BATCH], weights)
+        generations.admission += shares.entitle(ledger, stale[start : start + BATCH], weights)
         yield
-    cluster.ledger.eased += ledger.turned_away
+    generations.admission += ledger.turned_away
     ledger.unfinished = ledger.turned_away = False
 
 

@@ -52,9 +52,9 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The state of the cluster in which a group could not start, and until when that holds even in other states."""
+    """The generation in which a group could not start, and until when that holds even in later ones."""
 
-    state: tuple[int, int]
+    as_of: tuple[int, int]
     until: float
 
 
@@ -65,8 +65,6 @@ class Gangs:
         self.holds = Holds()
         self._cluster = cluster
         self._hold_time = hold_time
-        self.losses = 0
-        """How often a member has left its node, was deleted, or has failed, so that some gang may lack it."""
         self._backoff: dict[Key, Backoff] = {}
         self._refused: dict[Key, Looked] = {}
         self._started: dict[Key, set[str]] = {}
@@ -285,7 +283,9 @@ class Gangs:
         return None
 
     def _refuse(self, group: Group, missing: int, now: float) -> Refusal:
-        self._refused[group.key] = Looked(self._state, now + min(PAUSE * max(0, missing - SMALL), LONGEST_PAUSE))
+        self._refused[group.key] = Looked(
+            self._cluster.generations.of_placing, now + min(PAUSE * max(0, missing - SMALL), LONGEST_PAUSE)
+        )
         return REFUSAL
 
     def let_through(self, uid: str) -> None:
@@ -311,7 +311,7 @@ class Gangs:
                 del self._backoff[key]
             elif backoff.until and backoff.until <= now:
                 backoff.until = 0.0
-                self._cluster.ledger.eased += 1
+                self._cluster.generations.admission += 1
 
     def note(self, pod: Pod) -> None:
         """Sees a member: notes whether it stands on a node or has succeeded, and is not being deleted."""
@@ -325,7 +325,7 @@ class Gangs:
         key = pod.namespace, pod.group
         there = self._started.get(key)
         if there is not None and pod.uid in there:
-            self.losses += 1
+            self._cluster.generations.gangs += 1
             there.discard(pod.uid)
             if not there:
                 del self._started[key]
@@ -333,12 +333,12 @@ class Gangs:
     def changed(self, key: Key) -> None:
         """Notes that a group or one of its members has changed, so that the group may be able to start."""
         if self._refused.pop(key, None) is not None:
-            self._cluster.ledger.eased += 1
+            self._cluster.generations.admission += 1
 
     def has_landed(self) -> None:
         """Notes that a granted pod was seen on its node: less has to be kept free for pods that may land anywhere."""
         if self._refused:
-            self._cluster.ledger.eased += 1
+            self._cluster.generations.admission += 1
 
     def forget(self, key: Key) -> None:
         """Forgets a group that has no members any more."""
@@ -352,17 +352,13 @@ class Gangs:
         ready = self._cluster.grants.of_group(group.key) + len(self.holds.members(group.key))
         return group.minimum - ready - len(self._started.get(group.key, ()))
 
-    @property
-    def _state(self) -> tuple[int, int]:
-        return self._cluster.ledger.eased, self._cluster.relevant
-
     def _is_known_to_wait(self, group: Group) -> bool:
         """Whether the group is known not to start now: it backs off, or nothing has changed since it was refused."""
         backoff = self._backoff.get(group.key)
         if backoff is not None and backoff.until > 0:
             return True
         looked = self._refused.get(group.key)
-        return looked is not None and looked.state == self._state
+        return looked is not None and looked.as_of == self._cluster.generations.of_placing
 
     def _find(
         self, pod: Pod, group: Group, missing: int, offered: Collection[str] | None
@@ -435,7 +431,7 @@ class Gangs:
         if not node:
             return False
         self.holds.move(pod.uid, node)
-        cluster.ledger.eased += 1  # there is room where it would have gone
+        cluster.generations.admission += 1  # there is room where it would have gone
         cluster.table.add(pod, node)
         return True
 
@@ -446,4 +442,4 @@ class Gangs:
             self.holds.give(uid, Hold(group.key, node), deadline)
             if node:
                 cluster.table.add(member, node)
-        cluster.ledger.eased += 1  # they are to be woken
+        cluster.generations.admission += 1  # they are to be woken

@@ -15,6 +15,7 @@ from itertools import count, takewhile
 from policy.objects.job import ALONE
 from policy.objects.pod import Pod, turn
 from policy.objects.resources import Resources, add, subtract
+from policy.quota.changes import Generations
 
 PATIENCE = 30.0
 LOOKAHEAD = 1.2
@@ -167,17 +168,16 @@ class Ungated:
 
 
 class Gates:
-    """The lines, and the pods that were ungated. ``changes`` counts what could make another ungating possible.
+    """The lines, and the pods that were ungated.
 
-    ``arrivals`` is the sum of the arrivals of all lines. ``groups`` has the lines in which members of a group wait, by
-    its namespace and name.
+    ``groups`` has the lines in which members of a group wait, by its namespace and name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, generations: Generations) -> None:
+        self._generations = generations
         self.lines: dict[Where, Line] = {}
         self.ungated: dict[str, Ungated] = {}
         self.ungating: set[str] = set()
-        self.changes = self.arrivals = 0
         self.groups: dict[tuple[str, str], set[Where]] = {}
         self._stands: dict[str, tuple[Where, str]] = {}
         self._since: dict[str, float] = {}
@@ -205,8 +205,8 @@ class Gates:
         line.put(job, pod)
         if not job.name.startswith(ALONE):
             self.groups.setdefault((pod.namespace, job.name), set()).add(where)
-        self.arrivals += line.arrivals - arrivals
-        self.changes += 1
+        self._generations.arrivals += line.arrivals - arrivals
+        self._generations.gates += 1
 
     def leave(self, uid: str) -> None:
         """Removes a pod that waits at no gate any more. Does nothing for one that did not wait."""
@@ -233,7 +233,7 @@ class Gates:
         ungated = self.ungated.pop(uid, None)
         if ungated is None:
             return False
-        self.changes += 1
+        self._generations.gates += 1
         queue = ungated.where[0]
         if ungated.beyond:
             self._beyond[ungated.where].discard(uid)
@@ -256,8 +256,8 @@ class Gates:
 
     def look_again(self) -> None:
         """Notes that some namespace may have ended its backoff."""
-        self.arrivals += 1
-        self.changes += 1
+        self._generations.arrivals += 1
+        self._generations.gates += 1
 
     def since(self, uid: str) -> float:
         """Returns since when a pod is seen to wait at its gate, on the clock of the caller of ``put``."""
@@ -293,6 +293,6 @@ class Gates:
             lines.discard(where)
             if not lines:
                 del self.groups[where[1], name]
-        self.changes += 1
+        self._generations.gates += 1
         if not line:
             del self.lines[where]

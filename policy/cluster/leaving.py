@@ -96,8 +96,8 @@ class Leaving:
         else:
             self.overdue.discard(pod.uid)
         if overdue != before:
-            cluster.touched.note(pod.namespace, cluster.queue_of(pod))
-            cluster.ledger.queues.stale = True  # nodes that take no new pods count with what is used on them
+            cluster.changes.note(pod.namespace, cluster.queue_of(pod))
+            cluster.generations.shares += 1  # nodes that take no new pods count with what is used on them
         if overdue and not before:
             cluster.ledger.remove(pod.uid)
         elif before and not overdue:

@@ -57,7 +57,7 @@ class PodStates:
         elif before is not None and before.pending and pod.uid not in cluster.grants and cluster.is_governed(pod):
             cluster.in_flight.somebody_else_admits = True  # another scheduler is at work, and some rule applies
         if pod.uid in cluster.reservations.held:
-            cluster.ledger.eased += 1  # its kept room is free, if it went elsewhere
+            cluster.generations.admission += 1  # its kept room is free, if it went elsewhere
         if pod.uid in cluster.grants:
             cluster.gangs.has_landed()
         cluster.gangs.holds.take_back(pod.uid)

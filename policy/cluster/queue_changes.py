@@ -80,7 +80,7 @@ class QueueChanges:
 
     def try_to_move(self) -> None:
         """Lets pods count in the queues that they name, as far as these have room for them now."""
-        self.named_anew(self.moving.to_try(self._cluster.ledger.eased))
+        self.named_anew(self.moving.to_try(self._cluster.generations.admission))
 
     def named_anew(self, uids: Iterable[str]) -> None:
         """Chooses anew the queues of pods that may name another one now, or be admitted by it."""
@@ -108,12 +108,12 @@ class QueueChanges:
 
     def _count_in(self, pod: Pod, queue: str) -> None:
         """Counts a pod in this queue, whatever it names. If it names this one, forgets it once all objects are read."""
-        named, touched = self._named_by(pod), self._cluster.touched
+        named, changes = self._named_by(pod), self._cluster.changes
         if queue == named and self._begun:
             self.moving.discard(pod.uid)
         elif self.moving.put(pod, queue, named):
-            touched.note(queue=queue)
-            touched.note(queue=named)
+            changes.note(queue=queue)
+            changes.note(queue=named)
 
     def _admitted_in(self, uid: str) -> str | None:
         """Returns the queue that has admitted a pod (empty: it was in none), as far as is known; None if none has."""

@@ -53,14 +53,14 @@ class QueueingHints:
         Does nothing before the first look, while existing objects are being read, nor within a trial.
         """
         cluster = self._cluster
-        if not self._looked or cluster.touched.passing:
+        if not self._looked or cluster.changes.in_trial:
             return
         known = self._rooms.get(room.node)
         self._rooms[room.node] = (
             room if known is None else FreedRoom(room.node, total((known.freed, room.freed)), known.before)
         )
         if (node := cluster.table.node(room.node)) is not None and not node.usable:
-            cluster.ledger.queues.stale = True  # such a node counts with what its pods use
+            cluster.generations.shares += 1  # such a node counts with what its pods use
         self._assign_again(cluster.attempts.unschedulable.help(partial(room.helps, cluster)))
 
     def pod_left(self, uid: str, node: str, request: Resources) -> None:

@@ -51,7 +51,7 @@ class Reservations:
         known = self.plans.get(reservation.name) or self.reserved.get(reservation.name)
         if reservation.name in self.given_up or known == reservation:
             return
-        cluster.touched.note()
+        cluster.changes.note()
         self.delete(reservation.name)
         if reservation.failed_at:
             self.given_up[reservation.name] = reservation
@@ -67,10 +67,10 @@ class Reservations:
     def delete(self, name: str) -> None:
         """Stops keeping the room of a reservation. Does nothing for an unknown one."""
         cluster = self._cluster
-        cluster.touched.note()
+        cluster.changes.note()
         self.given_up.pop(name, None)
         if (lifted := self.reserved.remove(name)) is not None:
-            cluster.ledger.eased += 1
+            cluster.generations.admission += 1
             cluster.states.assign_again({lifted.pod.uid} & cluster.pods.keys())
             cluster.hints.help([uid for uid, pod in cluster.attempts.refused.items() if _is_kept_by_reservations(pod)])
         reservation = self.plans.pop(name, None)
@@ -86,7 +86,7 @@ class Reservations:
         there = list(reservations)
         with self._as_before({reservation.pod.uid for reservation in there}):
             try:
-                with self._cluster.touched.in_passing():
+                with self._cluster.changes.trial():
                     for reservation in there:
                         self.upsert(reservation)
                 yield
@@ -101,7 +101,7 @@ class Reservations:
         there = self.plans.get(name)
         with self._as_before({there.pod.uid} if there is not None else set()):
             try:
-                with self._cluster.touched.in_passing():
+                with self._cluster.changes.trial():
                     self.delete(name)
                 yield
             finally:
@@ -115,17 +115,17 @@ class Reservations:
         Restoring them asks no rule, so it cannot fail.
         """
         ledger, table = self._cluster.ledger, self._cluster.table
-        eased, stood = ledger.eased, {uid: ledger.entries.get(uid) for uid in uids}
+        generations, stood = ledger.generations.snapshot(), {uid: ledger.entries.get(uid) for uid in uids}
         placed, held = {uid: table.place(uid) for uid in uids}, {uid: self.held.get(uid) for uid in uids}
         try:
             yield
         finally:
-            with self._cluster.touched.in_passing():
+            with self._cluster.changes.trial():
                 for uid in uids:
                     self._hold(uid, held[uid])
                     ledger.restore(uid, stood[uid])
                     table.restore(uid, placed[uid])
-            ledger.eased = eased  # nothing has changed for others
+            ledger.generations.restore(generations)
 
     def _hold(self, uid: str, reservation: Reservation | None) -> None:
         if reservation is not None:

@@ -72,8 +72,8 @@ class UngatingRound:
         queues: list[QueueKey] = []
         namespaces: dict[str, list[NamespaceKey]] = {}
         arrivals = self._join(queues, namespaces)
-        while queues or arrivals != self._cluster.gates.arrivals:
-            if arrivals != self._cluster.gates.arrivals:
+        while queues or arrivals != self._cluster.generations.arrivals:
+            if arrivals != self._cluster.generations.arrivals:
                 arrivals = self._join(queues, namespaces)
                 continue
             key = heappop(queues)
@@ -104,7 +104,7 @@ class UngatingRound:
                 if not keys:
                     heappush(queues, self._queue_key(queue))
                 heappush(keys, self._namespace_key(queue, namespace))
-        return self._cluster.gates.arrivals
+        return self._cluster.generations.arrivals
 
     def _not_for_all(self, queue: str) -> tuple[Resources, ...]:
         """Returns what is taken or claimed: of all queues, of this queue by its namespaces, under elastic quotas."""
@@ -146,7 +146,7 @@ class UngatingRound:
     def _open_incomplete(self, queue: str, now: float) -> list[Pod]:
         """Opens missing members of a started gang of the queue. Tries each gang once, until something has changed."""
         gates = self._cluster.gates
-        as_of = self._cluster.gangs.losses, gates.arrivals
+        as_of = self._cluster.generations.of_incomplete_gangs
         if as_of != self._first_as_of:
             self._first, self._first_as_of = incomplete(self._cluster), as_of
         waiting = self._first.get(queue, [])

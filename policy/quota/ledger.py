@@ -23,7 +23,7 @@ from policy.objects.resources import (
     subtract,
     total,
 )
-from policy.quota.changes import Touched
+from policy.quota.changes import Changes, Generations
 from policy.quota.queue_ledger import TAKING, QueueLedger
 from policy.quota.sizes import WaitingRequests
 from policy.quota.trial import Trial
@@ -176,11 +176,10 @@ def without_claim(_: Pod) -> bool:
 class Ledger:
     """Entries by pod UID, and the sums that follow from them and from the quotas in force.
 
-    ``eased`` counts the changes that might let in a pod that was refused before. ``over_min`` are the namespaces whose
-    quota exceeds its min. ``queues`` is the part of the ledger that is kept by queue. ``queue_of`` tells which queue a
-    pod is in, ``own_queue_of`` which one was named for it. ``has_claim`` tells whether room is kept for what a waiting
-    pod waits for. ``touched`` has the names of namespaces and queues that have changed. ``named`` counts by resource
-    the quotas in force that name it.
+    ``over_min`` are the namespaces whose quota exceeds its min. ``queues`` is the part of the ledger that is kept by
+    queue. ``queue_of`` tells which queue a pod is in, ``own_queue_of`` which one was named for it. ``has_claim`` tells
+    whether room is kept for what a waiting pod waits for. ``generations`` and ``changes`` tell others what has changed.
+    ``named`` counts by resource the quotas in force that name it.
     """
 
     def __init__(
@@ -189,12 +188,11 @@ class Ledger:
         has_claim: Callable[[Pod], bool] = without_claim,
         own_queue_of: Callable[[Pod], str] = in_no_queue,
     ) -> None:
-        self.eased = 0
         self.accounts: dict[str, Account] = {}
         self.pool = Pool()
         self.entries: dict[str, Entry] = {}
-        self.touched = Touched()
-        self.queues = QueueLedger(self.touched)
+        self.generations, self.changes = Generations(), Changes()
+        self.queues = QueueLedger(self.generations, self.changes)
         self.over_min: set[str] = set()
         self.named: dict[str, int] = {}
         self.queue_of = queue_of
@@ -266,8 +264,8 @@ class Ledger:
             return None
         claimed = self.account(entry.namespace).claim
         self._take_out(uid)
-        self.eased += self.queues.note(entry, None)
-        self.eased += entry.kind != "pending" or _is_lighter(self.account(entry.namespace).claim, claimed)
+        eases = self.queues.note(entry, None) or entry.kind != "pending"
+        self.generations.admission += eases or _is_lighter(self.account(entry.namespace).claim, claimed)
         return entry
 
     def restore(self, uid: str, entry: Entry | None) -> None:
@@ -337,7 +335,7 @@ class Ledger:
 
     def set_quota(self, namespace: str, quota: ElasticQuota | None) -> None:
         """Puts a quota in force for a namespace, in place of the earlier one; None lifts the earlier one."""
-        self.eased += 1
+        self.generations.admission += 1
         account = self.accounts.get(namespace) or self._open(namespace)
         if account.quota is not None:
             subtract(self.pool.used, account.used)
@@ -418,17 +416,16 @@ class Ledger:
 
     def _enter(self, uid: str, entry: Entry, before: Entry | None, kept: tuple[Resources, Resources]) -> None:
         """Enters a pod that was taken out. ``kept``: what its account had in the pool for others than its used."""
-        if before is not None:
-            self.eased += _eases(before, entry)
         self.put_back(uid, entry)
-        self.eased += self.queues.note(before, entry)
+        eases = self.queues.note(before, entry) or (before is not None and _eases(before, entry))
         lent, claimed = kept
         if lent or claimed:
             lent_now, claimed_now = self._kept_in_pool(entry.namespace)
-            self.eased += _is_lighter(lent_now, lent)
+            eases = eases or _is_lighter(lent_now, lent)
             if _is_lighter(claimed_now, claimed):
                 taken = entry.request if entry.kind in ("assigned", "granted") else NOTHING
-                self.eased += _is_lighter(total((claimed_now, taken)), claimed)
+                eases = eases or _is_lighter(total((claimed_now, taken)), claimed)
+        self.generations.admission += eases
 
     def _kept_in_pool(self, namespace: str) -> tuple[Resources, Resources]:
         """Returns what a namespace has in the pool beside its used: for its nominated pods, and by its claim."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from policy.objects.resources import Resources, add, count_names, is_extended, largest, replace_part, subtract
-from policy.quota.changes import Touched
+from policy.quota.changes import Changes, Generations
 from policy.quota.proportion import Columns, Division
 from policy.quota.sizes import WaitingRequests
 
@@ -118,14 +118,15 @@ class QueueLedger:
 
     ``available`` is what all queues share. ``listed`` are the resources of which nodes have something. ``outside`` is
     used by pods in no queue. ``over_deserved`` names the queues that have taken more than they deserve. ``pending`` is
-    what pods wait for in all queues. ``stale``: the deserved shares have to be computed anew; ``unfinished``: they are
-    being computed; ``columns``: the last result. ``turned_away``: a pod was refused because it was not known yet.
-    ``named`` counts by resource the queues that name it.
+    what pods wait for in all queues. ``as_of``: the generation for which the deserved shares were last computed, or are
+    being computed if ``unfinished``; ``columns``: the last result. ``turned_away``: a pod was refused because they were
+    not known yet. ``named`` counts by resource the queues that name it.
     """
 
-    def __init__(self, touched: Touched) -> None:
-        """Begins without any usage. Notes changes in ``touched``."""
-        self._touched = touched
+    def __init__(self, generations: Generations, changes: Changes) -> None:
+        """Begins without any usage. Notes there what has changed."""
+        self._generations = generations
+        self._changes = changes
         self.accounts: dict[str, QueueAccount] = {}
         self.available: Resources = {}
         self.listed: frozenset[str] = frozenset()
@@ -135,9 +136,15 @@ class QueueLedger:
         self.pending: dict[str, int] = {}
         self.in_flight: dict[str, int] = {}
         self.over_deserved: set[str] = set()
-        self.stale = self.unfinished = self.turned_away = False
+        self.as_of = generations.shares
+        self.unfinished = self.turned_away = False
         self.columns: Columns = {}
         self.named: dict[str, int] = {}
+
+    @property
+    def stale(self) -> bool:
+        """Whether the deserved shares have to be computed anew."""
+        return self.as_of != self._generations.shares
 
     def lists(self, resource: str) -> bool:
         """Whether there is anything of a resource to divide. No rule refuses an extended resource that no node lists.
@@ -186,7 +193,8 @@ class QueueLedger:
         self._compare(account)
         self._drop_if_unused(name, account)
         self.columns = {}
-        self.stale = account.stale = True
+        account.stale = True
+        self._generations.shares += 1
 
     def set_division(self, account: QueueAccount, division: Division) -> bool:
         """Sets the queue's part of the cluster; returns whether it has changed."""
@@ -265,16 +273,17 @@ class QueueLedger:
         """
         for entry in (before, after):
             if entry is not None:
-                self._touched.note(entry.namespace, entry.queue)
+                self._changes.note(entry.namespace, entry.queue)
         if _asks(before) != _asks(after):
-            self.stale = True
+            self._generations.shares += 1
             for entry in (before, after):
                 if entry is not None and (account := self.accounts.get(entry.queue)) is not None:
                     account.stale = True
         for entry in (before, after):
             if entry is not None and (account := self.accounts.get(entry.queue)) is not None:
                 account.unread.add(entry.namespace)
-                self.stale = self.stale or account.queue is None  # its usage is subtracted from what the others share
+                if account.queue is None:
+                    self._generations.shares += 1  # its usage is subtracted from what the others share
         if before is not None:
             self.drop_if_empty(before)
         return before is not None and bool(before.queue) and _weight(after) < _weight(before)
@@ -282,7 +291,7 @@ class QueueLedger:
     def touch(self, account: QueueAccount) -> None:
         """Notes that something about a queue, if it exists, has changed."""
         if account.queue is not None:
-            self._touched.note(queue=account.queue.name)
+            self._changes.note(queue=account.queue.name)
 
     def drop_if_empty(self, entry: Entry) -> None:
         """Drops the account of a tenant, and of its queue, where no pod stands any more."""

@@ -110,7 +110,7 @@ class Simulation:
     def _what_could_help(self) -> Hashable:
         """Returns a value that changes when a refused pod might be placed after all, not when others only took room."""
         cluster = self.cluster
-        return cluster.eased, cluster.relevant, self._freed, self.steps if self._near_others else 0
+        return cluster.generations.of_placing, self._freed, self.steps if self._near_others else 0
 
     # The scheduler
 
@@ -151,11 +151,11 @@ class Simulation:
         rows = np.flatnonzero(fit.fits(table, pod))
         if not len(rows):
             return NO_ROOM
-        eased = cluster.ledger.eased
+        before = cluster.generations.snapshot()
         answer = cluster.filter(pod, self.now, lambda: [table.names[row] for row in rows])
         if answer.refused is not None:
             if answer.failed:
-                cluster.ledger.eased = eased  # it was granted for a moment only
+                cluster.generations.restore(before)  # it was granted for a moment only
             return answer.refused.message
         if answer.failed:
             rows = rows[~table.mask_of(answer.failed.keys())[rows]]

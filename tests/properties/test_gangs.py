@@ -202,11 +202,11 @@ def test_who_is_woken_of_gangs_would_pass_and_looking_changes_nothing(seed):
     cluster = walker.cluster
     for uid, pod in walker.waiting.items():
         cluster.attempts.refused[uid] = pod
-    before = dict(cluster.ledger.entries), cluster.eased, cluster.table.used.tolist()
+    before = dict(cluster.ledger.entries), cluster.generations.admission, cluster.table.used.tolist()
     woken = to_wake(cluster)
     assert before == (
         dict(cluster.ledger.entries),
-        cluster.eased,
+        cluster.generations.admission,
         cluster.table.used.tolist(),
     )
     if woken:

@@ -51,7 +51,7 @@ class LedgerWalker:
             self.see_node(node)
         for namespace in NAMESPACES[:2]:
             self.quota_is_seen(lambda options, only=namespace: only if options == NAMESPACES else pick(options))
-        self.eased, self.kept_out = self.cluster.eased, {}
+        self.generation, self.kept_out = self.cluster.generations.admission, {}
 
     def steps(self):
         steps = [self.is_seen] * 3 + [self.is_deleted, self.quota_is_seen, self.quota_is_deleted]
@@ -180,11 +180,11 @@ class LedgerWalker:
 
     def is_looked_at(self, pick):
         """Nothing of this changes anything; the check after it tells."""
-        pod, eased = self.cluster.pods[pick(sorted(self.pending()))], self.cluster.eased
+        pod, generation = self.cluster.pods[pick(sorted(self.pending()))], self.cluster.generations.admission
         assert said(self.cluster.check(pod)) == self.recount.refusal(pod, with_in_flight=True)
         verdict_on(self.cluster, pod.namespace, pod.name)
         to_wake(self.cluster)
-        assert self.cluster.eased == eased
+        assert self.cluster.generations.admission == generation
 
     # What has to hold
 
@@ -256,8 +256,8 @@ class LedgerWalker:
         }
         for uid, pod in self.kept_out.items():
             if uid not in kept_out and uid not in self.recount.grants and self.cluster.attempts.refused.get(uid) is pod:
-                assert self.cluster.eased > self.eased
-        self.eased, self.kept_out = self.cluster.eased, kept_out
+                assert self.cluster.generations.admission > self.generation
+        self.generation, self.kept_out = self.cluster.generations.admission, kept_out
 
     def finish(self):
         """When all time has passed, nothing is granted or in flight; when all pods are gone, nothing is left."""

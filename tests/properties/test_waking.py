@@ -24,7 +24,14 @@ def picture(cluster: Cluster) -> tuple:
     ledger = cluster.ledger
     accounts = {namespace: account for namespace, account in ledger.accounts.items() if account != Account()}
     return deepcopy(
-        (ledger.entries, accounts, ledger.pool, cluster.eased, len(cluster.grants), cluster.attempts.refused)
+        (
+            ledger.entries,
+            accounts,
+            ledger.pool,
+            cluster.generations.admission,
+            len(cluster.grants),
+            cluster.attempts.refused,
+        )
     )
 
 

@@ -8,7 +8,7 @@ from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.queue import Queue
 from policy.quota import proportion, shares
-from policy.quota.changes import Touched
+from policy.quota.changes import Changes, Generations
 from policy.quota.proportion import Division
 from policy.quota.queue_ledger import QueueAccount, QueueLedger, Tenant
 from policy.stepwise import at_once
@@ -68,7 +68,7 @@ class Demand:
 
 def entitlements(available: dict, demands: list[Demand]) -> list[dict[str, dict[str, int]]]:
     """For each of many queues, what each namespace is entitled to of what its queue deserves: all from scratch."""
-    ledger, weights = QueueLedger(Touched()), {}
+    ledger, weights = QueueLedger(Generations(), Changes()), {}
     ledger.available = available
     accounts = [QueueAccount(division=Division(deserved=each.deserved)) for each in demands]
     for at, (account, demand) in enumerate(zip(accounts, demands, strict=True)):

@@ -10,18 +10,18 @@ from app.controllers.aside import Aside
 from policy.cluster.budgets import Budgets
 from policy.cluster.cluster import Cluster
 from policy.nodes.table import NodeTable
-from policy.quota.changes import Touched
+from policy.quota.changes import Changes
 from policy.quota.proportion import Division
 from policy.quota.queue_ledger import Tenant
 
 HISTORY = {
-    "Cluster": ("relevant", "epoch", "queue_of"),
-    "Ledger": ("eased", "touched", "queue_of", "own_queue_of", "_has_claim"),
-    "QueueLedger": ("columns", "_touched", "stale"),
+    "Cluster": ("generations", "epoch", "queue_of"),
+    "Ledger": ("changes", "generations", "queue_of", "own_queue_of", "_has_claim"),
+    "QueueLedger": ("columns", "_changes", "_generations", "as_of"),
     "QueueAccount": ("rows", "unread", "lent", "contended", "stale"),
     "Tenant": ("_rows", "_at"),
     "Account": ("lent",),
-    "Gangs": ("_backoff", "_refused", "losses"),
+    "Gangs": ("_backoff", "_refused"),
     "Attempts": ("unschedulable_since", "untried_since"),
     "QueueingHints": ("helped", "_rooms", "_looked"),
     "QueueChanges": ("_begun", "_queues", "_membership"),
@@ -29,7 +29,7 @@ HISTORY = {
     "Leaving": ("_asked",),
     "Deletions": ("now",),
     "Deadlines": ("_heap",),
-    "Gates": ("changes", "arrivals", "_since"),
+    "Gates": ("_generations", "_since"),
     "Line": ("arrivals",),
     "Grants": ("_failures", "_deadlines"),
     "UnschedulablePods": ("_deadlines", "_regained", "_judged_at", "_groups_without_claim"),
@@ -60,7 +60,7 @@ def anatomy(thing: Any) -> Any:
         return _table(thing) if isinstance(thing, NodeTable) else _budgets(thing)
     if isinstance(thing, Division):
         return _parts(thing)
-    if type(thing).__module__.partition(".")[0] != "policy" or _is_frozen(thing) or isinstance(thing, Touched):
+    if type(thing).__module__.partition(".")[0] != "policy" or _is_frozen(thing):
         return thing  # compared by itself
     if isinstance(thing, Tenant):
         assert thing.entitled is not None  # it is worked out when it is asked for
@@ -105,7 +105,7 @@ def sizes(*things: Any) -> dict[str, int]:
     seen: set[int] = set()
 
     def measure(thing: Any, path: str) -> None:
-        if id(thing) in seen or isinstance(thing, Touched | Aside):  # they are bounded, and tidied now and then
+        if id(thing) in seen or isinstance(thing, Changes | Aside):  # they are bounded, and tidied now and then
             return
         seen.add(id(thing))
         if isinstance(thing, dict | set | list | deque):

@@ -51,13 +51,12 @@ def test_asking_for_a_plan_wakes_nobody_who_looks_at_the_page(store):
     see(store, *(refused(pod(name, "b"), "0/1 nodes are available: 1 Insufficient cpu.") for name in "qr"))
     store.clock.now += 60
     cluster, rung = store.cluster, []
-    cluster.touched.take()
-    cluster.touched.told = lambda: rung.append(1)
+    cluster.changes.take()
+    cluster.changes.subscribers.append(lambda: rung.append(1))
     plan = client_of(store).get("/api/v1/plan").json()
-    cluster.touched.told = None
     assert len(plan["evictions"]) >= 2
     assert rung == []
-    assert cluster.touched.take() == (set(), set(), False)
+    assert cluster.changes.take() == (set(), set(), False)
 
 
 def test_where_nobody_waits_there_is_nothing_to_be_done():

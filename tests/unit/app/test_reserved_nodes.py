@@ -191,9 +191,9 @@ def test_who_was_refused_is_woken_when_the_node_is_reserved_no_longer():
     store = store_with(node("n1"), refused(pod("big"), NO_ROOM), refused(pod("other"), KEPT))
     reserve(store)
     assert to_wake(store.cluster) == []
-    eased = store.cluster.eased
+    generation = store.cluster.generations.admission
     store.cluster.delete_reservation("starving-big")
-    assert store.cluster.eased > eased
+    assert store.cluster.generations.admission > generation
     assert [each.name for each in to_wake(store.cluster)] == ["other"]
 
 

@@ -123,9 +123,17 @@ def test_what_is_no_question_is_a_problem(client, content, status):
 
 
 def test_asking_touches_nothing_that_is_there(store, client):
-    before, pods, eased = dict(store.cluster.ledger.entries), dict(store.cluster.pods), store.cluster.eased
+    before, pods, generation = (
+        dict(store.cluster.ledger.entries),
+        dict(store.cluster.pods),
+        store.cluster.generations.admission,
+    )
     ask(client, [node("n2"), quota("a", max={"cpu": 9})], [{"kind": "Pod", "namespace": "a", "name": "r-0"}])
-    assert (store.cluster.ledger.entries, store.cluster.pods, store.cluster.eased) == (before, pods, eased)
+    assert (store.cluster.ledger.entries, store.cluster.pods, store.cluster.generations.admission) == (
+        before,
+        pods,
+        generation,
+    )
     assert set(store.cluster.table.names) == {"n1"}
 
 

@@ -159,10 +159,10 @@ def test_a_later_refusal_takes_the_grant_back():
     cluster = cluster_of(quota(most={"cpu": 1}), pod("p"))
     cluster.admit(pod("p"), now=0)
     cluster.upsert_quota(quota(most={"cpu": 0}))
-    eased = cluster.eased
+    generation = cluster.generations.admission
     assert text(cluster, pod("p")) == "ElasticQuota max exceeded: cpu"
     assert (used(cluster), len(cluster.grants)) == ({}, 0)
-    assert cluster.eased > eased
+    assert cluster.generations.admission > generation
 
 
 def test_a_grant_ends_by_itself_and_the_pod_waits_for_its_nominated_node_again():
@@ -240,9 +240,9 @@ def test_a_pod_nominated_to_a_lost_node_counts_for_nothing_until_it_is_back(lost
     if held:
         cluster.upsert_reservation(Reservation("r", PodName("a", "p", "p"), "n", (), since=0))
     assert text(cluster, pod("q")) == "ElasticQuota max exceeded: cpu"
-    eased = cluster.eased
+    generation = cluster.generations.admission
     LOST[lost](cluster)
-    assert cluster.eased > eased
+    assert cluster.generations.admission > generation
     assert cluster.table.placed("p") is None
     assert text(cluster, pod("q")) is None
     cluster.withdraw("q")
@@ -364,14 +364,14 @@ def test_a_change_that_may_let_a_pod_in_is_counted(case, change):
         LARGE, quota(most={"cpu": 3}, least={"cpu": 9}), pinned, pod("q"), pod("r", nominated_node="n")
     )
     assert text(cluster, pod("q")) is None
-    eased = cluster.eased
+    generation = cluster.generations.admission
     change(cluster)
-    assert cluster.eased > eased, case
+    assert cluster.generations.admission > generation, case
 
 
 def test_a_change_that_lets_nobody_in_is_not_counted():
     cluster = cluster_of(quota(most={"cpu": 9}), pod("p"), pod("q", node="n"))
-    eased = cluster.eased
+    generation = cluster.generations.admission
     cluster.upsert_pod(pod("r"), now=0)
     cluster.admit(pod("p"), now=0)
     cluster.admit(pod("p"), now=0)
@@ -379,7 +379,7 @@ def test_a_change_that_lets_nobody_in_is_not_counted():
     cluster.upsert_pod(pod("q", node="n", request={"cpu": 2}), now=1)
     cluster.delete_pod("r")
     cluster.tick(2)
-    assert cluster.eased == eased
+    assert cluster.generations.admission == generation
 
 
 def test_a_quota_over_its_min_keeps_no_room_for_nominated_pods_which_counts():
@@ -393,17 +393,17 @@ def test_a_quota_over_its_min_keeps_no_room_for_nominated_pods_which_counts():
         waiting,
     )
     assert cluster.check(waiting) is not None
-    eased = cluster.eased
+    generation = cluster.generations.admission
     assert text(cluster, pod("r", "b", request={"memory": 2})) is None
     assert cluster.check(waiting) is None
-    assert cluster.eased > eased
+    assert cluster.generations.admission > generation
 
 
 def test_a_quota_that_is_seen_again_as_it_was_changes_nothing():
     cluster = cluster_of(quota("a", most={"cpu": 1}))
-    before = cluster.eased, cluster.relevant
+    before = cluster.generations.of_placing
     cluster.upsert_quota(quota("a", most={"cpu": 1}))  # its status was written
-    assert (cluster.eased, cluster.relevant) == before
+    assert cluster.generations.of_placing == before
     cluster.upsert_quota(quota("a", most={"cpu": 2}))
-    assert cluster.eased > before[0]
-    assert cluster.relevant > before[1]
+    assert cluster.generations.admission > before[0]
+    assert cluster.generations.plans > before[1]

@@ -39,10 +39,10 @@ def test_who_was_turned_away_until_it_is_known_is_looked_at_again(many):
     cluster.delete_pod("a-9")
     first = cluster.admit(cluster.pods["b-5"], now=0)
     assert (first is not None) == many
-    eased = cluster.eased
+    generation = cluster.generations.admission
     divided(cluster)
     assert cluster.admit(cluster.pods["b-5"], now=0) is None
-    assert cluster.eased > eased or not many
+    assert cluster.generations.admission > generation or not many
 
 
 def test_where_there_is_enough_for_all_nothing_has_to_be_known(monkeypatch):

@@ -358,14 +358,14 @@ def test_one_member_is_woken_when_its_group_can_start_and_then_the_others_when(c
     cluster = seeing(node(), group(), before, gang)
     assert to_wake(cluster) == []
     cluster.admit(gang[0], now=0)
-    eased = cluster.eased
+    generation = cluster.generations.admission
     happens(cluster)
-    assert cluster.eased > eased
+    assert cluster.generations.admission > generation
     first, *_ = woken = to_wake(cluster)
     assert len(woken) == 1
-    eased = cluster.eased
+    generation = cluster.generations.admission
     assert asked(cluster, first) == [first.uid]
-    assert cluster.eased > eased
+    assert cluster.generations.admission > generation
     rest = [each.uid for each in to_wake(cluster)]
     assert rest
     assert set(rest) == {uid for uid in held(cluster) if uid != first.uid}
@@ -379,9 +379,9 @@ def test_a_group_that_has_backed_off_is_woken_then():
     cluster.tick(10)
     assert asked(cluster, gang[0], now=10) == []
     assert to_wake(cluster) == []
-    eased = cluster.eased
+    generation = cluster.generations.admission
     cluster.tick(10 + BACKOFF)
-    assert cluster.eased > eased
+    assert cluster.generations.admission > generation
     assert [each.uid for each in to_wake(cluster)] == ["g0"]
 
 
@@ -506,10 +506,20 @@ def test_looking_at_a_gang_changes_nothing():
     gang = refused(members(constraints=apart, labels={"app": "g"}))
     gang[1] = replace(gang[1], nominated_node="n2")
     cluster = seeing(node("n1"), node("n2"), node("n3"), group(), quota(most={"cpu": 3}), gang)
-    before = dict(cluster.ledger.entries), cluster.eased, cluster.table.used.tolist(), set(cluster.table.expected)
+    before = (
+        dict(cluster.ledger.entries),
+        cluster.generations.admission,
+        cluster.table.used.tolist(),
+        set(cluster.table.expected),
+    )
     assert verdict_on(cluster, "a", "g0").outcome == "admissible"
     assert [each.uid for each in to_wake(cluster)] == ["g0"]
-    after = dict(cluster.ledger.entries), cluster.eased, cluster.table.used.tolist(), set(cluster.table.expected)
+    after = (
+        dict(cluster.ledger.entries),
+        cluster.generations.admission,
+        cluster.table.used.tolist(),
+        set(cluster.table.expected),
+    )
     assert before == after
 
 
@@ -520,10 +530,10 @@ def test_a_large_gang_that_could_not_start_is_not_tried_again_at_once_unless_wok
     find = cluster.gangs._find
     monkeypatch.setattr(cluster.gangs, "_find", lambda *given: looks.append(given) or find(*given))
     for now in (0.0, 0.5):
-        cluster.ledger.eased += 1
+        cluster.generations.admission += 1
         assert asked(cluster, gang[0], now=now) == []
     assert len(looks) == 1
-    cluster.ledger.eased += 1
+    cluster.generations.admission += 1
     assert asked(cluster, gang[0], now=1.0) == []
     assert len(looks) == 2
     see(cluster, node("n2"))

@@ -85,10 +85,10 @@ def test_it_counts_again_when_its_node_is_back_and_no_more_when_that_is_lost_aga
     cluster.leaving.pass_time(DUE + 300)
     cluster.upsert_node(node("n1"))
     assert used(cluster) == 1000
-    eased = cluster.eased
+    generation = cluster.generations.admission
     cluster.delete_node("n1")
     assert used(cluster) == 0
-    assert cluster.eased > eased
+    assert cluster.generations.admission > generation
 
 
 def test_seen_again_it_still_does_not_count():

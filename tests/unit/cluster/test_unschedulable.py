@@ -218,7 +218,7 @@ def test_a_budget_that_lets_more_go_helps_whose_plan_failed_for_its_pods():
 
 def test_what_is_only_looked_at_helps_nobody():
     cluster = without_claim()
-    with cluster.touched.in_passing():
+    with cluster.changes.trial():
         cluster.delete_pod("r")
     assert not cluster.attempts.keeps_claim(cluster.pods["p"])
 

@@ -47,7 +47,7 @@ def test_an_admissible_pod_waits_for_the_scheduler(unschedulable, granted, messa
 
 def test_asking_for_a_verdict_changes_nothing():
     cluster = cluster_of(LARGE, quota(most={"cpu": 2}), pod("p", nominated_node="n"), pod("q", request={"cpu": 3}))
-    before = dict(cluster.ledger.entries), cluster.eased
+    before = dict(cluster.ledger.entries), cluster.generations.admission
     verdict_on(cluster, "a", "p")
     verdict_on(cluster, "a", "q")
-    assert (dict(cluster.ledger.entries), cluster.eased) == before
+    assert (dict(cluster.ledger.entries), cluster.generations.admission) == before

@@ -69,9 +69,9 @@ def test_who_was_woken_and_granted_is_not_woken_again():
 def test_a_grant_that_ends_unused_wakes_again():
     cluster = cluster_of(quota(most={"cpu": 1}), waiting("p"), waiting("q", priority=-1))
     cluster.admit(waiting("p"), now=0)
-    eased = cluster.eased
+    generation = cluster.generations.admission
     cluster.tick(30)
-    assert cluster.eased > eased
+    assert cluster.generations.admission > generation
     assert uids(cluster) == ["p"]
 
 
@@ -120,9 +120,9 @@ def test_an_owner_is_woken_even_when_others_have_borrowed_everything():
 
 def test_looking_for_whom_to_wake_changes_nothing():
     cluster = cluster_of(LARGE, quota(most={"cpu": 2}), waiting("p", nominated_node="n"), waiting("q"), waiting("r"))
-    before = dict(cluster.ledger.entries), cluster.eased, len(cluster.grants)
+    before = dict(cluster.ledger.entries), cluster.generations.admission, len(cluster.grants)
     assert uids(cluster) == uids(cluster) == ["p", "q"]
-    assert (dict(cluster.ledger.entries), cluster.eased, len(cluster.grants)) == before
+    assert (dict(cluster.ledger.entries), cluster.generations.admission, len(cluster.grants)) == before
 
 
 def test_looking_for_whom_to_wake_forgets_nothing_that_may_be_in_flight():
@@ -150,6 +150,6 @@ def test_looking_for_whom_to_wake_lets_nobody_in():
         pod("p", "b", nominated_node="n", request={"cpu": 3}),
         waiting("q", BORROWING, namespace="b", request={"memory": 2}),
     )
-    eased = cluster.eased
+    generation = cluster.generations.admission
     assert uids(cluster) == ["q"]
-    assert cluster.eased == eased
+    assert cluster.generations.admission == generation

@@ -197,9 +197,9 @@ def test_a_pod_that_was_kept_off_is_woken_once_it_no_longer_is():
     kept_off = refused_for(MAX)
     cluster = seeing(quota("free", most={"cpu": 0}), critical("free", unschedulable=kept_off))
     assert to_wake(cluster) == []
-    eased = cluster.eased
+    generation = cluster.generations.admission
     cluster.delete_quota("free", "quota")
-    assert cluster.eased > eased
+    assert cluster.generations.admission > generation
     assert [each.uid for each in to_wake(cluster)] == ["cni"]
 
 

@@ -187,9 +187,9 @@ def test_the_members_of_a_group_have_to_be_within_the_quota_together():
 def test_to_look_whether_quotas_allow_it_changes_nothing():
     cluster = seen(sized("n1"), sized("n2"), *gang("w1", "w2"), pod("other", "a", node="n1"))
     cluster.upsert_quota(quota("a", most={"cpu": 5}))
-    before = dict(cluster.ledger.entries), dict(cluster.ledger.account("a").used), cluster.eased
+    before = dict(cluster.ledger.entries), dict(cluster.ledger.account("a").used), cluster.generations.admission
     why_not(cluster, "a/gang")
-    assert (cluster.ledger.entries, cluster.ledger.account("a").used, cluster.eased) == before
+    assert (cluster.ledger.entries, cluster.ledger.account("a").used, cluster.generations.admission) == before
 
 
 def test_a_pod_that_a_node_is_reserved_for_keeps_its_claim_on_its_queue():
