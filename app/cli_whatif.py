@@ -76,7 +76,7 @@ def story_of(read: Scenario, settings: Settings, until: float) -> tuple[Story, l
 
 def difference_in(read: Scenario, settings: Settings, apply: list[Any], remove: list[Any]) -> dict[str, Any]:
     """Returns the effect of changes on a scenario's cluster. Raises CannotChange."""
-    cluster = scenario.standing(read.arrivals, settings, read.start)
+    cluster = scenario.initial_cluster(read.arrivals, settings, read.start)
     scene = Scene(snapshot(cluster, read.start), settings.reserve.terms, 0.0)
     try:
         made = changes.read(apply, remove)

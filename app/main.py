@@ -44,10 +44,10 @@ from app.inert import say
 from app.observability import metrics
 from app.problems import Problem
 from app.questions import Questions
+from app.readiness import Readiness
 from app.serving.server import Server, listen
 from app.settings import InvalidSettings, Settings
 from app.sources.manifests import ManifestSource
-from app.standing import Standing
 from app.store.store import TICK, Store
 from app.web import routes as web
 from app.whatif.service import Trials
@@ -74,7 +74,7 @@ def cluster_of(settings: Settings, settle_time: float) -> Cluster:
     )
 
 
-def application(standing: Standing, extender: Extender, settings: Settings) -> Application:
+def application(readiness: Readiness, extender: Extender, settings: Settings) -> Application:
     """Builds the HTTP application: kube-scheduler's verbs, REST, health and metrics."""
     app = Application(
         title="Quotaward",
@@ -83,11 +83,11 @@ def application(standing: Standing, extender: Extender, settings: Settings) -> A
         docs_url=None,  # they would load their files from other hosts
         redoc_url=None,
     )
-    app.state.store = standing.store
-    app.state.standing = standing
+    app.state.store = readiness.store
+    app.state.readiness = readiness
     app.state.settings = settings
     app.state.decisions = extender.decisions
-    app.state.trials = Trials(standing.store, settings)
+    app.state.trials = Trials(readiness.store, settings)
     app.state.room = BodyMemory(settings.gates.body_limit)
     at_once: dict[str, Answering] = {
         "filter": extender.filter,
@@ -96,8 +96,8 @@ def application(standing: Standing, extender: Extender, settings: Settings) -> A
     }
     bind: WaitedFor = extender.bind
     if settings.leader.only_leader_answers:
-        at_once = {name: standing.for_leader(answer) for name, answer in at_once.items()}
-        bind = standing.for_leader(bind)
+        at_once = {name: readiness.for_leader(answer) for name, answer in at_once.items()}
+        bind = readiness.for_leader(bind)
     limit = settings.extender.body_limit
     app.verbs = {f"/extender/{name}": Verb(name, answer, limit) for name, answer in at_once.items()}
     app.verbs["/extender/bind"] = WaitingVerb("bind", bind, limit)
@@ -112,10 +112,10 @@ def application(standing: Standing, extender: Extender, settings: Settings) -> A
     return app
 
 
-def probe_application(standing: Standing) -> FastAPI:
+def probe_application(readiness: Readiness) -> FastAPI:
     """Builds an application of health and readiness only, for a kubelet that cannot reach loopback."""
     app = FastAPI(openapi_url=None)
-    app.state.standing = standing
+    app.state.readiness = readiness
     app.include_router(health.probes)
     _answer_with_problems(app)
     return app
@@ -133,7 +133,7 @@ async def serve(settings: Settings) -> None:
         certificates = Certificates(settings.tls) if settings.tls else None
         actuator: Actuator
         reviews: Reviewing | None = None
-        standing = Standing(store)
+        readiness = Readiness(store)
         if settings.manifests:
             if not settings.manifests.is_dir():
                 raise InvalidSettings(f"manifests: {settings.manifests} is not a directory")
@@ -159,7 +159,7 @@ async def serve(settings: Settings) -> None:
             lease = Lease(client, settings.leader)
             lead = lease.lead
             if settings.leader.only_leader_answers:
-                standing.leads = lambda: lease.leads
+                readiness.leads = lambda: lease.leads
             follow = kubernetes.follow(client, store, settings.groups, keeps=settings.crds.missing == "refuse")
         extender = Extender(
             store,
@@ -172,7 +172,7 @@ async def serve(settings: Settings) -> None:
         background = [follow, _tick(store), Divide(store).run(), _freeze_once_synced(store)]
         if settings.active_controllers or settings.leader.only_leader_answers:
             background.append(_lead_once_synced(store, lead, partial(_control, store, actuator, settings)))
-        app = application(standing, extender, settings)
+        app = application(readiness, extender, settings)
         servers = []
         if plain is not None:
             servers.append(Server(app, plain, app.at_once))
@@ -181,8 +181,8 @@ async def serve(settings: Settings) -> None:
             gate = Gate(app, reviews)
             servers.append(Server(gate, tls, gate.at_once, certificates.context))
         if probed is not None:
-            servers.append(Server(probe_application(standing), probed))
-        await _run(servers, background, standing)
+            servers.append(Server(probe_application(readiness), probed))
+        await _run(servers, background, readiness)
 
 
 def _show_example(source: ManifestSource, settings: Settings) -> None:
@@ -200,7 +200,7 @@ def _show_example(source: ManifestSource, settings: Settings) -> None:
         )
 
 
-async def _run(servers: list[Server], background: list[Coroutine[Any, Any, None]], standing: Standing) -> None:
+async def _run(servers: list[Server], background: list[Coroutine[Any, Any, None]], readiness: Readiness) -> None:
     """Runs until a signal, or until a background task fails: a half-alive process helps nobody."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -209,7 +209,7 @@ async def _run(servers: list[Server], background: list[Coroutine[Any, Any, None]
     tasks = [asyncio.create_task(coroutine) for coroutine in (*background, stop.wait())]
     serving = [asyncio.create_task(server.run_until_stopped()) for server in servers]
     done, _ = await asyncio.wait([*tasks, *serving], return_when=asyncio.FIRST_COMPLETED)
-    standing.stopping = True
+    readiness.stopping = True
     for server in servers:
         server.should_exit = True
     await asyncio.gather(*serving)

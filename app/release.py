@@ -47,7 +47,7 @@ async def release(kubeconfig: Path | None, namespace: str | None) -> tuple[int, 
     """
     client = await KubeClient.connect(kubeconfig)
     try:
-        actuator, hands = KubernetesActuator(client), asyncio.Semaphore(AT_ONCE)
+        actuator, seats = KubernetesActuator(client), asyncio.Semaphore(AT_ONCE)
         opened, failed = 0, dict[str, str]()
         for _ in range(PASSES):
             failed, tried = {}, 0
@@ -55,8 +55,8 @@ async def release(kubeconfig: Path | None, namespace: str | None) -> tuple[int, 
                 tried += len(pods)
                 async with asyncio.TaskGroup() as group:
                     for pod in pods:
-                        await hands.acquire()
-                        group.create_task(_open(actuator, pod, hands, failed))
+                        await seats.acquire()
+                        group.create_task(_open(actuator, pod, seats, failed))
             opened += tried - len(failed)
             if not tried:
                 break
@@ -76,13 +76,13 @@ async def _look_whether_there_is(client: KubeClient, namespace: str) -> None:
                 raise CannotList(f"there is no namespace {namespace}")
 
 
-async def _open(actuator: KubernetesActuator, pod: Pod, hands: asyncio.Semaphore, failed: dict[str, str]) -> None:
+async def _open(actuator: KubernetesActuator, pod: Pod, seats: asyncio.Semaphore, failed: dict[str, str]) -> None:
     try:
         await actuator.open_gate(pod)
     except ActionFailed as failure:
         failed[pod.uid] = f"{pod.namespace}/{pod.name}: {failure}"
     finally:
-        hands.release()
+        seats.release()
 
 
 async def _gated(client: KubeClient, namespace: str | None) -> AsyncIterator[list[Pod]]:

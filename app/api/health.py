@@ -10,7 +10,7 @@ from app.observability import metrics
 from app.observability.queue_metrics import queue_lines
 from app.observability.quota_metrics import base_unit, quota_lines
 from app.problems import Problem
-from app.standing import Standing
+from app.readiness import Readiness
 from app.store.kinds import KINDS
 from app.store.store import Store
 from policy.cluster.cluster import Cluster
@@ -39,11 +39,11 @@ async def ready(request: Request) -> HealthModel:
 
     With ``?verbose`` it also lists what is wrong although this replica may be asked.
     """
-    standing: Standing = request.app.state.standing
-    reason = standing.unready()
+    readiness: Readiness = request.app.state.readiness
+    reason = readiness.unready()
     if reason:
         raise Problem(503, reason, retry_after=1)
-    return HealthModel(status="ok", warnings=standing.store.warnings if "verbose" in request.query_params else None)
+    return HealthModel(status="ok", warnings=readiness.store.warnings if "verbose" in request.query_params else None)
 
 
 @router.get("/metrics", response_class=Response)

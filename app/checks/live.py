@@ -90,10 +90,10 @@ async def _resources(client: KubeClient, _: Settings, live: Live) -> None:
 
 async def _rights(client: KubeClient, settings: Settings, live: Live) -> None:
     """Finds rights that Quotaward needs and these credentials lack."""
-    hands = asyncio.Semaphore(AT_ONCE)
+    seats = asyncio.Semaphore(AT_ONCE)
 
     async def lacks(right: Right) -> bool:
-        async with hands:
+        async with seats:
             return not await _may(client, right)
 
     wanted = [*rights(settings.leader), *rights_to_delete(settings.reclaim)]

@@ -7,9 +7,9 @@ import structlog
 
 from app.actuators.events import Event, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, Blocked
-from app.controllers.aside import Aside
-from app.controllers.hands import Hands
-from app.controllers.under_way import UnderWay
+from app.controllers.keyed_backoff import KeyedBackoff
+from app.controllers.keyed_tasks import KeyedTasks
+from app.controllers.write_seats import WriteSeats
 from app.observability import metrics
 from app.settings import ReclaimSettings
 from app.store.store import Store
@@ -34,9 +34,9 @@ class BrokenGangs:
         self._actuator = actuator
         self._settings = settings
         self._due: dict[Key, float] = {}
-        self._under_way: UnderWay[Key] = UnderWay()
-        self._failed: Aside[str] = Aside()
-        self._hands = Hands(AT_ONCE, store.clock)
+        self._tasks: KeyedTasks[Key] = KeyedTasks()
+        self._failed: KeyedBackoff[str] = KeyedBackoff()
+        self._seats = WriteSeats(AT_ONCE, store.clock)
 
     def note(self, evicted: Iterable[Pod]) -> None:
         """Notes pods that reclaim evicted: their gangs get a grace period to become whole again."""
@@ -54,7 +54,7 @@ class BrokenGangs:
             if not self._left(key):
                 del self._due[key]
             elif due <= now:
-                self._under_way.begin(group, key, self._evict_all(key))
+                self._tasks.begin(group, key, self._evict_all(key))
 
     def _left(self, key: Key) -> list[Pod]:
         """Returns the placed members of a gang below its minimum; none if it is whole.
@@ -66,23 +66,23 @@ class BrokenGangs:
         if group is None or len(cluster.gangs.ready(group)) >= group.minimum:
             return []
         members = cluster.groups.members(key)
-        standing = (pod for pod in members if pod.assigned and not (pod.terminating or is_critical(pod)))
-        return without_failing_jobs(cluster, standing)
+        running = (pod for pod in members if pod.assigned and not (pod.terminating or is_critical(pod)))
+        return without_failing_jobs(cluster, running)
 
     async def _evict_all(self, key: Key) -> None:
         """Evicts the members one by one, each only if it still has to go: an eviction may take long, or fail."""
         for pod in sorted(self._left(key), key=lambda each: each.uid in self._failed):
-            if not await self._hands.take_for(pod.namespace):
+            if not await self._seats.take_for(pod.namespace):
                 break
             if self._store.unready() or pod.uid not in {each.uid for each in self._left(key)}:
-                self._hands.give_back()
+                self._seats.give_back()
             else:
                 await self._evict(pod)
         self._due[key] = self._store.clock() + AGAIN
 
     async def _evict(self, pod: Pod) -> None:
         try:
-            with self._hands.at_work(pod.namespace):
+            with self._seats.writing_in(pod.namespace):
                 await self._actuator.evict(name_of(pod))
         except ActionFailed as failure:
             self._failed.put(pod.uid, self._store.clock())

@@ -1,6 +1,6 @@
 """Opens the gates of waiting pods in the fair order. For the leader only.
 
-The next gate is chosen only when a hand is free to open it, so that the choice uses the latest state.
+The next gate is chosen only when a seat is free to open it, so that the choice uses the latest state.
 """
 
 import asyncio
@@ -9,8 +9,8 @@ import time
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator, Rejected
-from app.controllers.aside import Aside
-from app.controllers.hands import Hands
+from app.controllers.keyed_backoff import KeyedBackoff
+from app.controllers.write_seats import WriteSeats
 from app.observability import metrics
 from app.pause import SLICE
 from app.settings import GateSettings
@@ -42,10 +42,10 @@ class Gates:
         self._store = store
         self._actuator = actuator
         self._lookahead = settings.lookahead
-        self._hands = Hands(settings.concurrency, store.clock, store.cluster.gates.look_again)
+        self._seats = WriteSeats(settings.concurrency, store.clock, store.cluster.gates.look_again)
         self._seen: tuple[int, ...] = ()
         self._looked = float("-inf")
-        self._rejected: Aside[str] = Aside(*REJECTED)
+        self._rejected: KeyedBackoff[str] = KeyedBackoff(*REJECTED)
         self._withdrawn: set[str] = set()
         self._not_before = float("-inf")
         self._pause = SOON[0]
@@ -79,12 +79,12 @@ class Gates:
         if state == self._seen and now - self._looked < AGAIN:
             return 0.0
         self._seen, self._looked = state, now
-        return await self._round(group, UngatingRound(cluster, self._lookahead, self._hands.are_kept_from))
+        return await self._round(group, UngatingRound(cluster, self._lookahead, self._seats.are_kept_from))
 
     async def _round(self, group: asyncio.TaskGroup, ungating_round: UngatingRound) -> float:
-        """Opens jobs one by one, choosing each when a hand is free; returns the seconds of work."""
+        """Opens jobs one by one, choosing each when a seat is free; returns the seconds of work."""
         worked, steps = 0.0, ungating_round.run(self._store.clock())
-        await self._hands.take()
+        await self._seats.take()
         try:
             while self._may_go_on():
                 started = time.perf_counter()
@@ -95,23 +95,23 @@ class Gates:
                 if pods is None:
                     break
                 for at, pod in enumerate(pods):
-                    if self._hands.are_kept_from(pod.namespace):
+                    if self._seats.are_kept_from(pod.namespace):
                         self._regate(pods[at:])
                         break
                     group.create_task(self._open(pod))
-                    await self._take_hand(pods[at + 1 :])
+                    await self._take_seat(pods[at + 1 :])
                 await asyncio.sleep(0)
         finally:
-            self._hands.give_back()
+            self._seats.give_back()
         return worked
 
     def _may_go_on(self) -> bool:
         return not self._store.unready() and self._store.clock() >= self._not_before
 
-    async def _take_hand(self, pods: list[Pod]) -> None:
-        """Waits for a hand. If cancelled, withdraws the grants of pods whose gate stays closed."""
+    async def _take_seat(self, pods: list[Pod]) -> None:
+        """Waits for a seat. If cancelled, withdraws the grants of pods whose gate stays closed."""
         try:
-            await self._hands.take()
+            await self._seats.take()
         except BaseException:
             self._regate(pods)
             raise
@@ -123,7 +123,7 @@ class Gates:
     async def _open(self, pod: Pod) -> None:
         cluster, clock = self._store.cluster, self._store.clock
         try:
-            with self._hands.at_work(pod.namespace):
+            with self._seats.writing_in(pod.namespace):
                 await self._actuator.open_gate(pod)
         except ActionFailed as failure:
             metrics.GATES_OPENED.labels("failed").inc()

@@ -9,10 +9,10 @@ from collections import defaultdict
 
 from app.actuators.events import Event, about_pod
 from app.actuators.protocol import Actuator
-from app.controllers.aside import Aside
-from app.controllers.hands import Hands
+from app.controllers.keyed_backoff import KeyedBackoff
+from app.controllers.keyed_tasks import KeyedTasks
 from app.controllers.rounds import at_intervals_with_group
-from app.controllers.under_way import UnderWay
+from app.controllers.write_seats import WriteSeats
 from app.controllers.writes import Writes
 from app.observability import metrics
 from app.store.store import Store
@@ -40,10 +40,10 @@ class Moves:
         self._store = store
         self._actuator = actuator
         self._written: dict[str, tuple[str | None, int]] = {}
-        self._under_way: UnderWay[str] = UnderWay()
+        self._tasks: KeyedTasks[str] = KeyedTasks()
         self._writes: Writes[str] = Writes(
-            Hands(AT_ONCE, store.clock),
-            Aside(),
+            WriteSeats(AT_ONCE, store.clock),
+            KeyedBackoff(),
             store.clock,
             metrics.STATUS_WRITES,
             "not noted where a pod counts",
@@ -64,8 +64,8 @@ class Moves:
         self._written = {uid: self._written[uid] for uid in uids if uid in self._written}
         for index, uid in enumerate(uids):
             pod = self._store.cluster.pods.get(uid)
-            if pod is not None and self._is_due(pod) and await self._writes.hands.take_for(pod.namespace):
-                self._under_way.begin(group, uid, self._write(pod))
+            if pod is not None and self._is_due(pod) and await self._writes.seats.take_for(pod.namespace):
+                self._tasks.begin(group, uid, self._write(pod))
             if index % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
         self._tell()
@@ -75,11 +75,11 @@ class Moves:
         queue = self._store.cluster.queue_changes.moving.counted.get(pod.uid)
         if pod.counts_in == queue or not (pod.assigned or queue is None):
             return False
-        held_back = pod.uid in self._under_way or self._writes.failed.holds(pod.uid, self._store.clock())
+        held_back = pod.uid in self._tasks or self._writes.failed.holds(pod.uid, self._store.clock())
         return self._written.get(pod.uid) != (queue, pod.version) and not held_back
 
     async def _write(self, pod: Pod) -> None:
-        """Writes the note with the hand that was taken."""
+        """Writes the note with the seat that was taken."""
         moving = self._store.cluster.queue_changes.moving
         queue = moving.counted.get(pod.uid)
         story = pod.namespace, queue or "", moving.named_by(pod.uid) if queue is not None else ""

@@ -13,7 +13,7 @@ import structlog
 from app.actuators.events import Event, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere, Blocked
 from app.controllers.broken_gangs import BrokenGangs
-from app.controllers.under_way import UnderWay
+from app.controllers.keyed_tasks import KeyedTasks
 from app.observability import metrics
 from app.pause import at_leisure
 from app.settings import ReclaimSettings
@@ -99,7 +99,7 @@ class Reclaim:
         self._questions: dict[tuple[Shape, int], Question] = {}
         self._kept_since: dict[str, float] = {}
         self._unrecorded: set[str] = set()
-        self._under_way: UnderWay[str] = UnderWay()
+        self._tasks: KeyedTasks[str] = KeyedTasks()
         self._broken = BrokenGangs(store, actuator, settings)
 
     async def run(self) -> None:
@@ -116,9 +116,9 @@ class Reclaim:
         self._broken.clean_up(group)
         self._remember_failures()
         for reservation in list(self._store.cluster.reservations.plans.values()):
-            self._under_way.begin(group, reservation.name, self._follow(reservation))
+            self._tasks.begin(group, reservation.name, self._follow(reservation))
         for reservation in reclaim.obsolete(self._store.cluster):
-            self._under_way.begin(group, reservation.name, self._forget(reservation))
+            self._tasks.begin(group, reservation.name, self._forget(reservation))
         looked_at: set[str] = set()
         waiting = reclaim.waiting(self._store.cluster, self._store.clock(), self._settings.delay)
         for pod in waiting:
@@ -138,7 +138,7 @@ class Reclaim:
         for plan in plans:
             backoff = self._backoff.get(plan.pod.uid)
             begun.append((plan, reclaim.reservation_of(plan, self._epoch(), backoff.failures if backoff else 0)))
-        if any(reservation.name in self._under_way for _, reservation in begun):
+        if any(reservation.name in self._tasks for _, reservation in begun):
             return
         for _, reservation in begun:
             self._store.cluster.upsert_reservation(reservation)
@@ -146,7 +146,7 @@ class Reclaim:
         # Plans for several pods are made one after the other, so the first may be outdated.
         as_of = self._store.cluster.generations.plans if len(begun) == 1 else None
         for plan, reservation in begun:
-            self._under_way.begin(group, reservation.name, self._start(plan, reservation, as_of))
+            self._tasks.begin(group, reservation.name, self._start(plan, reservation, as_of))
 
     async def _plans(self, members: list[Pod]) -> list[Plan]:
         """Returns a plan for each of these pods, if a search is due and all of them can be planned for."""

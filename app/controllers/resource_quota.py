@@ -11,11 +11,11 @@ import structlog
 
 from app.actuators.events import Event, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, Blocked
-from app.controllers.aside import Aside
 from app.controllers.divide import Divide
-from app.controllers.hands import Hands
+from app.controllers.keyed_backoff import KeyedBackoff
+from app.controllers.keyed_tasks import KeyedTasks
 from app.controllers.rounds import at_intervals_with_group
-from app.controllers.under_way import UnderWay
+from app.controllers.write_seats import WriteSeats
 from app.controllers.writes import Writes
 from app.observability import metrics
 from app.pause import Pause
@@ -47,12 +47,12 @@ class ResourceQuotas:
         self._divide = Divide(store)
         self._written: dict[str, Hard] = {}
         self._not_before: dict[str, float] = {}
-        self._failed: Aside[str] = Aside(AGAIN)
+        self._failed: KeyedBackoff[str] = KeyedBackoff(AGAIN)
         self._taken: set[str] = set()
-        self._under_way: UnderWay[str] = UnderWay()
-        self._hands = Hands(AT_ONCE, store.clock)
+        self._tasks: KeyedTasks[str] = KeyedTasks()
+        self._seats = WriteSeats(AT_ONCE, store.clock)
         self._limits = Writes(
-            self._hands, self._failed, store.clock, metrics.LIMIT_WRITES, "resource quota not written"
+            self._seats, self._failed, store.clock, metrics.LIMIT_WRITES, "resource quota not written"
         )
 
     async def run(self) -> None:
@@ -67,7 +67,7 @@ class ResourceQuotas:
         self._not_before = {what: until for what, until in self._not_before.items() if until > now}
         if not self._enabled:
             for namespace in quota_manager.leftovers(cluster):
-                self._under_way.begin(group, namespace, self._remove(namespace, cluster.limits[namespace]))
+                self._tasks.begin(group, namespace, self._remove(namespace, cluster.limits[namespace]))
             return
         if cluster.unsettled:
             return
@@ -79,10 +79,10 @@ class ResourceQuotas:
         self._say_what_is_taken(decision.taken)
         for namespace, (hard, queues) in decision.limits.items():
             victims = decision.victims.get(namespace, [])
-            self._under_way.begin(group, namespace, self._hold(namespace, hard, queues, victims))
+            self._tasks.begin(group, namespace, self._hold(namespace, hard, queues, victims))
         for namespace in decision.removals:
             if (seen := cluster.limits.get(namespace)) is not None:
-                self._under_way.begin(group, namespace, self._remove(namespace, seen))
+                self._tasks.begin(group, namespace, self._remove(namespace, seen))
 
     async def _decide(self) -> LimitDecision:
         """Decides what to do, in slices between which the loop answers the scheduler."""
@@ -99,7 +99,7 @@ class ResourceQuotas:
         if not owners:
             return  # the queues have just been deleted
         if seen is None or dict(seen.hard) != hard or seen.owners != set(owners.values()):
-            if self._failed.holds(namespace, self._store.clock()) or not await self._hands.take_for(namespace):
+            if self._failed.holds(namespace, self._store.clock()) or not await self._seats.take_for(namespace):
                 return
             write = self._actuator.write_limit(namespace, hard, owners, seen)
             if not await self._limits.succeeds(namespace, namespace, write, namespace=namespace):
@@ -108,20 +108,20 @@ class ResourceQuotas:
         for victim in sorted(victims, key=lambda each: each.uid in self._failed):
             if victim.uid in self._not_before:
                 continue
-            if not await self._hands.take_for(namespace):
+            if not await self._seats.take_for(namespace):
                 return
             if self._store.clock() - decided > FRESH:
-                self._hands.give_back()
+                self._seats.give_back()
                 return
             await self._evict(victim, hard)
 
     async def _evict(self, victim: Pod, hard: Hard) -> None:
-        """Evicts a pod with the hand that was taken, if it still has to go."""
+        """Evicts a pod with the seat that was taken, if it still has to go."""
         if not quota_manager.still_has_to_go(self._store.cluster, victim, hard):
-            self._hands.give_back()
+            self._seats.give_back()
             return
         try:
-            with self._hands.at_work(victim.namespace):
+            with self._seats.writing_in(victim.namespace):
                 await self._actuator.evict(PodName(victim.namespace, victim.name, victim.uid))
         except ActionFailed as failure:
             self._failed.put(victim.uid, self._store.clock())  # others are tried before it then
@@ -135,10 +135,10 @@ class ResourceQuotas:
         metrics.EVICTIONS.labels("quota-manager", outcome).inc()
 
     async def _remove(self, namespace: str, seen: Limit) -> None:
-        if namespace in self._not_before or not await self._hands.take_for(namespace):
+        if namespace in self._not_before or not await self._seats.take_for(namespace):
             return
         try:
-            with self._hands.at_work(namespace):
+            with self._seats.writing_in(namespace):
                 await self._actuator.remove_limit(namespace, seen)
         except ActionFailed as failure:
             metrics.LIMIT_WRITES.labels("failed").inc()

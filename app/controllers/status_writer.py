@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from app.controllers.aside import Aside
-from app.controllers.hands import Hands
-from app.controllers.under_way import UnderWay
+from app.controllers.keyed_backoff import KeyedBackoff
+from app.controllers.keyed_tasks import KeyedTasks
+from app.controllers.write_seats import WriteSeats
 from app.controllers.writes import Writes
 from app.observability import metrics
 from policy.objects.conditions import Condition
@@ -75,9 +75,9 @@ class StatusWriter:
         self._tell = tell
         self._written: dict[Subject, Written] = {}
         self._since: dict[tuple[Subject, str], str] = {}
-        self._under_way: UnderWay[tuple[str, str]] = UnderWay()
+        self._tasks: KeyedTasks[tuple[str, str]] = KeyedTasks()
         self._writes: Writes[Subject] = Writes(
-            Hands(at_once, clock), Aside(), clock, metrics.STATUS_WRITES, "status not written"
+            WriteSeats(at_once, clock), KeyedBackoff(), clock, metrics.STATUS_WRITES, "status not written"
         )
 
     async def write_missing(self, group: asyncio.TaskGroup, wanted: Mapping[Subject, Json]) -> None:
@@ -89,12 +89,12 @@ class StatusWriter:
         lasting = {(subject, each["type"]) for subject, status in wanted.items() for each in status["conditions"]}
         self._since = {condition: since for condition, since in self._since.items() if condition in lasting}
         for subject, status in wanted.items():
-            if self._is_due(subject, status) and await self._writes.hands.take_for(subject.room):
-                self._under_way.begin(group, subject[:2], self._write(subject, status))
+            if self._is_due(subject, status) and await self._writes.seats.take_for(subject.room):
+                self._tasks.begin(group, subject[:2], self._write(subject, status))
 
     def _is_due(self, subject: Subject, status: Json) -> bool:
         """Whether a status has to be written now."""
-        held_back = subject[:2] in self._under_way or self._writes.failed.holds(subject, self._clock())
+        held_back = subject[:2] in self._tasks or self._writes.failed.holds(subject, self._clock())
         return self._is_missing(subject, status) and not held_back
 
     def _is_missing(self, subject: Subject, status: Json) -> bool:
@@ -111,7 +111,7 @@ class StatusWriter:
         )
 
     async def _write(self, subject: Subject, status: Json) -> None:
-        """Writes a status with the hand that was taken."""
+        """Writes a status with the seat that was taken."""
         seen = self._seen(subject)
         if seen is None:
             self._written.pop(subject, None)  # a write that fails may have been done all the same, and nobody sees it

@@ -5,8 +5,8 @@ import asyncio
 import structlog
 
 from app.actuators.protocol import ActionFailed, Actuator
-from app.controllers.aside import Aside
-from app.controllers.hands import Hands
+from app.controllers.keyed_backoff import KeyedBackoff
+from app.controllers.write_seats import WriteSeats
 from app.observability import metrics
 from app.store.store import Store
 from policy.objects.pod import Pod
@@ -37,9 +37,9 @@ class Wake:
         self._look_at = 0.0
         self._may_wake = 0.0
         self._woken: dict[str, float] = {}
-        self._failed: Aside[str] = Aside()
-        self._chosen = 0  # pods that are chosen and wait for a hand
-        self._hands = Hands(AT_ONCE, store.clock, self._look_soon)
+        self._failed: KeyedBackoff[str] = KeyedBackoff()
+        self._chosen = 0  # pods that are chosen and wait for a seat
+        self._seats = WriteSeats(AT_ONCE, store.clock, self._look_soon)
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -68,10 +68,10 @@ class Wake:
             group.create_task(self._wake(pod))
 
     def _backs_off(self, pod: Pod) -> bool:
-        return self._failed.holds(pod.uid, self._store.clock()) or self._hands.are_kept_from(pod.namespace)
+        return self._failed.holds(pod.uid, self._store.clock()) or self._seats.are_kept_from(pod.namespace)
 
     def _is_held_up(self, pod: Pod) -> bool:
-        return pod.uid in self._failed or self._hands.are_slow_in(pod.namespace)
+        return pod.uid in self._failed or self._seats.is_slow_in(pod.namespace)
 
     def _next_look(self, now: float) -> float:
         return max(now + SOON, min(now + AGAIN, self._failed.next(now)))
@@ -80,14 +80,14 @@ class Wake:
         self._look_at = min(self._look_at, self._looked + SOON)
 
     async def _wake(self, pod: Pod) -> None:
-        may_write = await self._hands.take_for(pod.namespace)
+        may_write = await self._seats.take_for(pod.namespace)
         self._chosen -= 1
         if not may_write:
             self._woken.pop(pod.uid, None)
             self._may_wake += 1
             return
         try:
-            with self._hands.at_work(pod.namespace):
+            with self._seats.writing_in(pod.namespace):
                 await self._actuator.wake(pod)
         except ActionFailed as failure:
             self._woken.pop(pod.uid, None)

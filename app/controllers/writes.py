@@ -1,4 +1,4 @@
-"""Writes of a controller: with a hand (a concurrency slot), counted, and with backoff where they fail."""
+"""Writes of a controller: with a seat, counted, and with backoff where they fail."""
 
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
@@ -7,8 +7,8 @@ import structlog
 from prometheus_client import Counter
 
 from app.actuators.protocol import ActionFailed
-from app.controllers.aside import Aside
-from app.controllers.hands import Hands
+from app.controllers.keyed_backoff import KeyedBackoff
+from app.controllers.write_seats import WriteSeats
 
 log = structlog.get_logger(__name__)
 
@@ -18,23 +18,23 @@ Key = TypeVar("Key", bound=Hashable)
 class Writes(Generic[Key]):
     """Does writes of one sort, and counts each as ``written`` or ``failed``.
 
-    The controller takes one of the ``hands`` before each write, and asks ``failed`` whether the key has to wait.
+    The controller takes one of the ``seats`` before each write, and asks ``failed`` whether the key has to wait.
     """
 
     def __init__(
-        self, hands: Hands, failed: Aside[Key], clock: Callable[[], float], counter: Counter, failure: str
+        self, seats: WriteSeats, failed: KeyedBackoff[Key], clock: Callable[[], float], counter: Counter, failure: str
     ) -> None:
         """``failure`` is the text that is logged if a write fails."""
-        self.hands = hands
+        self.seats = seats
         self.failed = failed
         self._clock = clock
         self._counter = counter
         self._failure = failure
 
     async def succeeds(self, namespace: str, key: Key, write: Awaitable[None], /, **said: str) -> bool:
-        """Writes with the hand that was taken for the namespace; returns whether it was done. Logs a failure."""
+        """Writes with the seat that was taken for the namespace; returns whether it was done. Logs a failure."""
         try:
-            with self.hands.at_work(namespace):
+            with self.seats.writing_in(namespace):
                 await write
         except ActionFailed as failure:
             self.failed.put(key, self._clock())

@@ -17,7 +17,7 @@ from typing import Any
 from markupsafe import Markup
 
 from app.pause import Pause
-from app.web.bell import Bell
+from app.web.notifier import Notifier
 from app.web.parts import Gone, Part
 
 INTERVAL = 0.15
@@ -25,7 +25,7 @@ INTERVAL = 0.15
 RESTRAINT = 4
 """Multiple of an update's duration for which the board rests afterwards."""
 HEARTBEAT = 0.5
-"""Seconds after which the board is updated without a ring: time alone makes watches stale and grants old."""
+"""Seconds after which the board is updated without a notification: time alone makes watches stale and grants old."""
 REMEMBERED = 5000
 """Number of changes that are remembered for open pages."""
 LONGEST = 20
@@ -59,7 +59,7 @@ class ElementChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class PageChanges:
     """The changes up to a version; ``reload`` if they are no longer known."""
 
     version: str
@@ -71,17 +71,17 @@ class Changes:
 class Board:
     """Keeps the parts. ``look`` yields what may have changed in the store, ``render`` makes HTML of it."""
 
-    def __init__(self, look: Look, render: Render, bell: Bell) -> None:
-        """The ``bell`` rings when something in the store has changed."""
+    def __init__(self, look: Look, render: Render, notifier: Notifier) -> None:
+        """The ``notifier`` tells when something in the store has changed."""
         self._look = look
         self._render = render
-        self._bell = bell
+        self._notifier = notifier
         self._fragments: dict[Key, Fragment] = {}
         self._rows: dict[str, list[Key]] = {}
         self._log: deque[tuple[int, Key]] = deque(maxlen=REMEMBERED)
         self._forgotten = 0
         self._version = 0
-        self._heard = -1
+        self._seen = -1
         self._again_at = float("-inf")
         self._lock = asyncio.Lock()
         self._process = secrets.token_hex(4)
@@ -96,13 +96,13 @@ class Board:
         async with self._lock:
             if time.monotonic() < self._again_at:
                 return
-            self._heard = self._bell.rung
+            self._seen = self._notifier.generation
             taken = await self._bring_up_to_date()
             self._again_at = time.monotonic() + max(INTERVAL, RESTRAINT * taken)
 
     async def wait(self) -> None:
         """Waits until the board may be out of date and has rested for long enough."""
-        await self._bell.wait(self._heard, HEARTBEAT)
+        await self._notifier.wait(self._seen, HEARTBEAT)
         await asyncio.sleep(max(0.0, self._again_at - time.monotonic()))
 
     def html(self, name: str) -> Markup:
@@ -114,19 +114,19 @@ class Board:
         """Returns the rows of a list, in order."""
         return [self._fragments[key] for key in self._rows.get(of, ())]
 
-    def changes(self, since: str) -> Changes:
+    def changes(self, since: str) -> PageChanges:
         """Returns what a page of that version lacks."""
         process, _, number = since.partition("-")
         seen = int(number) if number.isdecimal() and len(number) < LONGEST else -1
         if process != self._process or not self._forgotten <= seen <= self._version:
-            return Changes(self.version, reload=True)
+            return PageChanges(self.version, reload=True)
         touched = set[Key]()
         for version, key in reversed(self._log):
             if version <= seen:
                 break
             touched.add(key)
         changed = tuple(self._change(key) for key in sorted(touched & self._fragments.keys()))
-        return Changes(self.version, changed, tuple(id_of(key) for key in touched - self._fragments.keys()))
+        return PageChanges(self.version, changed, tuple(id_of(key) for key in touched - self._fragments.keys()))
 
     async def _bring_up_to_date(self) -> float:
         """Looks at what may have changed; returns the seconds of work."""

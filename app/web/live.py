@@ -1,4 +1,4 @@
-"""Changes of a page while it is open, as server-sent events.
+"""PageChanges of a page while it is open, as server-sent events.
 
 All viewers are woken when something has changed, and the board works once for all. The server waits for a slow
 client, so that nothing piles up. A client that reconnects gets what it lacks.
@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from app.web.bell import Bell
-from app.web.board import HEARTBEAT, INTERVAL, RESTRAINT, Board, Changes
+from app.web.board import HEARTBEAT, INTERVAL, RESTRAINT, Board, PageChanges
+from app.web.notifier import Notifier
 
 WATCHERS = 32
 """Maximum number of viewers at a time."""
@@ -43,10 +43,12 @@ class Place:
 class Live:
     """Sends changes to a bounded number of pages. When all places are taken, the asker with the most loses one."""
 
-    def __init__(self, board: Board, bell: Bell, is_stopping: Callable[[], bool], watchers: int = WATCHERS) -> None:
-        """Ends all streams once ``is_stopping``. The ``bell`` is the board's."""
+    def __init__(
+        self, board: Board, notifier: Notifier, is_stopping: Callable[[], bool], watchers: int = WATCHERS
+    ) -> None:
+        """Ends all streams once ``is_stopping``. The ``notifier`` is the board's."""
         self._board = board
-        self._bell = bell
+        self._notifier = notifier
         self._is_stopping = is_stopping
         self._most = watchers
         self._places: list[Place] = []
@@ -78,14 +80,14 @@ class Live:
                 yield REOPEN
             said = time.monotonic() - CALM
             while place.had and not self._is_stopping():
-                heard, started = self._bell.rung, time.monotonic()
+                seen, started = self._notifier.generation, time.monotonic()
                 now = state()
                 looked = time.monotonic()
                 if (now != since and looked - said >= CALM) or looked - said >= ANEW:
                     since, said = now, looked
-                    yield _event(Changes("", reload=True))
+                    yield _event(PageChanges("", reload=True))
                 await asyncio.sleep(max(INTERVAL, RESTRAINT * (looked - started)))
-                await self._bell.wait(heard, HEARTBEAT)
+                await self._notifier.wait(seen, HEARTBEAT)
             if not place.had:
                 yield FULL
 
@@ -107,16 +109,16 @@ class Live:
                 self._places.remove(place)
 
 
-def _events(changes: Changes) -> Iterator[bytes]:
+def _events(changes: PageChanges) -> Iterator[bytes]:
     """Yields the changes in pieces; only the last names the version."""
     if not (changes.reload or changes.changed or changes.removed):
         return
     parts = [changes.changed[start : start + PER_EVENT] for start in range(0, len(changes.changed), PER_EVENT)] or [()]
     for part in parts[:-1]:
-        yield _event(Changes("", part))
+        yield _event(PageChanges("", part))
     yield _event(replace(changes, changed=parts[-1]))
 
 
-def _event(changes: Changes) -> bytes:
+def _event(changes: PageChanges) -> bytes:
     version = f"id: {changes.version}\n".encode() if changes.version else b""
     return version + b"data: " + msgspec.json.encode(changes) + b"\n\n"

@@ -22,12 +22,12 @@ from app.api.routes import explain_pod, store_of
 from app.pause import Pause
 from app.problems import Problem
 from app.questions import asker_of
+from app.readiness import Readiness
 from app.settings import Settings
-from app.standing import Standing
-from app.web.bell import Bell
 from app.web.board import Board, Fragment
 from app.web.figures import MEANINGS
 from app.web.live import Live
+from app.web.notifier import Notifier
 from app.web.overview import Overview
 from app.web.rendering import DOCS_HEADERS, HEADERS, environment
 from app.web.waiting import Crowds, Waiting
@@ -63,17 +63,17 @@ class Web:
     templates: Environment
 
     @classmethod
-    def over(cls, standing: Standing, settings: Settings, decisions: Iterable[Any] = ()) -> Self:
+    def over(cls, readiness: Readiness, settings: Settings, decisions: Iterable[Any] = ()) -> Self:
         """Builds a page of this replica's store, and of the latest decisions, the latest first."""
         templates = environment()
 
         def render(template: str, variables: dict[str, Any]) -> str:
             return templates.get_template(f"{template}.html").render(variables)
 
-        bell = Bell()
-        standing.store.cluster.changes.subscribers.append(bell.ring)
-        board = Board(Overview(standing.store, settings, decisions).look, render, bell)
-        return cls(board, Live(board, bell, lambda: standing.stopping), templates)
+        notifier = Notifier()
+        readiness.store.cluster.changes.subscribers.append(notifier.notify)
+        board = Board(Overview(readiness.store, settings, decisions).look, render, notifier)
+        return cls(board, Live(board, notifier, lambda: readiness.stopping), templates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Choice:
 
 def install(app: FastAPI) -> None:
     """Adds the page to an application that has its store and its settings."""
-    app.state.web = Web.over(app.state.standing, app.state.settings, getattr(app.state, "decisions", ()))
+    app.state.web = Web.over(app.state.readiness, app.state.settings, getattr(app.state, "decisions", ()))
     app.include_router(router)
     app.mount("/static", _Files(directory=Path(__file__).parent / "static"))
 

@@ -91,7 +91,7 @@ def play_steps(scenario: Scenario, settings: Settings, until: float) -> Steps[tu
     return timeline.story, cluster
 
 
-def standing(arrivals: Iterable[Arrival], settings: Settings, epoch: float) -> Cluster:
+def initial_cluster(arrivals: Iterable[Arrival], settings: Settings, epoch: float) -> Cluster:
     """Builds a cluster in which all of this exists already."""
     cluster = Cluster(settings.rules, settle_time=0)
     for arrival in arrivals:

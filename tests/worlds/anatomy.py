@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import is_dataclass
 from typing import Any
 
-from app.controllers.aside import Aside
+from app.controllers.keyed_backoff import KeyedBackoff
 from policy.cluster.budgets import Budgets
 from policy.cluster.cluster import Cluster
 from policy.nodes.table import NodeTable
@@ -105,7 +105,7 @@ def sizes(*things: Any) -> dict[str, int]:
     seen: set[int] = set()
 
     def measure(thing: Any, path: str) -> None:
-        if id(thing) in seen or isinstance(thing, Changes | Aside):  # they are bounded, and tidied now and then
+        if id(thing) in seen or isinstance(thing, Changes | KeyedBackoff):  # they are bounded, and tidied now and then
             return
         seen.add(id(thing))
         if isinstance(thing, dict | set | list | deque):

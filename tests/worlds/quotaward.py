@@ -18,8 +18,8 @@ from app.controllers.unjudged import Unjudged
 from app.controllers.wake import Wake
 from app.extender.endpoints import Extender
 from app.main import application, cluster_of
+from app.readiness import Readiness
 from app.settings import Settings
-from app.standing import Standing
 from app.store.store import Store
 from tests.unit.app.given import Json
 
@@ -46,7 +46,7 @@ class Quotaward:
             respect_budgets=settings.preemption.pdb == "respect",
             apart=settings.prioritize.borrowers_apart,
         )
-        self.app = application(Standing(self.store), self.extender, settings)
+        self.app = application(Readiness(self.store), self.extender, settings)
         self.lead()
 
     def lead(self) -> None:

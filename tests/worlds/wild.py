@@ -14,9 +14,9 @@ from app import checks
 from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.recording import RecordingActuator
 from app.main import application, cluster_of
+from app.readiness import Readiness
 from app.settings import Settings
 from app.sources.manifests import ManifestSource
-from app.standing import Standing
 from app.store import budgets, elastic_quotas, jobs, namespaces, nodes, queues, reservations
 from app.store.heeded import GATE
 from app.store.kinds import KINDS
@@ -347,7 +347,7 @@ class WildWorld:
             _rest(fresh, self.clock())
             assert_same(standing(self.cluster), standing(fresh), "one that lived through it, and a fresh one")
         page = await self._look_at("/")
-        fresh_app = application(Standing(self.store), self.quotaward.extender, self.settings)
+        fresh_app = application(Readiness(self.store), self.quotaward.extender, self.settings)
         _, anew = await answer_of(fresh_app, "GET", "/")
         assert_same(lines_of(page), lines_of(anew), "the page, and one made anew")
         self.trace.append("all is deleted")

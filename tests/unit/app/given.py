@@ -13,8 +13,8 @@ from app.actuators.protocol import Actuator
 from app.actuators.recording import RecordingActuator
 from app.extender.endpoints import Extender
 from app.main import application
+from app.readiness import Readiness
 from app.settings import Settings
-from app.standing import Standing
 from app.store.elastic_quotas import ELASTIC_QUOTAS
 from app.store.kind import Key, Kind
 from app.store.kinds import KINDS
@@ -136,7 +136,7 @@ class Client:
 def client_of(store: Store, *, observe: bool = False, actuator: Actuator | None = None) -> Client:
     """A client of the real HTTP application over this store."""
     extender = Extender(store, actuator or RecordingActuator(store), observe=observe)
-    return Client(application(Standing(store), extender, Settings(mode="observe" if observe else "enforce")))
+    return Client(application(Readiness(store), extender, Settings(mode="observe" if observe else "enforce")))
 
 
 def kubeconfig(server: str, token: str = "", **cluster: str) -> str:

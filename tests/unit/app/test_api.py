@@ -4,7 +4,7 @@ import pytest
 from fastapi.openapi.models import OpenAPI
 
 from app.main import probe_application
-from app.standing import Standing
+from app.readiness import Readiness
 from tests.unit.app.given import Client, Clock, client_of, complete, empty_store, node, pod, quota, see, store_with
 
 PROBLEM = "application/problem+json"
@@ -299,7 +299,7 @@ def test_a_stale_picture_is_not_ready_but_can_still_be_looked_at():
 
 
 def test_the_probes_can_be_served_alone():
-    client = Client(probe_application(Standing(store_with(quota("a")))))
+    client = Client(probe_application(Readiness(store_with(quota("a")))))
     assert client.get("/healthz").status_code == client.get("/readyz").status_code == 200
     for path in ("/api/v1/elasticquotas", "/metrics", "/docs", "/openapi.json", "/extender/filter"):
         assert client.get(path).status_code == 404

@@ -6,8 +6,8 @@ import pytest
 
 from app import pause as pause_module
 from app.web import board as board_module
-from app.web.bell import Bell
 from app.web.board import Board, id_of
+from app.web.notifier import Notifier
 from app.web.parts import Gone, Part
 
 
@@ -16,8 +16,8 @@ class World:
 
     def __init__(self, **rows):
         self.rows = rows
-        self.rendered, self.bell = [], Bell()
-        self.board = Board(self.parts, self.render, self.bell)
+        self.rendered, self.notifier = [], Notifier()
+        self.board = Board(self.parts, self.render, self.notifier)
 
     def parts(self):
         yield None
@@ -135,11 +135,11 @@ def test_who_waits_is_woken_by_a_change_also_by_one_that_came_during_the_look(mo
         waits = [asyncio.create_task(world.board.wait()) for _ in range(3)]
         await asyncio.sleep(0)
         assert not any(each.done() for each in waits)
-        world.bell.ring()
+        world.notifier.notify()
         await asyncio.wait_for(asyncio.gather(*waits), 10)
 
         def with_a_change_meanwhile():
-            world.bell.ring()
+            world.notifier.notify()
             yield from world.parts()
 
         world.board._look = with_a_change_meanwhile

@@ -9,7 +9,7 @@ import pytest
 from app.actuators.protocol import ActionFailed, Rejected, TimedOut
 from app.actuators.recording import RecordingActuator
 from app.api.admission import patch_of
-from app.controllers import hands
+from app.controllers import write_seats
 from app.controllers.gates import AGAIN, REJECTED, SOON, Gates
 from app.kube.scheduling_gates import removal
 from app.settings import GateSettings, Settings
@@ -164,7 +164,7 @@ def behind(name, namespace, **metadata):
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_a_namespace_in_which_patches_hang_keeps_no_other_waiting(monkeypatch, concurrency):
-    monkeypatch.setattr(hands, "SLOW", 0.01)
+    monkeypatch.setattr(write_seats, "SLOW", 0.01)
     stuck = [behind(f"h{number}", "hanging") for number in range(10)]
     ungating = Ungating(HANGING, *stuck, *(behind(f"p{number}", "a") for number in range(10)), concurrency=concurrency)
     ungating.look(until=lambda: len(ungating.doors.opened) == 10)
@@ -172,18 +172,18 @@ def test_a_namespace_in_which_patches_hang_keeps_no_other_waiting(monkeypatch, c
     assert 1 <= len(tried) <= concurrency
     assert len(ungating.store.cluster.gates) == 10 - len(tried)  # the others wait there, and count for nothing
     assert not ungating.store.cluster.gates.ungated.keys() & {f"hanging/h{number}" for number in range(10)}
-    ungating.clock.now += hands.AGAIN[0] - 1
+    ungating.clock.now += write_seats.AGAIN[0] - 1
     ungating.look()
     assert ungating.doors.tried == tried
 
 
 def test_after_hanging_patches_one_is_tried_and_the_others_once_it_is_answered(monkeypatch):
-    monkeypatch.setattr(hands, "SLOW", 0.01)
+    monkeypatch.setattr(write_seats, "SLOW", 0.01)
     stuck = [behind(f"h{number}", "hanging") for number in range(9)]
     ungating = Ungating(HANGING, *stuck, *(behind(f"p{number}", "a") for number in range(5)), concurrency=3)
     ungating.look(until=lambda: len(ungating.doors.opened) == 5)
-    monkeypatch.setattr(hands, "SLOW", 60)
-    ungating.clock.now += hands.AGAIN[0]
+    monkeypatch.setattr(write_seats, "SLOW", 60)
+    ungating.clock.now += write_seats.AGAIN[0]
     tried = []
 
     def answered():

@@ -7,12 +7,12 @@ import pytest
 
 from app.actuators.protocol import ActionFailed, Blocked, TimedOut
 from app.actuators.recording import RecordingActuator
-from app.controllers import broken_gangs, hands, resource_quota
+from app.controllers import broken_gangs, resource_quota, write_seats
 from app.controllers.broken_gangs import BrokenGangs
-from app.controllers.hands import Hands
 from app.controllers.queue_status import QueueStatus
 from app.controllers.resource_quota import ResourceQuotas
 from app.controllers.status import Status
+from app.controllers.write_seats import WriteSeats
 from app.settings import ReclaimSettings
 from policy.cluster.cluster import Cluster
 from policy.quota.admission import Rules
@@ -70,16 +70,16 @@ class ApiServer(RecordingActuator):
 
 @pytest.fixture(autouse=True)
 def any_time_is_long(monkeypatch):
-    """A hand goes back at the next turn of the loop, and what has waited for that has taken long."""
-    monkeypatch.setattr(hands, "SLOW", 0)
+    """A seat goes back at the next turn of the loop, and what has waited for that has taken long."""
+    monkeypatch.setattr(write_seats, "SLOW", 0)
 
 
 @pytest.fixture
 def one_hand(monkeypatch):
-    """What hangs keeps the only hand there is."""
+    """What hangs keeps the only seat there is."""
     monkeypatch.setattr(resource_quota, "AT_ONCE", 1)
     monkeypatch.setattr(broken_gangs, "AT_ONCE", 1)
-    monkeypatch.setattr(hands, "SLOW", 1000)
+    monkeypatch.setattr(write_seats, "SLOW", 1000)
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_a_limit_is_never_written_twice_at_a_time_where_several_writes_may_be(li
 def test_others_go_for_a_limit_where_a_webhook_refuses_one_after_long(limited, api, refused):
     see(limited, node(cpu=0))
     api.refused.add(refused)
-    looks(ResourceQuotas(limited, api, enabled=True), api, lambda: later(limited, hands.AGAIN[0]))
+    looks(ResourceQuotas(limited, api, enabled=True), api, lambda: later(limited, write_seats.AGAIN[0]))
     assert [uid for uid, each in limited.cluster.pods.items() if each.namespace == "other"] == [refused]
 
 
@@ -334,7 +334,7 @@ def test_others_of_a_gang_go_where_a_budget_protects_one_and_evictions_take_long
 @pytest.mark.parametrize("refused", ["a/m0", "a/m1"])
 def test_others_of_a_gang_go_where_a_webhook_refuses_one_after_long(broken, store, api, refused):
     api.refused.add(refused)
-    looks(broken, api, lambda: later(store, hands.AGAIN[0]))
+    looks(broken, api, lambda: later(store, write_seats.AGAIN[0]))
     assert [uid for uid, each in store.cluster.pods.items() if each.namespace == "a"] == [refused]
 
 
@@ -355,18 +355,18 @@ def test_after_a_slow_eviction_no_member_goes_of_a_gang_that_need_not_any_more(b
 
 
 def test_where_a_write_has_hung_none_is_begun_that_would_keep_its_hand(monkeypatch):
-    monkeypatch.setattr(hands, "SLOW_AT_MOST", 1)
+    monkeypatch.setattr(write_seats, "SLOW_AT_MOST", 1)
     clock = Clock()
-    some = Hands(2, clock)
+    some = WriteSeats(2, clock)
 
     async def scenario():
         assert await some.take_for("hung")
-        with suppress(ActionFailed), some.at_work("hung"):
+        with suppress(ActionFailed), some.writing_in("hung"):
             raise ActionFailed("the API server answered 500")
-        clock.now += hands.AGAIN[0]
+        clock.now += write_seats.AGAIN[0]
         assert await some.take_for("hangs")
-        with some.at_work("hangs"):
-            await turns(3)  # it has given its hand back
+        with some.writing_in("hangs"):
+            await turns(3)  # it has given its seat back
             assert not await some.take_for("hung")
             assert await some.take_for("other")
         assert await some.take_for("hung")
@@ -375,14 +375,14 @@ def test_where_a_write_has_hung_none_is_begun_that_would_keep_its_hand(monkeypat
 
 
 def test_what_is_known_of_slow_namespaces_is_bounded(monkeypatch):
-    monkeypatch.setattr(hands, "KNOWN", 10)
-    some = Hands(2, Clock())
+    monkeypatch.setattr(write_seats, "KNOWN", 10)
+    some = WriteSeats(2, Clock())
 
     async def scenario():
         for number in range(25):
             assert await some.take_for(f"n{number}")
-            with some.at_work(f"n{number}"):
+            with some.writing_in(f"n{number}"):
                 await turns(3)
 
     asyncio.run(scenario())
-    assert sum(some.are_slow_in(f"n{number}") for number in range(25)) == 5
+    assert sum(some.is_slow_in(f"n{number}") for number in range(25)) == 5

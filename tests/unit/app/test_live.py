@@ -6,13 +6,13 @@ import http.client
 import msgspec
 import pytest
 
+from app.readiness import Readiness
 from app.serving.server import SHUTDOWN
 from app.settings import Settings
-from app.standing import Standing
 from app.store.pods import PODS
 from app.web import live as live_module
-from app.web.bell import Bell
 from app.web.live import FULL, Live
+from app.web.notifier import Notifier
 from app.web.routes import Web, _state_of
 from policy.preemption import reclaim
 from tests.cases.serving import serving
@@ -45,7 +45,7 @@ async def next_news(stream):
 def test_a_change_of_a_quota_is_sent_as_the_html_of_its_card():
     async def story():
         store = store_with(node("n1"), quota("a", max={"cpu": 2}), quota("b", max={"cpu": 2}))
-        web = Web.over(Standing(store), Settings())
+        web = Web.over(Readiness(store), Settings())
         await web.board.refresh()
         stream = web.live.page(web.board.version)
         assert await anext(stream) == live_module.REOPEN
@@ -64,7 +64,7 @@ def test_a_change_of_a_quota_is_sent_as_the_html_of_its_card():
 
 def test_a_long_list_of_changes_is_sent_in_pieces_and_the_last_says_the_version():
     async def story():
-        web = Web.over(Standing(store_with(*(quota(f"team-{number:03}") for number in range(250)))), Settings())
+        web = Web.over(Readiness(store_with(*(quota(f"team-{number:03}") for number in range(250)))), Settings())
         before = web.board.version
         stream = web.live.page(before)
         assert await anext(stream) == live_module.REOPEN
@@ -78,7 +78,7 @@ def test_a_long_list_of_changes_is_sent_in_pieces_and_the_last_says_the_version(
 
 def test_nobody_who_looks_means_no_work():
     async def story():
-        web = Web.over(Standing(store_with(quota("a"))), Settings())
+        web = Web.over(Readiness(store_with(quota("a"))), Settings())
         stream = web.live.page(web.board.version)
         await anext(stream)
         await next_news(stream)
@@ -92,8 +92,8 @@ def test_nobody_who_looks_means_no_work():
 
 def test_one_more_than_may_look_on_is_told_so_until_a_place_is_free():
     async def story():
-        web = Web.over(Standing(store_with()), Settings())
-        live = Live(web.board, Bell(), lambda: False, watchers=1)
+        web = Web.over(Readiness(store_with()), Settings())
+        live = Live(web.board, Notifier(), lambda: False, watchers=1)
         first, second = live.page(""), live.page("")
         await anext(first)
         assert [event async for event in second] == [FULL]
@@ -108,8 +108,8 @@ def test_one_more_than_may_look_on_is_told_so_until_a_place_is_free():
 
 def test_when_all_places_are_taken_who_has_the_most_makes_room_for_others():
     async def story():
-        web = Web.over(Standing(store_with()), Settings())
-        live = Live(web.board, Bell(), lambda: False, watchers=4)
+        web = Web.over(Readiness(store_with()), Settings())
+        live = Live(web.board, Notifier(), lambda: False, watchers=4)
         of_a = [live.pod(lambda: "1", "1", "a") for _ in range(4)]
         of_b = [live.pod(lambda: "1", "1", "b") for _ in range(3)]
         begun = [await anext(stream) for stream in (*of_a, *of_b)]
@@ -124,12 +124,12 @@ def test_when_all_places_are_taken_who_has_the_most_makes_room_for_others():
 
 def test_all_who_look_on_are_let_go_when_the_process_ends():
     async def story():
-        standing = Standing(store_with())
-        web = Web.over(standing, Settings())
+        readiness = Readiness(store_with())
+        web = Web.over(readiness, Settings())
         streams = [web.live.page(web.board.version), web.live.pod(lambda: "1", "1")]
         for stream in streams:
             await anext(stream)
-        standing.stopping = True
+        readiness.stopping = True
         for stream in streams:
             assert len([event async for event in stream]) <= 1
 
@@ -139,7 +139,7 @@ def test_all_who_look_on_are_let_go_when_the_process_ends():
 def test_the_page_of_a_pod_is_told_when_what_is_said_of_it_has_changed():
     async def story():
         said = iter(["refused", "refused", "admissible"])
-        stream = Web.over(Standing(store_with()), Settings()).live.pod(lambda: next(said, "admissible"), "refused")
+        stream = Web.over(Readiness(store_with()), Settings()).live.pod(lambda: next(said, "admissible"), "refused")
         await anext(stream)
         told, _ = await next_news(stream)
         assert told["reload"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from app.actuators.protocol import ActionFailed
-from app.controllers import aside, moves
+from app.controllers import keyed_backoff, moves
 from app.controllers.moves import Moves
 from tests.unit.app.given import Clock, look_once, namespace, node, pod, queue, see, store_with
 
@@ -92,7 +92,7 @@ def test_a_write_that_fails_is_tried_again_a_little_later(store, actuator):
     for _ in range(2):
         asyncio.run(look_once(controller))
     assert actuator.writes == []
-    store.clock.now += aside.FIRST
+    store.clock.now += keyed_backoff.FIRST
     asyncio.run(look_once(controller))
     assert actuator.writes == [("p1", "from")]
 

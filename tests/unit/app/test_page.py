@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from app import cli
+from app.readiness import Readiness
 from app.settings import Settings
-from app.standing import Standing
 from app.web import figures, waiting
 from app.web.rendering import amount, rounded_duration
 from app.web.routes import Web
@@ -278,7 +278,7 @@ def test_the_latest_decisions_are_shown_with_a_link_to_the_pod():
 
     refusal = SimpleNamespace(message="ElasticQuota max exceeded: cpu")
     web = Web.over(
-        Standing(store_with()), Settings(), [decided("p", "refused", refusal), decided("q", "admitted", None)]
+        Readiness(store_with()), Settings(), [decided("p", "refused", refusal), decided("q", "admitted", None)]
     )
     asyncio.run(web.board.refresh())
     words = Parsed(web.board.html("decisions")).words
@@ -338,7 +338,7 @@ def test_a_page_loads_nothing_from_elsewhere_and_runs_nothing_but_files(path):
 @pytest.mark.parametrize("path", [*PAGES, "/static/page.js", "/live/pods/a/p"])
 def test_every_answer_carries_the_headers_that_keep_others_out(path):
     client = client_of(store_with(pod("p")))
-    client.app.state.standing.stopping = True
+    client.app.state.readiness.stopping = True
     headers = client.get(path).headers
     assert headers["x-content-type-options"] == "nosniff"
     policy = headers["content-security-policy"]

@@ -8,8 +8,8 @@ from app.actuators.recording import RecordingActuator
 from app.extender import wire
 from app.extender.endpoints import Extender
 from app.main import application
+from app.readiness import Readiness
 from app.settings import Settings
-from app.standing import Standing
 from tests.unit.app.given import Client, namespace, node, pod, queue, quota, see, store_with
 
 NODES = ("n1", "n2", "n3")
@@ -17,7 +17,7 @@ NODES = ("n1", "n2", "n3")
 
 def scores(store, item, apart=1, nodes=NODES):
     extender = Extender(store, RecordingActuator(store), apart=apart)
-    client = Client(application(Standing(store), extender, Settings()))
+    client = Client(application(Readiness(store), extender, Settings()))
     answer = client.ask("prioritize", {"Pod": item, "NodeNames": list(nodes)})
     return {each["Host"]: each["Score"] for each in answer}
 
@@ -53,7 +53,7 @@ def test_borrowers_prefer_nodes_with_borrowers_and_guaranteed_pods_those_without
 def test_what_the_pod_itself_was_granted_is_not_counted_twice(store):
     last = pod("new", "b", requests={"cpu": "2"})
     assert scores(store, last) == {"n2": 1, "n3": 1}
-    Client(application(Standing(store), Extender(store, RecordingActuator(store)), Settings())).ask(
+    Client(application(Readiness(store), Extender(store, RecordingActuator(store)), Settings())).ask(
         "filter", {"Pod": last, "NodeNames": list(NODES)}
     )
     assert scores(store, last) == {"n2": 1, "n3": 1}

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from app.actuators.protocol import ActionFailed
-from app.controllers import aside, queue_status
+from app.controllers import keyed_backoff, queue_status
 from app.controllers.queue_status import QueueStatus, status_of
 from tests.unit.app.given import Clock, look_once, node, pod, queue, see, store_with
 
@@ -111,7 +111,7 @@ def test_a_write_that_fails_is_tried_again_a_little_later(store):
     for _ in range(3):
         asyncio.run(look_once(status))
     assert actuator.writes == []
-    store.clock.now += aside.FIRST
+    store.clock.now += keyed_backoff.FIRST
     for _ in range(3):
         asyncio.run(look_once(status))
     assert len(actuator.writes) == 1
@@ -125,7 +125,7 @@ def test_after_a_write_that_failed_nobody_knows_what_stands_there(store):
     see(store, queued("more", nodeName="n1"))
     asyncio.run(look_once(status))
     store.cluster.delete_pod("more")
-    store.clock.now += aside.FIRST
+    store.clock.now += keyed_backoff.FIRST
     asyncio.run(look_once(status))
     assert [written["used"]["cpu"] for _, written in actuator.writes] == ["1", "1"]
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from app.actuators.protocol import ActionFailed
-from app.controllers import aside
+from app.controllers import keyed_backoff
 from app.controllers.status import AGAIN, INTERVAL, Status
 from app.store.elastic_quotas import ELASTIC_QUOTAS
 from tests.unit.app.given import Clock, empty_store, look_once, pod, quota, see, store_with
@@ -167,7 +167,7 @@ def test_a_write_that_fails_is_tried_again_ever_more_seldom():
         tried.append(failures - world.api.failures)
         world.clock.now += INTERVAL
     assert tried == [1, *[2] * 2, *[3] * 4, *[4] * 8, 5]
-    world.clock.now += aside.LONGEST
+    world.clock.now += keyed_backoff.LONGEST
     assert world.look() == ["quota"]
 
 

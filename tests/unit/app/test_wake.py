@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from app.actuators.protocol import ActionFailed, TimedOut
-from app.controllers import aside, hands
+from app.controllers import keyed_backoff, write_seats
 from app.controllers.wake import AGAIN, AT_ONCE, BURST, RATE, SOON, Wake
 from tests.unit.app.given import Clock, empty_store, pod, quota, refused, see, store_with
 
@@ -31,7 +31,7 @@ class Recorder:
             self.tried += 1
             raise ActionFailed("the API server answered 403")
         if pod.namespace == "slow":
-            await asyncio.sleep(2 * hands.SLOW)
+            await asyncio.sleep(2 * write_seats.SLOW)
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         await asyncio.sleep(0)
@@ -156,7 +156,7 @@ def test_a_failed_write_is_tried_again_a_little_later_after_those_of_others(full
     full.see(most(3))
     assert full.look() == ["w2"]
     full.see(most(4))
-    full.clock.now += aside.FIRST
+    full.clock.now += keyed_backoff.FIRST
     assert full.look() == ["w3", "w0", "w1"]
 
 
@@ -195,30 +195,30 @@ def test_failing_writes_use_up_no_rate_of_others_and_are_retried_ever_more_seldo
     waking.see(most(1))
     waking.clock.now += SOON
     assert waking.look() == ["other"]
-    for _ in range(2 * int(aside.LONGEST)):
+    for _ in range(2 * int(keyed_backoff.LONGEST)):
         waking.clock.now += SOON
         waking.look()
     tried = waking.recorder.tried
-    for _ in range(int(aside.LONGEST)):
+    for _ in range(int(keyed_backoff.LONGEST)):
         waking.clock.now += SOON
         waking.look()
     assert waking.recorder.tried - tried <= 2 * number
 
 
 def test_a_namespace_in_which_writes_hang_keeps_no_other_waiting(monkeypatch):
-    monkeypatch.setattr(hands, "SLOW", 0.01)
+    monkeypatch.setattr(write_seats, "SLOW", 0.01)
     stuck = (waiting(f"h{each}", "hanging", priority=1) for each in range(2 * AT_ONCE))
     waking = Waking(*stuck, waiting("other"), most(1), most(100, "hanging"))
     assert waking.look(until=lambda: waking.recorder.woken) == ["other"]
     assert waking.recorder.tried == AT_ONCE
-    waking.clock.now += hands.AGAIN[0]
+    waking.clock.now += write_seats.AGAIN[0]
     waking.see(most(101, "hanging"))
     waking.look(until=lambda: waking.recorder.tried > AT_ONCE)
     assert waking.recorder.tried == AT_ONCE + 1  # one, to see whether it is well again
 
 
 def test_a_namespace_in_which_writes_take_long_uses_up_no_rate_that_others_need(monkeypatch):
-    monkeypatch.setattr(hands, "SLOW", 0.05)
+    monkeypatch.setattr(write_seats, "SLOW", 0.05)
     slow = (waiting(f"s{each}", "slow", priority=1) for each in range(2 * BURST))
     waking = Waking(*slow, waiting("other"), most(1), most(2 * BURST, "slow"))
     waking.look()
@@ -227,7 +227,7 @@ def test_a_namespace_in_which_writes_take_long_uses_up_no_rate_that_others_need(
 
 
 def test_where_all_writes_take_long_and_are_done_they_are_not_made_one_by_one(monkeypatch):
-    monkeypatch.setattr(hands, "SLOW", 0)
+    monkeypatch.setattr(write_seats, "SLOW", 0)
     number = 5 * AT_ONCE
     waking = Waking(*(waiting(f"w{each}") for each in range(number)), most(number))
     woken = set(waking.look())

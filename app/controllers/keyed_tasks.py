@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 
 
-class UnderWay(Generic[Key]):
+class KeyedTasks(Generic[Key]):
     """The keys for which a task is running in a task group."""
 
     def __init__(self) -> None:

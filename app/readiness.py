@@ -13,7 +13,7 @@ NOT_LEADING = "another replica leads"
 
 
 @dataclass(slots=True)
-class Standing:
+class Readiness:
     """``leads``: whether this replica leads, if only the leader answers; ``stopping``: whether it was told to stop."""
 
     store: Store

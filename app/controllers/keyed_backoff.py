@@ -10,7 +10,7 @@ FIRST, LONGEST = 1.0, 300.0
 """Default seconds."""
 
 
-class Aside(Generic[Key]):
+class KeyedBackoff(Generic[Key]):
     """Backoff by key: ``first`` seconds, twice as long after each further failure, at most ``longest``."""
 
     def __init__(self, first: float = FIRST, longest: float = LONGEST) -> None:

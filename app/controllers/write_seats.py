@@ -1,4 +1,4 @@
-"""Concurrency slots for writes, none of which delays others for long: a webhook of one namespace may hang."""
+"""Seats (concurrency slots) for writes, none of which delays others for long: a webhook of one namespace may hang."""
 
 import asyncio
 from collections import Counter
@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from app.actuators.protocol import ActionFailed, Blocked
-from app.controllers.aside import Aside
+from app.controllers.keyed_backoff import KeyedBackoff
 
 SLOW = 0.25
-"""Seconds for which a write may keep its hand (its slot)."""
+"""Seconds for which a write may keep its seat."""
 SLOW_AT_MOST = 64
-"""Slow writes that may be under way without a hand; beyond that number writes keep their hands.
+"""Slow writes that may be under way without a seat; beyond that number writes keep their seats.
 
 Then no write begins in a namespace whose last write was slow and failed: a webhook that hangs again and again takes
-no hand.
+no seat.
 """
 KNOWN = 1000
 """Namespaces that are remembered as slow; beyond that number all are forgotten, and found out again."""
@@ -22,13 +22,13 @@ AGAIN = (5.0, 60.0)
 """Seconds until the next write in a namespace whose last write was slow and failed: at first, and at most."""
 
 
-class Hands:
+class WriteSeats:
     """Bounds the writes that are under way at a time, not counting slow ones.
 
     While a write is slow, no other begins in its namespace. ``ended`` is called when it ends, for controllers that
-    would not look again soon. In a namespace known as slow, a write gives its hand back at once. When slow writes
+    would not look again soon. In a namespace known as slow, a write gives its seat back at once. When slow writes
     succeed, the API server may be slow as a whole. So the namespace may have two writes at a time, then four and so on,
-    up to the number of hands.
+    up to the number of seats.
     """
 
     def __init__(self, number: int, clock: Callable[[], float], ended: Callable[[], None] = lambda: None) -> None:
@@ -38,14 +38,14 @@ class Hands:
         self._ended = ended
         self._under_way: Counter[str] = Counter()
         self._slow: dict[str, int] = {}  # writes that may run at a time, by namespace whose last was slow
-        self._aside: Aside[str] = Aside(*AGAIN)
+        self._backoff: KeyedBackoff[str] = KeyedBackoff(*AGAIN)
 
     async def take(self) -> None:
-        """Waits for a hand."""
+        """Waits for a seat."""
         await self._free.acquire()
 
     async def take_for(self, namespace: str) -> bool:
-        """Waits for a hand to write in a namespace. Returns false, without a hand, if nothing may be written there."""
+        """Waits for a seat to write in a namespace. Returns false, without a seat, if nothing may be written there."""
         if self.are_kept_from(namespace):
             return False
         await self.take()
@@ -55,22 +55,22 @@ class Hands:
         return True
 
     def give_back(self) -> None:
-        """Gives back a hand that was not needed."""
+        """Gives back a seat that was not needed."""
         self._free.release()
 
     def are_kept_from(self, namespace: str) -> bool:
         """Whether nothing may be written in a namespace now."""
         too_many = self._under_way[namespace] >= self._slow.get(namespace, 1)
-        would_keep_its_hand = namespace in self._aside and self._under_way.total() >= SLOW_AT_MOST
-        return too_many or would_keep_its_hand or self._aside.holds(namespace, self._clock())
+        would_keep_its_seat = namespace in self._backoff and self._under_way.total() >= SLOW_AT_MOST
+        return too_many or would_keep_its_seat or self._backoff.holds(namespace, self._clock())
 
-    def are_slow_in(self, namespace: str) -> bool:
+    def is_slow_in(self, namespace: str) -> bool:
         """Whether the last write in a namespace was slow."""
         return namespace in self._slow
 
     @contextmanager
-    def at_work(self, namespace: str) -> Iterator[None]:
-        """Runs a write in a namespace within the context, and gives the hand back."""
+    def writing_in(self, namespace: str) -> Iterator[None]:
+        """Runs a write in a namespace within the context, and gives the seat back."""
         loop, kept = asyncio.get_running_loop(), True
 
         def go_back() -> None:
@@ -91,7 +91,7 @@ class Hands:
             raise
         except ActionFailed:
             if loop.time() - started >= SLOW:
-                self._put_aside(namespace)
+                self._back_off(namespace)
             raise
         else:
             self._note_done(namespace, after=loop.time() - started)
@@ -104,14 +104,14 @@ class Hands:
                 self._under_way -= Counter([namespace])
                 self._ended()
 
-    def _put_aside(self, namespace: str) -> None:
+    def _back_off(self, namespace: str) -> None:
         now = self._clock()
         self._note_slow(namespace, 1)
-        if not self._aside.holds(namespace, now):  # it holds already if several writes fail at a time
-            self._aside.put(namespace, now)
+        if not self._backoff.holds(namespace, now):  # it holds already if several writes fail at a time
+            self._backoff.put(namespace, now)
 
     def _note_done(self, namespace: str, after: float) -> None:
-        self._aside.clear(namespace)
+        self._backoff.clear(namespace)
         if after < SLOW:
             self._slow.pop(namespace, None)
         else:
