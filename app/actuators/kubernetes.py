@@ -145,19 +145,16 @@ class KubernetesActuator:
     async def delete(self, victim: PodName, grace: int | None = None) -> None:
         """Deletes the pod itself, which no disruption budget prevents. Raises ActionFailed.
 
-        Marks it as disrupted before, as the Eviction API does: so a Job that ignores disruptions counts no failure.
+        First marks it as disrupted, as the Eviction API does, so that a Job that ignores disruptions counts no failure.
+        Takes the mark back if the deletion is refused: the pod runs on, and its own failures count.
         """
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByQuotaward",
-            "message": "Quotaward: a budget that never allows an eviction was heeded for long enough",
-            "lastTransitionTime": _time(time.time()),
-        }
-        await self._patch_status(victim, {"conditions": [condition]})
-        await self._unless_gone(
-            self._send("DELETE", PODS.path_of(victim.namespace, victim.name), _options(victim, grace))
-        )
+        await self._mark_disrupted(victim, "True")
+        try:
+            path = PODS.path_of(victim.namespace, victim.name)
+            await self._unless_gone(self._send("DELETE", path, _options(victim, grace)))
+        except Refused:
+            await self._mark_disrupted(victim, "False")
+            raise
 
     async def nominate(self, pod: Pod, node: str) -> None:
         """Writes the nominated node into the pod's status. Raises ActionFailed."""
@@ -282,6 +279,16 @@ class KubernetesActuator:
         await self._unless(
             HTTPStatus.NOT_FOUND, self._send("DELETE", RESOURCE_QUOTAS.path_of(namespace, NAME), options)
         )
+
+    async def _mark_disrupted(self, victim: PodName, status: str) -> None:
+        condition = {
+            "type": "DisruptionTarget",
+            "status": status,
+            "reason": "DeletionByQuotaward",
+            "message": "its PodDisruptionBudget never allows an eviction, and reclaim.budgetPatience has passed",
+            "lastTransitionTime": _time(time.time()),
+        }
+        await self._patch_status(victim, {"conditions": [condition]})
 
     async def _patch_status(self, pod: Pod | PodName, status: dict[str, Any]) -> None:
         """Changes a pod's status if the pod exists. Sends its UID, so that no other pod of this name is changed.

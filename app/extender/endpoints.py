@@ -50,7 +50,7 @@ class Extender:
     decisions: Decisions = field(default_factory=Decisions)
 
     def filter(self, body: bytes) -> Answer:
-        """Replies with the nodes that the pod may go to: all candidates, or none. An admitted pod holds a grant."""
+        """Replies with the candidate nodes that the pod may go to. Grants an admitted pod."""
         args = wire.read_args(body)
         pod = self._pod_of(args.pod)
         if (self.observe or (pod.priority >= exempt.CRITICAL and self._is_exempt_anyway(pod))) and self.store.unready():
@@ -151,7 +151,7 @@ class Extender:
         return wire.read_pod(obj)
 
     def _decide(self, args: wire.ExtenderArgs, pod: Pod) -> Filtered:
-        """Asks the cluster. Observing leaves out the rules that keep nodes from pods: they need no trial."""
+        """Asks the cluster. In observe mode it asks ``admit`` alone, so that no grant is withdrawn for kept nodes."""
         cluster, now = self.store.cluster, self.store.clock()
         if self.observe:
             offered = wire.candidates(args) if cluster.gangs.gated(pod) else None

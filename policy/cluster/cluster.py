@@ -61,7 +61,8 @@ class Unsettled(Exception):
 class Filtered:
     """The answer to ``filter``: what refuses a pod, or None; and nodes that do not pass, each with the rule.
 
-    Where there is a refusal without nodes, no node passes.
+    If ``refused`` is set, no node passes. Then ``failed`` has every offered node, or is empty if the refusal is not
+    about nodes. Else it has all nodes that are kept from the pod, whether they are offered or not.
     """
 
     refused: Refusal | None = None
@@ -148,7 +149,7 @@ class Cluster:
             self.leaving.end(pod.uid)
         self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
         if before is not None and before.group != pod.group:
-            self.gangs.holds.take_back(pod.uid)
+            self.generations.admission += self.gangs.holds.take_back(pod.uid)  # its place is free for other gangs
             self.groups.leave(before)
         if pod.group:
             self.gangs.note(pod)
@@ -361,7 +362,7 @@ class Cluster:
         for uid in self.grants.expire(now):
             self.states.restore_pending(uid)
         self.in_flight.settle(now)
-        self.in_vain.tick(now)
+        self.in_vain.tick(now, self.pods)
         self.gate_admission.tick(now)
         self.hints.look(now)
         self.queue_changes.try_to_move()
@@ -427,7 +428,7 @@ class Cluster:
         refused = self.admit(pod, now, names() if gang is not None else None)
         if refused is not None:
             return Filtered(refused)
-        if gang is not None and (node := self.gangs.node_for(pod.uid)):
+        if pod.group and (node := self.gangs.node_for(pod.uid)) and not self.is_exempt(pod):
             return Filtered(None, dict.fromkeys((name for name in names() if name != node), HELD))
         kept = self.reservations.rules_by_node(pod)
         if not kept or not kept.keys() >= (offered := set(names())):
@@ -451,8 +452,8 @@ class Cluster:
             self.queue_changes.moving.discard(pod.uid)  # the queue that it names now is asked anew
         self._heed_others(pod, now)
         gang = self.gangs.gated(pod) if pod.group else None
-        granted, shares = self.ledger.entry("granted", pod), self.ledger.queues
-        divided = shares.as_of == self.generations.shares and not shares.unfinished
+        granted, queues = self.ledger.entry("granted", pod), self.ledger.queues
+        divided = queues.as_of == self.generations.shares and not queues.unfinished  # nearly always: saves the calls
         sure = divided or dividing.make_sure(self, pod, granted.queue)
         with Lifted(self.ledger, pod.uid, granted) as lifted:
             in_worst_case = refused = admission.refusal(self.ledger, pod, granted.queue, self.rules)

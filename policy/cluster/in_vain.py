@@ -101,7 +101,7 @@ class InVain:
 
         It may ask again before it has seen that the victims of the last answer are terminating: they count, too.
         """
-        known = self._promises.setdefault(pod.uid, _Promise(pod, now, {}, now))
+        known = self._promises.setdefault(pod.uid, _Promise(pod, now, {}, now, pod.nominated_node))
         if now - known.asked > ASKED_AGAIN:
             known.victims.clear()
         known.asked = now
@@ -142,8 +142,14 @@ class InVain:
                 self.fail(promise.pod.namespace, failure_key(promise.pod), promise.since, now)
                 yield promise.pod.namespace, self.count(gone, now)
 
-    def tick(self, now: float) -> None:
-        """Drops promises, and kinds and namespaces without a new failure, after the longest backoff."""
+    def tick(self, now: float, pods: Mapping[str, Pod]) -> None:
+        """Drops promises, and kinds and namespaces without a new failure, after the longest backoff.
+
+        Ends the promise to a pod that was gone already when ``preempt`` answered.
+        """
+        for uid, each in self._promises.items():
+            if uid not in pods and now - each.asked > ASKED_AGAIN:
+                self._ended[uid] = None
         horizon = now - LONGEST
         old = [uid for uid, each in self._promises.items() if each.since < horizon and uid not in self._ended]
         for uid in old:

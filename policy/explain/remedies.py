@@ -33,7 +33,7 @@ WAYS: dict[str, tuple[Callable[[Need], Remedies], ...]] = {
 
 
 def is_tried(rule: str) -> bool:
-    """Whether remedies are tried for pods that this rule refuses; for a rule about numbers without any, hints stand."""
+    """False only for a rule about numbers that has no line in ``WAYS``: its hints are shown instead."""
     return rule in WAYS or rule not in BY_NAME or BY_NAME[rule].refuses is None
 
 

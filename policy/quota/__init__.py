@@ -1,1 +1,1 @@
-"""The rules about numbers: the ledger, elastic quotas, queues, fair share, water filling, entitlement, admission."""
+"""The rules about numbers: ledger, elastic quotas, queues, proportion, fair share, water filling, admission."""

@@ -220,14 +220,12 @@ class Ledger:
         """Returns a context in which pods may be taken out or let in, to ask about the rest."""
         return Trial(self)
 
-    def lift(self, uid: str, *, claims: bool) -> Entry:
+    def lift(self, uid: str, *, claims: bool) -> None:
         """Takes out a pod that is in the ledger. The caller must lower it again, or enter it.
 
         ``claims`` False: the claims of its queue and its namespace stay as they were.
         """
-        entry = self.entries.pop(uid)
-        self._apply(entry, -1, claims=claims)
-        return entry
+        self._apply(self.entries.pop(uid), -1, claims=claims)
 
     def lower(self, uid: str, entry: Entry, *, claims: bool) -> None:
         """Enters a lifted pod as it was before."""

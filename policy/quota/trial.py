@@ -21,13 +21,13 @@ class Lifted:
     ``entry`` is how it would count if it were admitted. Once the context ends it counts so if ``admitted`` was set, and
     else as before. It is quicker than a trial: the claims of the pod's queue and namespace stay as they were, as no
     rule counts them against a pod of their own. A pod that waits in the queue that it is asked about in is not even
-    taken out: no rule counts what pods wait for, but for claims.
+    taken out: rules count waiting pods only through claims, and these stay as they are.
     """
 
-    __slots__ = ("_before", "_claims", "_ledger", "_out", "_uid", "admitted", "entry")
+    __slots__ = ("_before", "_claims", "_entry", "_ledger", "_out", "_uid", "admitted")
 
     def __init__(self, ledger: Ledger, uid: str, entry: Entry) -> None:
-        self.entry, self.admitted = entry, False
+        self._entry, self.admitted = entry, False
         self._ledger, self._uid, self._before = ledger, uid, ledger.entries.get(uid)
         before = self._before
         self._claims = before is not None and (before.namespace, before.queue) != (entry.namespace, entry.queue)
@@ -43,7 +43,7 @@ class Lifted:
         if self.admitted:
             if before is not None and not self._out:
                 self._ledger.lift(self._uid, claims=False)
-            self._ledger.enter_lifted(self._uid, self.entry, before, claims=self._claims)
+            self._ledger.enter_lifted(self._uid, self._entry, before, claims=self._claims)
         elif before is not None and self._out:
             self._ledger.lower(self._uid, before, claims=self._claims)
 

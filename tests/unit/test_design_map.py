@@ -112,6 +112,13 @@ def test_a_file_that_a_page_names_exists(page):
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
+@pytest.mark.parametrize("page", ["architecture.md", "glossary.md"])
+def test_a_module_that_a_page_names_without_its_folder_exists(page):
+    named = set(re.findall(r"`(\w+\.py)`", (DESIGN / page).read_text()))
+    there = {path.name for part in ("app", "policy", "tests") for path in (ROOT / part).rglob("*.py")}
+    assert named - there == set()
+
+
 def test_a_file_that_contributing_names_exists():
     named = [word.partition("::")[0] for span in quoted(CONTRIBUTING) for word in span.split()]
     paths = [word for word in named if re.match(r"(app|policy|tests|docs|manifests|examples)/", word)]

@@ -38,7 +38,7 @@ HISTORY = {
     "WaitingRequests": ("_fitted",),
     "Sizes": ("_heap", "_in_heap"),
     "Moving": ("_tried_at", "_to_try"),
-    "InVain": ("_counted", "_kinds", "_namespaces", "_promises"),
+    "InVain": ("_counted", "_ended", "_kinds", "_namespaces", "_promises"),
     "Several": ("version", "_known"),
 }
 """What by the name of a class depends on how something came about, or is worked out anew when it is asked for."""

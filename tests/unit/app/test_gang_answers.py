@@ -66,6 +66,15 @@ def test_others_pass_where_they_leave_what_is_held(client):
     assert client.ask("filter", filtering(small))["NodeNames"] == ["n1", "n2"]
 
 
+def test_a_member_that_room_is_held_for_goes_there_also_when_its_group_is_gone(store, client):
+    client.ask("filter", filtering(member("m0"), "n1"))
+    [group] = store.cluster.membership.groups
+    store.cluster.delete_group(*group)
+    held = store.cluster.gangs.node_for("a/m1")
+    assert held
+    assert client.ask("filter", filtering(member("m1")))["NodeNames"] == [held]
+
+
 def test_a_member_is_bound_where_the_scheduler_has_chosen(store, client):
     assert client.ask("bind", binding("m0", to="n2")) == {}
     assert store.cluster.pods["a/m0"].node == "n2"

@@ -88,7 +88,7 @@ def test_what_is_long_past_is_forgotten_and_nothing_of_it_is_kept():
     in_vain = InVain()
     for number in range(5):
         fails(in_vain, pod(f"p{number}", f"n{number}"), 0)
-    in_vain.tick(611)
+    in_vain.tick(611, {})
     fails(in_vain, pod("p", "n1"), 611)
     assert waits(in_vain, pod("p", "n1"), 611) == 10
     assert (len(in_vain._kinds), len(in_vain._namespaces)) == (1, 1)
@@ -159,7 +159,7 @@ def test_who_went_in_vain_by_reclaim_and_as_the_scheduler_was_told_is_counted_on
 
 def test_what_the_scheduler_was_told_is_not_remembered_for_ever():
     in_vain = promised("n1")
-    in_vain.tick(601)
+    in_vain.tick(601, {ONE.uid: ONE})
     assert seen(in_vain, 602) == []
 
 
@@ -170,3 +170,17 @@ def test_a_pod_gone_before_the_scheduler_evicted_anybody_is_judged_a_little_late
     again = promised("n1")
     assert seen(again, 3, *VICTIMS) == seen(again, 3 + ASKED_AGAIN, *VICTIMS) == []
     assert seen(again, 4 + ASKED_AGAIN, VICTIMS[1]) == []
+
+
+def test_a_promise_knows_the_node_that_was_nominated_before_it():
+    in_vain = InVain()
+    in_vain.promise(replace(ONE, nominated_node="n1"), {"n1": VICTIMS[:1], "n2": VICTIMS[1:]}, 0)
+    assert seen(in_vain, 1, VICTIMS[0]) == []  # the one on the other node has ended by itself
+
+
+def test_a_pod_that_was_gone_before_the_answer_is_judged_all_the_same():
+    in_vain = InVain()
+    in_vain.forget(ONE.uid)
+    in_vain.promise(ONE, {"n1": VICTIMS}, 0)
+    in_vain.tick(ASKED_AGAIN + 1, {})
+    assert list(in_vain.settle({VICTIMS[0].uid: VICTIMS[0]}, ASKED_AGAIN + 1)) == [("a", 1)]
