@@ -50,6 +50,7 @@ class _Cluster:
         self.used: dict[str, Amounts] = {}
         self.on_node: dict[str, Amounts] = {}
         self.asked: dict[str, Amounts] = {}
+        self._waiting: set[str] = set()
         for pod in objects["pods"]:
             self._count(pod)
 
@@ -65,10 +66,20 @@ class _Cluster:
             if own.get(resource, 0) + asked > bounds.max.get(resource, _WITHOUT_LIMIT):
                 return False
             within_min = own.get(resource, 0) + asked <= bounds.min.get(resource, 0)
-            left_over = may_borrow and pooled.get(resource, 0) + asked <= least.get(resource, 0)
+            taken = pooled.get(resource, 0) + self._claimed_by_others(namespace, resource) + asked
+            left_over = may_borrow and taken <= least.get(resource, 0)
             if resource in least and not within_min and not left_over:
                 return False
         return True
+
+    def _claimed_by_others(self, namespace: str, resource: str) -> Decimal:
+        """What is left of the min of other namespaces in which pods wait, at most: nobody may borrow that."""
+        rest = (
+            self.quotas[each].min.get(resource, Decimal(0)) - self.used.get(each, {}).get(resource, Decimal(0))
+            for each in self._waiting
+            if each != namespace and each in self.quotas
+        )
+        return sum((each for each in rest if each > 0), Decimal(0))
 
     def is_within_queue(self, pod: Object) -> bool:
         """Whether all that the pod's queue asks for is guaranteed to it, or the pod is in none."""
@@ -96,6 +107,8 @@ class _Cluster:
         if node := self._node_of(pod):
             self.used[namespace] = total((self.used.get(namespace, {}), request))
             self.on_node[node] = total((self.on_node.get(node, {}), request))
+        if waits(pod):
+            self._waiting.add(namespace)
         if is_bound(pod) or waits(pod):
             queue = self._queue_of.get(namespace, "default")
             self.asked[queue] = total((self.asked.get(queue, {}), request))

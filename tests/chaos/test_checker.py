@@ -521,6 +521,7 @@ def test_a_pod_that_may_run_and_fits_and_waits_is_found():
         [bound(pod("large", "b", cpu=2))],
         [elastic_quota("a", max={"cpu": 0})],
         [elastic_quota("a", min={"cpu": 0}), elastic_quota("b", min={"cpu": 1}), bound(pod("p", "b"))],
+        [elastic_quota("a", min={"cpu": 0}), elastic_quota("b", min={"cpu": 1}), pod("owner", "b")],
         [queue("default")],
         [pod("other", "b", cpu=2) | {"status": {"nominatedNodeName": "n1"}}, elastic_quota("b", max={"cpu": 0})],
         [
@@ -531,7 +532,15 @@ def test_a_pod_that_may_run_and_fits_and_waits_is_found():
             }
         ],
     ],
-    ids=["no room", "max", "nothing to borrow", "a queue without guarantee", "room kept for another", "reserved"],
+    ids=[
+        "no room",
+        "max",
+        "nothing to borrow",
+        "others wait within min",
+        "a queue without guarantee",
+        "room kept for another",
+        "reserved",
+    ],
 )
 def test_a_pod_that_waits_for_a_reason_is_none(also):
     assert not any("a/waits" in each for each in stuck(standing(also=also)))
