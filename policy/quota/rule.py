@@ -22,7 +22,7 @@ GROUP = "PodGroup"
 NODE = "Node"
 
 Asking = TypeVar("Asking")
-"""The state that a rule reads: elastic_quota.Asking for rules of elastic quotas, queues.Asking for those of queues."""
+"""The state that a rule reads: elastic_quota.Asking for rules of quotas, queue_rules.Asking for those of queues."""
 
 Figures = dict[str, dict[str, int]]
 """Figures by resource and name, as amounts."""
