@@ -241,7 +241,7 @@ def _decision(decision: Decision) -> DecisionModel:
     refused = decision.refused
     return DecisionModel(
         at=datetime.fromtimestamp(decision.at, UTC).isoformat(timespec="milliseconds"),
-        pod=f"{decision.pod.namespace}/{decision.pod.name}",
+        pod=f"{decision.namespace}/{decision.name}",
         verdict=decision.verdict,
         rule=refused.rule if refused else "",
         message=refused.message if refused else "",

@@ -131,7 +131,7 @@ def latest(decisions: Iterable[Any]) -> tuple[Decided, ...]:
 
 
 def _decided(decision: Any) -> Decided:
-    name = f"{decision.pod.namespace}/{decision.pod.name}"
+    name = f"{decision.namespace}/{decision.name}"
     return Decided(decision.at, name, decision.verdict, decision.refused.message if decision.refused else "")
 
 

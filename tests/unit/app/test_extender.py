@@ -14,6 +14,7 @@ from app.extender.endpoints import Extender
 from app.extender.verbs import Verb
 from app.problems import Problem
 from app.sources.manifests import ManifestSource
+from policy.objects.pod import Pod
 from tests.unit.app.given import Clock, client_of, empty_store, node, pod, quota, refused, see, store_with
 from tests.unit.app.test_reserved_nodes import pod_group
 
@@ -413,3 +414,10 @@ def test_a_pod_that_is_known_in_the_version_of_the_request_is_not_read_again(sto
     see(store, pod("p", metadata={"resourceVersion": seen}))
     reply = client.ask("filter", filtering(pod("p", requests={"cpu": "2"}, metadata={"resourceVersion": asked})))
     assert bool(reply["NodeNames"]) == passes
+
+
+def test_a_decision_keeps_no_pod_that_is_gone(store, client):
+    client.ask("filter", filtering(pod("p")))
+    [decision] = client.app.state.decisions
+    assert not any(isinstance(part, Pod) for part in decision)
+    assert (decision.namespace, decision.name) == ("a", "p")

@@ -274,7 +274,7 @@ def test_every_figure_of_an_explanation_is_said_what_it_is(name):
 
 def test_the_latest_decisions_are_shown_with_a_link_to_the_pod():
     def decided(name, verdict, refused):
-        return SimpleNamespace(at=1.0, pod=SimpleNamespace(namespace="a", name=name), verdict=verdict, refused=refused)
+        return SimpleNamespace(at=1.0, namespace="a", name=name, verdict=verdict, refused=refused)
 
     refusal = SimpleNamespace(message="ElasticQuota max exceeded: cpu")
     web = Web.over(
