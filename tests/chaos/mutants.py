@@ -16,7 +16,7 @@ from app.controllers.wake import Wake
 from policy.cluster.reservations import Reservations
 from policy.objects.reservation import STARVING, Reservation
 from policy.preemption import entitlement
-from policy.quota import admission, elastic_quota, exempt
+from policy.quota import admission, elastic_quota, exempt, exempt_from_eviction
 from policy.quota.ledger import Ledger
 from policy.quota.rule import Rule
 
@@ -42,12 +42,15 @@ MUTANTS: dict[str, tuple[Callable[[], object], str]] = {
     "borrowing-is-not-bounded": (lambda: _without(elastic_quota.BORROWING), "nobody has left"),
     "grants-do-not-count": (lambda: patch.object(Ledger, "enter_lifted", lambda *_, **__: None), "above its max"),
     "min-protects-nobody": (lambda: patch.object(entitlement, "over_min", lambda *_: True), "was within its min"),
-    "opting-out-is-ignored": (lambda: patch.object(entitlement, "_may_opt_out", lambda *_: False), "has opted out"),
+    "opting-out-is-ignored": (
+        lambda: patch.object(exempt_from_eviction, "_may_opt_out", lambda *_: False),
+        "has opted out",
+    ),
     "critical-pods-are-evicted": (
         lambda: patch.object(exempt, "is_critical", lambda _: False),
         "is critical to the system",
     ),
-    "daemons-are-evicted": (lambda: patch.object(entitlement, "SYSTEM_OWNERS", ()), "is a pod of a DaemonSet"),
+    "daemons-are-evicted": (lambda: patch.object(exempt_from_eviction, "SYSTEM_OWNERS", ()), "is a pod of a DaemonSet"),
     "plans-are-not-recorded": (
         lambda: patch.object(KubernetesActuator, "reserve", _record_only_starving),
         "says for whom",
