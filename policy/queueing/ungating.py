@@ -235,7 +235,7 @@ class UngatingRound:
                 yield [pod]
 
     def _lacking(self, queue: str, request: Resources, pod: Pod) -> list[str]:
-        """Returns the resources of which nodes, with the lookahead, lack room beside all that was ungated of the queue.
+        """Returns the resources of which nodes, with the lookahead, lack room beside all ungated pods of the queue.
 
         Nodes with taints that the pod does not tolerate do not count. The pod asks for itself or for its group.
         """

@@ -117,7 +117,7 @@ def copy_steps(taken: Snapshot) -> Steps[Cluster]:
 
 
 def _grant(cluster: Cluster, granted: Granted, now: float) -> None:
-    pod, hold = replace(granted.pod, gate=-1), granted.hold  # it was ungated of its gate, if it stood at one
+    pod, hold = replace(granted.pod, gate=-1), granted.hold  # its gate was opened, if it had one
     cluster.upsert_pod(pod, now)
     cluster.states.keep_all([pod], now, now + HOLD_TIME)
     if hold is not None:

@@ -107,6 +107,12 @@ def job(name: str, namespace: str, pods: int = 1, cpu: str | int = 1, group: str
     }
 
 
+def budget_of_none(name: str, namespace: str, **labels: str) -> Object:
+    """A disruption budget that never allows an eviction."""
+    spec = {"maxUnavailable": 0, "selector": {"matchLabels": labels}}
+    return disruption_budget(name, namespace, 0) | {"spec": spec}
+
+
 def disruption_budget(name: str, namespace: str, min_available: int, **labels: str) -> Object:
     return {
         "apiVersion": "policy/v1",

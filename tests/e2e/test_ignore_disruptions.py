@@ -8,7 +8,7 @@ import yaml
 
 from tests.controlplane.api import read_manifests
 from tests.controlplane.gates import delete
-from tests.controlplane.objects import disruption_budget, job, pod
+from tests.controlplane.objects import budget_of_none, job, pod
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward, right_to_delete
 from tests.controlplane.scheduler import Scheduler, extender
@@ -87,9 +87,7 @@ def test_a_pod_deleted_past_a_budget_fails_no_job_that_ignores_disruptions(
     cluster.quota(lending, min={"cpu": 1}, max={"cpu": 2})
     cluster.quota(owner, min={"cpu": 1}, max={"cpu": 2})
     lent, owning = watch(lending), watch(owner)
-    budget = disruption_budget("never", lending, 0, app="lent")
-    budget["spec"] = {"maxUnavailable": 0, "selector": budget["spec"]["selector"]}
-    cluster.api.create(budget)
+    cluster.api.create(budget_of_none("never", lending, app="lent"))
     item = job("train", lending, 2, backoffLimit=0, podFailurePolicy={"rules": [IGNORE]})
     item["spec"]["template"]["metadata"] = {"labels": {"app": "lent"}}
     with (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.controlplane.objects import disruption_budget, labelled, lingering, pod, pods
+from tests.controlplane.objects import budget_of_none, labelled, lingering, pod, pods
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward, right_to_delete
 from tests.controlplane.scheduler import Scheduler, extender
@@ -55,9 +55,7 @@ def test_a_budget_that_allows_nothing_delays_a_reclaim_and_long_grace_is_cut(clu
     cluster.quota(lending, min={"cpu": 0}, max={"cpu": 2})
     cluster.quota(asking, min={"cpu": 2}, max={"cpu": 2})
     lent, asked = watch(lending), watch(asking)
-    budget = disruption_budget("never", lending, 0, app="lent")
-    budget["spec"] = {"maxUnavailable": 0, "selector": budget["spec"]["selector"]}
-    cluster.api.create(budget)
+    cluster.api.create(budget_of_none("never", lending, app="lent"))
     with (
         right_to_delete(cluster.api),
         Quotaward(cluster.control_plane, "--reclaim.budget-patience=5", "--reclaim.max-grace=7") as quotaward,

@@ -51,6 +51,15 @@ def act(kubeconfig):
 
 
 @pytest.fixture
+def own_account(cluster, kubeconfig):
+    """The kubeconfig is that of Quotaward's own account, with the rights that it always has."""
+    install_rights(cluster.api)
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": cluster.api.service_account_token("quotaward", "quotaward-system")}
+    kubeconfig.write_text(yaml.safe_dump(config))
+
+
+@pytest.fixture
 def created(cluster, namespace):
     cluster.node()
     return cluster.api.create(pod("p", namespace, schedulerName="nobody"))
@@ -97,6 +106,16 @@ def test_where_a_pod_counts_is_noted_and_the_note_removed_and_other_conditions_s
     assert not condition(left, "quotaward.dev/CountsIn")
 
 
+@pytest.mark.usefixtures("own_account")
+def test_a_pod_whose_deletion_is_refused_is_not_marked_as_disrupted(cluster, namespace, created, act):
+    victim = PodName(namespace, "p", created["metadata"]["uid"])
+    with pytest.raises(ActionFailed, match="403"):
+        act(lambda actuator: actuator.delete(victim))
+    left = cluster.api.get("pods", "p", namespace)
+    assert "deletionTimestamp" not in left["metadata"]
+    assert condition(left, "DisruptionTarget")["status"] == "False"
+
+
 def test_a_namesake_is_left_alone(cluster, namespace, created, act):
     cluster.api.delete("pods", "p", namespace, grace=0)
     cluster.api.create(pod("p", namespace, schedulerName="nobody"))
@@ -132,22 +151,11 @@ def test_a_gate_that_a_hanging_webhook_keeps_shut_is_given_up_in_time(cluster, n
     assert is_gated(cluster.api.get("pods", "p", namespace))
 
 
-def test_who_may_not_open_gates_at_all_does_not_blame_the_pod(cluster, namespace, kubeconfig):
+@pytest.mark.usefixtures("own_account")
+def test_who_may_not_open_gates_at_all_does_not_blame_the_pod(cluster, namespace, act):
     gated = cluster.api.create(pod("p", namespace, schedulingGates=[{"name": GATE}]))
-    install_rights(cluster.api)
-    config = yaml.safe_load(kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": cluster.api.service_account_token("quotaward", "quotaward-system")}
-    kubeconfig.write_text(yaml.safe_dump(config))
-
-    async def scenario():
-        client = await KubeClient.connect(kubeconfig)
-        try:
-            await KubernetesActuator(client).open_gate(known(gated))
-        finally:
-            await client.close()
-
     with pytest.raises(ActionFailed, match="403") as failure:
-        asyncio.run(scenario())
+        act(lambda actuator: actuator.open_gate(known(gated)))
     assert not isinstance(failure.value, Rejected)
 
 

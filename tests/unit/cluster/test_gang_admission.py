@@ -280,6 +280,17 @@ def test_a_hold_ends_in_time_and_the_group_backs_off_for_twice_as_long_each_time
     assert asked(cluster, gang[0], now=now) == ["g0"]
 
 
+def test_a_member_that_leaves_its_group_leaves_its_place_to_others():
+    gang = members()
+    cluster = seeing(node(size={"cpu": 3, "pods": 9}), group(), gang)
+    assert asked(cluster, gang[0]) == ["g0"]
+    assert "g1" in cluster.gangs.holds
+    before = cluster.generations.of_placing
+    see(cluster, replace(gang[1], group=""))
+    assert "g1" not in cluster.gangs.holds
+    assert cluster.generations.of_placing != before
+
+
 def test_others_go_first_while_a_group_backs_off():
     one, two = members("g"), members("h")
     cluster = seeing(node(size={"cpu": 3, "pods": 9}), group("g"), group("h"), one, two, hold_time=10)
