@@ -39,10 +39,10 @@ def managed(cluster, controllers):
 
 
 def hard(api, namespace: str) -> dict[str, Decimal]:
-    """The limits of a namespace, by resource; empty if it has none."""
+    """The limits of a namespace, by resource; empty if it has none, or if no node has anything to limit yet."""
     for item in api.items("resourcequotas", namespace):
         if item["metadata"]["name"] == NAME:
-            return {key.removeprefix("requests."): number(value) for key, value in item["spec"]["hard"].items()}
+            return {key.removeprefix("requests."): number(value) for key, value in item["spec"].get("hard", {}).items()}
     return {}
 
 
@@ -159,6 +159,15 @@ def test_pods_beyond_the_limit_are_not_even_created(cluster, managed):
     cluster.api.create(replica_set("work", mine, 4, cpu=1, memory="64Mi"))
     wait_until(lambda: used(cluster.api, mine)["cpu"] == 2, "half the node is used")
     ensure_for(2, lambda: len(cluster.api.items("pods", mine)) == 2, "no more are created")
+
+
+def test_what_no_node_has_is_not_limited(cluster, managed):
+    cluster.queue("one")
+    mine = cluster.namespace(queue="one")
+    wait_until(lambda: cluster.api.items("resourcequotas", mine), "it has a resource quota before there are nodes")
+    assert hard(cluster.api, mine) == {}, "an autoscaler adds nodes for pods that wait, so they can be created"
+    cluster.node(cpu=4, memory="8Gi")
+    wait_until(lambda: hard(cluster.api, mine).get("cpu") == 4, "the node's cpus are the limit")
 
 
 def test_a_hand_edit_is_put_back_and_an_object_of_somebody_elses_is_left_alone(cluster, managed):
