@@ -7,8 +7,11 @@ from typing import Any, ParamSpec, TypeVar, cast
 P = ParamSpec("P")
 T = TypeVar("T")
 
-MOST = 2**24
-"""Approximate bytes of the arguments of one function after which its cache is cleared: large pods come and go."""
+MOST = 2**21
+"""Approximate bytes of the arguments of one function after which its cache is cleared: large pods come and go.
+
+That is room for some 2,000 templates of pods with five labels each, and little beside the pods themselves.
+"""
 EACH = 50
 """Bytes that a value takes beside its content."""
 

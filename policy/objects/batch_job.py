@@ -29,9 +29,9 @@ class FailureRule:
     """A rule of a podFailurePolicy, by exit codes (all but these, if ``negated``) or by conditions of the pod."""
 
     action: str
-    codes: frozenset[int] | None = None
+    codes: tuple[int, ...] | None = None
     negated: bool = False
-    conditions: frozenset[tuple[str, str]] = frozenset()
+    conditions: tuple[tuple[str, str], ...] = ()
 
     def matches(self, code: int) -> bool:
         """Whether it is about an evicted pod whose containers have exited with this code."""
