@@ -12,6 +12,7 @@ from app.store.metadata import Metadata
 from app.store.pods import PODS
 from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod
+from policy.objects.queued_job import QueuedJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,13 @@ class Event:
 
 
 def about_pod(pod: Pod) -> Subject:
-    """Returns a pod as the subject of an Event."""
+    """Returns a pod as the subject of an Event; for a stand-in the Job that it represents."""
+    if pod.stands_for is not None:
+        return Subject(JOBS.api_version, JOBS.name, pod.namespace, pod.stands_for.name, pod.stands_for.uid)
     return Subject(PODS.api_version, PODS.name, pod.namespace, pod.name, pod.uid)
 
 
-def about_job(job: BatchJob) -> Subject:
+def about_job(job: BatchJob | QueuedJob) -> Subject:
     """Returns a Job as the subject of an Event."""
     return Subject(JOBS.api_version, JOBS.name, job.namespace, job.name, job.uid)
 

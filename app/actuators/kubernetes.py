@@ -18,9 +18,11 @@ from app.actuators.events import Event, Series
 from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, Rejected, TimedOut
 from app.inert import inert
 from app.kube.client import KubeClient
+from app.kube.job_start import start
 from app.kube.said import said
 from app.kube.scheduling_gates import removal
 from app.store.heeded import COUNTS_IN
+from app.store.jobs import JOBS
 from app.store.kind import Kind
 from app.store.pods import PODS
 from app.store.queues import QUEUES
@@ -115,8 +117,18 @@ class KubernetesActuator:
 
     async def open_gate(self, pod: Pod) -> None:
         """Removes the gate from its last known index, if it is still there. Raises Rejected, ActionFailed."""
+        await self._patch_exactly(PODS.path_of(pod.namespace, pod.name), removal(pod.uid, pod.gate))
+
+    async def start_job(self, pod: Pod) -> None:
+        """Starts a Job if it is suspended and as large as it was. Raises Rejected, ActionFailed."""
+        job = pod.stands_for
+        assert job is not None, "only stand-ins are started"  # noqa: S101
+        await self._patch_exactly(JOBS.path_of(pod.namespace, job.name), start(job))
+
+    async def _patch_exactly(self, path: str, patch: list[dict[str, Any]]) -> None:
+        """Sends a JSON patch with tests. Does nothing if the object is gone. Raises Rejected, ActionFailed."""
         try:
-            await self._send("PATCH", PODS.path_of(pod.namespace, pod.name), removal(pod.uid, pod.gate), JSON_PATCH)
+            await self._send("PATCH", path, patch, JSON_PATCH)
         except Refused as refused:
             if refused.status == HTTPStatus.NOT_FOUND and DENIED not in str(refused):
                 return

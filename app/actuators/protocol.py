@@ -48,6 +48,12 @@ class Actuator(Protocol):
     async def open_gate(self, pod: Pod) -> None:
         """Removes only our scheduling gate from a pod. Does nothing if the pod is gone. Raises ActionFailed."""
 
+    async def start_job(self, pod: Pod) -> None:
+        """Starts the Job that a stand-in represents: it is suspended no more. Does nothing if it is gone.
+
+        Raises Rejected if it is not as it was seen, ActionFailed.
+        """
+
     async def evict(self, victim: PodName, grace: int | None = None) -> None:
         """Evicts a pod. Does nothing if it is gone. Raises Blocked, ActionFailed.
 

@@ -44,6 +44,12 @@ class RecordingActuator:
         if (known := cluster.pods.get(pod.uid)) is not None:
             cluster.upsert_pod(replace(known, gate=-1, unschedulable=None), self._store.clock())
 
+    async def start_job(self, pod: Pod) -> None:
+        """Makes the pods of the Job that a stand-in represents, as no controller does here."""
+        cluster, job = self._store.cluster, pod.stands_for
+        if job is not None:
+            cluster.queued_jobs.make_pods((pod.namespace, job.name), self._store.clock())
+
     async def evict(self, victim: PodName, grace: int | None = None) -> None:  # noqa: ARG002 - gone at once
         """Removes the pod at once, if disruption budgets allow it. Raises Blocked."""
         cluster = self._store.cluster

@@ -89,7 +89,7 @@ def _refresh(store: Store) -> None:
         metrics.DEFINITION_GONE.labels(kind.label).set(store.lacks(kind))
     metrics.SYNCED.set(0 if store.unready() else 1)
     metrics.GRANTS.set(len(cluster.grants))
-    metrics.GATED.set(len(cluster.gates))
+    metrics.GATED.set(cluster.gates.pods)
     metrics.UNGATED.set(len(cluster.gates.ungated))
     metrics.RESERVATIONS.labels(RECLAIM).set(len(cluster.reservations.plans))
     metrics.RESERVATIONS.labels(STARVING).set(len(cluster.reservations.reserved))

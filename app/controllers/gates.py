@@ -8,6 +8,7 @@ import time
 
 import structlog
 
+from app.actuators.events import Event, about_job, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, Rejected
 from app.controllers.keyed_backoff import KeyedBackoff
 from app.controllers.write_seats import WriteSeats
@@ -31,6 +32,7 @@ SOON = (0.5, 4.0)
 """Seconds until the next attempt after the API server failed: at first, and at most (doubling)."""
 UNDIVIDED = 5
 """Maximum number of looks that wait for all parts to be up to date: with half of them the wrong pod would be chosen."""
+STARTED = "it was suspended until there was room for all of its pods"
 REJECTED = (5.0, 300.0)
 """Seconds until a gate that the API server would not change is tried again: at first, and at most."""
 
@@ -65,6 +67,7 @@ class Gates:
         if not self._may_go_on():
             return 0.0
         cluster = self._store.cluster
+        self._report_late()
         if not self._adopted:
             self._adopted = True
             ungating.adopt(cluster, now)
@@ -105,6 +108,14 @@ class Gates:
             self._seats.give_back()
         return worked
 
+    def _report_late(self) -> None:
+        """Tells of Jobs that were started and have not made all their pods in time."""
+        late = self._store.cluster.queued_jobs.late
+        while late:
+            job, missing = late.pop()
+            message = f"{missing} of {job.pods} pods were not created in time: no room is kept for them any more"
+            self._actuator.report(Event(about_job(job), "StartedInPart", message, warning=True))
+
     def _may_go_on(self) -> bool:
         return not self._store.unready() and self._store.clock() >= self._not_before
 
@@ -122,12 +133,17 @@ class Gates:
 
     async def _open(self, pod: Pod) -> None:
         cluster, clock = self._store.cluster, self._store.clock
+        whole = pod.stands_for is not None
+        act, counter = self._actuator.open_gate, metrics.GATES_OPENED
+        if whole:
+            act, counter = self._actuator.start_job, metrics.JOBS_STARTED
         try:
             with self._seats.writing_in(pod.namespace):
-                await self._actuator.open_gate(pod)
+                await act(pod)
         except ActionFailed as failure:
-            metrics.GATES_OPENED.labels("failed").inc()
-            log.warning("gate not opened", namespace=pod.namespace, pod=pod.name, error=str(failure))
+            counter.labels("failed").inc()
+            what = "job not started" if whole else "gate not opened"
+            log.warning(what, namespace=pod.namespace, pod=pod.name, error=str(failure))
             if isinstance(failure, Rejected):
                 self._rejected.put(pod.uid, clock())
                 self._withdrawn.add(pod.uid)
@@ -142,5 +158,7 @@ class Gates:
         else:
             self._pause = SOON[0]
             self._rejected.clear(pod.uid)
-            metrics.GATES_OPENED.labels("opened").inc()
-            log.debug("gate opened", namespace=pod.namespace, pod=pod.name)
+            counter.labels("started" if whole else "opened").inc()
+            log.debug("job started" if whole else "gate opened", namespace=pod.namespace, pod=pod.name)
+            if whole:
+                self._actuator.report(Event(about_pod(pod), "Started", STARTED))

@@ -57,6 +57,7 @@ GRANTS = Gauge("quotaward_grants", "Pods that are admitted and not bound yet.")
 GATED = Gauge("quotaward_gated_pods", "Pods that wait at gates.")
 UNGATED = Gauge("quotaward_let_out_pods", "Admitted pods whose gate was opened, and that are not bound yet.")
 GATES_OPENED = Counter("quotaward_gates_opened", "Attempts to open a gate, by outcome.", ["outcome"])
+JOBS_STARTED = Counter("quotaward_jobs_started", "Attempts to start a Job that waited, by outcome.", ["outcome"])
 WAKE_UPS = Counter("quotaward_wake_ups", "Attempts to wake a refused pod, by outcome.", ["outcome"])
 EVICTIONS = Counter("quotaward_evictions", "Attempts to evict a pod, by reason and outcome.", ["reason", "outcome"])
 JOBS_FAILED = Counter(

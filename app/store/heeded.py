@@ -18,6 +18,10 @@ GATE = "quotaward.dev/quota"
 GATED = "quotaward.dev/gated"
 IGNORE_DISRUPTIONS = "quotaward.dev/ignore-disruptions"
 """The label by which manifests/jobs/ignore-disruptions chooses namespaces. Only the API server reads it."""
+JOBS_WAIT = "quotaward.dev/jobs"
+"""The label of a namespace whose Jobs wait as a whole."""
+QUEUED = "quotaward.dev/queued"
+"""The label that manifests/jobs/queued gives to a Job that it has suspended for us."""
 MANAGED = "quotaward.dev/managed"
 MIRROR = "kubernetes.io/config.mirror"
 """The annotation that a kubelet sets on the mirror pod of a static pod."""
@@ -60,6 +64,8 @@ KEYS = (
     Key(GATE, GATE_NAME, ("Pod",)),
     Key(GATED, LABEL, ("Namespace",), ("false", "true")),
     Key(IGNORE_DISRUPTIONS, LABEL, ("Namespace",), ("false", "true")),
+    Key(JOBS_WAIT, LABEL, ("Namespace",), ("queued",)),
+    Key(QUEUED, LABEL, ("Job",), ("true",)),
     Key(MANAGED, LABEL, ("ResourceQuota",)),
     Key(AT, ANNOTATION, ()),
     Key(FOR, ANNOTATION, ("Pod",)),

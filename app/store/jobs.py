@@ -3,19 +3,26 @@
 from datetime import datetime
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from app.store.kind import Kind
+from app.store.heeded import QUEUED
+from app.store.kind import Key, Kind
 from app.store.metadata import Metadata, seconds
+from app.store.placement import NULL
+from app.store.pod_object import PodObject, PodSpec
+from app.store.pods import JOB_VERSION, pod_of
 from app.store.remembered import remembered
+from policy.cluster.cluster import Cluster
 from policy.objects.batch_job import DEFAULT_BACKOFF_LIMIT, UNLIMITED, BatchJob, FailureRule, response
+from policy.objects.queued_job import QueuedJob
 
 DecodedRule = tuple[str, tuple[str, tuple[int, ...]] | None, tuple[tuple[str, str], ...]]
 """A rule of a podFailurePolicy: its action, the operator and values of its exit codes, and its conditions."""
 
-JOB_VERSION = "batch/v1"
-TRACKED = "batch.kubernetes.io/job-tracking"
-"""The finalizer that a pod of a Job has until the Job controller has counted its end."""
+JOB_CONTROLLER = "kubernetes.io/job-controller"
+"""The value of ``managedBy`` of a Job that kube-controller-manager runs, as it does without any."""
+CRON_JOB = "CronJob"
+"""The only owner of Jobs that does not decide itself when these run."""
 ENDED = frozenset({"Failed", "FailureTarget", "Complete", "SuccessCriteriaMet"})
 """The conditions of a Job that has ended or is about to end."""
 
@@ -55,6 +62,18 @@ class JobSpec(Struct, rename="camel", gc=False):
     backoff_limit: int | None = None
     backoff_limit_per_index: int | None = None
     pod_failure_policy: PodFailurePolicy | None = None
+    suspend: bool | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+    managed_by: str | None = None
+    template: Raw = NULL
+
+
+class PodTemplate(Struct, gc=False):
+    """The pods that a Job makes."""
+
+    metadata: Metadata | None = None
+    spec: PodSpec | None = None
 
 
 class UncountedTerminatedPods(Struct, gc=False):
@@ -75,6 +94,7 @@ class JobStatus(Struct, rename="camel", gc=False):
 
     start_time: datetime | None = None
     failed: int | None = None
+    succeeded: int | None = None
     uncounted_terminated_pods: UncountedTerminatedPods | None = None
     conditions: list[JobCondition] | None = None
 
@@ -127,10 +147,66 @@ def _failure_rules(policy: PodFailurePolicy | None) -> tuple[FailureRule, ...]:
 def _shared_rules(given: tuple[DecodedRule, ...]) -> tuple[FailureRule, ...]:
     """Returns one tuple for all Jobs with the same rules."""
     return tuple(
-        FailureRule(action, frozenset(codes[1]) if codes else None, bool(codes and codes[0] == "NotIn"), frozenset(on))
+        FailureRule(action, codes[1] if codes else None, bool(codes and codes[0] == "NotIn"), on)
         for action, codes, on in given
     )
 
+
+def is_ours_to_start(obj: JobObject) -> bool:
+    """Whether a Job may wait for us: it has not ended, and no other controller decides when it runs."""
+    meta, spec = obj.metadata, obj.spec or JobSpec()
+    ended = any(each.type in ENDED and each.status == "True" for each in (obj.status or JobStatus()).conditions or ())
+    owner = next((owner.kind for owner in meta.owner_references or () if owner.controller), "")
+    elsewhere = spec.managed_by not in (None, JOB_CONTROLLER) or owner not in ("", CRON_JOB)
+    return not (ended or meta.deletion_timestamp is not None or elsewhere)
+
+
+def queued_job_of(obj: JobObject) -> QueuedJob:
+    """Returns a Job as one that waits as a whole. Raises InvalidObject, msgspec.MsgspecError."""
+    meta, spec, status = obj.metadata, obj.spec or JobSpec(), obj.status or JobStatus()
+    template = _template_decoder.decode(spec.template) or PodTemplate()
+    of_template = template.metadata or Metadata()
+    of_pod = Metadata(
+        name=meta.name,
+        namespace=meta.namespace,
+        uid=meta.uid,
+        creation_timestamp=meta.creation_timestamp,
+        labels=of_template.labels,
+        annotations=of_template.annotations,
+    )
+    parallelism = 1 if spec.parallelism is None else max(0, spec.parallelism)
+    missing = parallelism if spec.completions is None else max(0, spec.completions - (status.succeeded or 0))
+    return QueuedJob(
+        namespace=meta.namespace or "",
+        name=meta.name,
+        uid=meta.uid or "",
+        pod=pod_of(PodObject(of_pod, template.spec)),
+        parallelism=parallelism,
+        pods=min(parallelism, missing),
+        suspended=spec.suspend is True,
+        marked=(meta.labels or {}).get(QUEUED) == "true",
+        created=seconds(meta.creation_timestamp),
+    )
+
+
+def _upsert(cluster: Cluster, obj: JobObject, now: float) -> None:
+    cluster.batch_jobs.upsert(batch_job_of(obj))
+    key = obj.metadata.namespace or "", obj.metadata.name
+    suspended = obj.spec is not None and obj.spec.suspend is True
+    if not (suspended or key in cluster.queued_jobs):
+        return  # most Jobs: their templates are not even decoded
+    if is_ours_to_start(obj):
+        cluster.queued_jobs.upsert(queued_job_of(obj), now)
+    else:
+        cluster.queued_jobs.delete(key)
+
+
+def _delete(cluster: Cluster, key: Key) -> None:
+    cluster.batch_jobs.delete((key[0], key[1]))
+    cluster.queued_jobs.delete((key[0], key[1]))
+
+
+_template_decoder = msgspec.json.Decoder(PodTemplate | None)
 
 JOBS = Kind(
     plural="jobs",
@@ -138,8 +214,8 @@ JOBS = Kind(
     name="Job",
     decoder=msgspec.json.Decoder(JobObject),
     key=lambda meta: (meta.namespace or "", meta.name),
-    upsert=lambda cluster, obj, _: cluster.batch_jobs.upsert(batch_job_of(obj)),
-    delete=lambda cluster, key: cluster.batch_jobs.delete((key[0], key[1])),
+    upsert=_upsert,
+    delete=_delete,
     known=lambda cluster: cluster.batch_jobs.keys(),
     optional=True,
     advisory=True,

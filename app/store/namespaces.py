@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Struct
 
-from app.store.heeded import GATED
+from app.store.heeded import GATED, JOBS_WAIT
 from app.store.kind import Kind
 from app.store.metadata import Metadata, as_text
 from policy.objects.membership import Namespace
@@ -16,17 +16,19 @@ class NamespaceObject(Struct, gc=False):
 
 
 def namespace_of(obj: NamespaceObject) -> Namespace:
-    """Returns the queues that a namespace names, and whether its pods wait at gates."""
-    gated = (obj.metadata.labels or {}).get(GATED) == "true"
+    """Returns the queues that a namespace names, and whether its pods and its Jobs wait."""
+    labels = obj.metadata.labels or {}
+    gated, queues_jobs = labels.get(GATED) == "true", labels.get(JOBS_WAIT) == "queued"
     annotations = obj.metadata.annotations
     if annotations is None:
-        return Namespace(obj.metadata.name, gated=gated)
+        return Namespace(obj.metadata.name, gated=gated, queues_jobs=queues_jobs)
     allowed = as_text(annotations.allowed_queues).split(",")
     return Namespace(
         obj.metadata.name,
         as_text(annotations.queue),
         frozenset(name.strip() for name in allowed if name.strip()),
         gated,
+        queues_jobs,
     )
 
 

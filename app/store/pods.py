@@ -3,7 +3,6 @@
 import msgspec
 
 from app.store.heeded import COUNTS_IN, GATE, GROUP, LEGACY_GROUP
-from app.store.jobs import JOB_VERSION, TRACKED
 from app.store.kind import Kind
 from app.store.metadata import Metadata, OwnerReference, as_name, as_text, seconds, version_of
 from app.store.placement import constraints_of
@@ -16,6 +15,9 @@ from app.store.shared import labels_of, shared_text
 from policy.objects.constraints import TOO_MANY, Constraints, HostPort
 from policy.objects.pod import GRACE, JobMember, Pod, Unschedulable
 
+JOB_VERSION = "batch/v1"
+TRACKED = "batch.kubernetes.io/job-tracking"
+"""The finalizer that a pod of a Job has until the Job controller has counted its end."""
 DAEMON_SETS = frozenset({"apps/v1", ""})
 """The API versions of DaemonSets that an API server serves, and none: in a folder of manifests it may be missing."""
 
@@ -181,6 +183,6 @@ PODS = Kind(
     key=lambda meta: meta.uid or "",
     upsert=lambda cluster, obj, now: cluster.upsert_pod(pod_of(obj), now),
     delete=lambda cluster, key: cluster.delete_pod(str(key)),
-    known=lambda cluster: cluster.pods,
+    known=lambda cluster: [uid for uid, pod in cluster.pods.items() if pod.stands_for is None],
     version_seen=lambda cluster, key: pod.version if (pod := cluster.pods.get(str(key))) else 0,
 )

@@ -19,8 +19,8 @@ from app.store.heeded import (
     VOLCANO_GROUP,
     WEIGHT,
 )
-from app.store.jobs import JOB_VERSION, TRACKED
 from app.store.pod_groups import GROUPS, LEGACY_GROUPS, NATIVE_GROUPS
+from app.store.pods import JOB_VERSION, TRACKED
 from policy.cluster.budgets import Budget
 from policy.objects.batch_job import BatchJob, FailureRule
 from policy.objects.constraints import BY_LABEL, Constraints, HostPort, NodeTerm, PodTerm, Requirement, Selector, Spread

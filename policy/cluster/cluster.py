@@ -24,6 +24,7 @@ from policy.cluster.leaving import Leaving
 from policy.cluster.overdue import AFTER, STUCK_AFTER
 from policy.cluster.pod_states import GRANT_LIFETIME, PodStates
 from policy.cluster.queue_changes import QueueChanges
+from policy.cluster.queued_jobs import START_PATIENCE, QueuedJobs
 from policy.cluster.queueing_hints import QueueingHints
 from policy.cluster.quota_manager import Limit
 from policy.cluster.reservations import Reservations
@@ -91,6 +92,7 @@ class Cluster:
         overdue_after: float = AFTER,
         stuck_after: float = STUCK_AFTER,
         reclaim_backoff: float = in_vain.FIRST,
+        start_patience: float = START_PATIENCE,
     ) -> None:
         self.rules = rules or Rules()
         self.epoch = 0.0
@@ -123,6 +125,7 @@ class Cluster:
         self.gangs = Gangs(self, hold_time)
         self.gates = Gates(self.generations)
         self.gate_admission = GateAdmission(self, gate_patience)
+        self.queued_jobs = QueuedJobs(self, start_patience)
         self.attempts = Attempts(self, patience)
         self.hints = QueueingHints(self)
         self.in_vain = InVain(reclaim_backoff)
@@ -167,6 +170,7 @@ class Cluster:
         self.capacity.note(pod)
         if pod.assigned and pod.terminating:
             self.leaving.watch(pod)
+        self.queued_jobs.see(pod, before, now)
 
     def take_in_steps(self, pods: Iterable[tuple[Pod, float]]) -> Steps[None]:
         """Adds new pods, each as ``upsert_pod`` does at its time. Iterate to the end; the caller may pause in between.
@@ -309,12 +313,14 @@ class Cluster:
             self.membership.namespaces[namespace.name] = namespace
             self.generations.shares += 1
             self.queue_changes.named_anew(self._uids.get(namespace.name, {}).values())
+            self.queued_jobs.namespace_changed(namespace.name)
 
     def delete_namespace(self, name: str) -> None:
         """Removes a namespace. Does nothing for an unknown one."""
         if self.membership.namespaces.pop(name, None) is not None:
             self.generations.shares += 1
             self.queue_changes.named_anew(self._uids.get(name, {}).values())
+            self.queued_jobs.namespace_changed(name)
 
     def upsert_group(self, group: Group) -> None:
         """Adds or changes a pod group."""
@@ -364,6 +370,7 @@ class Cluster:
         self.in_flight.settle(now)
         self.in_vain.tick(now, self.pods)
         self.gate_admission.tick(now)
+        self.queued_jobs.tick(now)
         self.hints.look(now)
         self.queue_changes.try_to_move()
 

@@ -24,10 +24,19 @@ class GateAdmission:
         self._cluster = cluster
         self._patience = patience
 
-    def is_gated(self, namespace: str) -> bool:
-        """Whether pods of a namespace are to wait at gates. In other namespaces, gates are opened at once."""
+    def is_gated(self, namespace: str, *, jobs: bool = False) -> bool:
+        """Whether pods of a namespace, or its ``jobs`` as a whole, are to wait. Else they are let go at once."""
         known = self._cluster.membership.namespaces.get(namespace)
-        return known is not None and known.gated
+        return known is not None and (known.queues_jobs if jobs else known.gated)
+
+    def holds(self, pod: Pod) -> bool:
+        """Whether a pod at its gate, or a Job that it stands for, is to wait there."""
+        return self.is_gated(pod.namespace, jobs=pod.stands_for is not None)
+
+    def holds_all(self, namespace: str) -> bool:
+        """Whether all that wait in the lines of a namespace are to wait there."""
+        numbers = self._cluster.gates.number_of
+        return all(self.is_gated(namespace, jobs=jobs) or not numbers(namespace, jobs=jobs) for jobs in (False, True))
 
     def stand(self, pod: Pod, now: float) -> None:
         """Puts a pod into its line at the gates, or takes it out."""
@@ -39,7 +48,8 @@ class GateAdmission:
         if group is not None:
             job = GatedJob(job_name(cluster.membership.groups, pod), group.key, group.created)
         else:
-            kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints
+            whole = pod.stands_for is not None
+            kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints, whole
             job = GatedJob(f"{ALONE}{pod.name}", kind)
         cluster.gates.put(pod, cluster.queue_of(pod), job, now)
 

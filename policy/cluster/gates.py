@@ -7,6 +7,7 @@ Seed: namespace fair share (Scheduling loop).
 """
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush, merge
@@ -179,6 +180,7 @@ class Gates:
         self.ungated: dict[str, Ungated] = {}
         self.ungating: set[str] = set()
         self.groups: dict[tuple[str, str], set[Where]] = {}
+        self._numbers: Counter[tuple[str, bool]] = Counter()
         self._stands: dict[str, tuple[Where, str]] = {}
         self._since: dict[str, float] = {}
         self._on_their_way: dict[str, dict[str, int]] = {}
@@ -198,6 +200,8 @@ class Gates:
         stands = self._stands.get(pod.uid)
         if stands is not None and stands != (where, job.name):
             self._leave_line(pod.uid)
+        if pod.uid not in self._stands:
+            self._numbers[pod.namespace, pod.stands_for is not None] += 1
         self._stands[pod.uid] = where, job.name
         self._since.setdefault(pod.uid, now)
         line = self.lines.setdefault(where, Line())
@@ -267,6 +271,15 @@ class Gates:
         """Returns UIDs of the pods that wait."""
         return list(self._stands)
 
+    def number_of(self, namespace: str, *, jobs: bool) -> int:
+        """Returns how many pods of a namespace wait for themselves, or how many of its Jobs wait as a whole."""
+        return self._numbers[namespace, jobs]
+
+    @property
+    def pods(self) -> int:
+        """How many pods wait for themselves."""
+        return sum(number for (_, jobs), number in self._numbers.items() if not jobs)
+
     def in_groups(self) -> Iterator[str]:
         """Yields UIDs of the pods that wait in a group."""
         for line in self.lines.values():
@@ -288,6 +301,10 @@ class Gates:
             return
         where, name = stands
         line = self.lines[where]
+        of_kind = where[1], line.jobs[name].members[uid].stands_for is not None
+        self._numbers[of_kind] -= 1
+        if not self._numbers[of_kind]:
+            del self._numbers[of_kind]
         line.remove(name, uid)
         if name not in line.jobs and (lines := self.groups.get((where[1], name))) is not None:
             lines.discard(where)

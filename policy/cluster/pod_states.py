@@ -36,6 +36,7 @@ class PodStates:
         cluster = self._cluster
         if pod.uid in cluster.grants:
             awaited = pod.uid in cluster.gates.ungated or cluster.gangs.is_awaited(pod.uid)
+            awaited = awaited or pod.uid in cluster.queued_jobs.arrived
             in_vain = cluster.grants.came_to_nothing(pod) and not awaited
             if in_vain and not not_let_through(pod):
                 cluster.grants.release(pod.uid)

@@ -17,13 +17,15 @@ DEFAULT = "default"
 class Namespace:
     """The queues that a namespace names: its own, and others that its pods may choose.
 
-    ``gated``: its pods wait outside of the scheduler's queue until they may run.
+    ``gated``: its pods wait outside of the scheduler's queue until they may run. ``queues_jobs``: its Jobs wait as a
+    whole, and have no pods until then.
     """
 
     name: str
     queue: str = ""
     allowed: frozenset[str] = frozenset()
     gated: bool = False
+    queues_jobs: bool = False
 
 
 class Membership:

@@ -66,6 +66,16 @@ class JobMember:
     tracked: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class StandsFor:
+    """The Job (``batch/v1``) that a stand-in represents, and how many of its pods (see policy.objects.queued_job)."""
+
+    name: str
+    uid: str
+    parallelism: int
+    pods: int
+
+
 GRACE = 30
 """Seconds that a pod has to end when it is deleted, unless it says otherwise."""
 
@@ -84,7 +94,8 @@ class Pod:
     known. ``controller`` is the UID of the controller of a pod that names a group; for other pods it is left out.
     ``deletion_time`` is when a terminating pod has to be gone, its grace period included, in seconds since the epoch.
     ``counts_in`` is the queue that we noted on it as the one that has admitted it; None where the pod names that queue
-    itself. ``grace`` is how many seconds it has to end once it is deleted.
+    itself. ``grace`` is how many seconds it has to end once it is deleted. ``stands_for`` is the Job that waits as a
+    whole, if this is its stand-in and no pod that exists.
     """
 
     uid: str
@@ -117,6 +128,7 @@ class Pod:
     deletion_time: float = 0.0
     counts_in: str | None = None
     grace: int = GRACE
+    stands_for: StandsFor | None = None
 
     @property
     def assigned(self) -> bool:

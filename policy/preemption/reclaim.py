@@ -109,6 +109,8 @@ def _first_at_gates(cluster: Cluster, reserved_for: set[str]) -> Iterator[Pod]:
     for (_, namespace), line in cluster.gates.lines.items():
         turns = line.kinds().values() if cluster.gate_admission.is_gated(namespace) else ()
         for jobs in turns:
+            if line.jobs[jobs[0][2]].first().stands_for is not None:
+                continue  # no node has room for all pods of a Job: others go for these, once they exist
             waiting = (pod for at in jobs for pod in sorted(line.jobs[at[2]].members.values(), key=turn))
             yield from islice((pod for pod in waiting if pod.uid not in reserved_for), _enough(line.jobs[jobs[0][2]]))
 

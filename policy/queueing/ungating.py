@@ -168,7 +168,7 @@ class UngatingRound:
         if missing == 1:
             lacking = self._lacking(where[0], pod.request, pod)
             beyond = bool(lacking) or not cluster.attempts.keeps_claim(pod)
-            if beyond and self._some_beyond(where, lacking):
+            if beyond and (self._some_beyond(where, lacking) or not self._may_go_beyond(pod)):
                 return []
             self._ungate(pod, Ungated(where, pod.request, beyond), now)
             return [pod]
@@ -211,19 +211,20 @@ class UngatingRound:
             line = cluster.gates.lines.get(where)  # it may have gone in a pause
             if line is None or self._backs_off(where[1]):
                 continue
-            gated = cluster.gate_admission.is_gated(where[1])
-            for job in list(line.of_priority(exempt.CRITICAL) if gated else line):
+            admission = cluster.gate_admission
+            for job in list(line.of_priority(exempt.CRITICAL) if admission.holds_all(where[1]) else line):
                 for pod in sorted(job.members.values(), key=turn):
                     waits = pod.uid in cluster.gates and not self._backs_off(where[1])
-                    if waits and (not gated or cluster.is_exempt(pod)):
+                    if waits and (not admission.holds(pod) or cluster.is_exempt(pod)):
                         cluster.gates.begin_ungating(pod.uid)
                         yield [pod]
 
     def _awaited(self, now: float) -> Iterator[list[Pod]]:
-        """Ungates pods that room is held for: victims were evicted for them, or their gang has found a place."""
+        """Ungates pods that room is held for: of plans, of gangs with a place, and of Jobs that were started."""
         cluster = self._cluster
         held = [each.pod.uid for each in cluster.reservations.plans.values()]
         held += [uid for uid in cluster.gangs.holds.uids() if uid in cluster.grants]
+        held += cluster.queued_jobs.at_gates()
         for uid in held:
             stands = cluster.gates.line_of(uid)
             if stands is None or self._backs_off(stands[0][1]):
@@ -256,6 +257,18 @@ class UngatingRound:
         """
         opened = self._cluster.gates.on_their_way(where[0])
         return self._cluster.gates.some_beyond(where) or any(opened.get(resource) for resource in lacking)
+
+    def _may_go_beyond(self, pod: Pod) -> bool:
+        """Whether a pod may be ungated without room, so that others are evicted for it.
+
+        A Job as a whole may only if others owe it all of that room: else it would run in part, and wait there.
+        """
+        if pod.stands_for is None or self._cluster.queue_of(pod) in self._cluster.queues:
+            return True  # a queue admits no more than it deserves
+        account = self._cluster.ledger.account(pod.namespace)
+        least = account.quota.min if account.quota is not None else NOTHING
+        named = [resource for resource in pod.request if resource in least]
+        return bool(named) and all(account.used.get(r, 0) + pod.request[r] <= least[r] for r in named)
 
     def _queue_key(self, queue: str) -> QueueKey:
         declared = self._cluster.queues.get(queue)

@@ -105,7 +105,8 @@ def refused_together(cluster: Cluster, pods: Collection[Pod]) -> Refusal | None:
 def goes_first(cluster: Cluster, job: Job, now: float) -> Job | None:
     """Returns a waiting job of higher priority that could be scheduled now, or None. Nothing is reserved before it."""
     rank = _rank(cluster, job)
-    higher = [(theirs, turn(pod), pod) for pod in cluster.pending.values() if (theirs := _rank_of(cluster, pod)) < rank]
+    pods = (pod for pod in cluster.pending.values() if pod.stands_for is None)
+    higher = [(theirs, turn(pod), pod) for pod in pods if (theirs := _rank_of(cluster, pod)) < rank]
     tried: set[Hashable] = set()
     for _, _, pod in sorted(higher, key=lambda each: each[:2]):
         kind = _kind(cluster, pod)

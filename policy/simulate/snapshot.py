@@ -71,11 +71,11 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
     return Snapshot(
         rules=cluster.rules,
         now=now,
-        pods=tuple(cluster.pods.values()),
+        pods=tuple(pod for pod in cluster.pods.values() if pod.stands_for is None),
         without_claim=frozenset(
             uid for uid in cluster.attempts.unschedulable_since if not cluster.attempts.keeps_claim(cluster.pods[uid])
         ),
-        granted=tuple(Granted(pod, holds.get(pod.uid)) for pod in cluster.grants.pods()),
+        granted=tuple(Granted(pod, holds.get(pod.uid)) for pod in cluster.grants.pods() if pod.stands_for is None),
         nodes=tuple(cluster.table.nodes()),
         quotas=tuple(chain.from_iterable(quotas.values() for quotas in cluster.quotas.values())),
         queues=tuple(cluster.queues.values()),

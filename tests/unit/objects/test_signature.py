@@ -8,7 +8,7 @@ import pytest
 
 from policy.objects import signature
 from policy.objects.constraints import Constraints
-from policy.objects.pod import JobMember, Pod, Unschedulable
+from policy.objects.pod import JobMember, Pod, StandsFor, Unschedulable
 
 POLICY = Path(signature.__file__).parents[1]
 
@@ -57,6 +57,7 @@ ASKED_BY_OTHERS = {
     "scheduler": "s",  # what a scheduler said of a pod
     "job": JobMember("j", "j"),
     "controller": "c",
+    "stands_for": StandsFor("j", "j", 1, 1),  # the lines, and whoever shows or writes a pod
 }
 """What no rule of quotas and queues, and no node, asks for."""
 

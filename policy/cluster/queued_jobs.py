@@ -1,0 +1,163 @@
+"""Jobs that wait as a whole: their stand-ins at the gates, and what is kept for the pods of those that were started.
+
+A Job is started by not suspending it any more. Its pods come a little later, one by one. Until then its stand-in keeps
+the grant for them; each pod that comes takes over its own part of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from policy.cluster.gates import Ungated
+from policy.objects.queued_job import pods_of, stand_in, uid_of_stand_in
+
+if TYPE_CHECKING:
+    from policy.cluster.cluster import Cluster
+    from policy.objects.pod import Pod
+    from policy.objects.queued_job import Key, QueuedJob
+
+START_PATIENCE = 60.0
+"""Seconds after its start for which room is kept for pods of a Job that have not come."""
+
+
+class QueuedJobs:
+    """The Jobs that are suspended or are being started. ``patience``: seconds for which a start may take.
+
+    ``arrived`` are pods of started Jobs at their own gates, with the grant that was kept for them. ``late`` are Jobs
+    of which some pods have not come in time, with the number of these; whoever tells people of them takes them out.
+    """
+
+    def __init__(self, cluster: Cluster, patience: float) -> None:
+        self.arrived: set[str] = set()
+        self.late: list[tuple[QueuedJob, int]] = []
+        self._cluster = cluster
+        self._patience = patience
+        self._jobs: dict[Key, QueuedJob] = {}
+        self._names: dict[str, set[str]] = {}
+        self._until: dict[str, float] = {}
+        self._came: Counter[str] = Counter()
+        self._now = -inf
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._jobs
+
+    def upsert(self, job: QueuedJob, now: float) -> None:
+        """Sees a Job that is suspended, or one that was when it was seen last."""
+        self._now, known = now, self._jobs.get(job.key)
+        if known is not None and known.uid != job.uid:
+            self.delete(job.key)
+        self._jobs[job.key] = job
+        self._names.setdefault(job.namespace, set()).add(job.name)
+        self._stand(job, now)
+
+    def delete(self, key: Key) -> None:
+        """Forgets a Job that is gone, has ended, or that somebody else has started. Does nothing for an unknown one."""
+        job = self._jobs.pop(key, None)
+        if job is None:
+            return
+        names = self._names[job.namespace]
+        names.discard(job.name)
+        if not names:
+            del self._names[job.namespace]
+        self._end(uid_of_stand_in(job.uid))
+
+    def namespace_changed(self, namespace: str) -> None:
+        """Sees that Jobs of a namespace may have to wait now, or no longer."""
+        for name in list(self._names.get(namespace, ())):
+            self._stand(self._jobs[namespace, name], self._now)
+
+    def waits(self, job: QueuedJob) -> bool:
+        """Whether a suspended Job is one that we start: its namespace says so, or it was suspended for us."""
+        return job.marked or self.are_queued(job.namespace)
+
+    def are_queued(self, namespace: str) -> bool:
+        """Whether Jobs of a namespace are to wait as a whole."""
+        known = self._cluster.membership.namespaces.get(namespace)
+        return known is not None and known.queues_jobs
+
+    def see(self, pod: Pod, before: Pod | None, now: float) -> None:
+        """Sees a pod. A new one of a Job that was started takes over its part of what is kept.
+
+        It does so only if the rules still admit it: it may request more than the template of its Job says.
+        """
+        if before is not None or pod.job is None:
+            return
+        job = self._jobs.get((pod.namespace, pod.job.name))
+        uid = uid_of_stand_in(pod.job.uid)
+        ungated = self._cluster.gates.ungated.get(uid)
+        if job is None or job.uid != pod.job.uid or ungated is None:
+            return
+        self._came[uid] += 1
+        self._keep_for_missing(job, ungated, now)
+        if pod.pending and not pod.terminating and self._cluster.check(pod) is None:
+            self._take_over(pod, ungated, now)
+
+    def make_pods(self, key: Key, now: float) -> None:
+        """Makes the pods of a Job that was started, where no controller of Jobs does it: all that it takes to run."""
+        job = self._jobs.get(key)
+        if job is None:
+            return
+        self.upsert(replace(job, suspended=False), now)
+        for pod in pods_of(job):
+            self._cluster.upsert_pod(pod, now)
+
+    def at_gates(self) -> list[str]:
+        """Returns UIDs of the pods that have arrived and whose own gates are still closed."""
+        self.arrived = {uid for uid in self.arrived if uid in self._cluster.gates}
+        return list(self.arrived)
+
+    def tick(self, now: float) -> None:
+        """Releases what is kept for pods that have not come in time, and notes their Jobs as ``late``."""
+        self._now = now
+        for uid in [uid for uid, until in self._until.items() if until <= now]:
+            kept = self._cluster.pods[uid]
+            assert kept.stands_for is not None, "it is a stand-in"  # noqa: S101
+            job = self._jobs[kept.namespace, kept.stands_for.name]
+            self.delete(job.key)
+            self.late.append((job, kept.stands_for.pods))
+
+    def _stand(self, job: QueuedJob, now: float) -> None:
+        uid = uid_of_stand_in(job.uid)
+        ungated = self._cluster.gates.ungated.get(uid)
+        if job.suspended and uid in self._until:
+            self._end(uid)  # it was suspended again while it was starting
+            ungated = None
+        if ungated is not None:
+            if not job.suspended:
+                self._until.setdefault(uid, now + self._patience)
+            self._keep_for_missing(job, ungated, now)
+        elif job.suspended and self.waits(job):
+            self._cluster.upsert_pod(stand_in(job, job.pods), now)
+        elif job.suspended:
+            self._end(uid)
+        else:
+            self.delete(job.key)  # somebody else has started it, so its pods ask for themselves
+
+    def _keep_for_missing(self, job: QueuedJob, ungated: Ungated, now: float) -> None:
+        uid = uid_of_stand_in(job.uid)
+        missing = max(0, job.pods - self._came[uid])
+        if not missing and not job.suspended:
+            self.delete(job.key)
+            return
+        kept = stand_in(job, missing)
+        self._cluster.gates.count(uid, replace(ungated, request=kept.request))
+        self._cluster.grants.keep(kept, now, inf)
+        self._cluster.upsert_pod(kept, now)
+
+    def _take_over(self, pod: Pod, ungated: Ungated, now: float) -> None:
+        cluster = self._cluster
+        if pod.at_gate:
+            cluster.ledger.enter("granted", pod)
+            cluster.grants.keep(pod, now, inf)
+            self.arrived.add(pod.uid)
+        elif not pod.gated:
+            cluster.gate_admission.ungate(pod, replace(ungated, request=pod.request), now)
+            cluster.gates.leave(pod.uid)
+
+    def _end(self, uid: str) -> None:
+        self._until.pop(uid, None)
+        self._came.pop(uid, None)
+        self._cluster.delete_pod(uid)

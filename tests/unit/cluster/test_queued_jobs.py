@@ -1,0 +1,263 @@
+"""Jobs that wait as a whole: started once there is room for all of their pods, which is then kept for these."""
+
+from dataclasses import replace
+
+import pytest
+
+from policy.objects.membership import Namespace
+from policy.objects.pod import JobMember, Unschedulable
+from policy.objects.queued_job import QueuedJob
+from policy.queueing.positions import position_text
+from policy.queueing.ungating import UngatingRound
+from tests.unit.given import cluster_of, pod, quota
+from tests.unit.given_gates import gated
+from tests.unit.given_nodes import node
+from tests.unit.given_queues import divided
+
+PATIENCE = 60.0
+
+
+def job(name: str, pods: int = 2, *, namespace: str = "a", created: float = 0, **rest) -> QueuedJob:
+    """A suspended Job of pods of one core."""
+    template = pod(name, namespace, **rest)
+    return QueuedJob(namespace, name, f"uid-{name}", template, pods, pods, suspended=True, created=created)
+
+
+def queued(*jobs: QueuedJob, cpu: float = 8, most: float = 99, least: float = 0):
+    """A cluster in which Jobs of the namespace a wait as a whole, with a node, a quota, and one that lends a lot."""
+    quotas = quota("a", least={"cpu": least}, most={"cpu": most}), quota("lender", least={"cpu": 99})
+    cluster = cluster_of(node("n1", size={"cpu": cpu, "pods": 99}), *quotas, start_patience=PATIENCE)
+    cluster.upsert_namespace(Namespace("a", gated=True, queues_jobs=True))
+    for each in jobs:
+        cluster.queued_jobs.upsert(each, now=0)
+    return divided(cluster)
+
+
+def started(cluster, now: float = 0) -> list[str]:
+    """What is let go in one round: Jobs by name, pods by UID."""
+    ungating = UngatingRound(divided(cluster), lookahead=1)
+    return [each.stands_for.name if each.stands_for else each.uid for some in ungating.run(now) for each in some]
+
+
+def is_seen_started(cluster, of: QueuedJob, now: float = 0) -> None:
+    cluster.queued_jobs.upsert(replace(of, suspended=False), now)
+
+
+def its_pod(of: QueuedJob, number: int, **rest):
+    """A pod that the controller of Jobs makes for it."""
+    uid = f"{of.name}-{number}"
+    return replace(of.pod, uid=uid, name=uid, owner="Job", job=JobMember(of.uid, of.name), **rest)
+
+
+def used(cluster) -> int:
+    """Cores of the namespace that are taken or granted."""
+    return cluster.ledger.account("a").used.get("cpu", 0) // 1000
+
+
+def test_a_job_waits_until_there_is_room_for_all_of_its_pods():
+    cluster = queued(job("small", 3), job("large", 6, created=1), cpu=8)
+    assert started(cluster) == ["small"], "the other does not fit beside it"
+    cluster.queued_jobs.delete(("a", "small"))
+    assert started(cluster) == ["large"]
+
+
+def test_jobs_are_started_by_priority_and_then_by_age():
+    jobs = [job("new", created=3), job("old", created=1), job("high", created=9, priority=5)]
+    assert started(queued(*jobs)) == ["high", "old", "new"]
+
+
+def test_a_job_and_gated_pods_stand_in_one_line():
+    cluster = queued(job("train", 2, created=2), cpu=3)
+    for each in gated(pod("early", created=1), pod("late", created=3)):
+        cluster.upsert_pod(each, now=0)
+    assert started(cluster) == ["early", "train"]
+
+
+def test_a_job_that_exceeds_its_quota_waits_whatever_room_there_is():
+    cluster = queued(job("train", 4), cpu=8, most=3)
+    assert started(cluster) == []
+    assert "waits" in position_text(cluster, cluster.pods["job/uid-train"])
+    cluster.upsert_quota(quota("a", most={"cpu": 4}))
+    assert started(cluster) == ["train"]
+
+
+def test_what_is_granted_to_a_job_is_taken_over_by_its_pods_as_they_come():
+    train = job("train", 3)
+    cluster = queued(train, cpu=8, most=3)
+    assert started(cluster) == ["train"]
+    assert used(cluster) == 3
+    is_seen_started(cluster, train)
+    assert (used(cluster), cluster.pods["job/uid-train"].at_gate) == (3, False)
+    cluster.upsert_pod(its_pod(train, 0), now=1)
+    assert (used(cluster), "train-0" in cluster.grants) == (3, True)
+    assert cluster.pods["job/uid-train"].stands_for.pods == 2
+    assert cluster.admit(pod("stranger"), now=1) is not None, "the rest is kept for the others"
+    for number in (1, 2):
+        cluster.upsert_pod(its_pod(train, number), now=1)
+    assert (used(cluster), "job/uid-train" in cluster.pods) == (3, False)
+    assert all(cluster.admit(cluster.pods[f"train-{number}"], now=2) is None for number in range(3))
+
+
+def test_pods_that_are_born_at_gates_are_let_go_at_once_by_what_was_kept_for_them():
+    train = job("train", 2)
+    cluster = queued(train, cpu=2)
+    assert started(cluster) == ["train"]
+    cluster.upsert_pod(*gated(replace(pod("early"), created=-1)), now=0)
+    cluster.upsert_pod(*gated(replace(pod("earlier"), created=-2)), now=0)
+    for number in (0, 1):
+        cluster.upsert_pod(*gated(its_pod(train, number)), now=1)
+    assert used(cluster) == 2, "what was kept is theirs before their gates are open"
+    let_go = started(cluster, now=1)
+    assert sorted(let_go[:2]) == ["train-0", "train-1"], "those of higher rank come after them"
+
+
+def test_pods_may_come_before_their_job_is_seen_started():
+    train = job("train", 2)
+    cluster = queued(train)
+    started(cluster)
+    cluster.upsert_pod(its_pod(train, 0), now=0)
+    cluster.queued_jobs.upsert(train, now=0)
+    assert (used(cluster), cluster.pods["job/uid-train"].stands_for.pods) == (2, 1)
+    is_seen_started(cluster, train)
+    cluster.upsert_pod(its_pod(train, 1), now=0)
+    assert (used(cluster), "job/uid-train" in cluster.pods) == (2, False)
+
+
+def test_what_is_missing_after_the_patience_is_released_and_told():
+    train = job("train", 3)
+    cluster = queued(train)
+    started(cluster)
+    is_seen_started(cluster, train, now=10)
+    cluster.upsert_pod(its_pod(train, 0), now=11)
+    cluster.tick(10 + PATIENCE - 1)
+    assert (used(cluster), cluster.queued_jobs.late) == (3, [])
+    cluster.tick(10 + PATIENCE)
+    assert used(cluster) == 1
+    assert [(of.name, missing) for of, missing in cluster.queued_jobs.late] == [("train", 2)]
+
+
+def test_a_pod_that_asks_for_more_than_its_template_is_asked_anew():
+    train = job("train", 2)
+    cluster = queued(train, most=3)
+    started(cluster)
+    is_seen_started(cluster, train)
+    larger = replace(its_pod(train, 0), request={"cpu": 5000, "pods": 1})
+    cluster.upsert_pod(larger, now=0)
+    assert ("train-0" in cluster.grants, used(cluster)) == (False, 1)
+
+
+def test_a_pod_that_names_a_job_of_another_uid_or_namespace_gets_nothing():
+    train = job("train", 2)
+    cluster = queued(train)
+    started(cluster)
+    forged = its_pod(train, 0)
+    cluster.upsert_pod(replace(forged, uid="x", name="x", job=JobMember("other", "train")), now=0)
+    cluster.upsert_pod(replace(forged, uid="y", name="y", namespace="b"), now=0)
+    assert cluster.pods["job/uid-train"].stands_for.pods == 2
+
+
+def test_a_job_that_could_not_be_started_stands_in_line_again():
+    cluster = queued(job("train", 2))
+    assert started(cluster) == ["train"]
+    assert started(cluster) == []
+    cluster.gate_admission.regate("job/uid-train", now=0)
+    assert used(cluster) == 0
+    assert started(cluster) == ["train"]
+
+
+def test_a_job_suspended_while_it_starts_waits_again_and_keeps_nothing():
+    train = job("train", 2)
+    cluster = queued(train)
+    started(cluster)
+    is_seen_started(cluster, train)
+    cluster.upsert_pod(its_pod(train, 0), now=0)
+    cluster.queued_jobs.upsert(train, now=1)
+    assert (used(cluster), cluster.pods["job/uid-train"].stands_for.pods) == (1, 2)
+    assert cluster.pods["job/uid-train"].at_gate
+
+
+def test_a_job_that_somebody_else_starts_keeps_nothing_for_its_pods():
+    train = job("train", 2)
+    cluster = queued(train)
+    is_seen_started(cluster, train)
+    assert ("job/uid-train" in cluster.pods, ("a", "train") in cluster.queued_jobs) == (False, False)
+    cluster.upsert_pod(its_pod(train, 0), now=0)
+    assert "train-0" not in cluster.grants
+
+
+def test_a_new_size_counts_at_once():
+    cluster = queued(job("train", 9), cpu=8)
+    assert started(cluster) == []
+    cluster.queued_jobs.upsert(job("train", 8), now=1)
+    assert started(cluster) == ["train"]
+
+
+def test_a_job_deleted_while_it_starts_keeps_nothing():
+    train = job("train", 2)
+    cluster = queued(train)
+    started(cluster)
+    is_seen_started(cluster, train)
+    cluster.queued_jobs.delete(("a", "train"))
+    assert (used(cluster), len(cluster.grants), cluster.gates.ungated) == (0, 0, {})
+
+
+def test_a_job_of_the_same_name_takes_the_place_of_the_one_before():
+    cluster = queued(job("train", 2))
+    cluster.queued_jobs.upsert(replace(job("train", 3), uid="new"), now=0)
+    assert [uid for uid in cluster.pods if uid.startswith("job/")] == ["job/new"]
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_without_the_label_of_its_namespace_only_a_job_suspended_for_us_is_started(marked):
+    cluster = queued(replace(job("train", 99), marked=marked))
+    assert started(cluster) == []
+    cluster.upsert_namespace(Namespace("a"))
+    assert started(cluster) == (["train"] if marked else [])
+    assert ("job/uid-train" in cluster.pods) is marked
+
+
+def test_jobs_of_a_namespace_that_gets_the_label_wait_from_then_on():
+    cluster = queued()
+    cluster.upsert_namespace(Namespace("a"))
+    cluster.queued_jobs.upsert(job("train", 2), now=0)
+    assert started(cluster) == []
+    cluster.upsert_namespace(Namespace("a", queues_jobs=True))
+    assert started(cluster) == ["train"]
+
+
+def test_pods_at_gates_are_let_go_where_only_jobs_wait():
+    cluster = queued(job("train", 99))
+    cluster.upsert_namespace(Namespace("a", queues_jobs=True))
+    cluster.upsert_pod(*gated(pod("loose")), now=0)
+    assert started(cluster) == ["loose"]
+
+
+def test_a_job_within_its_min_has_a_claim_that_borrowers_leave():
+    cluster = queued(job("train", 4), cpu=8, least=4)
+    cluster.upsert_quota(quota("b", least={"cpu": 4}, most={"cpu": 99}))
+    for number in range(4):
+        cluster.upsert_pod(pod(f"b{number}", "b", node="n1"), now=0)
+    assert cluster.check(pod("more", "b")) is not None, "the rest of the node is claimed"
+    cluster.queued_jobs.delete(("a", "train"))
+    assert cluster.check(pod("more", "b")) is None
+
+
+def test_a_job_without_pods_to_run_is_started_at_once():
+    assert started(queued(job("train", 0), most=0)) == ["train"]
+
+
+def test_the_stand_in_is_judged_by_no_scheduler():
+    cluster = queued(job("train", 99), cpu=8)
+    stand_in = cluster.pods["job/uid-train"]
+    assert stand_in.unschedulable is None
+    cluster.upsert_pod(replace(stand_in, unschedulable=Unschedulable("Unschedulable", "x")), now=0)
+    cluster.queued_jobs.upsert(job("train", 98), now=1)
+    assert cluster.pods["job/uid-train"].unschedulable is None
+
+
+@pytest.mark.parametrize("least", [4, 3])
+def test_a_job_starts_without_room_only_if_others_owe_it_all_of_that_room(least):
+    cluster = queued(job("train", 4), cpu=4, least=least)
+    cluster.upsert_quota(quota("b", most={"cpu": 99}))
+    cluster.upsert_pod(pod("borrower", "b", node="n1"), now=0)
+    assert started(cluster) == (["train"] if least == 4 else [])
