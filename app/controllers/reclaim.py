@@ -21,7 +21,7 @@ from app.store.store import Store
 from policy.cluster import in_vain
 from policy.objects.pod import Pod
 from policy.objects.reservation import RECLAIM, PodName, Reservation
-from policy.preemption import reclaim, victims
+from policy.preemption import out_of_turn, reclaim, victims
 from policy.preemption.losses import failing_jobs_text
 from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.reclaim import Shape
@@ -133,7 +133,9 @@ class Reclaim:
         self._forget_what_is_gone()
 
     def _begin(self, group: asyncio.TaskGroup, plans: list[Plan]) -> None:
-        """Starts plans that are of use only together."""
+        """Starts plans that are of use only together, unless they have to wait for earlier ones."""
+        if out_of_turn.must_wait(self._store.cluster, plans):
+            return
         begun = []
         for plan in plans:
             backoff = self._backoff.get(plan.pod.uid)

@@ -19,7 +19,7 @@ from app.store.pod_object import PodObject
 from app.store.store import Store
 from policy.cluster.cluster import Filtered, Unsettled
 from policy.objects.pod import Pod
-from policy.preemption import victims
+from policy.preemption import out_of_turn, victims
 from policy.quota import exempt
 from policy.reserve import preferred_nodes
 
@@ -117,6 +117,7 @@ class Extender:
         nodes = [node for node, proposed in args.candidates().items() if proposed.pods or not admitted]
         plans = victims.victims_on(cluster, pod, nodes, respect_budgets=self.respect_budgets)
         if any(victim.namespace != pod.namespace for plan in plans for victim in plan.victims):
+            plans = out_of_turn.in_turn(cluster, plans)
             self.store.count_in_vain()  # what ended since the last tick counts already
             now = self.store.clock()
             if now < cluster.in_vain.waits_until(pod):

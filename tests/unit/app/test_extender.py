@@ -15,6 +15,8 @@ from app.extender.verbs import Verb
 from app.problems import Problem
 from app.sources.manifests import ManifestSource
 from policy.objects.pod import Pod
+from policy.preemption.plans import Plan
+from policy.preemption.reclaim import reservation_of
 from tests.unit.app.given import Clock, client_of, empty_store, node, pod, quota, refused, see, store_with
 from tests.unit.app.test_reserved_nodes import pod_group
 
@@ -134,6 +136,23 @@ def test_after_evictions_in_vain_the_scheduler_evicts_only_own_pods_for_a_while(
     asks("s")
     offered = preempting(refused(pod("s", priority=5)), {"n1": ["b/lent0"], "n2": ["a/own"]})
     assert client.ask("preempt", offered)["NodeNameToMetaVictims"].keys() == {"n2"}, "its own are its own"
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_the_scheduler_gets_no_victims_that_leave_those_of_a_plan_within_min(asked):
+    """Namespace b uses 3.5 of min 2; a plan takes one core, and then the pod of 1.5 may go, but not before."""
+    large, small = pod("large", "b", {"cpu": "1500m"}, nodeName="n1"), pod("small", "b", nodeName="n2")
+    nodes = node("n1", cpu="1500m", pods=9), node("n2", cpu=2, pods=9)
+    bounds = quota("a", min={"cpu": 9}), quota("b", min={"cpu": 2})
+    owner, late = refused(pod("owner")), refused(pod("late", requests={"cpu": "1500m"}))
+    store = store_with(*nodes, *bounds, large, small, pod("rest", "b", nodeName="n2"), owner, late)
+    cluster = store.cluster
+    plan = Plan(cluster.pods["a/owner"], "n2", (cluster.pods["b/small"],), 0)
+    cluster.upsert_reservation(reservation_of(plan, since=0))
+    if asked:
+        cluster.leaving.ask_to_go("b/small")
+    answer = client_of(store).ask("preempt", preempting(late, {"n1": ["b/large"]}))
+    assert bool(answer.get("NodeNameToMetaVictims")) is asked
 
 
 def critical(namespace="kube-system"):

@@ -982,3 +982,22 @@ def test_what_is_left_of_a_gang_stays_where_that_is_wanted():
     see(world.store, pod("owner", "b", nodeName="n1"))
     world.passes(100)
     assert len(world.left()) == 2
+
+
+def test_a_plan_waits_for_an_earlier_one_that_it_would_make_take_from_min(world):
+    """Namespace a uses 4.5 of min 3: a pod of one core and one of 1.5 may go in this order only."""
+    world.store.cluster.delete_pod("a/r3")
+    large = {"cpu": "1500m"}
+    see(
+        world.store, pod("large", requests=large, nodeName="n2"), node("n1", cpu=3, pods=9), node("n2", **large, pods=9)
+    )
+    world.api.blocked = True
+    world.passes(2)
+    assert len(world.held) == 1
+    see(world.store, refused(pod("second", "b", large), "0/2 nodes are available: 2 Insufficient cpu."))
+    see(world.store, quota("b", min={"cpu": 3}, max={"cpu": 9}))
+    world.passes(2)
+    assert len(world.held) == 1, "the second would leave the first victim within min"
+    world.api.blocked = False
+    world.passes(2)
+    assert len(world.api.evicted) == 2
