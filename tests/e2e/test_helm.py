@@ -95,7 +95,9 @@ def serves(release: Release, directory: Path) -> bool:
 
 
 def test_a_release_is_installed_upgraded_and_leaves_nothing_but_the_definitions(cluster, release, tmp_path):
-    release.install("gates=true,admission=true,resize=true,ignoreDisruptions=true,bind=true,patience=true")
+    release.install(
+        "gates=true,admission=true,resize=true,ignoreDisruptions=true,queuedJobs=true,bind=true,patience=true"
+    )
     installed = release.objects()
     assert release.there(installed) == installed
     for verb, resource in (("patch", "pods"), ("create", "pods/binding"), ("list", "nodes")):

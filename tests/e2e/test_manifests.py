@@ -71,9 +71,9 @@ def test_the_api_server_accepts(api, system, file):
 @pytest.mark.parametrize(
     "values",
     [
-        "admission=true,resize=true,bind=true,gates=true",
+        "admission=true,resize=true,bind=true,gates=true,queuedJobs=true",
         "run=standalone,patience=true",
-        "run=none,patience=true,admission=true",
+        "run=none,patience=true,admission=true,queuedJobs=true",
     ],
 )
 def test_the_api_server_accepts_what_the_chart_renders(api, system, install_tools, values):

@@ -17,7 +17,7 @@ from tests.unit.app.given import quota
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/install.md").read_text()
 COMMAND = re.compile(r"^ {7}(\S.*)$", re.MULTILINE)
-OPTIONS = ("admission", "resize", "jobs/ignore-disruptions", "gates", "patience")
+OPTIONS = ("admission", "resize", "jobs/ignore-disruptions", "jobs/queued", "gates", "patience")
 INSTALLED = ("manifests/base", *(f"manifests/{each}" for each in OPTIONS))
 OURS = "app.kubernetes.io/part-of=quotaward"
 
@@ -58,7 +58,7 @@ def test_all_goes_but_the_quotas_and_then_these(control_plane, shell):
     control_plane.api.create_all([quota("a")])
     section = PAGE[PAGE.index("## Removing it") :]
     lines = [line.replace("FILE", "$KUBECONFIG") for line in COMMAND.findall(section)]
-    assert len(lines) == 9
+    assert len(lines) == 11
     for line in lines:
         shell(line)
     left = shell(

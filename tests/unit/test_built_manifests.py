@@ -116,6 +116,28 @@ def test_admission_asks_for_the_scheduler_that_asks_quotaward(kustomize):
         assert named == f"'{profile['schedulerName']}'"
 
 
+@pytest.mark.parametrize(
+    ("directory", "accounts"),
+    [
+        (
+            "jobs/queued",
+            [f"system:serviceaccount:quotaward-system:{name}" for name in ("quotaward", "quotaward-scheduler")],
+        ),
+        ("overlays/default-scheduler/jobs/queued", ["quotaward"]),
+    ],
+)
+def test_policies_for_waiting_jobs_know_whom_the_right_is_given_to(kustomize, directory, accounts):
+    objects = {(each["kind"], each["metadata"]["name"]): each for each in kustomize(directory)}
+    given = {subject["name"] for subject in objects["ClusterRoleBinding", "quotaward-jobs"]["subjects"]}
+    assert given == {account.rpartition(":")[2] for account in accounts}
+    for kind, name in (
+        ("MutatingAdmissionPolicy", "quotaward-jobs-stay-suspended"),
+        ("ValidatingAdmissionPolicy", "quotaward-jobs-own-changes"),
+    ):
+        condition = objects[kind, name]["spec"]["matchConditions"][0]["expression"]
+        assert f"request.userInfo.username in {accounts}" in condition
+
+
 # Helm
 
 
@@ -143,6 +165,12 @@ def compared(objects: Objects) -> dict[tuple[str, str], dict[str, Any]]:
         (("--set", "run=none,admission=true"), ["overlays/default-scheduler", "overlays/default-scheduler/admission"]),
         (("--set", "resize=true"), ["base", "resize"]),
         (("--set", "ignoreDisruptions=true"), ["base", "jobs/ignore-disruptions"]),
+        (("--set", "queuedJobs=true"), ["base", "jobs/queued"]),
+        (("--set", "run=standalone,queuedJobs=true"), ["overlays/standalone", "jobs/queued"]),
+        (
+            ("--set", "run=none,queuedJobs=true"),
+            ["overlays/default-scheduler", "overlays/default-scheduler/jobs/queued"],
+        ),
         (("--set", "gates=true"), ["base", "gates"]),
         (("--set", "run=standalone,gates=true"), ["overlays/standalone", "gates"]),
         (("--set", "run=none,gates=true"), ["overlays/default-scheduler", "overlays/default-scheduler/gates"]),
@@ -150,7 +178,9 @@ def compared(objects: Objects) -> dict[tuple[str, str], dict[str, Any]]:
     ids=[
         *("sidecar", "standalone", "rights", "standalone that binds", "rights to bind"),
         *("standalone that deletes", "rights to delete", "admission", "admission for the cluster's own scheduler"),
-        *("resize", "jobs that ignore disruptions", "gates", "standalone with gates", "rights to open gates"),
+        *("resize", "jobs that ignore disruptions"),
+        *("jobs that wait", "standalone with jobs that wait", "rights to start jobs"),
+        *("gates", "standalone with gates", "rights to open gates"),
     ],
 )
 def test_the_chart_gives_the_objects_that_kustomize_gives(kustomize, helm, flags, directories):
@@ -163,7 +193,7 @@ def test_the_chart_gives_the_objects_that_kustomize_gives(kustomize, helm, flags
 
 def test_the_values_of_the_chart_are_put_in(helm):
     values = "image.repository=here/quotaward,image.tag=v9,replicas=3,nodeSelector.a=b,extraArgs={--log.format=json}"
-    objects = helm("--set", f"run=standalone,{values}", namespace="elsewhere")
+    objects = helm("--set", f"run=standalone,gates=true,queuedJobs=true,{values}", namespace="elsewhere")
     assert "quotaward-system" not in json.dumps(objects)
     assert {o["metadata"].get("namespace", "elsewhere") for o in objects} == {"elsewhere"}
     [deployment] = [o for o in objects if o["kind"] == "Deployment"]
@@ -213,7 +243,8 @@ def test_the_chart_refuses_values_that_mean_nothing(helm, flags):
 
 
 @pytest.mark.parametrize(
-    "value", ["gates", "admission", "resize", "ignoreDisruptions", "bind", "patience", "createNamespace"]
+    "value",
+    ["gates", "admission", "resize", "ignoreDisruptions", "queuedJobs", "bind", "patience", "createNamespace"],
 )
 def test_a_switch_of_the_chart_is_off_also_as_text(helm, value):
     assert helm("--set-string", f"{value}=false") == helm()

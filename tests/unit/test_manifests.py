@@ -9,7 +9,8 @@ import yaml
 
 from app import checks
 from app.settings import load
-from app.store.heeded import IGNORE_DISRUPTIONS
+from app.store.heeded import IGNORE_DISRUPTIONS, JOBS_WAIT, QUEUED
+from app.store.jobs import CRON_JOB, ENDED, JOB_CONTROLLER
 from app.store.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -440,6 +441,41 @@ def test_new_jobs_are_changed_only_where_that_is_asked_for_or_not_created_at_all
     assert selector["matchExpressions"] == gates["namespaceSelector"]["matchExpressions"]
 
 
+WAITING_JOBS = {"suspend": "CREATE", "stay-suspended": "UPDATE"}
+
+
+@pytest.mark.parametrize(("file", "operation"), WAITING_JOBS.items(), ids=WAITING_JOBS)
+def test_jobs_are_suspended_only_where_that_is_asked_for(file, operation):
+    policy = the("MutatingAdmissionPolicy", f"jobs/queued/{file}.yaml")["spec"]
+    [rule] = policy["matchConstraints"]["resourceRules"]
+    assert (policy["failurePolicy"], rule["operations"], rule["resources"]) == ("Fail", [operation], ["jobs"])
+    selector = policy["matchConstraints"]["namespaceSelector"]
+    assert selector["matchLabels"] == {JOBS_WAIT: "queued"}
+    gates = the("MutatingAdmissionPolicy", "gates/quotaward-gate.yaml")["spec"]["matchConstraints"]
+    assert selector["matchExpressions"] == gates["namespaceSelector"]["matchExpressions"]
+    [mutation] = policy["mutations"]
+    assert f'"{QUEUED}": "true"' in mutation["applyConfiguration"]["expression"]
+
+
+@pytest.mark.parametrize("file", WAITING_JOBS)
+def test_the_jobs_that_are_suspended_are_those_that_quotaward_starts(file):
+    policy = the("MutatingAdmissionPolicy", f"jobs/queued/{file}.yaml")["spec"]
+    conditions = {each["name"]: each["expression"] for each in policy["matchConditions"]}
+    assert f"managedBy == '{JOB_CONTROLLER}'" in conditions["is-run-by-the-controller-of-jobs"]
+    assert f"o.kind == '{CRON_JOB}'" in conditions["has-no-owner-that-starts-it"]
+    if file == "stay-suspended":
+        _, _, types = conditions["has-not-ended"].partition(" c.type in ")
+        assert {word.strip(" '[])") for word in types.split(",")} == ENDED
+
+
+def test_starting_jobs_is_a_right_of_its_own_and_a_policy_narrows_it():
+    [rule] = the("ClusterRole", "jobs/queued/quotaward-jobs.yaml")["rules"]
+    assert rule == {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["patch"]}
+    policy = the("ValidatingAdmissionPolicy", "jobs/queued/own-changes.yaml")["spec"]
+    assert policy["failurePolicy"] == "Fail"
+    assert "namespaceSelector" not in policy["matchConstraints"], "the right holds in every namespace"
+
+
 def test_asking_who_bears_a_token_is_a_right_of_its_own():
     rules = the("ClusterRole", "access/quotaward-access.yaml")["rules"]
     reviews = {"authentication.k8s.io": "tokenreviews", "authorization.k8s.io": "subjectaccessreviews"}
@@ -453,7 +489,9 @@ def test_who_views_everything_gets_no_right_over_objects():
         assert rule.keys() == {"nonResourceURLs", "verbs"}
 
 
-@pytest.mark.parametrize("folder", ["bind", "patience", "admission", "resize", "jobs/ignore-disruptions"])
+@pytest.mark.parametrize(
+    "folder", ["bind", "patience", "admission", "resize", "jobs/ignore-disruptions", "jobs/queued"]
+)
 @pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=name)
 def test_nothing_takes_in_what_is_for_the_operator_to_choose(file, folder):
     taken_in = yaml.safe_load(file.read_text()).get("resources", [])

@@ -10,14 +10,26 @@
 {{- $text | replace $account (get $holder $context.Values.run) | replace "quotaward-system" $context.Release.Namespace -}}
 {{- end -}}
 
-{{/* The right to open gates, which stands there for both accounts that Quotaward may have. */}}
-{{- define "quotaward.gates" -}}
-{{- $text := .Files.Get "files/gates/quotaward-gates.yaml" | required "gates/quotaward-gates.yaml is missing" -}}
-{{- if eq .Values.run "none" -}}
+{{/* A right that stands in its file for both accounts that Quotaward may have. Takes a list: the chart's context, the file. */}}
+{{- define "quotaward.right" -}}
+{{- $context := index . 0 -}}
+{{- $text := $context.Files.Get (printf "files/%s" (index . 1)) | required (printf "%s is missing" (index . 1)) -}}
+{{- if eq $context.Values.run "none" -}}
 {{- $user := "subjects:\n  - apiGroup: rbac.authorization.k8s.io\n    kind: User\n    name: quotaward\n" -}}
 {{- $text = regexReplaceAll "(?s)subjects:.*" $text $user -}}
 {{- end -}}
-{{- $text | replace "quotaward-system" .Release.Namespace -}}
+{{- $text | replace "quotaward-system" $context.Release.Namespace -}}
+{{- end -}}
+
+{{/* The policies for Jobs that wait as a whole, which know Quotaward by the names of its accounts. */}}
+{{- define "quotaward.queuedJobs" -}}
+{{- $accounts := "['system:serviceaccount:quotaward-system:quotaward', 'system:serviceaccount:quotaward-system:quotaward-scheduler']" -}}
+{{- range list "suspend" "stay-suspended" "own-changes" }}
+---
+{{ $text := $.Files.Get (printf "files/jobs/queued/%s.yaml" .) | required (printf "jobs/queued/%s.yaml is missing" .) -}}
+{{- if eq $.Values.run "none" }}{{ $text = $text | replace $accounts "['quotaward']" }}{{ end -}}
+{{- $text | replace "quotaward-system" $.Release.Namespace -}}
+{{- end -}}
 {{- end -}}
 
 {{/* The rules of admission, for the scheduler that asks Quotaward here. */}}
