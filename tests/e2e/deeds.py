@@ -11,6 +11,7 @@ from tests.controlplane.objects import Object, disruption_budget, job, node, pod
 
 SCHEDULER, SYSTEM = "quotaward-scheduler", "quotaward-system"
 QUEUE, ALLOWED, GATED = "scheduling.volcano.sh/queue-name", "quotaward.dev/allowed-queues", "quotaward.dev/gated"
+JOBS_WAIT = "quotaward.dev/jobs"
 GATE, MANAGED, WEIGHT = "quotaward.dev/quota", "quotaward.dev/managed", "volcano.sh/namespace.weight"
 RUNNING, WAITING, NODE = "running", "waiting", "node"
 """The pods that there are in each namespace, and their node."""
@@ -188,10 +189,11 @@ def _of_the_namespace(home: str) -> dict[str, list[Deed]]:
 
     heavy, roomy = {"spec": {"hard": {WEIGHT: "9"}}}, {"spec": {"hard": {"pods": "99"}}}
     return {
-        "change the queue of the namespace, which others it allows, or its gates": [
+        "change the queue of the namespace, which others it allows, its gates, or whether its Jobs wait": [
             described(_annotated(QUEUE, "rich")),
             described(_annotated(ALLOWED, "rich")),
             described({"metadata": {"labels": {GATED: "true"}}}),
+            described({"metadata": {"labels": {JOBS_WAIT: "queued"}}}),
         ],
         "change anything else of the namespace": [described(_annotated("a", "b"))],
         "give the namespace a weight (a ResourceQuota)": [
