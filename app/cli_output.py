@@ -80,6 +80,7 @@ def print_plan(document: dict[str, Any]) -> None:
     """Prints the planned evictions, and the waiting pods for which nobody is evicted."""
     for eviction in document["evictions"]:
         price = f" (evicting it fails Job {eviction['failsJob']})" if eviction.get("failsJob") else ""
+        price = f" (Job {eviction['suspendsJob']} is suspended)" if eviction.get("suspendsJob") else price
         _console.print(f"evict {eviction['pod']} from {eviction['node']} for {eviction['for']}{price}")
     for waiting in document["waiting"]:
         _console.print(f"{waiting['pod']} waits: {waiting['message']}")

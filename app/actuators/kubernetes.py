@@ -18,7 +18,7 @@ from app.actuators.events import Event, Series
 from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, Rejected, TimedOut
 from app.inert import inert
 from app.kube.client import KubeClient
-from app.kube.job_start import start
+from app.kube.job_patches import start, suspension
 from app.kube.said import said
 from app.kube.scheduling_gates import removal
 from app.store.heeded import COUNTS_IN
@@ -29,6 +29,7 @@ from app.store.queues import QUEUES
 from app.store.reservations import RESERVATIONS
 from app.store.resource_quotas import RESOURCE_QUOTAS
 from policy.cluster.quota_manager import NAME, Hard, Limit
+from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod
 from policy.objects.reservation import PodName, Reservation
 
@@ -124,6 +125,10 @@ class KubernetesActuator:
         job = pod.stands_for
         assert job is not None, "only stand-ins are started"  # noqa: S101
         await self._patch_exactly(JOBS.path_of(pod.namespace, job.name), start(job))
+
+    async def suspend_job(self, job: BatchJob) -> None:
+        """Suspends a Job if it is not suspended yet. Raises Rejected, ActionFailed."""
+        await self._patch_exactly(JOBS.path_of(job.namespace, job.name), suspension(job.uid))
 
     async def _patch_exactly(self, path: str, patch: list[dict[str, Any]]) -> None:
         """Sends a JSON patch with tests. Does nothing if the object is gone. Raises Rejected, ActionFailed."""

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from app.actuators.events import Event
 from app.store.kind import Kind
 from policy.cluster.quota_manager import Hard, Limit
+from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod
 from policy.objects.reservation import PodName, Reservation
 
@@ -52,6 +53,12 @@ class Actuator(Protocol):
         """Starts the Job that a stand-in represents: it is suspended no more. Does nothing if it is gone.
 
         Raises Rejected if it is not as it was seen, ActionFailed.
+        """
+
+    async def suspend_job(self, job: BatchJob) -> None:
+        """Suspends a Job: its controller deletes all of its pods. Does nothing if it is gone.
+
+        Raises Rejected if it is suspended already, ActionFailed.
         """
 
     async def evict(self, victim: PodName, grace: int | None = None) -> None:

@@ -11,8 +11,10 @@ from app.actuators.protocol import ActionFailed, Blocked
 from app.store.kind import Kind
 from app.store.store import Store
 from policy.cluster.quota_manager import Hard, Limit
+from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod
 from policy.objects.reservation import PodName, Reservation
+from policy.preemption import reclaim
 
 log = structlog.get_logger(__name__)
 
@@ -49,6 +51,11 @@ class RecordingActuator:
         cluster, job = self._store.cluster, pod.stands_for
         if job is not None:
             cluster.queued_jobs.make_pods((pod.namespace, job.name), self._store.clock())
+
+    async def suspend_job(self, job: BatchJob) -> None:
+        """Removes the pods of a Job at once."""
+        for pod in reclaim.pods_of(self._store.cluster, job):
+            self._store.cluster.delete_pod(pod.uid)
 
     async def evict(self, victim: PodName, grace: int | None = None) -> None:  # noqa: ARG002 - gone at once
         """Removes the pod at once, if disruption budgets allow it. Raises Blocked."""

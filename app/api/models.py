@@ -206,13 +206,18 @@ class DecisionList(Model):
 
 
 class EvictionModel(Model):
-    """A pod that is or would be evicted for another. ``failsJob``: the Job that this fails (NAMESPACE/NAME), if any."""
+    """A pod that is or would be evicted for another.
+
+    ``failsJob``: the Job that this fails (NAMESPACE/NAME), if any. ``suspendsJob``: the Job that is suspended
+    instead, so that all of its pods go, if any.
+    """
 
     pod: str
     node: str
     for_: str = Field(alias="for")
     reason: str
     fails_job: str = ""
+    suspends_job: str = ""
 
 
 class NominationModel(Model):

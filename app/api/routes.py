@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -48,6 +48,7 @@ from policy.objects.pod import Pod
 from policy.objects.reservation import PodName, Reservation
 from policy.objects.verdict import Verdict
 from policy.preemption import reclaim
+from policy.preemption.losses import LostJobs
 from policy.preemption.plans import NoPlan
 from policy.queueing import positions
 from policy.quota import elastic_quota, queue_rules
@@ -180,7 +181,7 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
     plan = PlanModel(evictions=[], nominations=[], reservations=[], waiting=[])
     for reservation in cluster.reservations.plans.values():
         there = [victim for victim in reservation.victims if victim.uid in cluster.pods]
-        _add(plan, reservation, there, reclaim.failing(cluster, reservation))
+        _add(plan, reservation, there, reclaim.lost_by(cluster, reservation))
         if reclaim.protected_victims(cluster, reservation):
             pod = cluster.pods[reservation.pod.uid]
             message = at_once(reclaim.plan_text_steps(cluster, pod))
@@ -197,7 +198,7 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
             plan.waiting.append(waiting)
         else:
             planned = reclaim.reservation_of(result, time.time())
-            _add(plan, planned, planned.victims, result.failing)
+            _add(plan, planned, planned.victims, result.lost)
     await _add_reserved(plan, cluster, settings.reserve.terms)
     return plan
 
@@ -254,12 +255,18 @@ async def _outlooks(request: Request, cluster: Cluster, pod: Pod) -> AsyncIterat
     yield jobs.reservation_text(cluster, pod, request.app.state.settings.reserve.terms, time.time())
 
 
-def _add(plan: PlanModel, reservation: Reservation, victims: Sequence[PodName], failing: Mapping[str, str]) -> None:
+def _add(plan: PlanModel, reservation: Reservation, victims: Sequence[PodName], lost: LostJobs) -> None:
     pod = f"{reservation.pod.namespace}/{reservation.pod.name}"
     for victim in victims:
-        name, job = f"{victim.namespace}/{victim.name}", failing.get(victim.uid, "")
         plan.evictions.append(
-            EvictionModel(pod=name, node=reservation.node, for_=pod, reason=reservation.reason, fails_job=job)
+            EvictionModel(
+                pod=f"{victim.namespace}/{victim.name}",
+                node=reservation.node,
+                for_=pod,
+                reason=reservation.reason,
+                fails_job=lost.failing.get(victim.uid, ""),
+                suspends_job=lost.suspending.get(victim.uid, ""),
+            )
         )
     plan.nominations.append(NominationModel(pod=pod, node=reservation.node))
     plan.reservations.append(jobs.reservation_model(reservation))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from app.actuators.events import Event, about_pod
+from app.actuators.events import Event, about_job, about_pod
 from app.actuators.protocol import ActionFailed, Actuator, AlreadyThere, Blocked
 from app.controllers.broken_gangs import BrokenGangs
 from app.controllers.keyed_tasks import KeyedTasks
@@ -19,10 +19,10 @@ from app.pause import at_leisure
 from app.settings import ReclaimSettings
 from app.store.store import Store
 from policy.cluster import in_vain
+from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod
 from policy.objects.reservation import RECLAIM, PodName, Reservation
 from policy.preemption import out_of_turn, reclaim, victims
-from policy.preemption.losses import failing_jobs_text
 from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.reclaim import Shape
 
@@ -219,7 +219,7 @@ class Reclaim:
             self._unrecorded.discard(reservation.name)
         names = ", ".join(_text(victim) for victim in reservation.victims)
         grounds = "; ".join(sorted({reclaim.why_evicted(cluster, reservation, victim) for victim in plan.victims}))
-        price = failing_jobs_text(plan.failing)
+        price = plan.lost.text
         costs = {"price": price} if price else {}
         log.info("reclaim", pod=_text(reservation.pod), node=reservation.node, victims=names, **costs)
         staying = reclaim.staying(cluster, reservation)
@@ -302,7 +302,8 @@ class Reclaim:
         for victim in () if held_back else reclaim.in_order_of_eviction(cluster, reservation):
             if self._store.unready() or (reservation.name not in cluster.reservations.plans and not evicted):
                 break  # an eviction may take long
-            if not reclaim.still_has_to_go(cluster, reservation, victim, evicted):
+            asked = cluster.leaving.has_been_asked(victim.uid)  # with the rest of its Job
+            if asked or not reclaim.still_has_to_go(cluster, reservation, victim, evicted):
                 continue
             if not await self._ask_to_go(victim, reservation, progress):
                 failed = True
@@ -314,13 +315,21 @@ class Reclaim:
 
     async def _ask_to_go(self, victim: Pod, reservation: Reservation, progress: Progress) -> bool:
         """Evicts one victim, and writes an Event on it; returns whether the eviction was granted."""
-        why = reclaim.why_evicted(self._store.cluster, reservation, victim)  # while it is there
-        job = reclaim.failing(self._store.cluster, reservation).get(victim.uid, "")
-        self._store.cluster.leaving.ask_to_go(victim.uid)
+        cluster = self._store.cluster
+        why = reclaim.why_evicted(cluster, reservation, victim)  # while it is there
+        job = reclaim.lost_by(cluster, reservation).failing.get(victim.uid, "")
+        whole = cluster.batch_jobs.whole(victim)
+        going = reclaim.pods_of(cluster, whole) if whole is not None else [victim]
+        for pod in going:
+            cluster.leaving.ask_to_go(pod.uid)
         try:
-            await self._evict_or_delete(victim, reservation)
+            if whole is not None:
+                await self._suspend(whole, going)
+            else:
+                await self._evict_or_delete(victim, reservation)
         except BaseException as failure:
-            self._store.cluster.leaving.may_stay(victim.uid)
+            for pod in going:
+                cluster.leaving.may_stay(pod.uid)
             if not isinstance(failure, ActionFailed):
                 raise
             outcome = "blocked" if isinstance(failure, Blocked) else "failed"
@@ -329,10 +338,21 @@ class Reclaim:
             if progress.failing_since is None:
                 self._say_who_stays(reservation, victim, blocked=outcome == "blocked")
             return False
+        if whole is not None:
+            metrics.JOBS_TAKEN_BACK.labels("suspended").inc()
+            message = f"suspended to make room for {_text(reservation.pod)}: {why}; it waits until there is room again"
+            self._actuator.report(Event(about_job(whole), "TakenBack", message))
+            return True
         metrics.EVICTIONS.labels("reclaim", "evicted").inc()
         message = f"evicted to make room for {_text(reservation.pod)}: {why}{self._price(job, progress)}"
         self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
         return True
+
+    async def _suspend(self, job: BatchJob, pods: list[Pod]) -> None:
+        """Suspends a Job, if the disruption budgets of its pods allow it: its controller asks none. Raises Blocked."""
+        if self._store.cluster.budgets.violating(pods):
+            raise Blocked("a disruption budget does not let all pods of its Job go now")
+        await self._actuator.suspend_job(job)
 
     async def _evict_or_delete(self, victim: Pod, reservation: Reservation) -> None:
         """Evicts a victim, or deletes it if a budget that never allows evictions has blocked for ``budgetPatience``."""

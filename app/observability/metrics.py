@@ -58,6 +58,7 @@ GATED = Gauge("quotaward_gated_pods", "Pods that wait at gates.")
 UNGATED = Gauge("quotaward_let_out_pods", "Admitted pods whose gate was opened, and that are not bound yet.")
 GATES_OPENED = Counter("quotaward_gates_opened", "Attempts to open a gate, by outcome.", ["outcome"])
 JOBS_STARTED = Counter("quotaward_jobs_started", "Attempts to start a Job that waited, by outcome.", ["outcome"])
+JOBS_TAKEN_BACK = Counter("quotaward_jobs_taken_back", "Jobs that were taken back as a whole, by means.", ["means"])
 WAKE_UPS = Counter("quotaward_wake_ups", "Attempts to wake a refused pod, by outcome.", ["outcome"])
 EVICTIONS = Counter("quotaward_evictions", "Attempts to evict a pod, by reason and outcome.", ["reason", "outcome"])
 JOBS_FAILED = Counter(

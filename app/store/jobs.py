@@ -123,7 +123,8 @@ def batch_job_of(obj: JobObject) -> BatchJob:
         response=response(rules),
         failed=status.failed or 0,
         uncounted=frozenset(uncounted.failed or ()) if uncounted is not None else frozenset(),
-        ended=any(each.type in ENDED and each.status == "True" for each in status.conditions or ()),
+        ended=has_ended(obj),
+        ours=is_ours(obj),
         deadline=spec.active_deadline_seconds or 0,
         started=seconds(status.start_time),
     )
@@ -152,13 +153,17 @@ def _shared_rules(given: tuple[DecodedRule, ...]) -> tuple[FailureRule, ...]:
     )
 
 
-def is_ours_to_start(obj: JobObject) -> bool:
-    """Whether a Job may wait for us: it has not ended, and no other controller decides when it runs."""
+def is_ours(obj: JobObject) -> bool:
+    """Whether no other controller decides when a Job runs."""
     meta, spec = obj.metadata, obj.spec or JobSpec()
-    ended = any(each.type in ENDED and each.status == "True" for each in (obj.status or JobStatus()).conditions or ())
     owner = next((owner.kind for owner in meta.owner_references or () if owner.controller), "")
-    elsewhere = spec.managed_by not in (None, JOB_CONTROLLER) or owner not in ("", CRON_JOB)
-    return not (ended or meta.deletion_timestamp is not None or elsewhere)
+    return spec.managed_by in (None, JOB_CONTROLLER) and owner in ("", CRON_JOB)
+
+
+def has_ended(obj: JobObject) -> bool:
+    """Whether a Job has failed or succeeded, or is about to."""
+    status = obj.status or JobStatus()
+    return any(each.type in ENDED and each.status == "True" for each in status.conditions or ())
 
 
 def queued_job_of(obj: JobObject) -> QueuedJob:
@@ -195,7 +200,7 @@ def _upsert(cluster: Cluster, obj: JobObject, now: float) -> None:
     suspended = obj.spec is not None and obj.spec.suspend is True
     if not (suspended or key in cluster.queued_jobs):
         return  # most Jobs: their templates are not even decoded
-    if is_ours_to_start(obj):
+    if is_ours(obj) and not (has_ended(obj) or obj.metadata.deletion_timestamp is not None):
         cluster.queued_jobs.upsert(queued_job_of(obj), now)
     else:
         cluster.queued_jobs.delete(key)

@@ -175,7 +175,7 @@ def _present(cluster: Cluster, kind: Kind, namespace: str, name: str) -> Json | 
         return rendering.weight_manifest(namespace, name, weight) if weight else None
     if kind is JOBS:
         job = cluster.batch_jobs.get((namespace, name))
-        return rendering.job_manifest(job) if job else None
+        return rendering.job_manifest(job, cluster.queued_jobs.get((namespace, name))) if job else None
     if kind is BUDGETS:
         budget = cluster.budgets.get((namespace, name))
         return rendering.budget_manifest(budget) if budget else None

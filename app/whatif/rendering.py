@@ -16,6 +16,7 @@ from app.store.heeded import (
     MIRROR,
     PREEMPTIBLE,
     QUEUE,
+    QUEUED,
     VOLCANO_GROUP,
     WEIGHT,
 )
@@ -30,11 +31,14 @@ from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
 from policy.objects.queue import Queue
+from policy.objects.queued_job import QueuedJob
 from policy.objects.resources import Resources
 from policy.quota.elastic_quota import ElasticQuota
 
 Json = dict[str, Any]
 
+ELSEWHERE = "example.com/another-controller"
+"""Rendered as ``managedBy`` of a Job that some other controller runs, whichever it is."""
 CLAIM = "a resource claim"
 """The name in app.store of an undecidable claim, beside volumes and constraints of which there are too many."""
 
@@ -79,9 +83,10 @@ def _owner(pod: Pod) -> Json:
     return {"apiVersion": JOB_VERSION, "kind": "Job", "name": pod.job.name, "uid": pod.job.uid, "controller": True}
 
 
-def job_manifest(job: BatchJob) -> Json:
-    """Renders a Job (``batch/v1``)."""
+def job_manifest(job: BatchJob, queued: QueuedJob | None = None) -> Json:
+    """Renders a Job (``batch/v1``). ``queued``: what is known of it as one that waits as a whole."""
     spec: Json = {
+        "managedBy": None if job.ours else ELSEWHERE,
         "activeDeadlineSeconds": job.deadline or None,
         "backoffLimit": job.backoff_limit,
         "backoffLimitPerIndex": job.limit_per_index,
@@ -93,8 +98,18 @@ def job_manifest(job: BatchJob) -> Json:
         "uncountedTerminatedPods": {"failed": sorted(job.uncounted)} if job.uncounted else None,
         "conditions": [{"type": "Failed", "status": "True"}] if job.ended else None,
     }
-    metadata = {"name": job.name, "namespace": job.namespace, "uid": job.uid}
-    return {"metadata": metadata, "spec": _given(spec), "status": _given(status)}
+    metadata: Json = {"name": job.name, "namespace": job.namespace, "uid": job.uid}
+    if queued is not None:
+        one = pod_manifest(queued.pod)
+        labels = {key: one["metadata"].get(key) for key in ("labels", "annotations")}
+        spec |= {
+            "suspend": queued.suspended,
+            "parallelism": queued.parallelism,
+            "completions": queued.pods if queued.pods < queued.parallelism else None,
+            "template": {"metadata": _given(labels), "spec": one["spec"]},
+        }
+        metadata |= {"creationTimestamp": _time(queued.created), "labels": {QUEUED: "true"} if queued.marked else {}}
+    return {"metadata": _given(metadata), "spec": _given(spec), "status": _given(status)}
 
 
 def _failure_rule(rule: FailureRule) -> Json:

@@ -15,6 +15,8 @@ from policy.cluster.gates import Ungated
 from policy.objects.queued_job import pods_of, stand_in, uid_of_stand_in
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from policy.cluster.cluster import Cluster
     from policy.objects.pod import Pod
     from policy.objects.queued_job import Key, QueuedJob
@@ -44,6 +46,13 @@ class QueuedJobs:
     def __contains__(self, key: Key) -> bool:
         return key in self._jobs
 
+    def __iter__(self) -> Iterator[QueuedJob]:
+        return iter(self._jobs.values())
+
+    def get(self, key: Key) -> QueuedJob | None:
+        """Returns the Job of this namespace and name."""
+        return self._jobs.get(key)
+
     def upsert(self, job: QueuedJob, now: float) -> None:
         """Sees a Job that is suspended, or one that was when it was seen last."""
         self._now, known = now, self._jobs.get(job.key)
@@ -66,6 +75,8 @@ class QueuedJobs:
 
     def namespace_changed(self, namespace: str) -> None:
         """Sees that Jobs of a namespace may have to wait now, or no longer."""
+        queued_in = self._cluster.batch_jobs.queued_in
+        (queued_in.add if self.are_queued(namespace) else queued_in.discard)(namespace)
         for name in list(self._names.get(namespace, ())):
             self._stand(self._jobs[namespace, name], self._now)
 
@@ -95,12 +106,16 @@ class QueuedJobs:
         if pod.pending and not pod.terminating and self._cluster.check(pod) is None:
             self._take_over(pod, ungated, now)
 
+    def one_pod(self, key: Key) -> Pod:
+        """Returns one of the pods that a Job makes. Raises KeyError for an unknown one."""
+        return self._jobs[key].pod
+
     def make_pods(self, key: Key, now: float) -> None:
         """Makes the pods of a Job that was started, where no controller of Jobs does it: all that it takes to run."""
         job = self._jobs.get(key)
         if job is None:
             return
-        self.upsert(replace(job, suspended=False), now)
+        self.upsert(replace(job, suspended=False), now)  # without a grant, nothing is kept for them
         for pod in pods_of(job):
             self._cluster.upsert_pod(pod, now)
 

@@ -17,7 +17,6 @@ from policy.objects.job import job_name, short
 from policy.objects.pod import Pod
 from policy.objects.reservation import Reservation
 from policy.preemption import reclaim, victims
-from policy.preemption.losses import failing_jobs_text
 from policy.preemption.plans import NoPlan, Plan
 from policy.queueing import positions
 from policy.reserve import node_reservation, starving
@@ -122,7 +121,7 @@ def _of_reclaim_steps(cluster: Cluster, pod: Pod, times: Times, idle: str) -> St
 def _planned(cluster: Cluster, pod: Pod, plan: Plan, at: float, now: float, idle: str) -> NextStep:
     """Tells which victims would be evicted for it, if no other pod comes first and room is made at all."""
     who = f"{names_of(plan.victims)} on node {plan.node}"
-    price = f"; {failing_jobs_text(plan.failing)}" if plan.failing else ""
+    price = f"; {plan.lost.text}" if plan.lost.text else ""
     if idle:
         return NextStep("nobody-to-evict", f"nobody is evicted for it: {idle}; else it would be {who}")
     if (until := cluster.in_vain.waits_until(pod)) > now:
@@ -148,8 +147,8 @@ def _progress(cluster: Cluster, reservation: Reservation) -> NextStep:
         return NextStep("budget", f"{text}{reclaim.kept_for_good(cluster, protected)}")
     if leaving:
         text = f"room is being made on node {node}: {names_of(leaving)} are on their way out"
-        failing = reclaim.failing(cluster, reservation)
-        return NextStep("victims-leaving", f"{text}; {failing_jobs_text(failing)}" if failing else text)
+        price = reclaim.lost_by(cluster, reservation).text
+        return NextStep("victims-leaving", f"{text}; {price}" if price else text)
     return NextStep("to-be-bound", f"room was made on node {node}; the scheduler has to bind it there")
 
 

@@ -53,7 +53,7 @@ class BatchJob:
 
     ``failed`` pods are counted. Those whose UIDs are ``uncounted`` will be, though they may be gone. ``ended``: it has
     failed or succeeded, or is about to. ``started`` in seconds since the epoch, 0 if it has not; ``deadline`` in
-    seconds from then, 0 if there is none.
+    seconds from then, 0 if there is none. ``ours``: no other controller decides when it runs.
     """
 
     namespace: str
@@ -66,6 +66,7 @@ class BatchJob:
     failed: int = 0
     uncounted: frozenset[str] = frozenset()
     ended: bool = False
+    ours: bool = False
     deadline: int = 0
     started: float = 0.0
 
@@ -108,12 +109,14 @@ class BatchJob:
 class BatchJobs:
     """All known Jobs, and which of their pods have failed or are terminating without being counted yet.
 
+    ``queued_in`` are the namespaces whose Jobs wait, and are taken back, as a whole.
     Without any Job there is no right to read them, or nobody has one: then no pod counts as a Job's.
     """
 
     def __init__(self) -> None:
         self._jobs: dict[Key, BatchJob] = {}
         self._failing: dict[tuple[str, str], set[str]] = {}
+        self.queued_in: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -138,6 +141,11 @@ class BatchJobs:
             return None
         job = self._jobs.get((pod.namespace, pod.job.name))
         return job if job is not None and job.uid == pod.job.uid else None
+
+    def whole(self, pod: Pod) -> BatchJob | None:
+        """Returns the Job of a pod if it is taken back as a whole: by suspending it, which is no failure."""
+        job = self.of(pod) if pod.namespace in self.queued_in else None
+        return job if job is not None and job.ours and not job.ended else None
 
     def upsert(self, job: BatchJob) -> None:
         """Adds or changes a Job."""

@@ -13,7 +13,7 @@ class Evictable:
     """Says who may be evicted: borrowers of other namespaces, and less important peers.
 
     ``queue`` is the preemptor's. ``reach`` is the only node on which pods may be taken; None where all nodes are within
-    reach.
+    reach. ``one_by_one``: kube-scheduler evicts, which cannot take back a Job as a whole, so pods of such Jobs stay.
     """
 
     __slots__ = (
@@ -25,6 +25,7 @@ class Evictable:
         "_queue",
         "_spare_jobs",
         "_taken",
+        "one_by_one",
         "reach",
     )
 
@@ -46,6 +47,7 @@ class Evictable:
         self._borrowers = borrowers
         self._spare_jobs = cluster.rules.spare_jobs
         self.reach: str | None = None
+        self.one_by_one = False
 
     def is_borrower(self, pod: Pod) -> bool:
         """Whether a pod of another namespace may be evicted, as something that may be taken back was lent to it."""
@@ -80,7 +82,7 @@ class Evictable:
         taken = self._taken
         if pod.uid in taken.leaving or pod.uid in taken.victims or exempt_from_eviction(self._ledger, pod):
             return False
-        if self._spare_jobs and taken.losses.would_fail_known([pod, *self._gangs.needing(pod)]):
+        if self._is_spared(pod):
             return False
         if not pod.group:
             return True  # nobody needs it
@@ -91,3 +93,9 @@ class Evictable:
         if self.reach is not None and any(other.node != self.reach for other in along):
             return False
         return not of_own or all(map(self.is_less_important_peer, along))
+
+    def _is_spared(self, pod: Pod) -> bool:
+        """Whether a pod stays for the sake of its Job."""
+        if self.one_by_one and pod.job is not None and self._cluster.batch_jobs.whole(pod) is not None:
+            return True
+        return self._spare_jobs and self._taken.losses.would_fail_known([pod, *self._gangs.needing(pod)])

@@ -128,14 +128,14 @@ class EvictionTrial:
         """The plan to evict what is taken so far, for a node."""
         victims = tuple(sorted((*self.taken.own, *self.taken.pods()), key=importance))
         violations = len(self.cluster.budgets.violating(victims))
-        return Plan(self.preemptor.pod, node, victims, violations, self.taken.losses.failing(victims))
+        return Plan(self.preemptor.pod, node, victims, violations, self.taken.losses.of(victims))
 
     def costed_plan(self, node: str) -> CostedPlan:
         """The plan to evict what is taken so far, for a node, and its cost."""
         plan = self.plan(node)
         cost = (
             plan.violations,
-            self.taken.losses.number,
+            (self.taken.losses.fail, self.taken.losses.suspended),
             self.ranking.shortfall_of_all(self.taken.pods()),
             max((pod.priority for pod in plan.victims), default=-LOWEST),
             sum(pod.priority + LOWEST for pod in plan.victims),

@@ -1,4 +1,4 @@
-"""Which Jobs of Kubernetes fail by evictions that are thought of, and what is said of that."""
+"""Which Jobs of Kubernetes are lost by evictions that are thought of: they fail, or are suspended and wait again."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,22 +11,25 @@ from policy.objects.pod import Pod
 class _Loss:
     """Pods that are taken of one Job: ``counted`` in all, of which ``fatal`` ones each make it fail.
 
-    It bears ``margin`` more failures. ``lost``: it fails, or has ended, whoever is taken.
+    It bears ``margin`` more failures. ``lost``: it fails, has ended, or is being suspended, whoever is taken.
+    ``whole``: it is suspended when somebody is taken, so it never fails.
     """
 
     job: BatchJob | None
     margin: int
     lost: bool
+    whole: bool = False
     counted: int = 0
     fatal: int = 0
 
     @property
-    def fails(self) -> bool:
+    def is_made(self) -> bool:
+        """Whether the Job is lost by what is taken."""
         return not self.lost and (self.fatal > 0 or self.counted > self.margin)
 
     def add(self, pod: Pod, times: int) -> None:
         """A pod is taken (1) or given back (-1)."""
-        if self.job is None or self.job.is_fatal(pod):
+        if self.job is None or self.whole or self.job.is_fatal(pod):
             self.fatal += times
         elif self.job.response != IGNORE:
             self.counted += times
@@ -34,7 +37,7 @@ class _Loss:
 
 @dataclass(slots=True)
 class Losses:
-    """Which Jobs fail by evictions, beside those that are under way: ``going`` are pods that go, whatever is done.
+    """Which Jobs are lost by evictions, beside those that are under way: ``going`` are pods that go, whatever is done.
 
     A pod that names a Job which is not known counts as one whose Job fails, as nobody can say that it does not.
     ``asked``: UIDs of pods that are what is asked about, though they may be on their way out.
@@ -43,8 +46,10 @@ class Losses:
     jobs: BatchJobs
     going: Iterable[Pod] = ()
     asked: frozenset[str] = frozenset()
-    number: int = 0
+    fail: int = 0
     """How many fail by what is taken now."""
+    suspended: int = 0
+    """How many are suspended for it."""
     _losses: dict[tuple[str, str], _Loss] = field(default_factory=dict)
     _going: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
@@ -61,44 +66,61 @@ class Losses:
         """It is not."""
         self._add(pod, -1)
 
+    def would_lose(self, pods: Iterable[Pod]) -> bool:
+        """Whether one more Job would be lost, if these went, too."""
+        return any(self._more(pods))
+
     def would_fail(self, pods: Iterable[Pod]) -> bool:
-        """Whether a Job that does not fail yet would, if these went, too."""
-        taken = [pod for pod in pods if pod.job is not None] if self.jobs else ()
-        before = self.number
-        for pod in taken:
-            self.take(pod)
-        more = self.number > before
-        for pod in taken:
-            self.give_back(pod)
-        return more
+        """Whether one more Job would fail, if these went, too."""
+        return self._more(pods)[0]
 
     def would_fail_known(self, pods: Iterable[Pod]) -> bool:
         """Like ``would_fail``, but only Jobs that are known count."""
         return self.would_fail([pod for pod in pods if pod.job is not None and self.jobs.of(pod) is not None])
 
-    def failing(self, victims: Iterable[Pod]) -> dict[str, str]:
-        """The Jobs that fail by what is taken, as far as they are known: titles by the UIDs of their victims."""
+    def _more(self, pods: Iterable[Pod]) -> tuple[bool, bool]:
+        """Returns whether more Jobs would fail, and whether more would be suspended, if these went, too."""
+        taken = [pod for pod in pods if pod.job is not None] if self.jobs else ()
+        before = self.fail, self.suspended
+        for pod in taken:
+            self.take(pod)
+        more = self.fail > before[0], self.suspended > before[1]
+        for pod in taken:
+            self.give_back(pod)
+        return more
+
+    def of(self, victims: Iterable[Pod]) -> "LostJobs":
+        """Returns the Jobs that are lost by what is taken, as far as they are known."""
+        victims = list(victims)
+        return LostJobs(
+            self._titles(victims, whole=False) if self.fail else {},
+            self._titles(victims, whole=True) if self.suspended else {},
+        )
+
+    def _titles(self, victims: Iterable[Pod], *, whole: bool) -> dict[str, str]:
         found: dict[str, str] = {}
-        for victim in victims if self.number else ():
+        for victim in victims:
             loss = self._losses.get((victim.namespace, victim.job.uid)) if victim.job is not None else None
-            if loss is not None and loss.fails and loss.job is not None:
+            if loss is not None and loss.is_made and loss.job is not None and loss.whole is whole:
                 found[victim.uid] = loss.job.title
         return found
 
     def at_stake(self, victims: Iterable[Pod]) -> dict[str, int]:
-        """By UID, in which turn victims are to be put back so that Jobs do not fail: those of one Job together.
+        """By UID, in which turn victims are to be put back so that no Job is lost: those of one Job together.
 
-        Of one that bears some failures it is not those that are last among the victims.
+        Jobs that fail come before those that are suspended. Of a Job that bears some failures it is not those that are
+        last among the victims.
         """
         turns: dict[tuple[str, str], int] = {}
         found: dict[str, int] = {}
-        over = {key: loss.counted - loss.margin for key, loss in self._losses.items() if loss.fails}
-        for pod in victims:
+        lost = sorted((each for each in self._losses.items() if each[1].is_made), key=lambda each: each[1].whole)
+        over = {key: loss.counted - loss.margin for key, loss in lost}
+        for pod in sorted(victims, key=lambda pod: self.jobs.whole(pod) is not None):
             key = (pod.namespace, pod.job.uid) if pod.job is not None else None
             if key is None or key not in over:
                 continue
             job = self._losses[key].job
-            fatal = job is None or job.is_fatal(pod)
+            fatal = job is None or self._losses[key].whole or job.is_fatal(pod)
             if fatal or (job is not None and job.response != IGNORE and over[key] > 0):
                 over[key] -= not fatal
                 found[pod.uid] = turns.setdefault(key, len(turns))
@@ -111,37 +133,61 @@ class Losses:
         loss = self._losses.get(key)
         if loss is None:
             loss = self._losses[key] = self._loss(pod)
-        before = loss.fails
+        before = loss.is_made
         loss.add(pod, times)
-        self.number += loss.fails - before
+        if loss.whole:
+            self.suspended += loss.is_made - before
+        else:
+            self.fail += loss.is_made - before
 
     def _loss(self, pod: Pod) -> _Loss:
         """Returns the loss of a pod's Job before anybody is taken."""
         job = self.jobs.of(pod)
         if job is None:
             return _Loss(None, 0, lost=False)
+        whole = self.jobs.whole(pod) is not None
         gone = len(self.jobs.failing(job).union(self._going.get((pod.namespace, job.uid), ())) - self.asked)
         failing = gone if job.response != IGNORE else len(job.uncounted)
         margin = job.backoff_limit - job.failed - failing
+        if whole:
+            return _Loss(job, 0, lost=job.ended or gone > 0, whole=True)
         return _Loss(job, margin, lost=job.ended or margin < 0 or (gone > 0 and job.response == FAIL_JOB))
 
 
-def failing_jobs(jobs: BatchJobs, victims: Iterable[Pod], going: Iterable[Pod]) -> dict[str, str]:
-    """By UID of each victim whose eviction makes its Job fail, alone or with the others, the title of that Job.
+@dataclass(frozen=True, slots=True)
+class LostJobs:
+    """Jobs that some victims cost, by UID of these: those that fail by it, and those that are suspended."""
 
-    ``going`` are others that go.
-    """
+    failing: Mapping[str, str] = field(default_factory=dict)
+    suspending: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def fail(self) -> int:
+        """The number of Jobs that fail."""
+        return len(set(self.failing.values()))
+
+    @property
+    def text(self) -> str:
+        """The Jobs, as words for people; empty if none is lost."""
+        fails = _text("this fails", self.failing, "all of its pods go", "all of their pods go")
+        waits = "all of its pods go, and it waits again", "all of their pods go, and they wait again"
+        return "; ".join(filter(None, (fails, _text("this suspends", self.suspending, *waits))))
+
+
+NONE_LOST = LostJobs()
+
+
+def lost_jobs(jobs: BatchJobs, victims: Iterable[Pod], going: Iterable[Pod]) -> LostJobs:
+    """Returns the Jobs that some victims cost, alone or together. ``going`` are others that go."""
     victims = [victim for victim in victims if victim.job is not None]
     losses = Losses(jobs, going, frozenset(victim.uid for victim in victims))
     for victim in victims:
         losses.take(victim)
-    return losses.failing(victims)
+    return losses.of(victims)
 
 
-def failing_jobs_text(failing: Mapping[str, str]) -> str:
-    """Returns the Jobs that fail, as words for people; empty if none does."""
-    titles = sorted(set(failing.values()))
+def _text(what: str, jobs: Mapping[str, str], one: str, several: str) -> str:
+    titles = sorted(set(jobs.values()))
     if not titles:
         return ""
-    jobs = f"Job{'s' * (len(titles) > 1)} {', '.join(titles)}"
-    return f"this fails {jobs}: all of {'their' if len(titles) > 1 else 'its'} pods go"
+    return f"{what} Job{'s' * (len(titles) > 1)} {', '.join(titles)}: {several if len(titles) > 1 else one}"

@@ -1,9 +1,10 @@
 """Plans to evict: for whom they are made, what they cost, and why there is none."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from policy.objects.pod import Pod
+from policy.preemption.losses import NONE_LOST, LostJobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +25,14 @@ class Preemptor:
 class Plan:
     """The pod can run on the node once these victims are evicted; the most important of them comes first.
 
-    ``violations`` is how many of them violate a disruption budget. ``failing`` are the Jobs that fail by it: titles by
-    the UIDs of their pods among the victims.
+    ``violations`` is how many of them violate a disruption budget. ``lost`` are the Jobs that it costs.
     """
 
     pod: Pod
     node: str
     victims: tuple[Pod, ...]
     violations: int
-    failing: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def fails(self) -> int:
-        """The number of Jobs that fail by it."""
-        return len(set(self.failing.values()))
+    lost: LostJobs = NONE_LOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +61,7 @@ class CostedPlan:
     ``cost`` compares in this order:
 
     1. evictions that violate a budget;
-    2. Jobs that fail;
+    2. Jobs that fail, and Jobs that are suspended;
     3. how far quotas, queues and namespaces fall below their bounds, as shares;
     4. the highest priority among the victims;
     5. the sum of their priorities, each counted from the lowest possible, so that more victims cost more;
@@ -75,9 +70,9 @@ class CostedPlan:
     """
 
     plan: Plan
-    cost: tuple[int, int, float, int, int, float, str]
+    cost: tuple[int, tuple[int, int], float, int, int, float, str]
 
     @property
-    def fails(self) -> int:
-        """The number of Jobs that fail by it."""
-        return self.cost[1]
+    def loses_jobs(self) -> bool:
+        """Whether it costs a Job."""
+        return any(self.cost[1])

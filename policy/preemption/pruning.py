@@ -6,7 +6,7 @@ from policy.preemption.ranking import importance
 
 
 def prune(trial: EvictionTrial, node: str) -> None:
-    """Puts back as many as possible: first who is in a budget, and then those whose eviction would fail a Job.
+    """Puts back as many as possible: first who is in a budget, and then those whose eviction would cost a Job.
 
     Then members of gangs that were taken together, then those whose quotas would fall below their min, then by
     importance, then of who borrowed least.
@@ -16,7 +16,8 @@ def prune(trial: EvictionTrial, node: str) -> None:
         _spare_gang(trial, gang, node)
     victims = sorted(taken.pods(), key=importance)
     in_budget = trial.cluster.budgets.violating(victims)
-    at_stake = taken.losses.at_stake(sorted(victims, key=expensive_first)) if taken.losses.number else {}
+    losses = taken.losses
+    at_stake = losses.at_stake(sorted(victims, key=expensive_first)) if losses.fail or losses.suspended else {}
     in_order = sorted(
         victims,
         key=lambda pod: (

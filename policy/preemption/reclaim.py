@@ -4,7 +4,7 @@ Seed: capacity scheduling, PostFilter; for what the scheduler never asks an exte
 priority, quotas that are in the way on free nodes, victims on several nodes.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,12 +15,13 @@ from policy.cluster.cluster import Cluster
 from policy.cluster.gates import GatedJob
 from policy.nodes import fit
 from policy.objects import signature
+from policy.objects.batch_job import BatchJob
 from policy.objects.constraints import Constraints
 from policy.objects.group import Key
 from policy.objects.pod import Pod, turn
 from policy.objects.reservation import RECLAIM, PodName, Reservation
 from policy.preemption import victims
-from policy.preemption.losses import failing_jobs, failing_jobs_text
+from policy.preemption.losses import LostJobs, lost_jobs
 from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.ranking import importance
 from policy.stepwise import Steps, within_steps
@@ -342,14 +343,20 @@ def why_evicted(cluster: Cluster, reservation: Reservation, victim: Pod) -> str:
 def without_failing_jobs(cluster: Cluster, pods: Iterable[Pod]) -> list[Pod]:
     """Those of some pods whose eviction, each alone, fails no Job."""
     going = [cluster.pods[uid] for uid in cluster.leaving.uids]
-    return [pod for pod in pods if not failing_jobs(cluster.batch_jobs, [pod], going)]
+    return [pod for pod in pods if not lost_jobs(cluster.batch_jobs, [pod], going).failing]
 
 
-def failing(cluster: Cluster, reservation: Reservation) -> dict[str, str]:
-    """By UID of those victims whose eviction makes their Job fail, the title of that Job."""
+def pods_of(cluster: Cluster, job: BatchJob) -> list[Pod]:
+    """The pods of a Job that are on nodes."""
+    there = (placed.pod for placed in cluster.table.in_namespaces([job.namespace]) if placed.pod.job is not None)
+    return [pod for pod in there if pod.assigned and cluster.batch_jobs.of(pod) is job]
+
+
+def lost_by(cluster: Cluster, reservation: Reservation) -> LostJobs:
+    """The Jobs that the victims of a plan cost."""
     named = {victim.uid for victim in reservation.victims}
     there = [cluster.pods[uid] for uid in named if uid in cluster.pods]
-    return failing_jobs(cluster.batch_jobs, there, (cluster.pods[uid] for uid in cluster.leaving.uids - named))
+    return lost_jobs(cluster.batch_jobs, there, (cluster.pods[uid] for uid in cluster.leaving.uids - named))
 
 
 def waits_for_others(cluster: Cluster, reservation: Reservation) -> bool:
@@ -413,12 +420,12 @@ def plan_text_steps(cluster: Cluster, pod: Pod) -> Steps[str]:
     if isinstance(result, NoPlan):
         return f"{before}nobody is evicted for it: {result.text}"
     text = f"{before}to be evicted for it on node {result.node}: {_names(result.victims)}"
-    return _and_its_price(text, result.failing)
+    return _and_its_price(text, result.lost)
 
 
-def _and_its_price(text: str, failing: Mapping[str, str]) -> str:
-    """A sentence, and which Jobs fail by it, if any do."""
-    return "; ".join(filter(None, (text, failing_jobs_text(failing))))
+def _and_its_price(text: str, lost: LostJobs) -> str:
+    """A sentence, and which Jobs it costs, if any."""
+    return "; ".join(filter(None, (text, lost.text)))
 
 
 def _why_given_up(cluster: Cluster, pod: Pod) -> str:
@@ -501,7 +508,7 @@ def _progress(cluster: Cluster, reservation: Reservation) -> str:
         by = kept_for_good(cluster, protected)
         return f"{where}, but a disruption budget does not let go now: {_names(protected)}{by}"
     if there:
-        return _and_its_price(f"{where}; on their way out: {_names(there)}", failing(cluster, reservation))
+        return _and_its_price(f"{where}; on their way out: {_names(there)}", lost_by(cluster, reservation))
     return f"room was made on node {reservation.node}; the scheduler has to bind it there"
 
 

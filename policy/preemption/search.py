@@ -28,7 +28,7 @@ _ATTEMPTS: tuple[tuple[Order, bool], ...] = (
 class VictimSearch:
     """Searches nodes, one after the other, for the cheapest victims there.
 
-    ``trial`` has nobody taken between two nodes. ``_spares_jobs``: nobody is taken by whose eviction a Job fails, as
+    ``trial`` has nobody taken between two nodes. ``_spares_jobs``: nobody is taken by whose eviction a Job is lost, as
     long as others are enough; ``_passed_over``: somebody was not taken for that. ``_unresolvable``: a rule is exceeded
     by so much that no other node need be looked at. ``_in_turn`` are the candidates on all nodes, in the order in
     which they are taken: by resources and order, or by resources and None for peers.
@@ -148,16 +148,20 @@ class VictimSearch:
                     trial.taken.separate(trial.taken.give_back(pod.uid))
 
     def passes(self) -> Iterator[Callable[[Iterable[Pod]], Iterable[Pod]]]:
-        """Yields filters of pods that may be taken: first without those whose eviction fails a Job, then Job by Job."""
+        """Yields filters of pods that may be taken: first without those whose eviction costs a Job, then Job by Job.
+
+        Jobs that are suspended come before those that fail.
+        """
         yield lambda pods: (pod for pod in pods if not self._goes_last(pod))
         if self._passed_over:
+            yield lambda pods: job_by_job(pod for pod in pods if not self.trial.taken.losses.would_fail([pod]))
             yield job_by_job
 
     def _goes_last(self, pod: Pod) -> bool:
-        """Whether others are to be taken first, as a Job would fail if the pod and those who need it were evicted."""
+        """Whether others are to be taken first, as the eviction of the pod and of those who need it costs a Job."""
         if not self._spares_jobs or (pod.job is None and not pod.group):
             return False
-        if not self.trial.taken.losses.would_fail([pod, *self.trial.gangs.needing(pod)]):
+        if not self.trial.taken.losses.would_lose([pod, *self.trial.gangs.needing(pod)]):
             return False
         self._passed_over = True
         return True

@@ -49,6 +49,7 @@ def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budg
     with eviction_trial(cluster, pod) as trial:
         if node_where_room_is_coming(trial) and trial.admitted():
             return []
+        trial.evictable.one_by_one = True
         search = VictimSearch(trial)
         for node in nodes:
             found = search.alone_on(node)
@@ -57,16 +58,16 @@ def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budg
                 if not any(map(trial.ranking.keeps_to_its_share, found.victims)):
                     sparing.append(found)
     plans = sparing or plans
-    return _sparing_jobs(plans) if any(each.failing for each in plans) else plans
+    return _sparing_jobs(plans) if any(each.lost.failing for each in plans) else plans
 
 
 def _sparing_jobs(plans: list[Plan]) -> list[Plan]:
     """Those of some plans than which no other fails fewer Jobs without violating more budgets."""
     fewest, fewest_with = inf, dict[int, float]()
-    for each in sorted(plans, key=lambda each: (each.violations, each.fails)):
-        fewest = min(fewest, each.fails)
+    for each in sorted(plans, key=lambda each: (each.violations, each.lost.fail)):
+        fewest = min(fewest, each.lost.fail)
         fewest_with.setdefault(each.violations, fewest)
-    return [each for each in plans if each.fails <= fewest_with[each.violations]]
+    return [each for each in plans if each.lost.fail <= fewest_with[each.violations]]
 
 
 def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:
@@ -151,8 +152,8 @@ def _candidates_steps(search: VictimSearch) -> Steps[list[CostedPlan]]:
             best = search.on(node, elsewhere=True)
             if best is not None:
                 found.append(best)
-                good += not best.fails
-            in_vain += best is None or best.fails > 0
+                good += not best.loses_jobs
+            in_vain += best is None or best.loses_jobs
         yield from trial.pause_steps()
         if good >= ENOUGH_NODES or in_vain >= IN_VAIN:
             break

@@ -11,6 +11,7 @@ from math import inf
 
 from policy.cluster.cluster import Cluster
 from policy.cluster.gates import GatedJob, Heads, Ungated, Where
+from policy.nodes import fit
 from policy.nodes.tolerations import One
 from policy.objects.pod import Pod, turn
 from policy.objects.resources import NOTHING, Resources, total
@@ -167,8 +168,8 @@ class UngatingRound:
         missing = max(1, group.minimum - len(cluster.gangs.ready(group) - {pod.uid})) if group else 1
         if missing == 1:
             lacking = self._lacking(where[0], pod.request, pod)
-            beyond = bool(lacking) or not cluster.attempts.keeps_claim(pod)
-            if beyond and (self._some_beyond(where, lacking) or not self._may_go_beyond(pod)):
+            beyond = bool(lacking) or not (cluster.attempts.keeps_claim(pod) and self._has_room_for_all(pod))
+            if beyond and (self._some_beyond(where, lacking) or not may_go_without_room(cluster, pod)):
                 return []
             self._ungate(pod, Ungated(where, pod.request, beyond), now)
             return [pod]
@@ -249,6 +250,14 @@ class UngatingRound:
             if opened.get(resource, 0) + asked > self._lookahead * free.get(resource, 0)
         ]
 
+    def _has_room_for_all(self, pod: Pod) -> bool:
+        """Whether nodes have room for each pod of a Job that waits as a whole; true for any other pod."""
+        job = pod.stands_for
+        if job is None:
+            return True
+        one = self._cluster.queued_jobs.one_pod((pod.namespace, job.name))
+        return fit.how_many(self._cluster.table, one) >= job.pods
+
     def _some_beyond(self, where: Where, lacking: list[str]) -> bool:
         """Whether the scheduler already has a pod for which it may look for victims.
 
@@ -258,18 +267,6 @@ class UngatingRound:
         opened = self._cluster.gates.on_their_way(where[0])
         return self._cluster.gates.some_beyond(where) or any(opened.get(resource) for resource in lacking)
 
-    def _may_go_beyond(self, pod: Pod) -> bool:
-        """Whether a pod may be ungated without room, so that others are evicted for it.
-
-        A Job as a whole may only if others owe it all of that room: else it would run in part, and wait there.
-        """
-        if pod.stands_for is None or self._cluster.queue_of(pod) in self._cluster.queues:
-            return True  # a queue admits no more than it deserves
-        account = self._cluster.ledger.account(pod.namespace)
-        least = account.quota.min if account.quota is not None else NOTHING
-        named = [resource for resource in pod.request if resource in least]
-        return bool(named) and all(account.used.get(r, 0) + pod.request[r] <= least[r] for r in named)
-
     def _queue_key(self, queue: str) -> QueueKey:
         declared = self._cluster.queues.get(queue)
         return -(declared.priority if declared else 0), share_of_queue(self._cluster, queue), queue
@@ -277,6 +274,19 @@ class UngatingRound:
     def _namespace_key(self, queue: str, namespace: str) -> NamespaceKey:
         weight = self._weights.get(namespace, 1)
         return share_of_namespace(self._cluster, queue, namespace) / weight, -weight, namespace
+
+
+def may_go_without_room(cluster: Cluster, pod: Pod) -> bool:
+    """Whether a pod that its rules admit may be let go without room, so that others are evicted for it.
+
+    A Job as a whole may only if others owe it all of that room: else it would run in part, and wait there.
+    """
+    if pod.stands_for is None or cluster.queue_of(pod) in cluster.queues:
+        return True  # a queue admits no more than it deserves
+    account = cluster.ledger.account(pod.namespace)
+    least = account.quota.min if account.quota is not None else NOTHING
+    named = [resource for resource in pod.request if resource in least]
+    return bool(named) and all(account.used.get(r, 0) + pod.request[r] <= least[r] for r in named)
 
 
 def incomplete(cluster: Cluster) -> dict[str, list[tuple[Where, str]]]:

@@ -24,6 +24,7 @@ from policy.objects.reservation import RECLAIM
 from policy.preemption import reclaim, victims
 from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.reclaim import Shape
+from policy.queueing.ungating import may_go_without_room
 from policy.quota.exempt import is_critical
 from policy.reserve import node_reservation, preferred_nodes, starving
 from policy.reserve.node_reservation import ReserveDecision
@@ -122,6 +123,10 @@ class Simulation:
             current = self.cluster.pods.get(pod.uid)
             if current is None or not current.pending:
                 continue
+            if current.stands_for is not None:
+                self._start_if_possible(current)
+                yield
+                continue
             alike = self._kind(current)
             if alike in failed:
                 self._fail(current, failed[alike])
@@ -131,6 +136,19 @@ class Simulation:
                     self._fail(current, message)
                     failed[alike] = message
             yield
+
+    def _start_if_possible(self, stand_in: Pod) -> None:
+        """Starts a Job that waits as a whole, if the rules admit it, and there is room for all of its pods."""
+        cluster, job = self.cluster, stand_in.stands_for
+        assert job is not None, "it is a stand-in"  # noqa: S101
+        held = cluster.gate_admission.holds(stand_in)
+        if held and cluster.check(stand_in) is not None:
+            return
+        one = cluster.queued_jobs.one_pod((stand_in.namespace, job.name))
+        if held and fit.how_many(cluster.table, one) < job.pods and not may_go_without_room(cluster, stand_in):
+            return
+        cluster.queued_jobs.make_pods((stand_in.namespace, job.name), self.now)
+        self.steps += 1
 
     def _kind(self, pod: Pod) -> Hashable:
         """Returns a key for pods of which none is placed if one is not. A pod of a gang, or with a node, is alone."""
@@ -262,6 +280,10 @@ class Simulation:
         """Evicts a pod, as far as disruption budgets allow it."""
         cluster = self.cluster
         if victim.uid not in cluster.pods or not cluster.draw_on_budgets(victim):
+            return
+        if (whole := cluster.batch_jobs.whole(victim)) is not None:
+            for pod in reclaim.pods_of(cluster, whole):
+                self._take_away(pod, for_, reason)
             return
         self._take_away(victim, for_, reason)
         job = cluster.batch_jobs.of(victim)

@@ -19,6 +19,7 @@ from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.queue import Queue
+from policy.objects.queued_job import QueuedJob
 from policy.objects.reservation import Reservation
 from policy.quota.admission import Rules
 from policy.quota.elastic_quota import ElasticQuota
@@ -58,6 +59,7 @@ class Snapshot:
     limits: tuple[tuple[str, Limit], ...]
     budgets: tuple[Budget, ...]
     batch_jobs: tuple[BatchJob, ...]
+    queued_jobs: tuple[QueuedJob, ...]
     reservations: tuple[Reservation, ...]
     counted: tuple[tuple[str, str], ...]
     epoch: float
@@ -85,6 +87,7 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         limits=tuple(cluster.limits.items()),
         budgets=tuple(cluster.budgets.values()),
         batch_jobs=tuple(cluster.batch_jobs),
+        queued_jobs=tuple(job for job in cluster.queued_jobs if job.suspended),
         reservations=tuple(cluster.reservations.all()),
         counted=tuple(cluster.queue_changes.moving.counted.items()),
         epoch=cluster.leaving.deletions.now,
@@ -143,6 +146,8 @@ def _copy_bounds(cluster: Cluster, taken: Snapshot) -> None:
         cluster.upsert_budget(budget)
     for job in taken.batch_jobs:
         cluster.batch_jobs.upsert(job)
+    for queued in taken.queued_jobs:
+        cluster.queued_jobs.upsert(queued, taken.now)
 
 
 def _copy_pods_steps(cluster: Cluster, taken: Snapshot) -> Steps[None]:

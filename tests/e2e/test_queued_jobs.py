@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.controlplane.objects import job, pod
+from tests.controlplane.objects import budget_of_none, job, pod
 from tests.controlplane.processes import wait_until
-from tests.e2e.test_jobs import controllers  # noqa: F401 - a fixture
+from tests.e2e.test_jobs import KILLED, controllers, events, failed  # noqa: F401 - a fixture
 from tests.e2e.waiting import bound, ensure_for, wait_for
 
 LABEL = "quotaward.dev/jobs"
@@ -32,6 +32,10 @@ def queued(cluster, quotaward, scheduler, controllers):  # noqa: F811
     cluster.api.patch("namespaces", namespace, {"metadata": {"labels": {LABEL: "queued"}}})
     yield namespace
     cluster.api.patch("namespaces", namespace, {"metadata": {"labels": {LABEL: None}}})
+
+
+def status(cluster, namespace, name):
+    return cluster.api.get("jobs", name, namespace).get("status", {})
 
 
 def suspended(cluster, namespace, *names):
@@ -65,3 +69,45 @@ def test_room_of_a_started_job_is_kept_for_its_pods(cluster, queued, watch):
     wait_until(lambda: not suspended(cluster, queued, "train"), "it starts")
     cluster.api.create(pod("late", other))
     wait_for(mine, bound=4)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"backoffLimit": 0}, {"podFailurePolicy": {"rules": [KILLED]}}, {}, {"completionMode": "Indexed"}],
+    ids=["backoffLimit 0", "FailJob on 137", "the default", "Indexed"],
+)
+def test_a_job_that_borrows_is_suspended_for_the_owner_and_resumes_where_it_stood(cluster, queued, watch, spec):
+    cluster.node(cpu=4)
+    owner = cluster.namespace("owner")
+    cluster.quota(queued, min={"cpu": 1}, max={"cpu": 4})
+    cluster.quota(owner, min={"cpu": 3}, max={"cpu": 4})
+    mine, theirs = watch(queued), watch(owner)
+    cluster.api.create(job("train", queued, 4, suspend=True, **spec))
+    wait_for(mine, bound=4)
+    cluster.api.create(pod("owner", owner))
+    wait_for(theirs, bound=1)
+    assert suspended(cluster, queued, "train") == ["train"]
+    ensure_for(2, lambda: not mine.pods, "no part of it runs: there is no room for all of it")
+    assert (failed(cluster, queued, "train"), status(cluster, queued, "train").get("failed")) == ("", None)
+    assert events(cluster, queued, "TakenBack")
+    cluster.api.delete("pods", "owner", owner, grace=0)
+    wait_for(mine, bound=4)
+    assert (failed(cluster, queued, "train"), status(cluster, queued, "train").get("failed")) == ("", None)
+
+
+def test_a_budget_keeps_a_job_from_being_suspended(cluster, queued, watch):
+    cluster.node(cpu=4)
+    owner = cluster.namespace("owner")
+    cluster.quota(queued, min={"cpu": 1}, max={"cpu": 4})
+    cluster.quota(owner, min={"cpu": 3}, max={"cpu": 4})
+    mine, theirs = watch(queued), watch(owner)
+    item = job("train", queued, 4, suspend=True)
+    item["spec"]["template"]["metadata"]["labels"] = {"app": "train"}
+    cluster.api.create(budget_of_none("none", queued, app="train"))
+    cluster.api.create(item)
+    wait_for(mine, bound=4)
+    cluster.api.create(pod("owner", owner))
+    ensure_for(4, lambda: len(bound(mine)) == 4 and not bound(theirs), "all of it stays")
+    cluster.api.delete("poddisruptionbudgets", "none", queued)
+    wait_for(theirs, bound=1)
+    assert suspended(cluster, queued, "train") == ["train"]

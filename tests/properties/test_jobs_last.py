@@ -9,7 +9,7 @@ from policy.cluster.cluster import Cluster
 from policy.objects.batch_job import COUNT, FAIL_JOB, IGNORE, BatchJob
 from policy.objects.node import Node
 from policy.objects.pod import JobMember, Pod
-from policy.preemption.losses import failing_jobs
+from policy.preemption.losses import lost_jobs
 from policy.preemption.plans import Plan
 from policy.preemption.victims import plan, victims_on
 from policy.quota.elastic_quota import elastic_quota
@@ -76,7 +76,7 @@ def worlds_with_jobs(draw: st.DrawFn) -> WithJobs:
 
 def costs(cluster: Cluster, victims: list[Pod]) -> set[tuple[str, str]]:
     """The Jobs that fail, or may, by these evictions; counted once more."""
-    failing = failing_jobs(cluster.batch_jobs, victims, ())
+    failing = lost_jobs(cluster.batch_jobs, victims, ()).failing
     unknown = [pod for pod in victims if pod.job is not None and cluster.batch_jobs.of(pod) is None]
     found = {(pod.namespace, pod.job.uid) for pod in victims if pod.uid in failing and pod.job is not None}
     return found | {(pod.namespace, pod.job.uid) for pod in unknown if pod.job is not None}
@@ -89,7 +89,7 @@ def test_with_jobs_a_plan_keeps_to_the_rules_and_is_found_where_it_is_without(gi
     assert isinstance(found, Plan) == isinstance(without, Plan)
     if isinstance(found, Plan):
         check(ByHand(given_world.world), found)
-        assert dict(found.failing) == failing_jobs(cluster.batch_jobs, list(found.victims), ())
+        assert found.lost == lost_jobs(cluster.batch_jobs, list(found.victims), ())
 
 
 @given(worlds_with_jobs())
@@ -126,7 +126,7 @@ def test_with_spare_jobs_nobodys_job_fails(given_world):
     plans = [plan(cluster, me), *victims_on(cluster, me, NODES)]
     for found in plans:
         if isinstance(found, Plan):
-            assert not failing_jobs(cluster.batch_jobs, list(found.victims), ())
+            assert not lost_jobs(cluster.batch_jobs, list(found.victims), ()).failing
             check(ByHand(given_world.world), found)
 
 

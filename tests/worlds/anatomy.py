@@ -31,6 +31,7 @@ HISTORY = {
     "Deadlines": ("_heap",),
     "Gates": ("_generations", "_since"),
     "Line": ("arrivals",),
+    "QueuedJobs": ("_now",),
     "Grants": ("_failures", "_deadlines"),
     "UnschedulablePods": ("_deadlines", "_regained", "_judged_at", "_groups_without_claim"),
     "_Alike": ("one", "helped_at", "fresh"),

@@ -7,7 +7,18 @@ from typing import Any
 
 from app.store.budgets import BUDGETS
 from app.store.elastic_quotas import ELASTIC_QUOTAS
-from app.store.heeded import ALLOWED_QUEUES, GATE, GATED, GROUP, PREEMPTIBLE, QUEUE, VOLCANO_GROUP, WEIGHT
+from app.store.heeded import (
+    ALLOWED_QUEUES,
+    GATE,
+    GATED,
+    GROUP,
+    JOBS_WAIT,
+    PREEMPTIBLE,
+    QUEUE,
+    QUEUED,
+    VOLCANO_GROUP,
+    WEIGHT,
+)
 from app.store.jobs import JOBS
 from app.store.namespaces import NAMESPACES as NAMESPACE
 from app.store.pod_groups import NATIVE_GROUPS, POD_GROUPS
@@ -305,11 +316,14 @@ class Objects:
         elif item["kind"] == "ElasticQuota":
             spec.setdefault(self.of("min", "max"), {})[self.of(*RESOURCES)] = self.of("0", "1", "3")
         elif item["kind"] == "Namespace":
-            meta.update(
-                self.of({"annotations": {QUEUE: self.of(*QUEUES, "gone")}}, {"labels": {GATED: "true"}}, {"labels": {}})
-            )
+            labels = {}, {GATED: "true"}, {JOBS_WAIT: "queued"}
+            named = {"annotations": {QUEUE: self.of(*QUEUES, "gone")}}
+            meta.update(self.of(named, *({"labels": each} for each in labels)))
         elif item["kind"] == "Job":
-            item["status"] = self._job_status()
+            if "suspend" in spec and self.often(6):
+                spec |= {"suspend": not spec["suspend"], "parallelism": self.of(0, 1, 3)}
+            else:
+                item["status"] = self._job_status()
         else:
             item["status"] = {"disruptionsAllowed": self.of(0, 1)}
 
@@ -393,6 +407,7 @@ class Objects:
         if self.often(2):
             annotations[ALLOWED_QUEUES] = self.of("q,r", " r , gone", "")
         labels = {GATED: "true"} if self.often(3) else {}
+        labels |= {JOBS_WAIT: "queued"} if self.often(3) else {}
         return made(NAMESPACE, name, metadata={"annotations": annotations, "labels": labels})
 
     def resource_quota(self, namespace: str, name: str) -> Json:
@@ -438,7 +453,11 @@ class Objects:
             rules = [{"onExitCodes": codes}, {"onPodConditions": disrupted}]
             actions = ("Ignore", "Count", "FailJob", "FailIndex")
             spec["podFailurePolicy"] = {"rules": [rule | {"action": self.of(*actions)} for rule in rules]}
-        metadata = {"uid": f"job-{namespace}-{name}"}
+        if self.often(5):
+            spec |= {"suspend": self.often(7), "parallelism": self.of(0, 1, 3), "completions": self.of(None, 2)}
+            containers = [{"name": "main", "resources": {"requests": self.amounts()}}]
+            spec["template"] = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}}
+        metadata = {"uid": f"job-{namespace}-{name}", "labels": {QUEUED: "true"} if self.often(2) else {}}
         return made(JOBS, name, namespace, metadata, spec=spec, status=self._job_status())
 
     def _job_status(self) -> Json:

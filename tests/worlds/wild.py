@@ -403,6 +403,7 @@ class WildWorld:
             (cluster.upsert_reservation, seen.reservations),
             (cluster.upsert_budget, seen.budgets),
             (cluster.batch_jobs.upsert, seen.batch_jobs),
+            (lambda each: cluster.queued_jobs.upsert(each, self.clock()), seen.queued_jobs),
             (cluster.upsert_quota, seen.quotas),
             (cluster.upsert_node, reversed(seen.nodes)),
             (cluster.upsert_group, seen.groups),

@@ -17,7 +17,7 @@ from app.controllers.reclaim import Reclaim
 from app.kube.client import KubeClient
 from app.kube.reflector import FORBIDDEN_RETRY, Reflector
 from app.settings import ReclaimSettings
-from app.store.jobs import JOBS, batch_job_of
+from app.store.jobs import JOBS, batch_job_of, queued_job_of
 from app.store.pods import PODS, pod_of
 from app.store.queues import QUEUES
 from app.whatif.rendering import job_manifest, pod_manifest
@@ -140,6 +140,16 @@ def test_an_odd_count_of_failures_is_none(count):
 )
 def test_a_job_that_is_written_out_is_read_as_the_same(item):
     assert read(job_manifest(read(item))) == read(item)
+
+
+@pytest.mark.parametrize("more", [{}, {"parallelism": 3, "completions": 2}, {"managedBy": "example.com/x"}])
+def test_a_job_that_waits_is_rendered_with_its_template(more):
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": pod("p", requests={"cpu": "2"})["spec"]}
+    item = job(suspend=True, template=template, **more)
+    item["metadata"]["labels"] = {"quotaward.dev/queued": "true"}
+    obj = JOBS.decoder.decode(msgspec.json.encode(item))
+    rendered = JOBS.decoder.decode(msgspec.json.encode(job_manifest(batch_job_of(obj), queued_job_of(obj))))
+    assert (batch_job_of(rendered), queued_job_of(rendered)) == (batch_job_of(obj), queued_job_of(obj))
 
 
 def test_a_pod_that_is_written_out_is_still_in_its_job():
@@ -265,6 +275,48 @@ def test_events_say_it_of_both_pods_and_it_is_counted():
     assert REGISTRY.get_sample_value(name) == before + 1
     [eviction] = world.client.get("/api/v1/plan").json()["evictions"]
     assert eviction["failsJob"] == "a/train", "also of one that is on its way out"
+
+
+# Jobs that are taken back as a whole
+
+
+QUEUED = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "a", "labels": {"quotaward.dev/jobs": "queued"}},
+}
+
+
+def looked(world, api):
+    reclaim = Reclaim(world.store, api, ReclaimSettings())
+
+    async def look():
+        async with asyncio.TaskGroup() as group:
+            await reclaim.look(group)
+
+    asyncio.run(look())
+
+
+def test_a_job_that_waits_as_a_whole_is_suspended_once_and_fails_never():
+    world, name = World(QUEUED), "quotaward_jobs_taken_back_total"
+    api, before = ApiServer(world.store), REGISTRY.get_sample_value(name, {"means": "suspended"}) or 0
+    see(world.store, quota("b", min={"cpu": 3}, max={"cpu": 9}))
+    [eviction] = world.client.get("/api/v1/plan").json()["evictions"]
+    assert (eviction["failsJob"], eviction["suspendsJob"]) == ("", "a/train")
+    looked(world, api)
+    assert (api.evicted, api.suspended) == ([], ["train"])
+    assert "this suspends Job a/train: all of its pods go, and it waits again" in api.told["owner", "ReclaimStarted"]
+    assert "suspended to make room for b/owner" in api.told["train", "TakenBack"]
+    assert REGISTRY.get_sample_value(name, {"means": "suspended"}) == before + 1
+
+
+def test_a_job_whose_budget_keeps_one_of_its_pods_is_not_suspended():
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "x", "namespace": "a"}}
+    world = World(QUEUED, budget | {"spec": {"selector": {}}, "status": {"disruptionsAllowed": 3}})
+    api = ApiServer(world.store)
+    looked(world, api)
+    assert (api.evicted, api.suspended) == ([], [])
+    assert not any(world.store.cluster.leaving.has_been_asked(f"a/r{number}") for number in range(4))
 
 
 # In folders, and what if

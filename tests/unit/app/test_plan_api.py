@@ -31,7 +31,14 @@ def test_a_plan_says_who_would_go_for_whom_and_where(store):
     plan = client_of(store).get("/api/v1/plan").json()
     assert set(plan) >= {"evictions", "nominations", "reservations"}
     [eviction] = plan["evictions"]
-    assert eviction == {"pod": "a/r5", "node": "n1", "for": "b/p", "reason": "Reclaim", "failsJob": ""}
+    assert eviction == {
+        "pod": "a/r5",
+        "node": "n1",
+        "for": "b/p",
+        "reason": "Reclaim",
+        "failsJob": "",
+        "suspendsJob": "",
+    }
     assert plan["nominations"] == [{"pod": "b/p", "node": "n1"}]
     [reservation] = plan["reservations"]
     assert (reservation["pod"], reservation["node"], reservation["victims"]) == ("b/p", "n1", ["a/r5"])

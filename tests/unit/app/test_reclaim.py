@@ -27,7 +27,7 @@ class ApiServer(RecordingActuator):
 
     def __init__(self, store):
         super().__init__(store)
-        self.evicted, self.reserved, self.told = [], [], {}
+        self.evicted, self.suspended, self.reserved, self.told = [], [], [], {}
         self.blocked = self.lingering = self.failing = False
         self.due = 0.0
 
@@ -39,6 +39,10 @@ class ApiServer(RecordingActuator):
             await super().evict(victim)
         elif victim.uid in self._store.cluster.pods:
             self._store.cluster.upsert_pod(going(self._store, victim.uid, self.due), 0)
+
+    async def suspend_job(self, job):
+        self.suspended.append(job.name)
+        await super().suspend_job(job)
 
     async def reserve(self, reservation):
         self.reserved.append(reservation.name)

@@ -261,3 +261,12 @@ def test_a_job_starts_without_room_only_if_others_owe_it_all_of_that_room(least)
     cluster.upsert_quota(quota("b", most={"cpu": 99}))
     cluster.upsert_pod(pod("borrower", "b", node="n1"), now=0)
     assert started(cluster) == (["train"] if least == 4 else [])
+
+
+def test_room_counts_only_where_a_whole_pod_fits():
+    train = job("train", 2, request={"cpu": 3})
+    cluster = queued(train, cpu=4)
+    cluster.upsert_node(node("n2", size={"cpu": 2, "pods": 9}))
+    assert started(cluster) == [], "six cores are free, and three on one node only"
+    cluster.upsert_node(node("n2", size={"cpu": 3, "pods": 9}))
+    assert started(cluster) == ["train"]

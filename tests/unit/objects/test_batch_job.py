@@ -18,7 +18,7 @@ from policy.objects.batch_job import (
     response,
 )
 from policy.objects.pod import JobMember, Pod
-from policy.preemption.losses import Losses, failing_jobs, failing_jobs_text
+from policy.preemption.losses import Losses, LostJobs, lost_jobs
 from tests.unit.given import pod
 
 DISRUPTION = frozenset({("DisruptionTarget", "True")})
@@ -52,7 +52,7 @@ def jobs_with(*jobs: BatchJob, pods: tuple[Pod, ...] = ()) -> BatchJobs:
 
 
 def failed_by(known: BatchJobs, *victims: Pod, going: tuple[Pod, ...] = ()) -> set[str]:
-    return set(failing_jobs(known, victims, going))
+    return set(lost_jobs(known, victims, going).failing)
 
 
 # Rules
@@ -208,10 +208,10 @@ def test_what_is_given_back_costs_nothing():
     losses = Losses(jobs_with(job(backoff_limit=1)))
     for uid in ("p", "q", "r"):
         losses.take(member(uid))
-    assert losses.number == 1
+    assert losses.fail == 1
     losses.give_back(member("p"))
     losses.give_back(member("q"))
-    assert losses.number == 0
+    assert losses.fail == 0
 
 
 def test_who_is_at_stake_is_all_but_those_that_the_job_bears():
@@ -223,9 +223,9 @@ def test_who_is_at_stake_is_all_but_those_that_the_job_bears():
 
 
 def test_jobs_are_told_once_each():
-    assert failing_jobs_text({}) == ""
-    assert failing_jobs_text({"p": "a/x", "q": "a/x"}) == "this fails Job a/x: all of its pods go"
-    assert failing_jobs_text({"p": "a/y", "q": "a/x"}) == "this fails Jobs a/x, a/y: all of their pods go"
+    assert LostJobs().text == ""
+    assert LostJobs({"p": "a/x", "q": "a/x"}).text == "this fails Job a/x: all of its pods go"
+    assert LostJobs({"p": "a/y", "q": "a/x"}).text == "this fails Jobs a/x, a/y: all of their pods go"
 
 
 # When it ends

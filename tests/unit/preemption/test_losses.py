@@ -1,10 +1,13 @@
 """Nobody's Job is failed by a take-back while another victim would do."""
 
+from dataclasses import replace
+
 import pytest
 
 from policy.cluster.budgets import Budget
 from policy.cluster.cluster import Cluster
 from policy.objects.batch_job import FAIL_JOB, IGNORE, BatchJob
+from policy.objects.membership import Namespace
 from policy.objects.pod import JobMember, Pod
 from policy.preemption.plans import Plan
 from policy.preemption.reclaim import plans_for_all_steps, reservation_of
@@ -51,7 +54,7 @@ def test_it_goes_if_nobody_else_will_do_and_the_plan_names_the_job():
     cluster = world(node(), *LOANS, *(of_job(f"j{number}") for number in range(4)), batch_job())
     found = plan(cluster, me(1))
     assert isinstance(found, Plan)
-    assert set(found.failing.values()) == {"b/train"}
+    assert set(found.lost.failing.values()) == {"b/train"}
     assert len(found.victims) == 1
 
 
@@ -95,7 +98,7 @@ def test_of_two_jobs_one_fails_and_not_both():
     pods += [of_job("x2", "x", started=2.0), of_job("y2", "y", started=1.0)]
     found = plan(world(node(), *LOANS, *pods, batch_job("x"), batch_job("y")), me(2))
     assert isinstance(found, Plan)
-    assert len(set(found.failing.values())) == 1
+    assert len(set(found.lost.failing.values())) == 1
 
 
 def test_ones_own_less_important_pod_goes_before_another_teams_job_fails():
@@ -200,7 +203,7 @@ def test_plans_for_a_gang_count_together():
     pods = [of_job(f"j{number}", started=9.0) for number in range(2)] + [run("p", started=1.0), run("q", started=0.5)]
     cluster = world(node(), *quotas, *pods, batch_job(limit=1))
     plans = at_once(plans_for_all_steps(cluster, [pod("m1", "a"), pod("m2", "a")]))
-    assert not any(each.failing for each in plans)
+    assert not any(each.lost.failing for each in plans)
 
 
 def test_of_ones_own_that_have_to_go_first_pods_of_jobs_go_last_too():
@@ -209,3 +212,56 @@ def test_of_ones_own_that_have_to_go_first_pods_of_jobs_go_last_too():
     own = [of_job("j", namespace="a", priority=1), run("own", "a", priority=2)]
     cluster = world(node(), *quotas, *own, run("lent1"), run("lent2"), batch_job(namespace="a"))
     assert gone(cluster, me(3, priority=9)) == {"own", "lent1", "lent2"}
+
+
+# Jobs that wait as a whole are taken back as a whole, and never pod by pod
+
+
+def queued(*objects, namespace: str = "b", **options) -> Cluster:
+    """Jobs of the namespace wait as a whole."""
+    jobs = (replace(each, ours=True) if isinstance(each, BatchJob) else each for each in objects)
+    cluster = world(*jobs, **options)
+    cluster.upsert_namespace(Namespace(namespace, queues_jobs=True))
+    return cluster
+
+
+def test_its_pods_go_after_those_of_nobody_s_job():
+    newer, older = of_job("j", cpu=1, started=9.0), run("p", cpu=1, started=1.0, priority=5)
+    assert gone(queued(node(), *LOANS, newer, older, run("q", cpu=2, priority=9), batch_job(limit=9)), me(1)) == {"p"}
+
+
+def test_its_pods_go_before_those_of_a_job_that_would_fail():
+    whole, fails = of_job("j", cpu=1, priority=5), [of_job(f"k{number}", "fragile", cpu=1) for number in (0, 1)]
+    cluster = queued(node(), *LOANS, run("own", "a"), whole, *fails, batch_job())
+    cluster.batch_jobs.upsert(batch_job("fragile"))  # another controller runs it
+    assert gone(cluster, me(1)) == {"j"}
+
+
+def test_a_plan_names_the_job_that_is_suspended_and_no_job_that_fails():
+    four = [of_job(f"j{number}") for number in range(4)]
+    found = plan(queued(node(), *LOANS, *four, batch_job()), me(1))
+    assert isinstance(found, Plan)
+    assert (set(found.lost.suspending.values()), found.lost.failing) == ({"b/train"}, {})
+
+
+def test_with_spare_jobs_it_goes_all_the_same_as_it_never_fails():
+    four = [of_job(f"j{number}") for number in range(4)]
+    assert len(gone(queued(node(), *LOANS, *four, batch_job(), rules=SPARE), me(1))) == 1
+
+
+def test_the_scheduler_is_told_none_of_its_pods_as_it_would_evict_them_one_by_one():
+    four = [of_job(f"j{number}") for number in range(4)]
+    cluster = queued(node(), *LOANS, *four, batch_job(limit=9))
+    assert victims_on(cluster, me(1), ["n1"]) == []
+    cluster.upsert_namespace(Namespace("b"))
+    assert victims_on(cluster, me(1), ["n1"]) != []
+
+
+@pytest.mark.parametrize("change", [{"ours": False}, {"ended": True}])
+def test_a_job_that_another_controller_runs_or_that_has_ended_is_taken_pod_by_pod(change):
+    four = [of_job(f"j{number}") for number in range(4)]
+    cluster = queued(node(), *LOANS, *four, batch_job(limit=9))
+    cluster.batch_jobs.upsert(replace(batch_job(limit=9), **{"ours": True, **change}))
+    found = plan(cluster, me(1))
+    assert isinstance(found, Plan)
+    assert found.lost.suspending == {}
