@@ -183,7 +183,7 @@ def cron_job(cluster, queued):
         cluster.api.merge(f"{url}/nightly/status", {"status": {"lastScheduleTime": before}})
 
     yield due
-    cluster.api.request("DELETE", url)
+    cluster.api.request("DELETE", f"{url}/nightly")
 
 
 def jobs_of_cron(cluster, namespace):
@@ -217,6 +217,8 @@ def test_a_cron_job_that_forbids_a_second_run_skips_runs_while_its_job_waits(clu
     cron_job(EVEN)
     [made] = wait_until(lambda: jobs_of_cron(cluster, queued), "it makes a Job")
     assert waits(made) == WAITING
+    url = f"{CRON_JOBS.format(queued)}/nightly"
+    wait_until(lambda: cluster.api.request("GET", url)["status"].get("active"), "it has counted that Job")
     cron_job(ODD)
     skipped = "JobAlreadyActive"
     wait_until(lambda: any(each["reason"] == skipped for each in cluster.api.items("events", queued)), "it skips a run")
@@ -359,6 +361,13 @@ def test_jobs_that_the_cluster_needs_never_wait(cluster, queued, home):
         for each in cluster.api.items("pods", home):
             cluster.api.patch("pods", each["metadata"]["name"], {"metadata": {"finalizers": None}}, home)
         cluster.api.delete_all("pods", home)
+
+
+def test_a_job_that_has_not_ended_yet_is_not(cluster, queued):
+    item = cluster.api.create(job("j", queued))
+    said = {"type": "Failed", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    cluster.api.patch("jobs", "j/status", {"status": {"conditions": [said]}}, queued)
+    assert waits(patched(cluster.api, item, suspend=False)) == WAITING
 
 
 def test_a_job_that_has_ended_is_left_alone(cluster, queued, ours):
