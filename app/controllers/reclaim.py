@@ -324,7 +324,7 @@ class Reclaim:
             cluster.leaving.ask_to_go(pod.uid)
         try:
             if whole is not None:
-                await self._suspend(whole, going)
+                await self._suspend(whole, victim, reservation)
             else:
                 await self._evict_or_delete(victim, reservation)
         except BaseException as failure:
@@ -348,28 +348,36 @@ class Reclaim:
         self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
         return True
 
-    async def _suspend(self, job: BatchJob, pods: list[Pod]) -> None:
-        """Suspends a Job, if the disruption budgets of its pods allow it: its controller asks none. Raises Blocked."""
-        if self._store.cluster.budgets.violating(pods):
-            raise Blocked("a disruption budget does not let all pods of its Job go now")
+    async def _suspend(self, job: BatchJob, victim: Pod, reservation: Reservation) -> None:
+        """Suspends a Job, if disruption budgets let its victim go. Raises Blocked, ActionFailed.
+
+        Its controller asks no budget when it deletes the other pods. With a budget that never lets all of them go at
+        once, a Job would keep for ever what it borrows.
+        """
+        if self._store.cluster.budgets.violating([victim]) and not self._is_kept_too_long(victim, reservation):
+            raise Blocked("a disruption budget does not let a pod of its Job go now")
         await self._actuator.suspend_job(job)
 
     async def _evict_or_delete(self, victim: Pod, reservation: Reservation) -> None:
         """Evicts a victim, or deletes it if a budget that never allows evictions has blocked for ``budgetPatience``."""
-        cluster, name, now = self._store.cluster, reclaim.name_of(victim), self._store.clock()
+        name = reclaim.name_of(victim)
         grace = self._settings.max_grace
         grace = grace if grace is not None and victim.grace > grace else None
         try:
             await self._actuator.evict(name, grace)
         except ActionFailed:
-            patience, keeping = self._settings.budget_patience, cluster.budgets.keeping_for_good(victim)
-            if patience is None or not keeping or victim.namespace == reservation.pod.namespace:
-                raise
-            if now < self._kept_since.setdefault(reservation.pod.uid, now) + patience:
+            if not self._is_kept_too_long(victim, reservation):
                 raise
             await self._actuator.delete(name, grace)
-            budgets = ", ".join(sorted(budget.name for budget in keeping))
-            log.info("deleted past a budget that never allows an eviction", victim=_text(victim), budgets=budgets)
+            log.info("deleted past a budget that never allows an eviction", victim=_text(victim))
+
+    def _is_kept_too_long(self, victim: Pod, reservation: Reservation) -> bool:
+        """Whether a budget that never allows evictions has kept a victim for ``budgetPatience``."""
+        patience, now = self._settings.budget_patience, self._store.clock()
+        keeping = self._store.cluster.budgets.keeping_for_good(victim)
+        if patience is None or not keeping or victim.namespace == reservation.pod.namespace:
+            return False
+        return now >= self._kept_since.setdefault(reservation.pod.uid, now) + patience
 
     @staticmethod
     def _price(job: str, progress: Progress) -> str:

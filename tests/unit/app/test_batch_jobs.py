@@ -310,12 +310,13 @@ def test_a_job_that_waits_as_a_whole_is_suspended_once_and_fails_never():
     assert REGISTRY.get_sample_value(name, {"means": "suspended"}) == before + 1
 
 
-def test_a_job_whose_budget_keeps_one_of_its_pods_is_not_suspended():
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_a_job_is_suspended_only_if_a_budget_lets_one_of_its_pods_go(allowed):
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "x", "namespace": "a"}}
-    world = World(QUEUED, budget | {"spec": {"selector": {}}, "status": {"disruptionsAllowed": 3}})
+    world = World(QUEUED, budget | {"spec": {"selector": {}}, "status": {"disruptionsAllowed": allowed}})
     api = ApiServer(world.store)
     looked(world, api)
-    assert (api.evicted, api.suspended) == ([], [])
+    assert (api.evicted, api.suspended) == ([], ["train"] if allowed else [])
     assert not any(world.store.cluster.leaving.has_been_asked(f"a/r{number}") for number in range(4))
 
 
