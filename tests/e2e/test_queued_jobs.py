@@ -4,34 +4,17 @@ import pytest
 
 from tests.controlplane.objects import budget_of_none, job, pod
 from tests.controlplane.processes import wait_until
-from tests.e2e.test_jobs import KILLED, controllers, events, failed  # noqa: F401 - a fixture
+from tests.e2e.test_jobs import KILLED, events, failed
+from tests.e2e.test_queued_jobs_policy import controllers, in_force, installed, labelled  # noqa: F401 - fixtures
 from tests.e2e.waiting import bound, ensure_for, wait_for
-
-LABEL = "quotaward.dev/jobs"
-ROLE = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "ClusterRole",
-    "metadata": {"name": "quotaward-jobs"},
-    "rules": [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["patch"]}],
-}
 
 
 @pytest.fixture
-def queued(cluster, quotaward, scheduler, controllers):  # noqa: F811
-    """A namespace whose Jobs wait as a whole."""
-    binding = {
-        "apiVersion": ROLE["apiVersion"],
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "quotaward-jobs"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "quotaward-jobs"},
-        "subjects": [{"kind": "ServiceAccount", "name": "quotaward", "namespace": "quotaward-system"}],
-    }
-    for item in (ROLE, binding):
-        cluster.api.apply(item)
-    namespace = cluster.namespace("queued")
-    cluster.api.patch("namespaces", namespace, {"metadata": {"labels": {LABEL: "queued"}}})
+def queued(cluster, quotaward, scheduler, installed):  # noqa: F811
+    """A namespace whose Jobs wait as a whole, for a Quotaward with the right to start them and no more."""
+    namespace = in_force(cluster, cluster.namespace("queued"))
     yield namespace
-    cluster.api.patch("namespaces", namespace, {"metadata": {"labels": {LABEL: None}}})
+    labelled(cluster, namespace, None)
 
 
 def status(cluster, namespace, name):
@@ -46,7 +29,7 @@ def test_jobs_start_one_after_the_other_as_there_is_room_for_all_pods_of_each(cl
     cluster.quota(queued, min={"cpu": 4}, max={"cpu": 4})
     watching = watch(queued)
     for name in ("first", "second"):
-        cluster.api.create(job(name, queued, 3, suspend=True))
+        cluster.api.create(job(name, queued, 3))
     cluster.node(cpu=8)
     wait_for(watching, bound=3)
     ensure_for(2, lambda: len(watching.pods) == 3, "the other has no pods")
@@ -65,7 +48,7 @@ def test_room_of_a_started_job_is_kept_for_its_pods(cluster, queued, watch):
     cluster.quota(queued, min={"cpu": 4}, max={"cpu": 4})
     cluster.quota(other, min={"cpu": 0}, max={"cpu": 4})
     mine = watch(queued)
-    cluster.api.create(job("train", queued, 4, suspend=True))
+    cluster.api.create(job("train", queued, 4))
     wait_until(lambda: not suspended(cluster, queued, "train"), "it starts")
     cluster.api.create(pod("late", other))
     wait_for(mine, bound=4)
@@ -82,7 +65,7 @@ def test_a_job_that_borrows_is_suspended_for_the_owner_and_resumes_where_it_stoo
     cluster.quota(queued, min={"cpu": 1}, max={"cpu": 4})
     cluster.quota(owner, min={"cpu": 3}, max={"cpu": 4})
     mine, theirs = watch(queued), watch(owner)
-    cluster.api.create(job("train", queued, 4, suspend=True, **spec))
+    cluster.api.create(job("train", queued, 4, **spec))
     wait_for(mine, bound=4)
     cluster.api.create(pod("owner", owner))
     wait_for(theirs, bound=1)
@@ -101,7 +84,7 @@ def test_a_budget_keeps_a_job_from_being_suspended(cluster, queued, watch):
     cluster.quota(queued, min={"cpu": 1}, max={"cpu": 4})
     cluster.quota(owner, min={"cpu": 3}, max={"cpu": 4})
     mine, theirs = watch(queued), watch(owner)
-    item = job("train", queued, 4, suspend=True)
+    item = job("train", queued, 4)
     item["spec"]["template"]["metadata"]["labels"] = {"app": "train"}
     cluster.api.create(budget_of_none("none", queued, app="train"))
     cluster.api.create(item)

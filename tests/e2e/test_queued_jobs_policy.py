@@ -10,6 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.kube.job_patches import start, suspension
+from policy.objects.pod import StandsFor
 from tests.controlplane.api import Api, path, read_manifests
 from tests.controlplane.controller_manager import ControllerManager
 from tests.controlplane.gates import delete
@@ -86,9 +88,8 @@ def put(api, item):
 
 def started(api, item):
     """Starts a Job as Quotaward does."""
-    seen = {"/metadata/uid": item["metadata"]["uid"], "/spec/parallelism": item["spec"]["parallelism"]}
-    tests = [{"op": "test", "path": at, "value": value} for at, value in (seen | {"/spec/suspend": True}).items()]
-    return json_patch(api, item, [*tests, {"op": "replace", "path": "/spec/suspend", "value": False}])
+    metadata, parallelism = item["metadata"], item["spec"]["parallelism"]
+    return json_patch(api, item, start(StandsFor(metadata["name"], metadata["uid"], parallelism, parallelism)))
 
 
 def pods_of(cluster, namespace, *names):
@@ -434,7 +435,8 @@ def test_of_a_job_quotaward_changes_only_what_starting_and_stopping_takes(cluste
     assert answers == dict.fromkeys(ALLOWED, httpx.codes.OK) | dict.fromkeys(FORBIDDEN, INVALID)
     for name, patch in FORBIDDEN.items():  # it is the policy that refuses
         assert status(json_patch, cluster.api, item, patch, dryRun="All") == httpx.codes.OK, name
-    for patch in (ALLOWED["all at once"], [{"op": "replace", "path": "/spec/suspend", "value": True}]):
+    uid = cluster.api.get("jobs", "j", queued)["metadata"]["uid"]
+    for patch in (ALLOWED["all at once"], suspension(uid)):
         assert status(json_patch, ours, item, patch) == httpx.codes.OK
 
 
