@@ -18,6 +18,7 @@ from app.settings import InvalidSettings
 
 if TYPE_CHECKING:
     from app.checks.live import Live
+    from app.release import Work
 
 app = typer.Typer(
     name="quotaward",
@@ -47,6 +48,8 @@ OfNamespace = Annotated[str, typer.Option("--namespace", "-n", help="Only of thi
 
 gates_app = typer.Typer(invoke_without_command=True, pretty_exceptions_enable=False)
 app.add_typer(gates_app, name="gates")
+jobs_app = typer.Typer(invoke_without_command=True, pretty_exceptions_enable=False)
+app.add_typer(jobs_app, name="jobs")
 
 
 @app.command(
@@ -118,31 +121,35 @@ def gates(context: typer.Context, server: Server, namespace: OfNamespace = "") -
         _show(cli_output.print_gates, server, f"/api/v1/gates?namespace={namespace}" if namespace else "/api/v1/gates")
 
 
-@gates_app.command()
-def release(
-    kubeconfig: Annotated[
-        Path | None, typer.Option(help="Kubeconfig file for the API server (default: in cluster).", envvar="KUBECONFIG")
-    ] = None,
-    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Only the pods of this namespace.")] = None,
-) -> None:
+Kubeconfig = Annotated[
+    Path | None, typer.Option(help="Kubeconfig file for the API server (default: in cluster).", envvar="KUBECONFIG")
+]
+
+
+@gates_app.command("release")
+def release_gates(kubeconfig: Kubeconfig = None, namespace: OfNamespace = "") -> None:
     """Open the gates of all pods through the API server alone: to uninstall, or when no Quotaward runs."""
-    import asyncio  # noqa: PLC0415
+    from app.release import GATES  # noqa: PLC0415
 
-    from app import release as releasing  # noqa: PLC0415
-    from app.kube.client import CannotConnect  # noqa: PLC0415
-    from app.kube.credentials import is_in_cluster  # noqa: PLC0415
+    _release(GATES, kubeconfig, namespace, "gates", "opened")
 
-    if kubeconfig is None and not is_in_cluster():
-        _fail("no --kubeconfig and no KUBECONFIG given, and not in a cluster", code=2)
-    try:
-        opened, failures = asyncio.run(releasing.release(kubeconfig, namespace))
-    except CannotConnect as error:
-        _fail(str(error), code=2)
-    except releasing.CannotList as error:
-        _fail(str(error))
-    typer.echo(f"{opened} gates opened")
-    if failures:
-        _fail(f"{len(failures)} could not be opened:", *failures[:10])
+
+@jobs_app.callback()
+@reaching_a_server
+def jobs(context: typer.Context, server: Server, namespace: OfNamespace = "") -> None:
+    """Show which Jobs wait as a whole, in the order in which they would start, and which are starting."""
+    if context.invoked_subcommand is None:
+        from app import cli_output  # noqa: PLC0415
+
+        _show(cli_output.print_jobs, server, f"/api/v1/jobs?namespace={namespace}" if namespace else "/api/v1/jobs")
+
+
+@jobs_app.command("release")
+def release_jobs(kubeconfig: Kubeconfig = None, namespace: OfNamespace = "") -> None:
+    """Start all Jobs that wait as a whole through the API server alone: to uninstall, or when no Quotaward runs."""
+    from app.release import QUEUED_JOBS  # noqa: PLC0415
+
+    _release(QUEUED_JOBS, kubeconfig, namespace, "Jobs", "started")
 
 
 @app.command()
@@ -156,20 +163,21 @@ def plan(server: Server) -> None:
 
 @app.command()
 @reaching_a_server
-def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD")], server: Server) -> None:
-    """Explain why a pod is or is not admitted, and what would change that."""
+def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD|NAMESPACE/job/JOB")], server: Server) -> None:
+    """Explain why a pod, or a Job that waits as a whole, is or is not admitted, and what would change that."""
     from app import cli_output  # noqa: PLC0415
 
     namespace, _, name = pod.partition("/")
-    if not namespace or not name or "/" in name:
-        _fail(f"{pod!r} must be NAMESPACE/POD", code=2)
+    kind, is_job, job = name.partition("/")
+    if not namespace or not name or (is_job and (kind != "job" or not job or "/" in job)):
+        _fail(f"{pod!r} must be NAMESPACE/POD or NAMESPACE/job/JOB", code=2)
 
     def show(document: dict[str, Any]) -> None:
         if document["verdict"] == "unknown":
             raise CannotAsk(document["summary"])
         cli_output.print_explanation(document)
 
-    _show(show, server, f"/api/v1/pods/{namespace}/{name}")
+    _show(show, server, f"/api/v1/jobs/{namespace}/{job}" if is_job else f"/api/v1/pods/{namespace}/{name}")
 
 
 Apply = Annotated[
@@ -317,6 +325,27 @@ def _show(
         show(document)
     except (AttributeError, KeyError, TypeError) as error:
         _fail(f"{server.stranger}: {type(error).__name__} {error}")
+
+
+def _release(work: "Work[Any]", kubeconfig: Path | None, namespace: str, what: str, done: str) -> None:
+    """Releases all that waits, and says how much it was. Exits with a sentence on failure."""
+    import asyncio  # noqa: PLC0415
+
+    from app import release as releasing  # noqa: PLC0415
+    from app.kube.client import CannotConnect  # noqa: PLC0415
+    from app.kube.credentials import is_in_cluster  # noqa: PLC0415
+
+    if kubeconfig is None and not is_in_cluster():
+        _fail("no --kubeconfig and no KUBECONFIG given, and not in a cluster", code=2)
+    try:
+        number, failures = asyncio.run(releasing.release(work, kubeconfig, namespace))
+    except CannotConnect as error:
+        _fail(str(error), code=2)
+    except releasing.CannotList as error:
+        _fail(str(error))
+    typer.echo(f"{number} {what} {done}")
+    if failures:
+        _fail(f"{len(failures)} could not be {done}:", *failures[:10])
 
 
 def _fail(*lines: str, code: int = 1) -> NoReturn:

@@ -65,15 +65,21 @@ def print_gates(document: dict[str, Any]) -> None:
         table.add_column(column, no_wrap=True)
     for each in document["items"]:
         waits_for = each["message"] or "its turn"
-        table.add_row(
-            each["queue"], str(each["place"]), each["job"], str(each["pods"]), str(each["priority"]), waits_for
-        )
-    if not table.row_count:
-        _console.print("no pods wait at gates")
-        return
-    _console.print(table)
-    if document["total"] > table.row_count:
-        _console.print(f"and {document['total'] - table.row_count} more")
+        job = f"{each['kind']} {each['job']}" if each.get("kind") else each["job"]
+        table.add_row(each["queue"], str(each["place"]), job, str(each["pods"]), str(each["priority"]), waits_for)
+    _print_first(table, document["total"], "no pods wait at gates")
+
+
+def print_jobs(document: dict[str, Any]) -> None:
+    """Prints a row per Job: those that are starting, and those that wait in the order in which they would start."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("QUEUE", "PLACE", "JOB", "PODS", "PRIORITY", "STATE", "SINCE", "WHY"):
+        table.add_column(column, no_wrap=True)
+    for each in document["items"]:
+        name, place = f"{each['namespace']}/{each['name']}", str(each["place"] or "-")
+        figures = (str(each["pods"]), str(each["priority"]), each["state"], each["since"])
+        table.add_row(each["queue"], place, name, *figures, each["message"])
+    _print_first(table, document["total"], "no Jobs wait as a whole")
 
 
 def print_plan(document: dict[str, Any]) -> None:
@@ -102,6 +108,16 @@ def print_reservations(document: dict[str, Any]) -> None:
         _console.print(table)
     else:
         _console.print("no reservations")
+
+
+def _print_first(table: Table, total: int, none: str) -> None:
+    """Prints the first rows of a list, and how many more there are."""
+    if not table.row_count:
+        _console.print(none)
+        return
+    _console.print(table)
+    if total > table.row_count:
+        _console.print(f"and {total - table.row_count} more")
 
 
 def _figure(amounts: dict[str, str], resource: str) -> str:

@@ -1,10 +1,12 @@
-"""Opens the gates of all pods, using the API server alone: no rule is asked."""
+"""Opens the gates of all pods, and starts all Jobs that wait, using the API server alone: no rule is asked."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import aiohttp
 import msgspec
@@ -14,55 +16,112 @@ from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.protocol import ActionFailed
 from app.kube.client import KubeClient
 from app.kube.said import said
+from app.store.heeded import QUEUED
+from app.store.jobs import JOBS, JobObject, has_ended, is_ours
+from app.store.kind import Kind
 from app.store.namespaces import NAMESPACES
 from app.store.pod_object import PodObject, PodSpec
 from app.store.pods import PODS, gate_of
-from policy.objects.pod import Pod
+from policy.objects.pod import Pod, StandsFor
 from policy.objects.resources import NOTHING
 
 AT_ONCE = 32
-"""Gates that are opened at a time."""
+"""Writes at a time."""
 PAGE = 500
 PASSES = 5
-"""Maximum number of passes over the pods: new ones may appear while the policy is in force."""
+"""Maximum number of passes over the objects: new ones may appear while the policy is in force."""
+AGAIN = "it is suspended again at once: delete the policies of manifests/jobs/queued first"
 
 
 class CannotList(Exception):
-    """The pods could not be listed, or the namespace does not exist; the text says why."""
+    """The objects could not be listed, or the namespace does not exist; the text says why."""
+
+
+Item = TypeVar("Item")
 
 
 class _ListMeta(Struct, gc=False):
     continue_: str = msgspec.field(name="continue", default="")
 
 
-class _PodList(Struct, gc=False):
+class ObjectList(Struct, Generic[Item], gc=False):
+    """A page of a list."""
+
     metadata: _ListMeta
-    items: list[PodObject]
+    items: list[Item]
 
 
-async def release(kubeconfig: Path | None, namespace: str | None) -> tuple[int, list[str]]:
-    """Opens the gates in a namespace or in all; returns their number, and the failures.
+@dataclass(frozen=True, slots=True)
+class Work(Generic[Item]):
+    """Objects of a kind to release, found by a query. ``take`` returns what is written, None for other objects.
+
+    ``act`` writes it. ``undone`` is said of an object that is as before although it was written.
+    """
+
+    kind: Kind
+    query: dict[str, str]
+    items: type[ObjectList[Item]]
+    take: Callable[[Item], Pod | None]
+    act: Callable[[KubernetesActuator, Pod], Awaitable[None]]
+    undone: str
+
+
+def _pod_at_our_gate(obj: PodObject) -> Pod | None:
+    """Returns a pod that has our gate, even among others."""
+    meta, at = obj.metadata, gate_of(obj.spec or PodSpec())
+    return Pod(meta.uid or "", meta.namespace or "", meta.name, NOTHING, gate=at) if at >= 0 else None
+
+
+def _suspended_for_us(obj: JobObject) -> Pod | None:
+    """Returns a Job that is suspended, and that nobody else has to start, as a stand-in that requests nothing."""
+    meta, spec = obj.metadata, obj.spec
+    if spec is None or not spec.suspend or not is_ours(obj) or has_ended(obj):
+        return None
+    parallelism = 1 if spec.parallelism is None else spec.parallelism
+    job = StandsFor(meta.name, meta.uid or "", parallelism, parallelism)
+    return Pod(meta.uid or "", meta.namespace or "", meta.name, NOTHING, stands_for=job)
+
+
+GATES = Work(
+    kind=PODS,
+    query={"fieldSelector": "spec.nodeName="},
+    items=ObjectList[PodObject],
+    take=_pod_at_our_gate,
+    act=KubernetesActuator.open_gate,
+    undone="its gate is still there",
+)
+QUEUED_JOBS = Work(
+    kind=JOBS,
+    query={"labelSelector": f"{QUEUED}=true"},
+    items=ObjectList[JobObject],
+    take=_suspended_for_us,
+    act=KubernetesActuator.start_job,
+    undone=AGAIN,
+)
+
+
+async def release(work: Work[Item], kubeconfig: Path | None, namespace: str = "") -> tuple[int, list[str]]:
+    """Releases all that waits in a namespace or everywhere; returns its number, and the failures.
 
     Raises CannotConnect, CannotList.
     """
     client = await KubeClient.connect(kubeconfig)
     try:
-        actuator, seats = KubernetesActuator(client), asyncio.Semaphore(AT_ONCE)
-        opened, failed = 0, dict[str, str]()
+        done, failed = set[str](), dict[str, str]()
         for _ in range(PASSES):
             failed, tried = {}, 0
-            async for pods in _gated(client, namespace):
+            async for found in _waiting(client, work, namespace):
+                undone = {pod.uid: f"{pod.namespace}/{pod.name}: {work.undone}" for pod in found if pod.uid in done}
+                pods = [pod for pod in found if pod.uid not in undone]
+                failures = await _write(KubernetesActuator(client), work, pods)
                 tried += len(pods)
-                async with asyncio.TaskGroup() as group:
-                    for pod in pods:
-                        await seats.acquire()
-                        group.create_task(_open(actuator, pod, seats, failed))
-            opened += tried - len(failed)
+                done |= {pod.uid for pod in pods} - failures.keys()
+                failed |= undone | failures
             if not tried:
                 break
-        if namespace and not opened and not failed:
+        if namespace and not done and not failed:
             await _look_whether_there_is(client, namespace)
-        return opened, list(failed.values())
+        return len(done - failed.keys()), list(failed.values())
     finally:
         await client.close()
 
@@ -76,30 +135,38 @@ async def _look_whether_there_is(client: KubeClient, namespace: str) -> None:
                 raise CannotList(f"there is no namespace {namespace}")
 
 
-async def _open(actuator: KubernetesActuator, pod: Pod, seats: asyncio.Semaphore, failed: dict[str, str]) -> None:
-    try:
-        await actuator.open_gate(pod)
-    except ActionFailed as failure:
-        failed[pod.uid] = f"{pod.namespace}/{pod.name}: {failure}"
-    finally:
-        seats.release()
+async def _write(actuator: KubernetesActuator, work: Work[Item], pods: list[Pod]) -> dict[str, str]:
+    """Releases these, a few at a time; returns the failures by UID."""
+    seats, failures = asyncio.Semaphore(AT_ONCE), dict[str, str]()
+
+    async def write(pod: Pod) -> None:
+        async with seats:
+            try:
+                await work.act(actuator, pod)
+            except ActionFailed as failure:
+                failures[pod.uid] = f"{pod.namespace}/{pod.name}: {failure}"
+
+    async with asyncio.TaskGroup() as group:
+        for pod in pods:
+            group.create_task(write(pod))
+    return failures
 
 
-async def _gated(client: KubeClient, namespace: str | None) -> AsyncIterator[list[Pod]]:
-    """Yields pods without a node that have our gate, even among others, page by page. Raises CannotList."""
-    path = f"/api/v1/namespaces/{namespace}/pods" if namespace else PODS.path
-    query = {"fieldSelector": "spec.nodeName=", "limit": str(PAGE)}
+async def _waiting(client: KubeClient, work: Work[Item], namespace: str) -> AsyncIterator[list[Pod]]:
+    """Yields what is to be released, page by page. Raises CannotList."""
+    root, _, plural = work.kind.path.rpartition("/")
+    path = f"{root}/namespaces/{namespace}/{plural}" if namespace else work.kind.path
+    query = work.query | {"limit": str(PAGE)}
     while True:
         try:
             async with client.get(path, query, read_timeout=30) as response:
                 body = await response.read()
                 if response.status != HTTPStatus.OK:
                     raise CannotList(f"the API server answered {response.status}: {said(body)}")
-            page = msgspec.json.decode(body, type=_PodList)
+            page = msgspec.json.decode(body, type=work.items)
         except (aiohttp.ClientError, OSError, TimeoutError, msgspec.MsgspecError) as error:
-            raise CannotList(f"the pods cannot be listed: {error}") from error
-        found = ((obj.metadata, gate_of(obj.spec or PodSpec())) for obj in page.items)
-        yield [Pod(meta.uid or "", meta.namespace or "", meta.name, NOTHING, gate=at) for meta, at in found if at >= 0]
+            raise CannotList(f"the {plural} cannot be listed: {error}") from error
+        yield [pod for obj in page.items if (pod := work.take(obj)) is not None]
         if not page.metadata.continue_:
             return
         query["continue"] = page.metadata.continue_

@@ -18,7 +18,7 @@ EXTENDER = "/extender/"
 METRICS = "/metrics"
 PREFIX = "/quotaward"
 """Prefix of our paths where rights are named, since everybody may read /api/... in every cluster."""
-NAMESPACED = re.compile(r"/api/v1/(?:elasticquotas|pods)/([^/]+)(?:/[^/]+)?")
+NAMESPACED = re.compile(r"/api/v1/(?:elasticquotas|jobs|pods)/([^/]+)(?:/[^/]+)?")
 LONGEST_TOKEN = 16 * 2**10
 SERVICE_ACCOUNT = re.compile(r"(system:serviceaccount:[^:]+):.*")
 

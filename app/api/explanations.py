@@ -57,13 +57,14 @@ def explanation(
     late: Sequence[str] = (),
     *,
     observe: bool = False,
+    title: str = "",
 ) -> ExplanationModel:
     """Builds REST's explanation from a verdict and the remedies that were searched for (None: no search).
 
     If there was no time to try any, or the rule has none to try, the remedies that the numbers suggest are shown, and
     marked as not tried.
     ``late``: sentences on pods beside it that should be gone. ``observe``: no pod is refused, so the verdict says what
-    would be refused.
+    would be refused. ``title``: what the summary calls it, if not namespace/name.
     """
     if observe and verdict.outcome == "refused":
         message = f"{verdict.message} (observe mode: nobody is refused)"
@@ -88,7 +89,7 @@ def explanation(
         holders=[_holder(each) for each in held],
         next=[NextStepModel(step=each.step, text=each.text, in_seconds=_rounded(each.after)) for each in next_steps],
         terminating=list(late),
-        summary=_summary(name, verdict, held, next_steps, _what_helps(shown, ended), late),
+        summary=_summary(title or "/".join(name), verdict, held, next_steps, _what_helps(shown, ended), late),
     )
 
 
@@ -103,7 +104,7 @@ def in_words(verdict: str) -> str:
 
 
 def _summary(
-    name: tuple[str, str],
+    title: str,
     verdict: Verdict,
     held: Sequence[Holder],
     next_steps: Sequence[NextStep],
@@ -112,7 +113,7 @@ def _summary(
 ) -> str:
     """Sums up everything in one paragraph."""
     by = f" by {verdict.rule}" if verdict.rule else ""
-    sentences = [f"{name[0]}/{name[1]} {in_words(verdict.outcome)}{by}: {verdict.message}"]
+    sentences = [f"{title} {in_words(verdict.outcome)}{by}: {verdict.message}"]
     if verdict.outcome in {"refused", WOULD_REFUSE}:
         sentences += [_compared(verdict, resource) for resource in verdict.resources or verdict.numbers]
     sentences += [_told(each) for each in held[:TOLD]]

@@ -1,10 +1,11 @@
-"""Pods at their gates, as REST shows them."""
+"""Pods at their gates, and Jobs that wait there as a whole, as REST shows them."""
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import AsyncIterator, Hashable
 
 from app.api.models import GatedList, GatedModel, PlaceModel
 from policy.cluster.cluster import Cluster
+from policy.cluster.gates import GatedJob
 from policy.objects.job import short
 from policy.objects.pod import Pod
 from policy.objects.verdict import Refusal
@@ -16,36 +17,51 @@ SLICE = 100
 
 async def gated(cluster: Cluster, namespace: str | None, limit: int) -> GatedList:
     """Returns the first ``limit`` gated jobs of a namespace or of all, in slices, as there may be many thousands."""
-    items, total = list[GatedModel](), 0
-    refusals: dict[Hashable, Refusal | None] = {}
+    items, total, refusals = list[GatedModel](), 0, Refusals(cluster)
+    async for queue, place, job in in_order(cluster, namespace):
+        total += 1
+        if len(items) < limit:
+            pod, refused = job.first(), refusals.of(queue, job)
+            items.append(
+                GatedModel(
+                    job=f"{pod.namespace}/{short(job.name)}",
+                    kind="Job" if pod.stands_for else "",
+                    pods=pod.stands_for.pods if pod.stands_for else len(job.members),
+                    queue=shortened(queue),
+                    namespace=pod.namespace,
+                    priority=max(each.priority for each in job.members.values()),
+                    place=place,
+                    rule=refused.rule if refused else "",
+                    message=refused.message if refused else "",
+                )
+            )
+    return GatedList(total=total, items=items)
+
+
+async def in_order(cluster: Cluster, namespace: str | None) -> AsyncIterator[tuple[str, int, GatedJob]]:
+    """Yields the gated jobs of a namespace or of all, each with its queue and its place there. Pauses in between."""
     for queue in sorted({queue for queue, _ in cluster.gates.lines}):
         for place, job in enumerate(positions.in_order(cluster, queue), start=1):
             if place % SLICE == 0:
                 await asyncio.sleep(0)
-            if not job.members:
-                continue  # it has left meanwhile
-            pod = job.first()
-            if namespace not in (None, pod.namespace):
-                continue
-            total += 1
-            if len(items) < limit:
-                kind = queue, pod.namespace, job.kind
-                if kind not in refusals:
-                    refusals[kind] = cluster.check(pod)
-                refused = refusals[kind]
-                items.append(
-                    GatedModel(
-                        job=f"{pod.namespace}/{short(job.name)}",
-                        pods=len(job.members),
-                        queue=shortened(queue),
-                        namespace=pod.namespace,
-                        priority=max(each.priority for each in job.members.values()),
-                        place=place,
-                        rule=refused.rule if refused else "",
-                        message=refused.message if refused else "",
-                    )
-                )
-    return GatedList(total=total, items=items)
+            if job.members and namespace in (None, job.first().namespace):  # without members it has left meanwhile
+                yield queue, place, job
+
+
+class Refusals:
+    """The rules that refuse gated jobs now. Jobs that are alike are asked about once."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[Hashable, Refusal | None] = {}
+
+    def of(self, queue: str, job: GatedJob) -> Refusal | None:
+        """Returns what refuses a job of a queue, or None."""
+        pod = job.first()
+        kind = queue, pod.namespace, job.kind
+        if kind not in self._known:
+            self._known[kind] = self._cluster.check(pod)
+        return self._known[kind]
 
 
 def place_of(cluster: Cluster, pod: Pod) -> PlaceModel | None:

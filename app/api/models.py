@@ -142,11 +142,13 @@ class PlaceModel(Model):
 class GatedModel(Model):
     """A job that waits at its gates.
 
-    ``place``: the job's place in its queue, if nothing changed and all were admitted. ``rule`` and ``message``: what
-    refuses it now; empty if nothing does.
+    ``kind``: ``Job`` for a Job that waits as a whole, and has no pods yet; else empty. ``place``: the job's place in
+    its queue, if nothing changed and all were admitted. ``rule`` and ``message``: what refuses it now; empty if nothing
+    does.
     """
 
     job: str
+    kind: str
     pods: int
     queue: str
     namespace: str
@@ -163,8 +165,38 @@ class GatedList(Model):
     items: list[GatedModel]
 
 
+class QueuedJobModel(Model):
+    """A Job (``batch/v1``) that waits as a whole.
+
+    ``state``: ``waiting`` (it is suspended), or ``starting`` (room is kept for its pods, and some have not come yet).
+    ``place``: its place in its queue, among all that wait at gates there; 0 if it stands in no line now. ``pods`` and
+    ``demand``: of all that it takes to run; if it is starting, of those that have not come. ``since``: its creation
+    (RFC 3339; empty if that is not known). ``rule``: what refuses it now; empty if nothing does. ``message``: why it
+    waits.
+    """
+
+    namespace: str
+    name: str
+    queue: str
+    state: str
+    place: int
+    pods: int
+    demand: Quantities
+    priority: int
+    since: str
+    rule: str
+    message: str
+
+
+class QueuedJobList(Model):
+    """Jobs that are starting, and then those that wait, by queue and place. ``total`` counts all of them."""
+
+    total: int
+    items: list[QueuedJobModel]
+
+
 class ExplanationModel(Model):
-    """The reason why a pod is admitted or not, with current numbers and remedies.
+    """The reason why a pod, or a Job that waits as a whole, is admitted or not, with current numbers and remedies.
 
     ``verdict`` is refused (in observe mode would-refuse, as no pod is refused), admissible, bound or unknown.
     ``outlook`` says what is being done for a waiting pod, or why nobody is evicted for it; ``next`` lists the steps;

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from app.api import gates, jobs, queues
+from app.api import gates, jobs, queued_jobs, queues
 from app.api.explanations import explanation, holders_of
 from app.api.models import (
     ConditionModel,
@@ -25,6 +25,7 @@ from app.api.models import (
     PlanModel,
     PodGroupList,
     ProblemModel,
+    QueuedJobList,
     QueueList,
     QueueModel,
     ReservationList,
@@ -113,12 +114,43 @@ async def show_queue(name: str, store: SyncedStore) -> QueueModel:
 @router.get("/pods/{namespace}/{name}")
 async def explain_pod(namespace: str, name: str, request: Request, store: SyncedStore) -> ExplanationModel:
     """Explains why a pod is admitted or not. The verdict on an unknown pod is ``unknown``."""
-    cluster, trials = store.cluster, request.app.state.trials
-    pod = cluster.pod(namespace, name)
-    verdict = _with_near_names(cluster, pod, verdict_on(cluster, namespace, name))
+    pod = store.cluster.pod(namespace, name)
+    verdict = _with_near_names(store.cluster, pod, verdict_on(store.cluster, namespace, name))
     if pod is None or not pod.pending:
-        late = sentences(cluster, late_beside(cluster, pod), _rfc3339) if pod else ()
+        late = sentences(store.cluster, late_beside(store.cluster, pod), _rfc3339) if pod else ()
         return explanation((namespace, name), verdict, "", (), (), None, late)
+    return await _explain(request, store, pod, verdict, (namespace, name), f"{namespace}/{name}")
+
+
+@router.get("/jobs", responses=problems(404))
+async def list_jobs(
+    store: SyncedStore, namespace: str | None = None, limit: Annotated[int, Query(ge=1, le=100_000)] = 1000
+) -> QueuedJobList:
+    """Lists the Jobs that wait as a whole or are being started, of one ``namespace`` or of all; ``limit`` bounds it.
+
+    Raises Problem (404) for an unknown namespace.
+    """
+    _ensure_known(store.cluster, namespace)
+    return await queued_jobs.queued(store.cluster, namespace, limit)
+
+
+@router.get("/jobs/{namespace}/{name}")
+async def explain_job(namespace: str, name: str, request: Request, store: SyncedStore) -> ExplanationModel:
+    """Explains why a Job that waits as a whole is started or not. The verdict on any other Job is ``unknown``."""
+    cluster, title = store.cluster, f"Job {namespace}/{name}"
+    pod = queued_jobs.stand_in_of(cluster, namespace, name)
+    if pod is None:
+        verdict = queued_jobs.verdict_on_other(cluster, namespace, name)
+        return explanation((namespace, name), verdict, "", (), (), None, title=title)
+    verdict = _with_near_names(cluster, pod, verdict_on(cluster, namespace, pod.name))
+    return await _explain(request, store, pod, verdict, (namespace, name), title)
+
+
+async def _explain(
+    request: Request, store: Store, pod: Pod, verdict: Verdict, name: tuple[str, str], title: str
+) -> ExplanationModel:
+    """Explains the verdict on a waiting pod, or on the Job that it stands for."""
+    cluster, trials = store.cluster, request.app.state.trials
     settings: Settings = request.app.state.settings
     now = store.clock()
     times = Times(now, time.time() - now, settings.reclaim.delay)
@@ -128,9 +160,10 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     if not pod.terminating:
         expected += end_of_job(cluster, pod, time.time())
     waits = verdict.outcome == "refused" or pod.uid in cluster.attempts.unschedulable_since
-    searched = await trials.remedies(pod, (repr(verdict), outlook)) if waits else None
-    late = sentences(cluster, late_beside(cluster, pod), _rfc3339)
-    shown = explanation((namespace, name), verdict, outlook, held, expected, searched, late, observe=settings.observes)
+    is_tried = waits and pod.stands_for is None  # trials know pods alone
+    searched = await trials.remedies(pod, (repr(verdict), outlook)) if is_tried else None
+    late, observe = sentences(cluster, late_beside(cluster, pod), _rfc3339), settings.observes
+    shown = explanation(name, verdict, outlook, held, expected, searched, late, observe=observe, title=title)
     return shown.model_copy(update={"gate": gates.place_of(cluster, pod)})
 
 
@@ -148,8 +181,7 @@ async def list_gated(
 
     Raises Problem (404) for an unknown namespace, since an empty list would look like good news.
     """
-    if namespace is not None and not store.cluster.knows_namespace(namespace):
-        raise Problem(404, f"there is no namespace {namespace}", field="namespace")
+    _ensure_known(store.cluster, namespace)
     return await gates.gated(store.cluster, namespace, limit)
 
 
@@ -223,6 +255,11 @@ async def _add_reserved(plan: PlanModel, cluster: Cluster, terms: Terms) -> None
             plan.waiting.append(
                 WaitingModel(pod=f"{waiting.namespace}/{waiting.name}", reason=decision.reason, message=message)
             )
+
+
+def _ensure_known(cluster: Cluster, namespace: str | None) -> None:
+    if namespace is not None and not cluster.knows_namespace(namespace):
+        raise Problem(404, f"there is no namespace {namespace}", field="namespace")
 
 
 def _with_near_names(cluster: Cluster, pod: Pod | None, verdict: Verdict) -> Verdict:

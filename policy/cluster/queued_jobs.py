@@ -124,6 +124,12 @@ class QueuedJobs:
         self.arrived = {uid for uid in self.arrived if uid in self._cluster.gates}
         return list(self.arrived)
 
+    def starting(self) -> list[Pod]:
+        """Returns the stand-ins of Jobs that are being started, or that could not be started and are tried again."""
+        gates, pods = self._cluster.gates, self._cluster.pods
+        uids = (uid for uid in gates.ungated.keys() | gates.ungating if uid in pods)
+        return [pods[uid] for uid in uids if pods[uid].stands_for is not None]
+
     def tick(self, now: float) -> None:
         """Releases what is kept for pods that have not come in time, and notes their Jobs as ``late``."""
         self._now = now

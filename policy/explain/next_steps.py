@@ -96,7 +96,8 @@ def _of_gate(cluster: Cluster, pod: Pod, idle: str) -> Iterator[NextStep]:
     """Tells its position in the line, and what it waits for."""
     text = positions.position_text(cluster, pod)
     if text:
-        yield NextStep("at-gate", f"{text}; nobody is ungated: {idle}" if idle else text)
+        nobody = "no Job is started" if pod.stands_for is not None else "nobody is ungated"
+        yield NextStep("at-gate", f"{text}; {nobody}: {idle}" if idle else text)
 
 
 def _of_reclaim_steps(cluster: Cluster, pod: Pod, times: Times, idle: str) -> Steps[list[NextStep]]:
@@ -211,6 +212,10 @@ def _of_reserving_steps(cluster: Cluster, pod: Pod, terms: Terms, times: Times, 
 
 
 def _to_be_tried(cluster: Cluster, pod: Pod) -> NextStep:
+    if pod.stands_for is not None and pod.uid in cluster.grants:
+        return NextStep("to-be-bound", "it is being started, and the scheduler is to bind its pods")
+    if pod.stands_for is not None:
+        return NextStep("at-gate", "the API server has not let it be started, and is asked again before long")
     if pod.uid in cluster.grants:
         return NextStep("to-be-bound", "it was let through; the scheduler is to bind it")
     if pod.unschedulable is None:

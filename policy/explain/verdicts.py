@@ -46,6 +46,8 @@ def verdict_on(cluster: Cluster, namespace: str, name: str) -> Verdict:
 def _what_it_waits_for(cluster: Cluster, pod: Pod) -> str:
     """Returns what a pod that no rule refuses waits for, in words."""
     free = exempt.why_exempt(cluster.ledger, pod, cluster.rules.exempt_namespaces)
+    if pod.stands_for is not None:
+        return f"{free or 'no rule refuses it'}; {_what_a_job_waits_for(cluster, pod)}"
     if pod.uid in cluster.gates and not free:
         return "no rule refuses it; it waits at its gate for its turn"
     if pod.uid in cluster.grants:
@@ -53,6 +55,12 @@ def _what_it_waits_for(cluster: Cluster, pod: Pod) -> str:
     if pod.unschedulable is not None and pod.uid not in cluster.attempts.refused:
         return f"{free or 'no rule refuses it'}; the scheduler says: {pod.unschedulable.message[:LONGEST_SAID]}"
     return f"{free or 'no rule refuses it'}; waiting for the scheduler to try it"
+
+
+def _what_a_job_waits_for(cluster: Cluster, pod: Pod) -> str:
+    if pod.uid in cluster.grants:
+        return "it is being started, and room is kept for its pods until they have come"
+    return "it waits suspended for its turn" if pod.uid in cluster.gates else "it is to be started"
 
 
 def _kept_everywhere(cluster: Cluster, pod: Pod) -> Rule[None] | None:

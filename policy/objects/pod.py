@@ -75,6 +75,11 @@ class StandsFor:
     parallelism: int
     pods: int
 
+    @property
+    def text(self) -> str:
+        """Returns the Job and its pods for people: ``Job train (3 pods)``."""
+        return f"Job {self.name} ({self.pods} {'pod' if self.pods == 1 else 'pods'})"
+
 
 GRACE = 30
 """Seconds that a pod has to end when it is deleted, unless it says otherwise."""

@@ -376,9 +376,10 @@ def waits_for_others(cluster: Cluster, reservation: Reservation) -> bool:
 def waits_since(cluster: Cluster, pod: Pod) -> float | None:
     """Since when a pod waits for room to be made for it, on the cluster's clock; None if it is not looked at for that.
 
-    Those are pods that the scheduler found no place for, and the first ones at gates; see ``waiting``.
+    Those are pods that the scheduler found no place for, and the first ones at gates; see ``waiting``. A Job that waits
+    as a whole is not one of them.
     """
-    if cluster.is_expected(pod.uid):
+    if cluster.is_expected(pod.uid) or pod.stands_for is not None:
         return None
     stands = cluster.gates.line_of(pod.uid)
     if stands is None:

@@ -51,27 +51,34 @@ def position_text(cluster: Cluster, pod: Pod) -> str:
     if stands is None:
         return ""
     (queue, namespace), line, job = stands
-    whole = pod.stands_for is not None
-    let_go = "started" if whole else "ungated"
-    if not cluster.gate_admission.holds(pod):
-        is_free = f"Jobs of namespace {namespace} are not queued" if whole else f"namespace {namespace} is not gated"
-        return f"{is_free} any more: it is being {let_go}"
-    if cluster.is_exempt(pod):
-        return f"no rule applies to it: it is being {let_go}"
+    if text := let_go_text(cluster, pod):
+        return text
     where = f"of namespace {namespace}" + (f" in queue {shortened(queue)}" if queue else "")
     at = line.position(job.name)
-    text = f"it waits {'suspended' if whole else 'at its gate'}, {at} of {len(line)} in the line {where}"
+    how = "suspended" if pod.stands_for is not None else "at its gate"
+    text = f"it waits {how}, {at} of {len(line)} in the line {where}"
     if at > 1:
         first = next(iter(line)).first()
         refused = cluster.check(first)
-        when = f"waits for: {refused.message}" if refused else _when_ungated(cluster, first)
+        when = f"waits for: {refused.message}" if refused else when_ungated(cluster, first)
         return f"{text}; the first there, {_title(first)}, {when}"
     others = sum(each[0] == queue for each in cluster.gates.lines) - 1
     beside = f", beside {others} other {'line' if others == 1 else 'lines'}" if others else ""
-    return f"{text}{beside}" if cluster.check(pod) else f"{text}{beside}; it {_when_ungated(cluster, pod)}"
+    return f"{text}{beside}" if cluster.check(pod) else f"{text}{beside}; it {when_ungated(cluster, pod)}"
 
 
-def _when_ungated(cluster: Cluster, pod: Pod) -> str:
+def let_go_text(cluster: Cluster, pod: Pod) -> str:
+    """Returns why a pod at its gate, or a Job that it stands for, does not wait for its turn; empty if it does."""
+    whole = pod.stands_for is not None
+    let_go = "started" if whole else "ungated"
+    if not cluster.gate_admission.holds(pod):
+        of = pod.namespace
+        is_free = f"Jobs of namespace {of} are not queued" if whole else f"namespace {of} is not gated"
+        return f"{is_free} any more: it is being {let_go}"
+    return f"no rule applies to it: it is being {let_go}" if cluster.is_exempt(pod) else ""
+
+
+def when_ungated(cluster: Cluster, pod: Pod) -> str:
     """Returns when a pod that no rule refuses is ungated."""
     if pod.stands_for is not None:
         return "is started as soon as there is room for all of its pods"
@@ -80,4 +87,4 @@ def _when_ungated(cluster: Cluster, pod: Pod) -> str:
 
 
 def _title(pod: Pod) -> str:
-    return f"Job {pod.stands_for.name}" if pod.stands_for is not None else pod.name
+    return pod.stands_for.text if pod.stands_for is not None else pod.name

@@ -250,7 +250,9 @@ def _to_raise_min(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resou
     if pod.preemptible or not found:
         return found
     text = 'drop the annotation quotaward.dev/preemptible: "false": a pod that may not be evicted may not borrow'
-    return (*found, Hint(text, f"Pod {pod.namespace}/{pod.name}"))
+    job = pod.stands_for
+    what = f"Pod {pod.namespace}/{pod.name}" if job is None else f"Job {pod.namespace}/{job.name}"
+    return (*found, Hint(text, what))
 
 
 _Raise = Callable[[str, str, dict[str, int]], Hint]

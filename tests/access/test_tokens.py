@@ -81,9 +81,16 @@ def test_a_token_shows_what_its_user_may_see(cluster, server):
 
     with server.as_bearer_of(tenant) as asking:
         wait_until(lambda: asking.get(f"/api/v1/elasticquotas/{mine}").status_code == 200, "own quotas are shown")
-        assert asking.get(f"/api/v1/pods/{mine}/p").json()["verdict"] == "unknown"
+        for kind in ("pods", "jobs"):
+            assert asking.get(f"/api/v1/{kind}/{mine}/p").json()["verdict"] == "unknown"
         foreign = (f"/api/v1/elasticquotas/{other}", f"/api/v1/pods/{other}/p", f"/api/v1/pods/{mine}/p/q")
-        for path in (*foreign, f"/api/v1/elasticquotas/{mine}/", f"//api/v1/elasticquotas/{mine}", *BY_URL):
+        for path in (
+            *foreign,
+            f"/api/v1/jobs/{other}/p",
+            f"/api/v1/elasticquotas/{mine}/",
+            f"//api/v1/elasticquotas/{mine}",
+            *BY_URL,
+        ):
             assert asking.get(path).status_code == 403, path
         assert f"system:serviceaccount:{mine}:tenant may not" in asking.get("/metrics").json()["detail"]
         assert ask(asking, {}).status_code == 401, "a token opens everything but the extender"

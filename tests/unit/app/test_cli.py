@@ -115,6 +115,8 @@ def test_every_pod_is_explained(server, name, said):
         (["explain", "a/nobody"], "a/nobody is unknown: no pod nobody in namespace a is known."),
         (["quotas", "--namespace", "nowhere"], "there is no elastic quota in namespace nowhere"),
         (["gates", "--namespace", "nowhere"], "there is no namespace nowhere"),
+        (["jobs", "--namespace", "nowhere"], "there is no namespace nowhere"),
+        (["explain", "a/job/train"], "Job a/train is unknown: no Job train in namespace a is known."),
         (["whatif", "--remove", "ElasticQuota/a/none"], "there is no ElasticQuota a/none"),
         (["whatif", "--remove", "Queue/none"], "there is no Queue none"),
         (["whatif", "--remove", "Quota/a/none"], "in the version that is read"),
@@ -139,8 +141,37 @@ def test_who_waits_at_a_gate_has_a_row_with_its_place(stranger):
     ]
 
 
-def test_gates_can_be_released_only_where_there_is_a_cluster(tmp_path):
-    status, output = run("gates", "release", "--kubeconfig", str(tmp_path / "none"))
+def test_a_job_that_waits_as_a_whole_is_told_from_a_pod_at_its_gate(stranger):
+    job = {"job": "a/train", "kind": "Job", "pods": 3, "queue": "q", "priority": 5, "place": 2, "message": ""}
+    _, text = run("gates", "--server", stranger(200, json.dumps({"total": 1, "items": [job]}).encode()))
+    assert rows(text)[1] == ["q", "2", "Job a/train", "3", "5", "its turn"]
+
+
+def test_jobs_that_wait_as_a_whole_have_a_row_each(stranger):
+    of_all = {
+        "namespace": "a",
+        "name": "train",
+        "queue": "q",
+        "pods": 3,
+        "priority": 5,
+        "since": "2026-11-27T20:55:03Z",
+    }
+    items = [
+        of_all | {"state": "starting", "place": 0, "message": "room is kept"},
+        of_all | {"state": "waiting", "place": 7, "message": "Queue is closed"},
+    ]
+    _, text = run("jobs", "--server", stranger(200, json.dumps({"total": 3, "items": items}).encode()))
+    assert rows(text) == [
+        ["QUEUE", "PLACE", "JOB", "PODS", "PRIORITY", "STATE", "SINCE", "WHY"],
+        ["q", "-", "a/train", "3", "5", "starting", "2026-11-27T20:55:03Z", "room is kept"],
+        ["q", "7", "a/train", "3", "5", "waiting", "2026-11-27T20:55:03Z", "Queue is closed"],
+        ["and 1 more"],
+    ]
+
+
+@pytest.mark.parametrize("command", ["gates", "jobs"])
+def test_what_waits_can_be_released_only_where_there_is_a_cluster(tmp_path, command):
+    status, output = run(command, "release", "--kubeconfig", str(tmp_path / "none"))
     assert status == 2
     assert "there is no such file" in output
 
@@ -151,20 +182,22 @@ def test_gates_are_released_with_a_kubeconfig_that_may_be_named_by_the_environme
     assert "none: there is no such file" in run("gates", "release", KUBECONFIG=str(tmp_path / "none"))[1]
 
 
-def test_where_pods_cannot_be_listed_no_gates_are_released_and_that_is_said(tmp_path):
+@pytest.mark.parametrize(("command", "what"), [("gates", "pods"), ("jobs", "jobs")])
+def test_where_nothing_can_be_listed_nothing_is_released_and_that_is_said(tmp_path, command, what):
     cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}
     context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
     users = [{"name": "u", "user": {}}]
     config = {"current-context": "x", "contexts": [context], "clusters": [cluster], "users": users}
     (tmp_path / "kubeconfig").write_text(json.dumps(config))
-    status, output = run("gates", "release", "--kubeconfig", str(tmp_path / "kubeconfig"))
+    status, output = run(command, "release", "--kubeconfig", str(tmp_path / "kubeconfig"))
     assert status == 1
-    assert "the pods cannot be listed: " in output
+    assert f"the {what} cannot be listed: " in output
 
 
 def test_where_nothing_is_done_that_is_said(server):
     assert run("reservations", "--server", server) == (0, "no reservations\n")
     assert run("gates", "--server", server, "-n", "c") == (0, "no pods wait at gates\n")
+    assert run("jobs", "--server", server, "-n", "c") == (0, "no Jobs wait as a whole\n")
     status, text = run("plan", "--server", server)  # pods do wait there, which no scheduler has tried
     assert (status, text.split(" (")[0]) == (0, "no pods are to be evicted, and no pods wait for an eviction")
 
@@ -202,10 +235,10 @@ def test_a_ca_that_is_not_there_is_named():
     )
 
 
-@pytest.mark.parametrize("name", ["waiting", "a/", "/waiting", "a/b/c", ""])
+@pytest.mark.parametrize("name", ["waiting", "a/", "/waiting", "a/b/c", "a/job/", "a/job/b/c", ""])
 def test_what_is_no_name_of_a_pod_is_said(name):
     status, text = run("explain", name)
-    assert (status, text) == (2, f"{name!r} must be NAMESPACE/POD\n")
+    assert (status, text) == (2, f"{name!r} must be NAMESPACE/POD or NAMESPACE/job/JOB\n")
 
 
 @pytest.mark.parametrize("command", [["quotas"], ["explain", "a/p"], ["whatif"], ["top"]])

@@ -54,6 +54,7 @@ def surfaces(store):
         "/api/v1/elasticquotas",
         "/api/v1/plan",
         "/api/v1/gates",
+        "/api/v1/jobs",
     ):
         yield path, client.get(path).text
     answer = client.request("POST", "/api/v1/whatif", json={"remove": [{"kind": "Queue", "name": "q"}]})

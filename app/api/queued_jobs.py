@@ -1,0 +1,83 @@
+"""Jobs that wait as a whole, as REST shows them."""
+
+import asyncio
+
+from app.api import gates
+from app.api.jobs import time_of
+from app.api.models import QueuedJobList, QueuedJobModel
+from app.shapes import quantities
+from policy.cluster.cluster import Cluster
+from policy.cluster.shown_resources import shown
+from policy.objects.pod import Pod
+from policy.objects.queued_job import PREFIX
+from policy.objects.verdict import Refusal, Verdict
+from policy.queueing import positions
+from policy.quota.closed_queues import shortened
+
+WAITING, STARTING = "waiting", "starting"
+"""The states of a Job that waits as a whole."""
+
+
+async def queued(cluster: Cluster, namespace: str | None, limit: int) -> QueuedJobList:
+    """Returns the first ``limit`` Jobs of a namespace or of all: those that are starting, and those that wait."""
+    first = [pod for pod in cluster.queued_jobs.starting() if namespace in (None, pod.namespace)]
+    first.sort(key=lambda pod: (cluster.queue_of(pod), pod.namespace, pod.name))
+    total, items, refusals = len(first), list[QueuedJobModel](), gates.Refusals(cluster)
+    for pod in first[:limit]:
+        items.append(_in_no_line(cluster, pod))
+        if len(items) % gates.SLICE == 0:
+            await asyncio.sleep(0)
+    async for queue, place, job in gates.in_order(cluster, namespace):
+        pod = job.first()
+        if pod.stands_for is not None:
+            total += 1
+            if len(items) < limit:
+                items.append(_in_line(cluster, pod, place, refusals.of(queue, job)))
+    return QueuedJobList(total=total, items=items)
+
+
+def stand_in_of(cluster: Cluster, namespace: str, name: str) -> Pod | None:
+    """Returns the stand-in of a Job that waits as a whole; None if it does not wait so."""
+    pod = cluster.pod(namespace, f"{PREFIX}{name}")
+    return pod if pod is not None and pod.stands_for is not None else None
+
+
+def verdict_on_other(cluster: Cluster, namespace: str, name: str) -> Verdict:
+    """Returns what is said of a Job that does not wait as a whole."""
+    if cluster.batch_jobs.get((namespace, name)) is not None:
+        why = "it runs, has ended, or is suspended by its owner: explain its pods, if there are any"
+        return Verdict("unknown", message=f"Job {name} in namespace {namespace} does not wait as a whole; {why}")
+    return Verdict("unknown", message=f"no Job {name} in namespace {namespace} is known")
+
+
+def _in_line(cluster: Cluster, pod: Pod, place: int, refused: Refusal | None) -> QueuedJobModel:
+    """Shows a Job that stands in a line."""
+    of_turn = refused.message if refused else f"it {positions.when_ungated(cluster, pod)}"
+    why = positions.let_go_text(cluster, pod) or of_turn
+    return _model(cluster, pod, WAITING, place, refused, why)
+
+
+def _in_no_line(cluster: Cluster, pod: Pod) -> QueuedJobModel:
+    """Shows a Job that is being started, or that could not be."""
+    if pod.uid in cluster.gates.ungated:
+        return _model(cluster, pod, STARTING, 0, None, "room is kept for its pods until they have come")
+    again = "the API server has not let it be started, and is asked again before long"
+    return _model(cluster, pod, WAITING, 0, None, positions.let_go_text(cluster, pod) or again)
+
+
+def _model(cluster: Cluster, pod: Pod, state: str, place: int, refused: Refusal | None, message: str) -> QueuedJobModel:
+    job = pod.stands_for
+    assert job is not None, "it is a stand-in"  # noqa: S101
+    return QueuedJobModel(
+        namespace=pod.namespace,
+        name=job.name,
+        queue=shortened(cluster.queue_of(pod)),
+        state=state,
+        place=place,
+        pods=job.pods,
+        demand=quantities(shown(cluster, pod.request)),
+        priority=pod.priority,
+        since=time_of(pod.created) if pod.created else "",
+        rule=refused.rule if refused else "",
+        message=message,
+    )

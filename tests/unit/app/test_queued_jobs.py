@@ -1,0 +1,188 @@
+"""Jobs that wait as a whole, as people see them: in REST, on the page, in explanations and in metrics."""
+
+import json
+
+import pytest
+
+from app.questions import flow_of
+from app.serving.seats import Flow
+from app.store.jobs import JOBS
+from app.store.namespaces import NAMESPACES
+from tests.unit.app.given import client_of, made, node, pod, queue, quota, store_with
+from tests.unit.given_gates import ungated
+from tests.unit.given_queues import divided
+
+GATE = {"name": "quotaward.dev/quota"}
+
+
+def labelled(name="a", **labels):
+    labels = {"quotaward.dev/jobs": "queued", "quotaward.dev/gated": "true"} | labels
+    return made(NAMESPACES, name, metadata={"labels": labels})
+
+
+def job(name, parallelism=2, namespace="a", created=1, requests=None, annotations=None, priority=0, **spec):
+    """A Job that is suspended, and was so for us; its pods ask for one core each."""
+    container = {"name": "main", "resources": {"requests": {"cpu": "1"} | (requests or {})}}
+    of_pods = {"containers": [container], "priority": priority}
+    template = {"metadata": {"annotations": annotations or {}}, "spec": of_pods}
+    time, marked = f"2026-11-27T20:55:{created:02}Z", {"quotaward.dev/queued": "true"}
+    metadata = {"uid": f"uid-{name}", "creationTimestamp": time, "labels": marked}
+    spec = {"suspend": True, "parallelism": parallelism, "template": template} | spec
+    return made(JOBS, name, namespace, metadata, spec=spec)
+
+
+def world(*items, cpu="100"):
+    """A store whose namespace a queues Jobs and gates pods, with room on one node."""
+    store = store_with(labelled(), node(cpu=cpu, memory="1Ti", pods="500"), *items)
+    divided(store.cluster)
+    return store
+
+
+def jobs_of(store, query=""):
+    return client_of(store).get(f"/api/v1/jobs{query}").json()
+
+
+# REST
+
+
+def test_jobs_are_listed_in_the_order_of_their_start_and_say_why_they_wait():
+    store = world(
+        job("late", 3, created=3),
+        job("early", created=1),
+        job("urgent", priority=5, created=4),
+        quota("a", max={"cpu": 2}),
+    )
+    told = jobs_of(store)
+    assert [(each["name"], each["place"], each["pods"]) for each in told["items"]] == [
+        *(("urgent", 1, 2), ("early", 2, 2), ("late", 3, 3))
+    ]
+    assert told["total"] == 3
+    late = told["items"][2]
+    assert late["demand"] == {"cpu": "3", "pods": "3"}
+    assert (late["state"], late["since"], late["priority"]) == ("waiting", "2026-11-27T20:55:03Z", 0)
+    assert (late["rule"], late["message"]) == ("elastic-quota-max", "ElasticQuota max exceeded: cpu")
+    first = told["items"][0]
+    assert (first["rule"], first["message"]) == ("", "it is started as soon as there is room for all of its pods")
+
+
+def test_places_count_the_pods_at_gates_and_only_jobs_are_listed():
+    store = world(
+        pod("p", metadata={"creationTimestamp": "2026-11-27T20:55:00Z"}, schedulingGates=[GATE]), job("train")
+    )
+    assert [(each["name"], each["place"]) for each in jobs_of(store)["items"]] == [("train", 2)]
+
+
+def test_a_job_that_is_starting_is_told_from_those_that_wait():
+    store = world(job("train"), job("next", 1, created=2), quota("a", max={"cpu": 2}))
+    assert ungated(store.cluster) == ["job/uid-train"]
+    told = jobs_of(store)["items"]
+    assert [(each["name"], each["state"], each["place"]) for each in told] == [
+        *(("train", "starting", 0), ("next", "waiting", 1))
+    ]
+    assert told[0]["message"] == "room is kept for its pods until they have come"
+
+
+def test_a_job_that_could_not_be_started_waits():
+    store = world(job("train"))
+    ungated(store.cluster)
+    store.cluster.gate_admission.back_off("job/uid-train")
+    told = jobs_of(store)["items"][0]
+    assert (told["state"], told["place"]) == ("waiting", 0)
+    assert "has not let it be started" in told["message"]
+    steps = client_of(store).get("/api/v1/jobs/a/train").json()["next"]
+    assert "has not let it be started" in steps[0]["text"]
+
+
+def test_a_job_whose_namespace_queues_no_jobs_any_more_is_said_to_be_started():
+    store = world(job("train", namespace="b"))
+    told = jobs_of(store)["items"][0]
+    assert told["message"] == "Jobs of namespace b are not queued any more: it is being started"
+
+
+def test_the_list_of_jobs_may_be_of_one_namespace_and_is_bounded():
+    some = (job(f"j{number}", created=number) for number in range(5))
+    store = world(*some, labelled("b"), job("other", namespace="b"))
+    assert [each["name"] for each in jobs_of(store, "?namespace=b")["items"]] == ["other"]
+    told = jobs_of(store, "?limit=2")
+    assert ([each["name"] for each in told["items"]], told["total"]) == (["j0", "other"], 6)
+    ungated(store.cluster)
+    told = jobs_of(store, "?limit=2&namespace=a")
+    assert ([each["name"] for each in told["items"]], told["total"]) == (["j0", "j1"], 5)
+    missing = client_of(store).get("/api/v1/jobs?namespace=typo")
+    assert (missing.status_code, missing.json()["field"]) == (404, "namespace")
+
+
+def test_resources_that_a_job_makes_up_are_in_no_list():
+    assert "made-up" not in json.dumps(jobs_of(world(job("train", requests={"x.io/made-up": "1"}))))
+
+
+def test_the_list_of_gates_counts_the_pods_of_a_job():
+    store = world(job("train", 3), pod("p", schedulingGates=[GATE]), quota("a", max={"cpu": 0}))
+    told = client_of(store).get("/api/v1/gates").json()["items"]
+    assert {(each["job"], each["kind"], each["pods"]) for each in told} == {("a/train", "Job", 3), ("a/p", "", 1)}
+
+
+# Explanations
+
+
+def test_a_job_is_explained_as_a_pod_is():
+    store = world(job("first", 3), job("train", 4, created=2), quota("a", max={"cpu": 2}))
+    told = client_of(store).get("/api/v1/jobs/a/train").json()
+    assert (told["namespace"], told["name"], told["verdict"]) == ("a", "train", "refused")
+    assert told["rule"] == "elastic-quota-max"
+    assert told["numbers"]["cpu"] == {"request": "4", "used": "0", "ahead": "0", "max": "2"}
+    assert told["gate"] == {"queue": "", "namespace": "a", "place": 2, "of": 2}
+    assert told["summary"].startswith("Job a/train is refused by elastic-quota-max: ElasticQuota max exceeded: cpu.")
+    assert (
+        "it waits suspended, 2 of 2 in the line of namespace a; the first there, Job first (3 pods)," in told["outlook"]
+    )
+    assert "raise max of cpu in ElasticQuota a/quota from 2 to at least 4" in told["summary"]
+
+
+def test_a_job_that_no_rule_refuses_waits_for_its_turn_or_is_being_started():
+    store = world(job("train"))
+    told = client_of(store).get("/api/v1/jobs/a/train").json()
+    assert (told["verdict"], told["message"]) == ("admissible", "no rule refuses it; it waits suspended for its turn")
+    ungated(store.cluster)
+    told = client_of(store).get("/api/v1/jobs/a/train").json()
+    assert told["message"].endswith("it is being started, and room is kept for its pods until they have come")
+    assert [each["step"] for each in told["next"]] == ["to-be-bound"]
+
+
+def test_nobody_is_said_to_be_evicted_for_a_job_as_a_whole():
+    borrowers = [pod(f"b{number}", "b", nodeName="n1") for number in range(4)]
+    quotas = quota("a", min={"cpu": 4}, max={"cpu": 9}), quota("b", min={"cpu": 0}, max={"cpu": 9})
+    store = world(job("train", 1), *borrowers, *quotas, cpu="4")
+    store.clock.now += 100
+    told = client_of(store).get("/api/v1/jobs/a/train").json()
+    assert "evicted" not in json.dumps(told)
+
+
+def test_where_nobody_starts_jobs_it_is_said():
+    told = client_of(world(job("train")), observe=True).get("/api/v1/jobs/a/train").json()
+    assert told["next"][0]["text"].endswith("no Job is started: observe mode changes nothing")
+
+
+@pytest.mark.parametrize(
+    ("items", "said"),
+    [
+        ((), "no Job train in namespace a is known"),
+        ((job("train", suspend=False),), "Job train in namespace a does not wait as a whole; it runs"),
+        ((pod("job/train"),), "no Job train in namespace a is known"),
+    ],
+)
+def test_a_job_that_does_not_wait_as_a_whole_is_unknown(items, said):
+    told = client_of(world(*items)).get("/api/v1/jobs/a/train").json()
+    assert told["verdict"] == "unknown"
+    assert told["message"].startswith(said)
+
+
+def test_the_queue_that_a_job_names_is_told_with_those_of_like_names():
+    annotations = {"scheduling.volcano.sh/queue-name": "gqu"}
+    store = world(job("train", annotations=annotations), queue("gpu"))
+    assert "there is gpu" in client_of(store).get("/api/v1/jobs/a/train").json()["summary"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/jobs/a/train", "/api/v1/pods/a/train", "/jobs/a/train", "/pods/a/train"])
+def test_questions_about_one_namespace_wait_in_one_flow(path):
+    assert flow_of({"path": path}) == Flow("", "a")

@@ -1,0 +1,158 @@
+"""All that waits is released through the API server alone: gates are opened, and Jobs are started."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from app import release as releasing
+from app.cli import app
+from app.kube.client import KubeClient
+from app.release import GATES, QUEUED_JOBS, CannotList
+from tests.unit.app.given import pod
+from tests.unit.app.test_queued_jobs import GATE, job
+
+
+class Server:
+    """An API server with pods and Jobs. ``suspends``: its policy undoes every start. ``errs``: names that fail."""
+
+    def __init__(self, *items, suspends=False, errs=()):
+        self.items = {item["metadata"]["uid"]: item for item in items}
+        self.suspends, self.errs = suspends, set(errs)
+        self.asked, self.patched = [], []
+
+    @asynccontextmanager
+    async def get(self, path, query, read_timeout):
+        self.asked.append((path, dict(query)))
+        namespace = path.split("/")[-2] if "/namespaces/" in path else None
+        there = [item for item in self.items.values() if self._is_meant(item, path, query, namespace)]
+        start, limit = int(query.get("continue", 0)), int(query.get("limit", 1))
+        meta = {"continue": str(start + limit)} if start + limit < len(there) else {}
+        body, status = {"metadata": meta, "items": there[start : start + limit]}, 200
+        if path == "/api/v1/namespaces/typo":
+            body, status = {}, 404
+        yield SimpleNamespace(status=status, read=lambda: _done(json.dumps(body).encode()))
+
+    def _is_meant(self, item, path, query, namespace):
+        marked = (item["metadata"].get("labels") or {}).get("quotaward.dev/queued") == "true"
+        of_kind = path.endswith("/pods") if item["kind"] == "Pod" else path.endswith("/jobs")
+        return (
+            of_kind and namespace in (None, item["metadata"]["namespace"]) and (marked or "labelSelector" not in query)
+        )
+
+    async def send(self, _method, path, patch, _content_type, **_):
+        name = path.rpartition("/")[2]
+        self.patched.append(name)
+        item = next(item for item in self.items.values() if item["metadata"]["name"] == name)
+        spec = item["spec"]
+        if name in self.errs or item["metadata"]["uid"] != patch[0]["value"]:
+            return 422, b'{"message": "it is not as it was"}'
+        if item["kind"] == "Pod":
+            spec["schedulingGates"].remove(GATE)
+        elif [each["value"] for each in patch[1:3]] == [spec["suspend"], spec["parallelism"]]:
+            spec["suspend"] = self.suspends
+        return 200, b""
+
+    async def close(self):
+        self.closed = True
+
+
+async def _done(value):
+    return value
+
+
+@pytest.fixture
+def released(monkeypatch):
+    """Releases what waits on a server; the number and the failures."""
+
+    def release(work, server, namespace=""):
+        monkeypatch.setattr(KubeClient, "connect", lambda _: _done(server))
+        found = asyncio.run(releasing.release(work, None, namespace))
+        assert server.closed
+        return found
+
+    return release
+
+
+def of(item, **metadata):
+    return item | {"metadata": item["metadata"] | metadata}
+
+
+def still_suspended(server):
+    return sorted(each["metadata"]["name"] for each in server.items.values() if each["spec"].get("suspend"))
+
+
+def test_all_jobs_that_were_suspended_for_us_are_started_however_many_pages(released, monkeypatch):
+    monkeypatch.setattr(releasing, "PAGE", 3)
+    server = Server(*(job(f"j{number}", number) for number in range(10)))
+    assert released(QUEUED_JOBS, server) == (10, [])
+    assert still_suspended(server) == []
+
+
+def test_jobs_that_wait_for_somebody_else_stay_as_they_are(released):
+    controller = {"apiVersion": "x/v1", "kind": "JobSet", "name": "set", "uid": "s", "controller": True}
+    theirs = [
+        of(job("unmarked"), labels={}),
+        job("foreign", managedBy="example.com/theirs"),
+        of(job("member"), ownerReferences=[controller]),
+        job("ended") | {"status": {"conditions": [{"type": "Failed", "status": "True"}]}},
+    ]
+    server = Server(*theirs, job("runs", suspend=False), job("mine"))
+    assert released(QUEUED_JOBS, server) == (1, [])
+    assert server.patched == ["mine"]
+
+
+def test_jobs_of_one_namespace_are_started_alone(released):
+    server = Server(job("mine"), job("other", namespace="b"))
+    assert released(QUEUED_JOBS, server, "a") == (1, [])
+    assert still_suspended(server) == ["other"]
+
+
+def test_a_job_that_the_server_does_not_start_is_tried_again_and_told(released):
+    server = Server(job("good"), job("bad"), errs={"bad"})
+    number, failures = released(QUEUED_JOBS, server)
+    assert (number, failures) == (1, ["a/bad: the API server answered 422: it is not as it was"])
+    assert server.patched.count("bad") == releasing.PASSES
+
+
+def test_while_the_policy_suspends_jobs_again_it_is_said_what_to_do(released):
+    server = Server(job("train"), suspends=True)
+    number, failures = released(QUEUED_JOBS, server)
+    assert (number, server.patched) == (0, ["train"])
+    assert failures == [f"a/train: {releasing.AGAIN}"]
+
+
+def test_our_gates_are_opened_and_no_others(released):
+    theirs = {"name": "example.com/theirs"}
+    server = Server(pod("mine", schedulingGates=[theirs, GATE]), pod("other", schedulingGates=[theirs]))
+    assert released(GATES, server) == (1, [])
+    assert server.items["a/mine"]["spec"]["schedulingGates"] == [theirs]
+    assert server.asked[0][1]["fieldSelector"] == "spec.nodeName="
+
+
+@pytest.mark.parametrize("work", [GATES, QUEUED_JOBS])
+def test_an_unknown_namespace_is_told_from_one_where_nothing_waits(released, work):
+    assert released(work, Server(), "a") == (0, [])
+    with pytest.raises(CannotList, match="there is no namespace typo"):
+        released(work, Server(), "typo")
+
+
+@pytest.mark.parametrize(
+    ("errs", "status", "said"),
+    [
+        ((), 0, "2 Jobs started\n"),
+        (
+            ("bad",),
+            1,
+            "1 Jobs started\n1 could not be started:\na/bad: the API server answered 422: it is not as it was\n",
+        ),
+    ],
+)
+def test_the_command_says_how_many_jobs_were_started(monkeypatch, errs, status, said):
+    server = Server(job("good"), job("bad"), errs=errs)
+    monkeypatch.setattr(KubeClient, "connect", lambda _: _done(server))
+    done = CliRunner().invoke(app, ["jobs", "release", "--kubeconfig", "somewhere"])
+    assert (done.exit_code, done.output) == (status, said)
