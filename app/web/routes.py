@@ -18,7 +18,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from app.api.explanations import ENDED, in_words
-from app.api.routes import explain_pod, store_of
+from app.api.models import ExplanationModel
+from app.api.routes import explain_job, explain_pod, store_of
 from app.pause import Pause
 from app.problems import Problem
 from app.questions import asker_of
@@ -30,11 +31,12 @@ from app.web.live import Live
 from app.web.notifier import Notifier
 from app.web.overview import Overview
 from app.web.rendering import DOCS_HEADERS, HEADERS, environment
-from app.web.waiting import Crowds, Waiting
+from app.web.waiting import Crowds, Waiting, name_of
 from policy.cluster.cluster import Cluster
 from policy.explain.verdicts import verdict_on
 from policy.nodes import fit
 from policy.objects.pod import Pod
+from policy.objects.queued_job import PREFIX
 from policy.preemption import reclaim
 from policy.stepwise import at_once
 
@@ -144,28 +146,48 @@ async def follow_page(request: Request, since: str = "") -> Response:
 
 @router.get("/pods")
 async def find_pod(request: Request, name: str = "") -> Response:
-    """Redirects to the explanation of a pod that is named NAMESPACE/NAME."""
+    """Redirects to the explanation of a pod that is named NAMESPACE/NAME, or of a Job that is NAMESPACE/job/NAME."""
     namespace, _, only = name.strip().partition("/")
     if not namespace or not only:
-        return _error_page(request, Problem(422, "a pod is named NAMESPACE/NAME"), root=".")
-    return RedirectResponse(f"pods/{quote(namespace, safe='')}/{quote(only, safe='')}", 303, HEADERS)
+        return _error_page(request, Problem(422, "a pod is named NAMESPACE/NAME, a Job NAMESPACE/job/NAME"), root=".")
+    kind = "jobs" if only.startswith(PREFIX) else "pods"
+    return RedirectResponse(
+        f"{kind}/{quote(namespace, safe='')}/{quote(only.removeprefix(PREFIX), safe='')}", 303, HEADERS
+    )
 
 
 @router.get("/pods/{namespace}/{name}")
 async def show_pod(namespace: str, name: str, request: Request) -> Response:
     """Explains why a pod is admitted or not."""
-    web: Web = request.app.state.web
     version = _state_of(request.app.state.store.cluster, namespace, name)
     try:
         explanation = await explain_pod(namespace, name, request, await store_of(request))
     except Problem as problem:
         return _error_page(request, problem, root="../..")
+    return _explained(request, explanation, f"{namespace}/{name}", "pods", version)
+
+
+@router.get("/jobs/{namespace}/{name}")
+async def show_job(namespace: str, name: str, request: Request) -> Response:
+    """Explains why a Job that waits as a whole is started or not."""
+    version = _state_of(request.app.state.store.cluster, namespace, f"{PREFIX}{name}")
+    try:
+        explanation = await explain_job(namespace, name, request, await store_of(request))
+    except Problem as problem:
+        return _error_page(request, problem, root="../..")
+    return _explained(request, explanation, f"Job {namespace}/{name}", "jobs", version)
+
+
+def _explained(request: Request, explanation: ExplanationModel, title: str, kind: str, version: str) -> Response:
+    """Renders an explanation. ``kind``: what it explains, as in the path of the page."""
+    web: Web = request.app.state.web
     figures = dict.fromkeys(figure for row in explanation.numbers.values() for figure in row)
     text = web.templates.get_template("pod.html").render(
         root="../..",
         version=version,
         now=time.time(),
-        live_of=f"/pods/{quote(namespace, safe='')}/{quote(name, safe='')}",
+        live_of=f"/{kind}/{quote(explanation.namespace, safe='')}/{quote(explanation.name, safe='')}",
+        title=title,
         pod=explanation,
         verdict=in_words(explanation.verdict),
         ended=ENDED.get(explanation.searched, ""),
@@ -180,6 +202,12 @@ async def follow_pod(namespace: str, name: str, request: Request, since: str = "
     web: Web = request.app.state.web
     state = partial(_state_of, request.app.state.store.cluster, namespace, name)
     return StreamingResponse(web.live.pod(state, since, asker_of(request.scope)), headers=EVENTS)
+
+
+@router.get("/live/jobs/{namespace}/{name}")
+async def follow_job(namespace: str, name: str, request: Request, since: str = "") -> Response:
+    """Sends an event when the explanation of a Job has changed."""
+    return await follow_pod(namespace, f"{PREFIX}{name}", request, since)
 
 
 @router.get("/docs")
@@ -231,7 +259,7 @@ async def _waiting(request: Request, choice: Choice) -> Markup:
     cluster: Cluster = request.app.state.store.cluster
 
     def is_meant(pod: Pod) -> bool:
-        return choice.names(f"{pod.namespace}/{pod.name}", cluster.queue_of(pod))
+        return choice.names(f"{pod.namespace}/{name_of(pod)}", cluster.queue_of(pod))
 
     settings: Settings = request.app.state.settings
     crowds, pause = Crowds(observe=settings.observes), Pause()

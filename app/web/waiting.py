@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from policy.cluster.cluster import Cluster
-from policy.explain.reasons import GATED, NO_ROOM, OTHER, UNTRIED, reason_in
-from policy.objects.pod import Pod, turn
+from policy.explain.reasons import GATED, NO_ROOM, OTHER, QUEUED, UNTRIED, reason_in
+from policy.objects.pod import Pod, StandsFor, turn
 from policy.queueing import positions
 from policy.quota.closed_queues import shortened, why_closed
 from policy.quota.rules import RULES
@@ -29,9 +29,9 @@ FEW = 5
 
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
-    """A waiting pod: the reason in words, and its creation (epoch seconds).
+    """A waiting pod, or a Job that waits as a whole: the reason in words, and its creation (epoch seconds).
 
-    ``kept`` is the node where room is kept for it, if any.
+    ``kept`` is the node where room is kept for it, if any. ``job`` is the Job and its pods, if it is no pod.
     """
 
     namespace: str
@@ -40,11 +40,12 @@ class WaitingPod:
     message: str
     kept: str
     created: float
+    job: StandsFor | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A rule or another reason (see policy.explain.reasons), and the number of pods that it keeps waiting."""
+    """A rule or another reason (see policy.explain.reasons), and the number of pods (or Jobs) that it keeps waiting."""
 
     rule: str
     pods: int
@@ -110,7 +111,7 @@ class Crowds:
             if _waits(cluster, pod) and (is_meant is None or is_meant(pod)):
                 crowd.by_queue[cluster.queue_of(pod)] += 1
                 if pod.at_gate:
-                    crowd.by_rule[GATED] += 1
+                    crowd.by_rule[GATED if pod.stands_for is None else QUEUED] += 1
                 elif pod.unschedulable is None:
                     crowd.untried.append(pod)
                 else:
@@ -198,7 +199,13 @@ def _shown(cluster: Cluster, pod: Pod, *, observe: bool) -> WaitingPod:
     else:
         message = why
     node = kept.node if kept else ""
-    return WaitingPod(pod.namespace, pod.name, shortened(cluster.queue_of(pod)), message, node, pod.created)
+    queue, job = shortened(cluster.queue_of(pod)), pod.stands_for
+    return WaitingPod(pod.namespace, name_of(pod), queue, message, node, pod.created, job)
+
+
+def name_of(pod: Pod) -> str:
+    """Returns the name of a pod, or of the Job that it stands for."""
+    return pod.name if pod.stands_for is None else pod.stands_for.name
 
 
 def _said(pod: Pod, untried: str = "", retried: str = "") -> str:

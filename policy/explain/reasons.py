@@ -4,6 +4,8 @@ from policy.quota.rules import named_in
 
 GATED = "gated"
 """It waits at its gate, so that no scheduler looks at it."""
+QUEUED = "queued"
+"""It stands for a Job that waits as a whole, so that no scheduler knows it."""
 NO_ROOM = "no-room"
 """No node has room for it, says the scheduler, and names none of our rules."""
 OTHER = "other"

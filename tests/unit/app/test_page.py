@@ -21,7 +21,7 @@ from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import client_of, empty_store, namespace, node, pod, queue, quota, refused, store_with
 from tests.unit.app.situations import situations
 
-PAGES = ["/", "/?q=team&show=full", "/pods/a/p", "/pods/a/unknown", "/docs", "/pods?name=nothing"]
+PAGES = ["/", "/?q=team&show=full", "/pods/a/p", "/pods/a/unknown", "/jobs/a/unknown", "/docs", "/pods?name=nothing"]
 INLINE = {"a", "b", "code", "small", "span", "strong"}
 STATIC = Path(figures.__file__).parent / "static"
 
@@ -335,7 +335,7 @@ def test_a_page_loads_nothing_from_elsewhere_and_runs_nothing_but_files(path):
     assert not [attributes for _, attributes in parsed.elements if {"style", "onclick"} & attributes.keys()]
 
 
-@pytest.mark.parametrize("path", [*PAGES, "/static/page.js", "/live/pods/a/p"])
+@pytest.mark.parametrize("path", [*PAGES, "/static/page.js", "/live/pods/a/p", "/live/jobs/a/p"])
 def test_every_answer_carries_the_headers_that_keep_others_out(path):
     client = client_of(store_with(pod("p")))
     client.app.state.readiness.stopping = True

@@ -8,7 +8,8 @@ from app.questions import flow_of
 from app.serving.seats import Flow
 from app.store.jobs import JOBS
 from app.store.namespaces import NAMESPACES
-from tests.unit.app.given import client_of, made, node, pod, queue, quota, store_with
+from tests.unit.app.given import client_of, made, node, pod, queue, quota, see, store_with
+from tests.unit.app.test_page import Parsed
 from tests.unit.given_gates import ungated
 from tests.unit.given_queues import divided
 
@@ -186,3 +187,60 @@ def test_the_queue_that_a_job_names_is_told_with_those_of_like_names():
 @pytest.mark.parametrize("path", ["/api/v1/jobs/a/train", "/api/v1/pods/a/train", "/jobs/a/train", "/pods/a/train"])
 def test_questions_about_one_namespace_wait_in_one_flow(path):
     assert flow_of({"path": path}) == Flow("", "a")
+
+
+# The page
+
+
+def shown(store, path="/"):
+    answer = client_of(store).get(path)
+    assert answer.status_code == 200, answer.text
+    return Parsed(answer.text)
+
+
+def test_the_page_names_the_jobs_that_wait_and_counts_them_apart():
+    store = world(job("train", 3), job("one", 1), pod("p", schedulingGates=[GATE]), quota("a", max={"cpu": 0}))
+    page = shown(store)
+    assert "at its gate 1 pod" in page.words
+    assert "waits as a whole 2 Jobs" in page.words
+    assert "Job a/train (3 pods) ElasticQuota max exceeded: cpu; it waits suspended" in page.words
+    assert "Job a/one (1 pod) ElasticQuota max exceeded: cpu" in page.words
+    assert {"./jobs/a/train", "./pods/a/p"} <= {link["href"] for link in page.all("a")}
+    assert "job/" not in page.words.replace("NAMESPACE/job/NAME", "")
+
+
+def test_a_job_that_is_starting_waits_no_more_on_the_page():
+    store = world(job("train"))
+    ungated(store.cluster)
+    assert "Nobody waits for a node." in shown(store).words
+
+
+@pytest.mark.parametrize(("text", "found"), [("a/train", True), ("trai", True), ("a/other", False)])
+def test_a_job_is_found_by_its_name(text, found):
+    assert ("Job a/train (2 pods)" in shown(world(job("train")), f"/waiting?q={text}").words) is found
+
+
+def test_a_job_has_a_page_of_its_own():
+    page = shown(world(job("train"), quota("a", max={"cpu": 1})), "/jobs/a/train")
+    assert "Job a/train is refused by elastic-quota-max: ElasticQuota max exceeded: cpu" in page.words
+    assert page.all("body")[0]["data-live"] == "../../live/jobs/a/train"
+    missing = client_of(world()).get("/jobs/a/train")
+    assert (missing.status_code, "no Job train in namespace a is known" in missing.text) == (404, True)
+
+
+def test_a_name_leads_to_the_page_of_the_job():
+    client = client_of(world())
+    assert client.get("/pods?name=a/job/train").headers["location"] == "jobs/a/train"
+    assert client.get("/pods?name=a/job//evil.example").headers["location"] == "jobs/a/%2Fevil.example"
+
+
+def test_the_page_of_a_job_changes_with_what_is_said_of_it():
+    store = world(job("train"))
+
+    def version():
+        return shown(store, "/jobs/a/train").all("body")[0]["data-version"]
+
+    before = version()
+    assert version() == before
+    see(store, quota("a", max={"cpu": 1}))
+    assert version() != before
