@@ -21,9 +21,11 @@ RESERVATIONS = 5
 """Maximum number of reservations that are shown."""
 AROUND = 11
 """Lines of a frame beside rows and reservations."""
+JOBS = "quotaward_pending_jobs"
 ASKED = (
     "quotaward_pending_pods",
     "quotaward_gated_pods",
+    JOBS,
     "quotaward_extender_last_request_timestamp_seconds",
     "quotaward_store_synced",
     "quotaward_leader",
@@ -36,7 +38,10 @@ REASONS = {"no-room": "no room on nodes", "other": "another reason", "untried": 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A server's answers and their time (seconds since the epoch); samples by metric and value of its label."""
+    """A server's answers and their time (seconds since the epoch).
+
+    ``samples``: their sums by metric and value of its first label.
+    """
 
     server: str
     at: float
@@ -112,11 +117,11 @@ def _fetch(server: Server) -> Snapshot:
     )
     text = server.text("/metrics")
     lines = [line for line in text.splitlines() if line.startswith(ASKED)]
-    samples = {
-        (sample.name, next(iter(sample.labels.values()), "")): sample.value
-        for family in text_string_to_metric_families("\n".join(lines))
-        for sample in family.samples
-    }
+    samples: dict[tuple[str, str], float] = {}
+    for family in text_string_to_metric_families("\n".join(lines)):
+        for sample in family.samples:
+            key = sample.name, next(iter(sample.labels.values()), "")
+            samples[key] = samples.get(key, 0.0) + sample.value
     return Snapshot(server.url, time.time(), quotas, queues, reservations, samples)
 
 
@@ -137,7 +142,9 @@ def _waiting(shown: Snapshot) -> str:
     in_order = sorted(by_rule.items(), key=lambda each: (-each[1], each[0]))
     why = ", ".join(f"{REASONS.get(rule, rule)} {number}" for rule, number in in_order)
     gated = int(shown.samples.get(("quotaward_gated_pods", ""), 0))
+    jobs = int(sum(value for (name, _), value in shown.samples.items() if name == JOBS))
     parts = [f"{sum(by_rule.values())} pods wait: {why}"] * bool(by_rule) + [f"{gated} at gates"] * bool(gated)
+    parts += [f"{jobs} Jobs wait as a whole"] * bool(jobs)
     return "; ".join(parts) or "No pods wait."
 
 

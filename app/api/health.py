@@ -1,13 +1,14 @@
 """Health, readiness and metrics."""
 
 import asyncio
+from collections import Counter
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from app.api.models import HealthModel
 from app.observability import metrics
-from app.observability.queue_metrics import queue_lines
+from app.observability.queue_metrics import label_of, queue_lines
 from app.observability.quota_metrics import base_unit, quota_lines
 from app.problems import Problem
 from app.readiness import Readiness
@@ -58,15 +59,23 @@ async def prometheus(request: Request) -> Response:
 
 
 async def _count_pending(cluster: Cluster) -> None:
-    """Sets the number of pending pods by rule, in slices between which the loop answers the scheduler."""
-    waiting = dict.fromkeys(RULES, 0)
+    """Sets the number of pending pods by rule, and of Jobs that wait as a whole.
+
+    Works in slices, between which the loop answers the scheduler.
+    """
+    waiting, jobs = dict.fromkeys(RULES, 0), Counter[tuple[str, str]]()
     for index, pod in enumerate(list(cluster.pods.values()), start=1):
-        if _is_before_the_scheduler(cluster, pod):
+        if pod.stands_for is not None:
+            jobs[label_of(cluster, pod), pod.namespace] += pod.uid not in cluster.grants
+        elif _is_before_the_scheduler(cluster, pod):
             waiting[_waits_for(pod)] += 1
         if index % SLICE == 0:
             await asyncio.sleep(0)
     for rule, number in waiting.items():
         metrics.PENDING.labels(rule).set(number)
+    metrics.PENDING_JOBS.clear()  # a namespace whose Jobs have all started is gone
+    for (queue, namespace), number in (+jobs).items():
+        metrics.PENDING_JOBS.labels(queue, namespace).set(number)
 
 
 def _is_before_the_scheduler(cluster: Cluster, pod: Pod) -> bool:
@@ -88,9 +97,10 @@ def _refresh(store: Store) -> None:
         metrics.WATCH_LAG.labels(kind.label).set(store.staleness(kind.label, now))
         metrics.DEFINITION_GONE.labels(kind.label).set(store.lacks(kind))
     metrics.SYNCED.set(0 if store.unready() else 1)
-    metrics.GRANTS.set(len(cluster.grants))
+    starting = sum(pod.uid in cluster.grants for pod in cluster.queued_jobs.starting())  # no pods, though they count
+    metrics.GRANTS.set(len(cluster.grants) - starting)
     metrics.GATED.set(cluster.gates.pods)
-    metrics.UNGATED.set(len(cluster.gates.ungated))
+    metrics.UNGATED.set(len(cluster.gates.ungated) - starting)
     metrics.RESERVATIONS.labels(RECLAIM).set(len(cluster.reservations.plans))
     metrics.RESERVATIONS.labels(STARVING).set(len(cluster.reservations.reserved))
     metrics.OVERDUE.clear()

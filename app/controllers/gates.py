@@ -13,6 +13,7 @@ from app.actuators.protocol import ActionFailed, Actuator, Rejected
 from app.controllers.keyed_backoff import KeyedBackoff
 from app.controllers.write_seats import WriteSeats
 from app.observability import metrics
+from app.observability.queue_metrics import label_of
 from app.pause import SLICE
 from app.settings import GateSettings
 from app.store.store import Store
@@ -162,3 +163,6 @@ class Gates:
             log.debug("job started" if whole else "gate opened", namespace=pod.namespace, pod=pod.name)
             if whole:
                 self._actuator.report(Event(about_pod(pod), "Started", STARTED))
+                if pod.created:
+                    waited = max(0.0, clock() + cluster.epoch - pod.created)
+                    metrics.ADMISSION_WAIT.labels(label_of(cluster, pod)).observe(waited)

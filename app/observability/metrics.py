@@ -59,6 +59,15 @@ UNGATED = Gauge("quotaward_let_out_pods", "Admitted pods whose gate was opened, 
 GATES_OPENED = Counter("quotaward_gates_opened", "Attempts to open a gate, by outcome.", ["outcome"])
 JOBS_STARTED = Counter("quotaward_jobs_started", "Attempts to start a Job that waited, by outcome.", ["outcome"])
 JOBS_TAKEN_BACK = Counter("quotaward_jobs_taken_back", "Jobs that were taken back as a whole, by means.", ["means"])
+PENDING_JOBS = Gauge(
+    "quotaward_pending_jobs", "Jobs that wait as a whole, by queue and namespace.", ["queue", "namespace"]
+)
+ADMISSION_WAIT = Histogram(
+    "quotaward_admission_wait_seconds",
+    "Time from the creation of a Job that waited as a whole to its start, by queue.",
+    ["queue"],
+    buckets=(1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600),
+)
 WAKE_UPS = Counter("quotaward_wake_ups", "Attempts to wake a refused pod, by outcome.", ["outcome"])
 EVICTIONS = Counter("quotaward_evictions", "Attempts to evict a pod, by reason and outcome.", ["reason", "outcome"])
 JOBS_FAILED = Counter(

@@ -5,6 +5,7 @@ import asyncio
 from app.observability.quota_metrics import SLICE, base_unit, escaped
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import allocated, shown
+from policy.objects.pod import Pod
 from policy.objects.resources import Resources
 from policy.quota.queue_ledger import QueueAccount
 
@@ -33,6 +34,12 @@ async def queue_lines(cluster: Cluster) -> bytes:
         name = f"quotaward_queue_{figure}"
         text += f"# HELP {name} {meaning}\n# TYPE {name} gauge\n" + "".join(lines[figure])
     return text.encode()
+
+
+def label_of(cluster: Cluster, pod: Pod) -> str:
+    """Returns a pod's queue as a label: empty also for a queue that does not exist, as pods may name any."""
+    queue = cluster.queue_of(pod)
+    return queue if queue in cluster.queues else ""
 
 
 def _amounts(cluster: Cluster, account: QueueAccount) -> tuple[Resources, Resources, Resources, Resources]:

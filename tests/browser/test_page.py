@@ -84,7 +84,7 @@ def test_the_keyboard_alone_reaches_everything(everything, open_page):
 def test_it_can_be_read_and_filtered_without_a_script(everything, open_page):
     page = open_page(everything.url, java_script_enabled=False)
     assert cards(page).count() == 8
-    page.get_by_label("Namespace, queue or pod").fill("vision")
+    page.get_by_label("Namespace, queue, pod or Job").fill("vision")
     page.get_by_role("button", name="Filter").click()
     assert cards(page).count() == 1
     assert "borrowed 6" in cards(page).inner_text()

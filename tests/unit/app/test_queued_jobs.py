@@ -3,17 +3,22 @@
 import json
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
+from app.actuators.protocol import Rejected
+from app.actuators.recording import RecordingActuator
 from app.questions import flow_of
 from app.serving.seats import Flow
 from app.store.jobs import JOBS
 from app.store.namespaces import NAMESPACES
 from tests.unit.app.given import client_of, made, node, pod, queue, quota, see, store_with
+from tests.unit.app.test_gates import Ungating
 from tests.unit.app.test_page import Parsed
 from tests.unit.given_gates import ungated
 from tests.unit.given_queues import divided
 
 GATE = {"name": "quotaward.dev/quota"}
+QUEUE = "scheduling.volcano.sh/queue-name"
 
 
 def labelled(name="a", **labels):
@@ -179,7 +184,7 @@ def test_a_job_that_does_not_wait_as_a_whole_is_unknown(items, said):
 
 
 def test_the_queue_that_a_job_names_is_told_with_those_of_like_names():
-    annotations = {"scheduling.volcano.sh/queue-name": "gqu"}
+    annotations = {QUEUE: "gqu"}
     store = world(job("train", annotations=annotations), queue("gpu"))
     assert "there is gpu" in client_of(store).get("/api/v1/jobs/a/train").json()["summary"]
 
@@ -244,3 +249,63 @@ def test_the_page_of_a_job_changes_with_what_is_said_of_it():
     assert version() == before
     see(store, quota("a", max={"cpu": 1}))
     assert version() != before
+
+
+# Metrics
+
+
+def samples(store, name):
+    """The samples of a metric, by the values of its labels, in the order of their names."""
+    families = text_string_to_metric_families(client_of(store).get("/metrics").text)
+    found = (sample for family in families for sample in family.samples if sample.name == name)
+    return {tuple(sample.labels.values()): sample.value for sample in found}
+
+
+def in_queue(name, **annotations):
+    """A namespace of this queue, in which Jobs wait."""
+    item = labelled()
+    item["metadata"]["annotations"] = {QUEUE: name} | annotations
+    return item
+
+
+def test_jobs_that_wait_are_counted_by_queue_and_namespace_and_are_no_pods():
+    waiting = [job("j"), job("k"), job("other", namespace="b"), pod("p", schedulingGates=[GATE])]
+    store = world(queue("q"), in_queue("q"), labelled("b"), *waiting, quota("a", max={"cpu": 0}), cpu="1")
+    assert samples(store, "quotaward_pending_jobs") == {("a", "q"): 2, ("b", ""): 1}
+    assert samples(store, "quotaward_gated_pods") == {(): 1}
+    assert sum(samples(store, "quotaward_pending_pods").values()) == 0
+
+
+def test_a_job_that_is_starting_is_counted_among_none():
+    store = world(job("train"))
+    ungated(store.cluster)
+    for name in ("quotaward_grants", "quotaward_let_out_pods"):
+        assert samples(store, name) == {(): 0}, name
+    assert samples(store, "quotaward_pending_jobs") == {}
+    store.cluster.gate_admission.back_off("job/uid-train")
+    assert samples(store, "quotaward_pending_jobs") == {("a", ""): 1}
+
+
+def test_queues_that_jobs_make_up_are_no_labels():
+    made_up = [job(f"j{number}", annotations={QUEUE: f"g{number}"}) for number in range(5)]
+    assert samples(world(queue("q"), *made_up), "quotaward_pending_jobs") == {("a", ""): 5}
+
+
+@pytest.mark.parametrize("failures", [[], [Rejected("422")]])
+def test_how_long_a_job_has_waited_is_observed_when_it_has_been_started(failures):
+    name = f"observed-{len(failures)}"
+    ungating = Ungating(queue(name), in_queue(name), job("train"))
+    actuator, cluster = ungating.doors, ungating.store.cluster
+    cluster.epoch = cluster.pods["job/uid-train"].created + 100 - ungating.clock.now
+
+    async def start(pod):
+        if failures:
+            raise failures.pop()
+        await RecordingActuator.start_job(actuator, pod)
+
+    actuator.start_job = start
+    refused = bool(failures)
+    ungating.look()
+    observed = samples(ungating.store, "quotaward_admission_wait_seconds_sum")
+    assert observed.get((name,)) == (None if refused else 100)
+    assert [pod.name for pod in cluster.pods.values()] == (["job/train"] if refused else ["train-0", "train-1"])

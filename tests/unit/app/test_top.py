@@ -16,7 +16,8 @@ from tests.browser.story import everything
 from tests.cases.serving import serving
 from tests.controlplane.launch import QUOTAWARD
 from tests.unit.app.forwarding import Forwarding
-from tests.unit.app.given import client_of, pod, quota, store_with
+from tests.unit.app.given import client_of, pod, queue, quota, store_with
+from tests.unit.app.test_queued_jobs import QUEUE, job, labelled
 
 GATE = {"name": "quotaward.dev/quota"}
 
@@ -45,12 +46,17 @@ def test_a_frame_says_who_waits_and_whether_a_scheduler_calls(server):
     ]
 
 
+JOBS = [queue("q"), labelled(), labelled("b")]
+
+
 @pytest.mark.parametrize(
     ("items", "told"),
     [
         ([], "No pods wait."),
         ([pod("p", schedulingGates=[GATE])], "1 at gates"),
         ([pod("p", schedulingGates=[GATE]), pod("q")], "1 pods wait: not tried yet 1; 1 at gates"),
+        ([*JOBS, job("j"), job("k", annotations={QUEUE: "q"}), job("l", namespace="b")], "3 Jobs wait as a whole"),
+        ([labelled(), job("j"), pod("p", schedulingGates=[GATE])], "1 at gates; 1 Jobs wait as a whole"),
     ],
 )
 def test_who_waits_at_gates_is_told_apart(items, told):
