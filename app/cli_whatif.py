@@ -13,7 +13,7 @@ from app.problems import Problem
 from app.settings import Settings
 from app.sources.manifests import documents_of, files_below
 from app.whatif import changes, charts, scenario
-from app.whatif.difference import difference_steps, numbers_steps
+from app.whatif.difference import difference_steps, numbers_steps, why_it_waits
 from app.whatif.scenario import Scenario
 from app.whatif.trial import Scene, run_steps
 from policy.simulate.snapshot import snapshot
@@ -67,7 +67,7 @@ def story_of(read: Scenario, settings: Settings, until: float) -> tuple[Story, l
     """Plays a scenario; returns the story, and the pods that wait at the end with the reason."""
     story, cluster = at_once(scenario.play_steps(read, settings, until))
     waiting = [
-        f"{pod.namespace}/{pod.name} waits: {pod.unschedulable.message if pod.unschedulable else 'not tried yet'}"
+        f"{pod.title} waits: {why_it_waits(cluster, pod)[1] or 'not tried yet'}"
         for pod in cluster.pods.values()
         if pod.pending and not pod.terminating
     ]

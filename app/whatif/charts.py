@@ -34,12 +34,12 @@ class Usage:
 
 def text_chart(story: Story, width: int) -> list[str]:
     """Returns the lines of a chart of this many characters."""
-    names = [_name(life) for life in story.lives.values()]
+    names = [life.pod.title for life in story.lives.values()]
     used = usages(story.moments)
     label = max((len(name) for name in [*names, *(_label(each) for each in used)]), default=0) + 1
     columns, length = max(20, width - label), story.length or 1.0
     lines = [" " * label + _axis(length, columns)]
-    lines += [f"{_name(life):{label}}{_bar(life, length, columns)}" for life in story.lives.values()]
+    lines += [f"{life.pod.title:{label}}{_bar(life, length, columns)}" for life in story.lives.values()]
     lines += ["", LEGEND, ""]
     lines += [f"{_label(each):{label}}{_sparkline(each, length, columns)}" for each in used]
     return [line.rstrip() for line in lines]
@@ -56,7 +56,7 @@ def page(story: Story, title: str) -> str:
     ]
     for number, life in enumerate(lives, start=1):
         top = ROW * number
-        parts.append(f'<text x="0" y="{top + 13}">{_escaped(_name(life))}</text>')
+        parts.append(f'<text x="0" y="{top + 13}">{_escaped(life.pod.title)}</text>')
         parts += [
             f'<rect x="{LABEL + LONG * start / length:.1f}" y="{top + 2}"'
             f' width="{max(1, LONG * (end - start) / length):.1f}"'
@@ -170,11 +170,7 @@ def _title(text: str) -> str:
 
 def _told(life: Life, state: str, start: float, end: float) -> str:
     what = {WAITS: "waits", RESERVED: "a node is reserved for it", RUNS: f"runs on {life.node}"}[state]
-    return f"{_name(life)} {what}, {time_text(start)} to {time_text(end)}"
-
-
-def _name(life: Life) -> str:
-    return f"{life.pod.namespace}/{life.pod.name}"
+    return f"{life.pod.title} {what}, {time_text(start)} to {time_text(end)}"
 
 
 def _label(usage: Usage) -> str:

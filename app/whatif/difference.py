@@ -20,6 +20,7 @@ from policy.explain.verdicts import LONGEST_SAID
 from policy.objects.pod import Pod
 from policy.quota import elastic_quota
 from policy.quota.rules import named_in
+from policy.simulate.simulation import LARGEST_JOB
 from policy.stepwise import Steps
 
 MOST_NAMED = 1000
@@ -80,9 +81,14 @@ def rule_of(pod: Pod) -> str:
     return rule.name if rule else ""
 
 
-def title(pod: Pod) -> str:
-    """Returns a pod's name for people."""
-    return f"{pod.namespace}/{pod.name}"
+def why_it_waits(cluster: Cluster, pod: Pod) -> tuple[str, str]:
+    """Returns the rule that refuses a pod that still waits (empty if none does), and the message; empty if untried."""
+    if pod.stands_for is not None:
+        if refused := cluster.check(pod):
+            return refused.rule, refused.message
+        too_large = f"a Job of more than {LARGEST_JOB} pods is not started here"
+        return "", too_large if pod.stands_for.pods > LARGEST_JOB else "there is no room for all of its pods"
+    return rule_of(pod), pod.unschedulable.message[:LONGEST_SAID] if pod.unschedulable else ""
 
 
 Name = TypeVar("Name", str, tuple[str, str])
@@ -96,9 +102,9 @@ def _changed(
 
 
 def _admitted(trial: Trial, otherwise: Trial | None) -> list[AdmittedModel]:
-    pods = sorted((trial.cluster.pods[uid] for uid in trial.placed), key=title)
+    pods = sorted((trial.cluster.pods[uid] for uid in trial.placed), key=lambda pod: pod.title)
     return [
-        AdmittedModel(pod=title(pod), node=pod.node, anyway=None if otherwise is None else pod.uid in otherwise.placed)
+        AdmittedModel(pod=pod.title, node=pod.node, anyway=None if otherwise is None else pod.uid in otherwise.placed)
         for pod in pods
     ]
 
@@ -107,9 +113,9 @@ def _evicted(trial: Trial, otherwise: Trial | None) -> list[EvictedModel]:
     anyway = None if otherwise is None else {each.pod.uid for each in otherwise.simulation.evictions}
     return [
         EvictedModel(
-            pod=title(each.pod),
+            pod=each.pod.title,
             node=each.pod.node,
-            for_=title(each.for_) if each.for_ else "",
+            for_=each.for_.title if each.for_ else "",
             reason=each.reason,
             anyway=None if anyway is None else each.pod.uid in anyway,
         )
@@ -120,7 +126,7 @@ def _evicted(trial: Trial, otherwise: Trial | None) -> list[EvictedModel]:
 def _spared(trial: Trial, otherwise: Trial | None) -> list[str]:
     pods = trial.cluster.pods
     evicted = otherwise.simulation.evictions if otherwise else ()
-    return [title(each.pod) for each in evicted if each.pod.uid in pods and pods[each.pod.uid].assigned]
+    return [each.pod.title for each in evicted if each.pod.uid in pods and pods[each.pod.uid].assigned]
 
 
 def _waiting_steps(trial: Trial, otherwise: Trial | None) -> Steps[list[RefusedModel]]:
@@ -130,8 +136,8 @@ def _waiting_steps(trial: Trial, otherwise: Trial | None) -> Steps[list[RefusedM
         if not pod.pending or pod.terminating:
             continue
         anyway = None if others is None else pod.uid in others and others[pod.uid].pending
-        message = pod.unschedulable.message[:LONGEST_SAID] if pod.unschedulable else ""
-        found.append(RefusedModel(pod=title(pod), rule=rule_of(pod), message=message, anyway=anyway))
+        rule, message = why_it_waits(trial.cluster, pod)
+        found.append(RefusedModel(pod=pod.title, rule=rule, message=message, anyway=anyway))
         if len(found) % SLICE == 0:
             yield
     return sorted(found, key=lambda each: (each.anyway is not False, each.pod))

@@ -53,7 +53,10 @@ class EvictedModel(Model):
 
 
 class RefusedModel(Model):
-    """A pod that would still wait, the rule that refuses it (empty: no node has room), and the message."""
+    """A pod that would still wait, the rule that refuses it (empty: no node has room), and the message.
+
+    Or a Job that would still wait as a whole: ``Job NAMESPACE/NAME (N pods)``.
+    """
 
     pod: str
     rule: str

@@ -11,7 +11,6 @@ from app.store.pods import PODS
 from app.whatif import changes
 from app.whatif.changes import Json
 from app.whatif.commands import commands, nested
-from app.whatif.difference import title
 from app.whatif.models import WhatIfRequest
 from app.whatif.rendering import node_manifest, pod_manifest
 from app.whatif.trial import Scene, Trial, run_steps
@@ -164,9 +163,7 @@ class RemedySearch:
 
     def _left_alone(self, trial: Trial) -> str:
         pod = trial.cluster.pod(self._namespace, self._name)
-        gone = [
-            title(each.pod) for each in trial.simulation.evictions if each.for_ and title(each.for_) == title_of(pod)
-        ]
+        gone = [each.pod.title for each in trial.simulation.evictions if each.for_ and each.for_.title == title_of(pod)]
         evicted = f", when {listed(gone)} {'is' if len(gone) == 1 else 'are'} evicted for it" if gone else ""
         return f"wait, nothing has to be changed: it gets node {pod.node if pod else ''}{evicted}"
 
@@ -214,7 +211,7 @@ def _next(first: Remedy, made: Changes, more: list[Remedy]) -> Remedy | None:
 
 def title_of(pod: Pod | None) -> str:
     """Returns a pod's name for people; empty for no pod."""
-    return title(pod) if pod else ""
+    return pod.title if pod else ""
 
 
 def merged_changes(made: Iterable[ObjectChange], more: Iterable[ObjectChange]) -> Changes:

@@ -48,8 +48,8 @@ def run_on_steps(cluster: Cluster, scene: Scene, changes: Iterable[Change]) -> S
     for each in changes:
         change.apply(cluster, [each], now, now + scene.epoch)
         yield
-    waiting = {pod.uid for pod in cluster.pods.values() if pod.pending}
+    there = {uid for uid, pod in cluster.pods.items() if pod.assigned}
     simulation = Simulation(cluster, scene.terms, now, scene.epoch)
     yield from simulation.come_to_rest_steps()
-    placed = frozenset(uid for uid in waiting if uid in cluster.pods and cluster.pods[uid].assigned)
+    placed = frozenset(uid for uid, pod in cluster.pods.items() if pod.assigned and uid not in there)
     return Trial(cluster, simulation, placed)

@@ -110,14 +110,16 @@ class QueuedJobs:
         """Returns one of the pods that a Job makes. Raises KeyError for an unknown one."""
         return self._jobs[key].pod
 
-    def make_pods(self, key: Key, now: float) -> None:
+    def make_pods(self, key: Key, now: float) -> list[Pod]:
         """Makes the pods of a Job that was started, where no controller of Jobs does it: all that it takes to run."""
         job = self._jobs.get(key)
         if job is None:
-            return
+            return []
         self.upsert(replace(job, suspended=False), now)  # without a grant, nothing is kept for them
-        for pod in pods_of(job):
+        pods = list(pods_of(job))
+        for pod in pods:
             self._cluster.upsert_pod(pod, now)
+        return pods
 
     def at_gates(self) -> list[str]:
         """Returns UIDs of the pods that have arrived and whose own gates are still closed."""

@@ -77,8 +77,13 @@ class StandsFor:
 
     @property
     def text(self) -> str:
-        """Returns the Job and its pods for people: ``Job train (3 pods)``."""
-        return f"Job {self.name} ({self.pods} {'pod' if self.pods == 1 else 'pods'})"
+        """The Job and its pods for people: ``Job train (3 pods)``."""
+        return f"Job {self.name} ({self.number})"
+
+    @property
+    def number(self) -> str:
+        """How many pods it takes, for people: ``3 pods``."""
+        return "1 pod" if self.pods == 1 else f"{self.pods} pods"
 
 
 GRACE = 30
@@ -149,6 +154,12 @@ class Pod:
     def at_gate(self) -> bool:
         """Whether the pod waits for us to open its scheduling gate, and for no other one."""
         return self.gate >= 0 and self.pending and not (self.gated or self.terminating)
+
+    @property
+    def title(self) -> str:
+        """Its name for people: namespace/name. A stand-in is called by its Job."""
+        job = self.stands_for
+        return f"{self.namespace}/{self.name}" if job is None else f"Job {self.namespace}/{job.name} ({job.number})"
 
 
 def turn(pod: Pod) -> tuple[int, float, str, str]:

@@ -36,6 +36,8 @@ RowNumbers = NDArray[np.intp]
 NO_ROOM = "no node has room for it, or is one that it may go to"
 BROKEN_GANG = "GangBroken"
 JOB_FAILED = "JobFailed"
+LARGEST_JOB = 1000
+"""Pods of the largest Job that is started: tenants may write any number."""
 RESTS = 4
 """The most times that waiting pods lose their claims, so that others come first, before it stops."""
 
@@ -124,31 +126,40 @@ class Simulation:
             if current is None or not current.pending:
                 continue
             if current.stands_for is not None:
-                self._start_if_possible(current)
-                yield
+                yield from self._start_steps(current)
                 continue
             alike = self._kind(current)
             if alike in failed:
                 self._fail(current, failed[alike])
-            else:
-                yield from fit.prepare_steps(self.cluster.table, current)
-                if message := self._try(current):
-                    self._fail(current, message)
-                    failed[alike] = message
+            elif message := (yield from self._attempt_steps(current)):
+                failed[alike] = message
             yield
 
-    def _start_if_possible(self, stand_in: Pod) -> None:
-        """Starts a Job that waits as a whole, if the rules admit it, and there is room for all of its pods."""
+    def _attempt_steps(self, pod: Pod) -> Steps[str]:
+        """Tries to place a pod; returns the message if it fails."""
+        yield from fit.prepare_steps(self.cluster.table, pod)
+        if message := self._try(pod):
+            self._fail(pod, message)
+        return message
+
+    def _start_steps(self, stand_in: Pod) -> Steps[None]:
+        """Starts a Job that waits as a whole, if the rules admit it, and there is room for all of its pods.
+
+        Its pods are tried at once: the room is theirs.
+        """
         cluster, job = self.cluster, stand_in.stands_for
         assert job is not None, "it is a stand-in"  # noqa: S101
+        yield
         held = cluster.gate_admission.holds(stand_in)
-        if held and cluster.check(stand_in) is not None:
+        if job.pods > LARGEST_JOB or (held and cluster.check(stand_in) is not None):
             return
         one = cluster.queued_jobs.one_pod((stand_in.namespace, job.name))
         if held and fit.how_many(cluster.table, one) < job.pods and not may_go_without_room(cluster, stand_in):
             return
-        cluster.queued_jobs.make_pods((stand_in.namespace, job.name), self.now)
         self.steps += 1
+        for pod in cluster.queued_jobs.make_pods((stand_in.namespace, job.name), self.now):
+            yield from self._attempt_steps(pod)
+            yield
 
     def _kind(self, pod: Pod) -> Hashable:
         """Returns a key for pods of which none is placed if one is not. A pod of a gang, or with a node, is alone."""

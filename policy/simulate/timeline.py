@@ -33,7 +33,10 @@ class Arrival:
 
 @dataclass(slots=True)
 class Life:
-    """The life of a pod, in seconds after the start. ``end`` is finished, evicted, or empty until then."""
+    """The life of a pod, in seconds after the start. ``end`` is finished, evicted, or empty until then.
+
+    A Job that waits as a whole has one, too, until it is started: then its pods have theirs.
+    """
 
     pod: Pod
     created: float
@@ -151,6 +154,9 @@ class Timeline:
                 life.started, life.node = at, pod.node
             if life.reserved is None and life.started is None and cluster.reservations.reserved.of_pod(uid) is not None:
                 life.reserved = at
+        for uid, life in lives.items():
+            if life.pod.stands_for is not None and life.ended is None and uid not in cluster.pods:
+                life.ended, life.end = at, "started"
         self.story.moments.append(
             Moment(
                 at,

@@ -1,17 +1,23 @@
 """Jobs that wait as a whole, as people see them: in REST, on the page, in explanations and in metrics."""
 
 import json
+import re
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from typer.testing import CliRunner
 
 from app.actuators.protocol import Rejected
 from app.actuators.recording import RecordingActuator
+from app.cli import app
 from app.questions import flow_of
 from app.serving.seats import Flow
+from app.store.heeded import FOR
 from app.store.jobs import JOBS
 from app.store.namespaces import NAMESPACES
-from tests.unit.app.given import client_of, made, node, pod, queue, quota, see, store_with
+from policy.simulate.simulation import LARGEST_JOB
+from tests.unit.app.given import client_of, made, node, pod, queue, quota, refused, see, store_with
+from tests.unit.app.manifest_folder import Folder
 from tests.unit.app.test_gates import Ungating
 from tests.unit.app.test_page import Parsed
 from tests.unit.given_gates import ungated
@@ -304,8 +310,90 @@ def test_how_long_a_job_has_waited_is_observed_when_it_has_been_started(failures
         await RecordingActuator.start_job(actuator, pod)
 
     actuator.start_job = start
-    refused = bool(failures)
+    fails = bool(failures)
     ungating.look()
     observed = samples(ungating.store, "quotaward_admission_wait_seconds_sum")
-    assert observed.get((name,)) == (None if refused else 100)
-    assert [pod.name for pod in cluster.pods.values()] == (["job/train"] if refused else ["train-0", "train-1"])
+    assert observed.get((name,)) == (None if fails else 100)
+    assert [pod.name for pod in cluster.pods.values()] == (["job/train"] if fails else ["train-0", "train-1"])
+
+
+# Where only pods are meant
+
+
+LISTS = ("elasticquotas", "queues", "podgroups", "reservations", "decisions", "plan", "gates", "jobs")
+
+
+def test_no_list_shows_a_job_as_a_pod():
+    borrowers = [pod(f"b{number}", "b", nodeName="n1") for number in range(4)]
+    owed = quota("a", min={"cpu": 3}, max={"cpu": 9}), quota("b", min={"cpu": 0}, max={"cpu": 9})
+    gated = pod("g", metadata={"creationTimestamp": "2026-11-27T20:56:00Z"}, schedulingGates=[GATE])
+    waiting = [refused(pod("p")), gated, job("one", 1), job("late", 3), job("beyond", 99)]
+    store = world(*borrowers, *owed, *waiting, job("first", 1, created=0), cpu="5")
+    assert "job/uid-first" in ungated(store.cluster)
+    store.clock.now += 1_000_000  # whoever can starve, or have others evicted, does
+    store.cluster.tick(store.clock())
+    client = client_of(store)
+    texts = {path: client.get(path).text for path in (*(f"/api/v1/{each}" for each in LISTS), "/metrics")}
+    texts["/waiting"] = shown(store, "/waiting").words
+    removed = {"kind": "ElasticQuota", "namespace": "a", "name": "quota"}
+    change = {"apply": [], "remove": [removed]}
+    texts["what-if"] = client.request("POST", "/api/v1/whatif", json=change).text
+    for name in ("p", "g"):
+        texts[name] = client.get(f"/api/v1/pods/a/{name}").text
+    assert "a/p" in texts["/api/v1/plan"]
+    assert '"admitted":[{"pod":"a/' in texts["what-if"]
+    for where, text in texts.items():
+        assert not re.search(r"\bjob/", text), where
+
+
+def test_a_check_of_a_folder_takes_no_job_for_a_pod(tmp_path):
+    Folder(tmp_path).write("all.yaml", queue("q"), labelled(), job("train", annotations={QUEUE: "gone"}))
+    checked = CliRunner().invoke(app, ["check", str(tmp_path)]).output
+    assert "warning: Job a/train names the queue gone, which does not exist" in checked
+
+
+def test_a_story_tells_of_jobs_until_they_start_and_then_of_their_pods(tmp_path):
+    new = job("new")
+    del new["metadata"]["creationTimestamp"]
+    running = pod("p", metadata={"uid": "p", "annotations": {FOR: "60s"}}, nodeName="n1")
+    longer = pod("q", metadata={"uid": "q", "annotations": {FOR: "120s"}}, requests={}, nodeName="n1")
+    Folder(tmp_path).write("all.yaml", labelled(), node(cpu="2", pods="9"), running, longer, new, job("beyond", 9))
+    told = CliRunner().invoke(app, ["simulate", str(tmp_path)]).output
+    assert "Job a/beyond (9 pods) waits: there is no room for all of its pods" in told
+    assert "job/" not in told
+    drawn = dict(re.findall(r"^(\S*a/\S+(?: \(.*\))?) +([ ·█]+)$", told.replace("Job a", "Job-a"), re.MULTILINE))
+    assert set(drawn["Job-a/beyond (9 pods)"]) == {"·"}
+    assert set(drawn["Job-a/new (2 pods)"].rstrip()) == {"·"}
+    assert len(drawn["Job-a/new (2 pods)"].rstrip()) == len(drawn["a/p"].rstrip()), "it waits until the other has ended"
+    assert "█" in drawn["a/new-0"]
+
+
+def test_what_if_tells_of_jobs_that_would_start_and_of_those_that_would_wait():
+    store = world(labelled(), job("train"), job("beyond", 9), quota("a", max={"cpu": 1}), cpu="4")
+    change = quota("a", max={"cpu": 8})
+    told = client_of(store).request("POST", "/api/v1/whatif", json={"apply": [change], "remove": []}).json()
+    assert [(each["pod"], each["node"], each["anyway"]) for each in told["admitted"]] == [
+        *(("a/train-0", "n1", False), ("a/train-1", "n1", False))
+    ]
+    [waits] = told["refused"]
+    assert (waits["pod"], waits["rule"]) == ("Job a/beyond (9 pods)", "elastic-quota-max")
+    assert waits["message"] == "ElasticQuota max exceeded: cpu"
+
+
+def what_if(store, *apply):
+    """The pods that would run, and what would wait, with the message."""
+    told = client_of(store).request("POST", "/api/v1/whatif", json={"apply": list(apply), "remove": []}).json()
+    return [each["pod"] for each in told["admitted"]], {each["pod"]: each["message"] for each in told["refused"]}
+
+
+def test_a_trial_starts_no_job_whose_room_another_one_has_just_taken():
+    store = world(job("train"), job("next", created=2), quota("a", max={"cpu": 0}), cpu="3")
+    runs, waits = what_if(store, quota("a", max={"cpu": 9}))
+    assert runs == ["a/train-0", "a/train-1"]
+    assert waits == {"Job a/next (2 pods)": "there is no room for all of its pods"}
+
+
+def test_a_trial_makes_no_pods_of_a_job_of_any_size():
+    store = world(job("huge", LARGEST_JOB + 1, namespace="b", requests={"cpu": "0"}))
+    runs, waits = what_if(store)
+    assert (runs, list(waits.values())) == ([], ["a Job of more than 1000 pods is not started here"])
