@@ -30,7 +30,10 @@ AT_ONCE = 32
 PAGE = 500
 PASSES = 5
 """Maximum number of passes over the objects: new ones may appear while the policy is in force."""
-AGAIN = "it is suspended again at once: delete the policies of manifests/jobs/queued first"
+AGAIN = (
+    "it is suspended again at once: first take the label quotaward.dev/jobs from its namespace, or delete the policies"
+    " of manifests/jobs/queued"
+)
 
 
 class CannotList(Exception):
