@@ -170,9 +170,9 @@ class QueuedJobModel(Model):
 
     ``state``: ``waiting`` (it is suspended), or ``starting`` (room is kept for its pods, and some have not come yet).
     ``place``: its place in its queue, among all that wait at gates there; 0 if it stands in no line now. ``pods`` and
-    ``demand``: of all that it takes to run; if it is starting, of those that have not come. ``since``: its creation
-    (RFC 3339; empty if that is not known). ``rule``: what refuses it now; empty if nothing does. ``message``: why it
-    waits.
+    ``demand``: of all that it takes to run; if it is starting, of those that have not come. ``since``: when it was
+    created, or suspended again (RFC 3339; empty if that is not known). ``rule``: what refuses it now; empty if nothing
+    does. ``message``: why it waits.
     """
 
     namespace: str

@@ -68,6 +68,7 @@ def _in_no_line(cluster: Cluster, pod: Pod) -> QueuedJobModel:
 def _model(cluster: Cluster, pod: Pod, state: str, place: int, refused: Refusal | None, message: str) -> QueuedJobModel:
     job = pod.stands_for
     assert job is not None, "it is a stand-in"  # noqa: S101
+    known = cluster.queued_jobs.get((pod.namespace, job.name))
     return QueuedJobModel(
         namespace=pod.namespace,
         name=job.name,
@@ -77,7 +78,7 @@ def _model(cluster: Cluster, pod: Pod, state: str, place: int, refused: Refusal 
         pods=job.pods,
         demand=quantities(shown(cluster, pod.request)),
         priority=pod.priority,
-        since=time_of(pod.created) if pod.created else "",
+        since=time_of(known.since) if known is not None and known.since else "",
         rule=refused.rule if refused else "",
         message=message,
     )

@@ -138,6 +138,7 @@ class Gates:
         act, counter = self._actuator.open_gate, metrics.GATES_OPENED
         if whole:
             act, counter = self._actuator.start_job, metrics.JOBS_STARTED
+        waits_since = self._waits_since(pod)
         try:
             with self._seats.writing_in(pod.namespace):
                 await act(pod)
@@ -163,6 +164,12 @@ class Gates:
             log.debug("job started" if whole else "gate opened", namespace=pod.namespace, pod=pod.name)
             if whole:
                 self._actuator.report(Event(about_pod(pod), "Started", STARTED))
-                if pod.created:
-                    waited = max(0.0, clock() + cluster.epoch - pod.created)
+                if waits_since:
+                    waited = max(0.0, clock() + cluster.epoch - waits_since)
                     metrics.ADMISSION_WAIT.labels(label_of(cluster, pod)).observe(waited)
+
+    def _waits_since(self, pod: Pod) -> float:
+        """Returns since when a Job waits, in seconds since the epoch; 0 if that is not known, or it is a pod."""
+        name = pod.stands_for.name if pod.stands_for is not None else ""
+        job = self._store.cluster.queued_jobs.get((pod.namespace, name))
+        return job.since if job is not None else 0.0

@@ -64,7 +64,7 @@ PENDING_JOBS = Gauge(
 )
 ADMISSION_WAIT = Histogram(
     "quotaward_admission_wait_seconds",
-    "Time from the creation of a Job that waited as a whole to its start, by queue.",
+    "Time for which a Job has waited as a whole, from its creation or last suspension to its start, by queue.",
     ["queue"],
     buckets=(1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600),
 )

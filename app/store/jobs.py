@@ -82,11 +82,12 @@ class UncountedTerminatedPods(Struct, gc=False):
     failed: list[str] | None = None
 
 
-class JobCondition(Struct, gc=False):
+class JobCondition(Struct, rename="camel", gc=False):
     """The fields that are read of a condition of a Job."""
 
     type: str = ""
     status: str = ""
+    last_transition_time: datetime | None = None
 
 
 class JobStatus(Struct, rename="camel", gc=False):
@@ -181,6 +182,7 @@ def queued_job_of(obj: JobObject) -> QueuedJob:
     )
     parallelism = 1 if spec.parallelism is None else max(0, spec.parallelism)
     missing = parallelism if spec.completions is None else max(0, spec.completions - (status.succeeded or 0))
+    created, suspended = seconds(meta.creation_timestamp), [each for each in status.conditions or () if _suspends(each)]
     return QueuedJob(
         namespace=meta.namespace or "",
         name=meta.name,
@@ -190,8 +192,13 @@ def queued_job_of(obj: JobObject) -> QueuedJob:
         pods=min(parallelism, missing),
         suspended=spec.suspend is True,
         marked=(meta.labels or {}).get(QUEUED) == "true",
-        created=seconds(meta.creation_timestamp),
+        created=created,
+        since=(seconds(suspended[0].last_transition_time) if suspended else 0.0) or created,
     )
+
+
+def _suspends(condition: JobCondition) -> bool:
+    return condition.type == "Suspended" and condition.status == "True"
 
 
 def _upsert(cluster: Cluster, obj: JobObject, now: float) -> None:

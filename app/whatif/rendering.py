@@ -109,6 +109,9 @@ def job_manifest(job: BatchJob, queued: QueuedJob | None = None) -> Json:
             "template": {"metadata": _given(labels), "spec": one["spec"]},
         }
         metadata |= {"creationTimestamp": _time(queued.created), "labels": {QUEUED: "true"} if queued.marked else {}}
+        if queued.since != queued.created:
+            again = {"type": "Suspended", "status": "True", "lastTransitionTime": _time(queued.since)}
+            status["conditions"] = [*(status["conditions"] or ()), again]
     return {"metadata": _given(metadata), "spec": _given(spec), "status": _given(status)}
 
 

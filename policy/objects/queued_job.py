@@ -20,8 +20,8 @@ class QueuedJob:
     """A Job that is suspended, or was until now.
 
     ``pod`` is one of its pods, as its template describes them. ``pods`` is how many of them it takes to run: its
-    parallelism, or fewer if fewer are missing. ``marked``: it was suspended for us when it was created. ``created`` in
-    seconds since the epoch.
+    parallelism, or fewer if fewer are missing. ``marked``: it was suspended for us when it was created. ``created``,
+    and ``since`` when it has been suspended without a break, in seconds since the epoch.
     """
 
     namespace: str
@@ -33,6 +33,7 @@ class QueuedJob:
     suspended: bool
     marked: bool = False
     created: float = 0.0
+    since: float = 0.0
 
     @property
     def key(self) -> Key:

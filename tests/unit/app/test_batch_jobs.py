@@ -142,7 +142,19 @@ def test_a_job_that_is_written_out_is_read_as_the_same(item):
     assert read(job_manifest(read(item))) == read(item)
 
 
-@pytest.mark.parametrize("more", [{}, {"parallelism": 3, "completions": 2}, {"managedBy": "example.com/x"}])
+AGAIN = {"type": "Suspended", "status": "True", "lastTransitionTime": "2026-11-28T08:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"parallelism": 3, "completions": 2},
+        {"managedBy": "example.com/x"},
+        {"status": {"conditions": [AGAIN]}},
+        {"status": {"conditions": [AGAIN, {"type": "Failed", "status": "True"}]}},
+    ],
+)
 def test_a_job_that_waits_is_rendered_with_its_template(more):
     template = {"metadata": {"labels": {"app": "x"}}, "spec": pod("p", requests={"cpu": "2"})["spec"]}
     item = job(suspend=True, template=template, **more)

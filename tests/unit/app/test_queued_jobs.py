@@ -297,11 +297,20 @@ def test_queues_that_jobs_make_up_are_no_labels():
     assert samples(world(queue("q"), *made_up), "quotaward_pending_jobs") == {("a", ""): 5}
 
 
-@pytest.mark.parametrize("failures", [[], [Rejected("422")]])
-def test_how_long_a_job_has_waited_is_observed_when_it_has_been_started(failures):
-    name = f"observed-{len(failures)}"
-    ungating = Ungating(queue(name), in_queue(name), job("train"))
-    actuator, cluster = ungating.doors, ungating.store.cluster
+@pytest.mark.parametrize(
+    ("failures", "conditions", "waited"),
+    [
+        ([], [], 100),
+        ([], [{"type": "Suspended", "status": "True", "lastTransitionTime": "2026-11-27T20:55:41Z"}], 60),
+        ([], [{"type": "Suspended", "status": "False", "lastTransitionTime": "2026-11-27T20:55:41Z"}], 100),
+        ([Rejected("422")], [], None),
+    ],
+)
+def test_how_long_a_job_has_waited_is_observed_when_it_has_been_started(failures, conditions, waited):
+    name = f"observed-{waited}-{len(conditions)}"
+    item = job("train") | {"status": {"conditions": conditions}}
+    ungating = Ungating(queue(name), in_queue(name), item)
+    actuator, cluster, failures = ungating.doors, ungating.store.cluster, list(failures)
     cluster.epoch = cluster.pods["job/uid-train"].created + 100 - ungating.clock.now
 
     async def start(pod):
@@ -310,11 +319,10 @@ def test_how_long_a_job_has_waited_is_observed_when_it_has_been_started(failures
         await RecordingActuator.start_job(actuator, pod)
 
     actuator.start_job = start
-    fails = bool(failures)
     ungating.look()
     observed = samples(ungating.store, "quotaward_admission_wait_seconds_sum")
-    assert observed.get((name,)) == (None if fails else 100)
-    assert [pod.name for pod in cluster.pods.values()] == (["job/train"] if fails else ["train-0", "train-1"])
+    assert observed.get((name,)) == waited
+    assert [pod.name for pod in cluster.pods.values()] == (["train-0", "train-1"] if waited else ["job/train"])
 
 
 # Where only pods are meant
@@ -397,3 +405,11 @@ def test_a_trial_makes_no_pods_of_a_job_of_any_size():
     store = world(job("huge", LARGEST_JOB + 1, namespace="b", requests={"cpu": "0"}))
     runs, waits = what_if(store)
     assert (runs, list(waits.values())) == ([], ["a Job of more than 1000 pods is not started here"])
+
+
+def test_a_job_that_was_suspended_again_waits_since_then_and_keeps_its_age():
+    again = {"type": "Suspended", "status": "True", "lastTransitionTime": "2026-11-28T08:00:00Z"}
+    store = world(job("new", created=2), job("again") | {"status": {"conditions": [again]}}, quota("a", max={"cpu": 0}))
+    assert [(each["name"], each["since"]) for each in jobs_of(store)["items"]] == [
+        *(("again", "2026-11-28T08:00:00Z"), ("new", "2026-11-27T20:55:02Z"))
+    ]
