@@ -410,6 +410,7 @@ FORBIDDEN = {
     "labels": [{"op": "add", "path": "/metadata/labels/a", "value": "b"}],
     "no label of ours": [{"op": "remove", "path": "/metadata/labels/quotaward.dev~1queued"}],
     "an annotation": [{"op": "add", "path": "/metadata/annotations/a", "value": "b"}],
+    "an annotation of a similar name": [{"op": "add", "path": "/metadata/annotations/quotaward.device", "value": "b"}],
     "another annotation": [{"op": "replace", "path": "/metadata/annotations/own", "value": "b"}],
     "no annotation": [{"op": "remove", "path": "/metadata/annotations/own"}],
     "finalizers": [{"op": "add", "path": "/metadata/finalizers", "value": ["a/b"]}],
