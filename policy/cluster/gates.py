@@ -90,7 +90,11 @@ class Line:
         return 1 + sum(bisect_left(turns, self._turns[name]) for turns in self._kinds.values())
 
     def __iter__(self) -> Iterator[GatedJob]:
-        return (self.jobs[each[2]] for each in merge(*self._kinds.values()))
+        return (self.jobs[each[2]] for each in sorted(self._turns.values()))
+
+    def first(self) -> GatedJob:
+        """Returns the first job. There is one."""
+        return self.jobs[min(turns[0] for turns in self._kinds.values())[2]]
 
     def of_priority(self, least: int) -> Iterator[GatedJob]:
         """Yields the jobs with a member of this priority or a higher one, in order."""

@@ -21,11 +21,15 @@ def in_order(cluster: Cluster, queue: str) -> Iterator[GatedJob]:
     whole, weights = dict(to_share(cluster, queue)), cluster.membership.weight_by_namespace()
     lines = {where[1]: list(line) for where, line in cluster.gates.lines.items() if where[0] == queue}
     taken = {namespace: dict(taken_by(cluster, queue, namespace)) for namespace in lines}
-    requests = {job.name: [pod.request for pod in job.members.values()] for line in lines.values() for job in line}
+    requests = {
+        (namespace, job.name): [pod.request for pod in job.members.values()]
+        for namespace, jobs in lines.items()
+        for job in jobs
+    }
     first = [(where[1], cluster.gates.lines[where].jobs[name]) for where, name in incomplete(cluster).get(queue, ())]
     for namespace, job in first:
         lines[namespace].remove(job)
-        for request in requests[job.name]:
+        for request in requests[namespace, job.name]:
             add(taken[namespace], request)
         yield job
     keys = []
@@ -40,7 +44,7 @@ def in_order(cluster: Cluster, queue: str) -> Iterator[GatedJob]:
         job = lines[namespace].pop()
         yield job
         if lines[namespace]:
-            for request in requests[job.name]:
+            for request in requests[namespace, job.name]:
                 add(taken[namespace], request)
             heappush(keys, (fair_share.share(taken[namespace], whole) / -minus_weight, minus_weight, namespace))
 
@@ -58,7 +62,7 @@ def position_text(cluster: Cluster, pod: Pod) -> str:
     how = "suspended" if pod.stands_for is not None else "at its gate"
     text = f"it waits {how}, {at} of {len(line)} in the line {where}"
     if at > 1:
-        first = next(iter(line)).first()
+        first = line.first().first()
         refused = cluster.check(first)
         when = f"waits for: {refused.message}" if refused else when_ungated(cluster, first)
         return f"{text}; the first there, {_title(first)}, {when}"

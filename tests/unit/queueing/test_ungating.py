@@ -352,6 +352,15 @@ def test_missing_members_of_a_started_gang_are_ungated_before_a_fresh_job():
     assert [job.first().uid for job in in_order(a_started_gang_and_a_fresh_job(), "q")] == ["g2", "b-0", "b-1"]
 
 
+def test_jobs_of_one_name_in_two_namespaces_take_what_each_requests_itself():
+    cluster = cluster_of(node("n1", size=LARGE))
+    for uid, namespace, cpu in (("a-x", "a", 1), ("a-y", "a", 1), ("a-z", "a", 1), ("b-x", "b", 4), ("b-y", "b", 1)):
+        [waits] = gated(replace(pod(uid, namespace, request={"cpu": cpu}), name=uid[2:], created=ord(uid[2])))
+        cluster.upsert_pod(waits, now=0)
+    gate(cluster, "a", "b")
+    assert [job.first().uid for job in in_order(cluster, "")] == ["a-x", "b-x", "a-y", "a-z", "b-y"]
+
+
 def test_a_gang_that_has_not_started_or_lacks_nobody_comes_in_its_turn():
     assert ungated(a_started_gang_and_a_fresh_job(count=0))[0] == "b-0"
     enough = [replace(each, node="n1") for each in members(count=2, start=5)]
