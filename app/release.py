@@ -78,7 +78,7 @@ def _pod_at_our_gate(obj: PodObject) -> Pod | None:
 def _suspended_for_us(obj: JobObject) -> Pod | None:
     """Returns a Job that is suspended, and that nobody else has to start, as a stand-in that requests nothing."""
     meta, spec = obj.metadata, obj.spec
-    if spec is None or not spec.suspend or not is_ours(obj) or has_ended(obj):
+    if spec is None or not spec.suspend or not is_ours(obj) or has_ended(obj) or meta.deletion_timestamp is not None:
         return None
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     job = StandsFor(meta.name, meta.uid or "", parallelism, parallelism)

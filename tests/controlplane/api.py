@@ -111,8 +111,12 @@ class Api:
         self.request("DELETE", path(resource, namespace, name), json=options)
 
     def delete_all(self, resource: str, namespace: str | None = None) -> None:
-        """Delete every object of a namespace (of the cluster, where there are none) at once."""
-        self.request("DELETE", path(resource, namespace), json={"gracePeriodSeconds": 0})
+        """Delete every object of a namespace (of the cluster, where there are none) at once.
+
+        Jobs would else stay until the garbage collector, which does not run, has orphaned their pods.
+        """
+        options = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+        self.request("DELETE", path(resource, namespace), json=options)
 
     def watch(self, resource: str, namespace: str | None, since: str, **query: str) -> Iterator[Object]:
         """Watch events from this resource version on, until the API server ends the stream or nothing has come

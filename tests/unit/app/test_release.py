@@ -92,12 +92,13 @@ def test_all_jobs_that_were_suspended_for_us_are_started_however_many_pages(rele
     assert still_suspended(server) == []
 
 
-def test_jobs_that_wait_for_somebody_else_stay_as_they_are(released):
+def test_jobs_that_do_not_wait_for_us_stay_as_they_are(released):
     controller = {"apiVersion": "x/v1", "kind": "JobSet", "name": "set", "uid": "s", "controller": True}
     theirs = [
         of(job("unmarked"), labels={}),
         job("foreign", managedBy="example.com/theirs"),
         of(job("member"), ownerReferences=[controller]),
+        of(job("deleted"), deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["orphan"]),
         job("ended") | {"status": {"conditions": [{"type": "Failed", "status": "True"}]}},
     ]
     server = Server(*theirs, job("runs", suspend=False), job("mine"))
