@@ -215,7 +215,7 @@ def _upsert(cluster: Cluster, obj: JobObject, now: float) -> None:
 
 def _delete(cluster: Cluster, key: Key) -> None:
     cluster.batch_jobs.delete((key[0], key[1]))
-    cluster.queued_jobs.delete((key[0], key[1]))
+    cluster.queued_jobs.gone((key[0], key[1]))
 
 
 _template_decoder = msgspec.json.Decoder(PodTemplate | None)

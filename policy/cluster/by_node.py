@@ -21,6 +21,10 @@ class ByNode:
             for node in self._nodes[uid]:
                 self._pods.setdefault(node, set()).add(uid)
 
+    def nodes_of(self, uid: str) -> frozenset[str]:
+        """Returns the nodes of a pod."""
+        return self._nodes.get(uid, frozenset())
+
     def pods_of(self, node: str) -> list[str]:
         """Returns UIDs of the pods that a node matters to."""
         return list(self._pods.get(node, ()))

@@ -27,6 +27,8 @@ class Deadlines:
     def clear(self, name: str) -> None:
         """Removes the time of a name. Does nothing for one that has none."""
         self._at.pop(name, None)
+        if not self._at:
+            self._heap.clear()
 
     def over(self, now: float) -> Iterator[str]:
         """Yields the names that are due by now, each once, and removes their times."""

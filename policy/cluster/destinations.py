@@ -51,6 +51,14 @@ class Destinations:
         """Forgets a pod that is gone."""
         self._of.put(uid, ())
 
+    def nodes_of(self, uid: str) -> frozenset[str]:
+        """Returns the nodes that matter to a waiting pod."""
+        return self._of.nodes_of(uid)
+
+    def restore(self, uid: str, nodes: frozenset[str]) -> None:
+        """Sets the nodes that matter to a pod to those of before, without a look at the table."""
+        self._of.put(uid, nodes)
+
     def stands(self, uid: str) -> tuple[str, Resources]:
         """Returns the node where a pod stands or is expected, and its request there; empty if there is none."""
         placed = self._cluster.table.placed(uid)

@@ -110,8 +110,10 @@ class PodStates:
         if pod is None:
             self.leave(uid)
             return
-        if pod.pending:
+        if pod.pending and uid in cluster.queue_changes.moving.counted:
             cluster.queue_changes.moving.discard(uid)
+            if uid in cluster.gates:  # it waits in the line of the queue that it names now
+                cluster.gate_admission.stand(pod, cluster.gates.since(uid))
         held = cluster.reservations.held
         if pod.pending and uid in held and cluster.destinations.may_come(pod, held[uid].node):
             cluster.ledger.enter("held", pod)

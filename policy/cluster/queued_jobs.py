@@ -41,6 +41,7 @@ class QueuedJobs:
         self._names: dict[str, set[str]] = {}
         self._until: dict[str, float] = {}
         self._came: Counter[str] = Counter()
+        self._made: dict[Key, list[str]] = {}
         self._now = -inf
 
     def __contains__(self, key: Key) -> bool:
@@ -63,7 +64,7 @@ class QueuedJobs:
         self._stand(job, now)
 
     def delete(self, key: Key) -> None:
-        """Forgets a Job that is gone, has ended, or that somebody else has started. Does nothing for an unknown one."""
+        """Forgets a Job that waits no more. Does nothing for an unknown one."""
         job = self._jobs.pop(key, None)
         if job is None:
             return
@@ -73,6 +74,12 @@ class QueuedJobs:
             del self._names[job.namespace]
         self._end(uid_of_stand_in(job.uid))
 
+    def gone(self, key: Key) -> None:
+        """Sees that a Job is gone, and with it the pods that were made for it here."""
+        self.delete(key)
+        for uid in self._made.pop(key, ()):
+            self._cluster.delete_pod(uid)
+
     def namespace_changed(self, namespace: str) -> None:
         """Sees that Jobs of a namespace may have to wait now, or no longer."""
         queued_in = self._cluster.batch_jobs.queued_in
@@ -81,8 +88,12 @@ class QueuedJobs:
             self._stand(self._jobs[namespace, name], self._now)
 
     def waits(self, job: QueuedJob) -> bool:
-        """Whether a suspended Job is one that we start: its namespace says so, or it was suspended for us."""
-        return job.marked or self.are_queued(job.namespace)
+        """Whether a suspended Job is one that we start: its namespace says so, or it was suspended for us.
+
+        A Job without pods to run waits for nothing. Nor does one whose pods have all come, before it was seen started.
+        """
+        is_ours = job.marked or self.are_queued(job.namespace)
+        return is_ours and job.pods > self._came[uid_of_stand_in(job.uid)]
 
     def are_queued(self, namespace: str) -> bool:
         """Whether Jobs of a namespace are to wait as a whole."""
@@ -117,6 +128,7 @@ class QueuedJobs:
             return []
         self.upsert(replace(job, suspended=False), now)  # without a grant, nothing is kept for them
         pods = list(pods_of(job))
+        self._made[key] = [pod.uid for pod in pods]
         for pod in pods:
             self._cluster.upsert_pod(pod, now)
         return pods
@@ -161,9 +173,12 @@ class QueuedJobs:
 
     def _keep_for_missing(self, job: QueuedJob, ungated: Ungated, now: float) -> None:
         uid = uid_of_stand_in(job.uid)
-        missing = max(0, job.pods - self._came[uid])
-        if not missing and not job.suspended:
-            self.delete(job.key)
+        missing = job.pods - self._came[uid]
+        if missing <= 0:
+            self._until.pop(uid, None)
+            self._cluster.delete_pod(uid)
+            if not job.suspended:
+                self.delete(job.key)
             return
         kept = stand_in(job, missing)
         self._cluster.gates.count(uid, replace(ungated, request=kept.request))

@@ -117,6 +117,8 @@ class Reservations:
         ledger, table = self._cluster.ledger, self._cluster.table
         generations, stood = ledger.generations.snapshot(), {uid: ledger.entries.get(uid) for uid in uids}
         placed, held = {uid: table.place(uid) for uid in uids}, {uid: self.held.get(uid) for uid in uids}
+        destinations = self._cluster.destinations
+        nodes = {uid: destinations.nodes_of(uid) for uid in uids}
         try:
             yield
         finally:
@@ -125,6 +127,7 @@ class Reservations:
                     self._hold(uid, held[uid])
                     ledger.restore(uid, stood[uid])
                     table.restore(uid, placed[uid])
+                    destinations.restore(uid, nodes[uid])
             ledger.generations.restore(generations)
 
     def _hold(self, uid: str, reservation: Reservation | None) -> None:

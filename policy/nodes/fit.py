@@ -91,7 +91,7 @@ def how_many(table: NodeTable, pod: Pod) -> int:
     """
     rows = np.flatnonzero(open_to(table, pod, ()) & _at_least(table, table.free, pod))
     times = np.full(len(rows), 10**6)
-    for resource, amount in _need(table, pod):
+    for resource, amount in _need(table, pod) if len(rows) else ():  # what is listed, and no node has, has no column
         times = np.minimum(times, table.free[rows, table.columns[resource]] // amount)
     return int(times.sum())
 

@@ -53,7 +53,7 @@ def stand_in(job: QueuedJob, pods: int) -> Pod:
         uid=uid_of_stand_in(job.uid),
         namespace=job.namespace,
         name=f"{PREFIX}{job.name}",
-        request={resource: pods * amount for resource, amount in job.pod.request.items()} if pods else {},
+        request={resource: pods * amount for resource, amount in job.pod.request.items()},
         created=job.created,
         version=0,
         group="",

@@ -31,7 +31,7 @@ HISTORY = {
     "Deadlines": ("_heap",),
     "Gates": ("_generations", "_since"),
     "Line": ("arrivals",),
-    "QueuedJobs": ("_now",),
+    "QueuedJobs": ("_now", "_made"),
     "Grants": ("_failures", "_deadlines"),
     "UnschedulablePods": ("_deadlines", "_regained", "_judged_at", "_groups_without_claim"),
     "_Alike": ("one", "helped_at", "fresh"),
@@ -62,7 +62,7 @@ def anatomy(thing: Any) -> Any:
     if isinstance(thing, Division):
         return _parts(thing)
     if type(thing).__module__.partition(".")[0] != "policy" or _is_frozen(thing):
-        return thing  # compared by itself
+        return set(thing) if isinstance(thing, set) else thing  # compared by itself, as it is now
     if isinstance(thing, Tenant):
         assert thing.entitled is not None  # it is worked out when it is asked for
     left_out = {*HISTORY.get(_kind(thing), ()), "_cluster"}  # a part knows its cluster

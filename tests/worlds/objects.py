@@ -1,6 +1,7 @@
 """Kubernetes objects by chance: all of them valid, and as unusual as they are asked to be."""
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -22,6 +23,7 @@ from app.store.heeded import (
 from app.store.jobs import JOBS
 from app.store.namespaces import NAMESPACES as NAMESPACE
 from app.store.pod_groups import NATIVE_GROUPS, POD_GROUPS
+from app.store.pods import PODS
 from app.store.reservations import RESERVATIONS
 from app.store.resource_quotas import RESOURCE_QUOTAS
 from policy.quota import kept_nodes
@@ -459,6 +461,18 @@ class Objects:
             spec["template"] = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}}
         metadata = {"uid": f"job-{namespace}-{name}", "labels": {QUEUED: "true"} if self.often(2) else {}}
         return made(JOBS, name, namespace, metadata, spec=spec, status=self._job_status())
+
+    def pod_of_job(self, job: Json, name: str, uid: str, now: float) -> Json:
+        """A pod as the controller of Jobs makes it."""
+        meta, spec = job["metadata"], deepcopy(job["spec"]["template"]["spec"])
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": meta["name"], "uid": meta["uid"], "controller": True}
+        metadata = {
+            "uid": uid,
+            "creationTimestamp": self.ago(now),
+            "labels": {"app": "web"},
+            "ownerReferences": [owner],
+        }
+        return made(PODS, name, meta["namespace"], metadata, spec=spec, status={"phase": "Pending"})
 
     def _job_status(self) -> Json:
         status: Json = {"failed": self.of(0, 0, 1, 7), "startTime": self.of("2026-01-01T00:00:00Z", None)}

@@ -18,7 +18,7 @@ from app.readiness import Readiness
 from app.settings import Settings
 from app.sources.manifests import ManifestSource
 from app.store import budgets, elastic_quotas, jobs, namespaces, nodes, queues, reservations
-from app.store.heeded import GATE
+from app.store.heeded import GATE, GATED
 from app.store.kinds import KINDS
 from app.store.pod_groups import POD_GROUPS
 from app.store.pods import PODS
@@ -83,7 +83,7 @@ class WildWorld:
             *[self._changes] * 13,
             *[self._is_scheduled] * 6,
             *[self._is_asked, self._is_looked_at, self._is_controlled] * 2,
-            *[self._is_controlled, self._is_delivered, self._time_passes] * 2,
+            *[self._is_controlled, self._is_delivered, self._time_passes, self._jobs_run] * 2,
             *[self._is_looked_at, self._is_asked_what_if, self._is_simulated, self._happens_to_the_process],
         )
         return [partial(self._step, each) for each in does]
@@ -201,6 +201,23 @@ class WildWorld:
             key = self._pick(keys)
             self.trace.append(f"delete {kind.label} {key}")
             self.server.remove(kind, key)
+
+    async def _jobs_run(self) -> None:
+        """The controller of Jobs makes the pods of those that run, and deletes those of suspended ones."""
+        gated = {key[1] for key, item in self.server.objects["namespaces"].items() if _is_gated(item)}
+        for (namespace, name), job in list(self.server.objects["jobs"].items()):
+            spec, uid = job["spec"], job["metadata"]["uid"]
+            own = [pod for pod in self.server.pods() if uid in map(_uid_of, pod["metadata"].get("ownerReferences", ()))]
+            if spec.get("suspend"):
+                for pod in own:
+                    self.server.remove(PODS, key_of(PODS, pod))
+            elif "template" in spec:
+                taken = {pod["metadata"]["name"] for pod in own}
+                names = (f"{name}-{number}" for number in range(spec["parallelism"]))
+                for missing in [each for each in names if each not in taken][: self._pick((1, 3))]:
+                    made = self.objects.pod_of_job(job, missing, self._new_uid(), self.clock.now)
+                    made["spec"]["schedulingGates"] = [{"name": GATE}] if namespace in gated else []
+                    self._put(made)
 
     async def _is_scheduled(self) -> None:
         await self.scheduler.schedule(self._pick)
@@ -415,6 +432,14 @@ class WildWorld:
             for each in some:
                 upsert(each)
         return cluster
+
+
+def _is_gated(namespace: Json) -> bool:
+    return (namespace["metadata"].get("labels") or {}).get(GATED) == "true"
+
+
+def _uid_of(reference: Json) -> str:
+    return str(reference.get("uid", ""))
 
 
 def _rest(cluster: Cluster, now: float) -> None:

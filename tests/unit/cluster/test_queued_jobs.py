@@ -242,8 +242,23 @@ def test_a_job_within_its_min_has_a_claim_that_borrowers_leave():
     assert cluster.check(pod("more", "b")) is None
 
 
-def test_a_job_without_pods_to_run_is_started_at_once():
-    assert started(queued(job("train", 0), most=0)) == ["train"]
+def test_a_job_without_pods_to_run_waits_for_nothing_until_it_has_some():
+    cluster = queued(job("train", 0))
+    assert (started(cluster), "job/uid-train" in cluster.pods) == ([], False)
+    cluster.queued_jobs.upsert(job("train", 1), now=0)
+    assert started(cluster) == ["train"]
+
+
+def test_a_job_whose_pods_have_all_come_is_not_started_again_while_it_is_seen_suspended():
+    train = job("train", 1)
+    cluster = queued(train)
+    started(cluster)
+    cluster.upsert_pod(its_pod(train, 0), now=0)
+    cluster.queued_jobs.upsert(train, now=0)
+    assert (started(cluster), used(cluster)) == ([], 1)
+    is_seen_started(cluster, train)
+    cluster.queued_jobs.upsert(train, now=1)
+    assert cluster.pods["job/uid-train"].at_gate, "now it was suspended again"
 
 
 def test_the_stand_in_is_judged_by_no_scheduler():
@@ -270,3 +285,8 @@ def test_room_counts_only_where_a_whole_pod_fits():
     assert started(cluster) == [], "six cores are free, and three on one node only"
     cluster.upsert_node(node("n2", size={"cpu": 3, "pods": 9}))
     assert started(cluster) == ["train"]
+
+
+def test_a_job_that_requests_what_no_node_has_any_more_waits():
+    cluster = queued(job("train", 2, request={"cpu": 1, "hugepages-2Mi": 1}))
+    assert started(cluster) == []

@@ -340,3 +340,10 @@ def test_it_counts_once_whatever_its_priority_and_wherever_it_is_expected(priori
     cluster = granted_beside(first, priority=priority, nominated_node=nominated)
     assert cluster.reservations.nodes_held_from(pod("x", "c", request={"cpu": 1})) == set()
     assert cluster.reservations.nodes_held_from(pod("x", "c", request={"cpu": 2})) == {"n1"}
+
+
+def test_what_is_assumed_leaves_no_trace_of_where_a_pod_was_expected():
+    cluster = world(node("n1"), node("n2"), *QUOTAS, me(1))
+    with cluster.reservations.assumed([Reservation("r", name_of(cluster.pods["me"]), "n2", (), 0.0)]):
+        assert cluster.destinations.nodes_of("me") == {"n2"}
+    assert cluster.destinations.nodes_of("me") == frozenset()
