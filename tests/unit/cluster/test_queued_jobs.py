@@ -249,7 +249,7 @@ def test_a_job_without_pods_to_run_waits_for_nothing_until_it_has_some():
     assert started(cluster) == ["train"]
 
 
-def test_a_job_whose_pods_have_all_come_is_not_started_again_while_it_is_seen_suspended():
+def test_a_job_whose_pods_have_all_come_is_not_started_again():
     train = job("train", 1)
     cluster = queued(train)
     started(cluster)
