@@ -1,6 +1,7 @@
 """Keeps the deserved parts of queues up to date, on every replica, since answers to the scheduler depend on them.
 
-The work grows with queues and namespaces. So it is done in slices between answers, and limited in frequency.
+So it does with the demand of Jobs that wait as a whole, which queues deserve something for. The work grows with queues,
+namespaces, and Jobs. So it is done in slices between answers, and limited in frequency.
 """
 
 import asyncio
@@ -29,10 +30,12 @@ class Divide:
             await asyncio.sleep(max(INTERVAL, PAUSE * (time.perf_counter() - started)))
 
     async def look(self) -> None:
-        """Divides the cluster, if anything has changed."""
-        cluster = self._store.cluster
-        if not self._store.synced or not cluster.to_be_divided:
+        """Computes the demand of waiting Jobs anew, and then divides the cluster; both only if anything has changed."""
+        if not self._store.synced:
             return
-        pause = Pause()
-        for _ in cluster.divide_steps():
+        cluster, pause = self._store.cluster, Pause()
+        for _ in cluster.queued_jobs.renew_steps():
             await pause.if_due()
+        if cluster.to_be_divided:
+            for _ in cluster.divide_steps():
+                await pause.if_due()

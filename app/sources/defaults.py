@@ -4,10 +4,9 @@ from typing import Any
 
 from app.store.jobs import JOBS
 from app.store.kind import Kind
+from app.store.limit_ranges import CONTAINER
+from app.store.pod_templates import RESERVED_WHOLE
 from app.store.pods import PODS
-
-RESERVED_WHOLE = "hugepages-"
-"""Prefix of the memory resources that cannot be overcommitted: the limit is the request."""
 
 
 def with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
@@ -27,6 +26,8 @@ def with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
             document = {**document, "spec": _that_requests_as_a_pod(spec | _containers_that_request(spec))}
         case "Node", {"status": {"capacity": capacity, **status}}:
             document = {**document, "status": {"allocatable": capacity, **status}}
+        case "LimitRange", {"spec": {"limits": list(limits)}}:
+            document = {**document, "spec": {"limits": [_with_default_requests(each) for each in limits]}}
     return {**document, "metadata": metadata}
 
 
@@ -40,6 +41,17 @@ def _with_uid(owner: Any, namespace: str | None) -> Any:
     if namespace and isinstance(owner, dict) and owner.get("kind") == JOBS.name and not owner.get("uid"):
         return {**owner, "uid": _uid_of(namespace, owner)}
     return owner
+
+
+def _with_default_requests(limits: Any) -> Any:
+    """Returns the limits of a type with all requests by default (``SetDefaults_LimitRangeItem`` of Kubernetes 1.37)."""
+    match limits:
+        case {"type": str(of)} if of == CONTAINER:
+            given: list[Any] = [limits.get(field) or {} for field in ("min", "max", "default", "defaultRequest")]
+            if all(isinstance(each, dict) for each in given):
+                requests = {resource: amount for each in given for resource, amount in each.items()}
+                return {**limits, "defaultRequest": requests}
+    return limits
 
 
 def _containers_that_request(spec: dict[str, Any]) -> dict[str, Any]:

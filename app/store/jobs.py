@@ -9,8 +9,9 @@ from app.store.heeded import QUEUED
 from app.store.kind import Key, Kind
 from app.store.metadata import Metadata, seconds
 from app.store.placement import NULL
-from app.store.pod_object import PodObject, PodSpec
-from app.store.pods import JOB_VERSION, pod_of
+from app.store.pod_object import PodSpec
+from app.store.pod_templates import pod_and_template
+from app.store.pods import JOB_VERSION
 from app.store.remembered import remembered
 from policy.cluster.cluster import Cluster
 from policy.objects.batch_job import DEFAULT_BACKOFF_LIMIT, UNLIMITED, BatchJob, FailureRule, response
@@ -181,19 +182,21 @@ def queued_job_of(obj: JobObject) -> QueuedJob:
         annotations=of_template.annotations,
     )
     parallelism = 1 if spec.parallelism is None else max(0, spec.parallelism)
+    pod, filled_in = pod_and_template(of_pod, template.spec, spec.template)
     missing = parallelism if spec.completions is None else max(0, spec.completions - (status.succeeded or 0))
     created, suspended = seconds(meta.creation_timestamp), [each for each in status.conditions or () if _suspends(each)]
     return QueuedJob(
         namespace=meta.namespace or "",
         name=meta.name,
         uid=meta.uid or "",
-        pod=pod_of(PodObject(of_pod, template.spec)),
+        pod=pod,
         parallelism=parallelism,
         pods=min(parallelism, missing),
         suspended=spec.suspend is True,
         marked=(meta.labels or {}).get(QUEUED) == "true",
         created=created,
         since=(seconds(suspended[0].last_transition_time) if suspended else 0.0) or created,
+        template=filled_in,
     )
 
 

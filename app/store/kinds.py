@@ -3,16 +3,20 @@
 from app.store.budgets import BUDGETS
 from app.store.elastic_quotas import ELASTIC_QUOTAS, LEGACY_ELASTIC_QUOTAS
 from app.store.jobs import JOBS
+from app.store.limit_ranges import LIMIT_RANGES
 from app.store.namespaces import NAMESPACES
 from app.store.nodes import NODES
 from app.store.pod_groups import LEGACY_POD_GROUPS, POD_GROUPS
 from app.store.pods import PODS
+from app.store.priority_classes import PRIORITY_CLASSES
 from app.store.queues import QUEUES
 from app.store.reservations import RESERVATIONS
 from app.store.resource_quotas import RESOURCE_QUOTAS
+from app.store.runtime_classes import RUNTIME_CLASSES
 
 KINDS = (
-    *(NAMESPACES, QUEUES, *POD_GROUPS, RESOURCE_QUOTAS, NODES, JOBS),  # first those that tell which queue a pod is in
+    *(NAMESPACES, QUEUES, *POD_GROUPS, RESOURCE_QUOTAS, NODES),  # first those that tell which queue a pod is in
+    *(PRIORITY_CLASSES, LIMIT_RANGES, RUNTIME_CLASSES, JOBS),  # and those that tell what a Job's pods will request
     *(PODS, ELASTIC_QUOTAS, LEGACY_ELASTIC_QUOTAS, BUDGETS, RESERVATIONS),
 )
 QUOTA_KINDS = (ELASTIC_QUOTAS, LEGACY_ELASTIC_QUOTAS)

@@ -44,11 +44,12 @@ def request_of(spec: PodSpec, status: PodStatus) -> Resources:
     """
     started = status.container_statuses or status.init_container_statuses or status.allocated_resources
     if started or status.resources or spec.overhead or spec.resources or _is_resize_infeasible(spec, status):
-        return shared_amounts(tuple(effective_request(_requests_of(spec, status)).items()))
-    return _request_of_containers(_asked_for(spec.containers), _asked_for(spec.init_containers))
+        return shared_amounts(tuple(effective_request(requests_of(spec, status)).items()))
+    return _request_of_containers(asked_for(spec.containers), asked_for(spec.init_containers))
 
 
-def _asked_for(containers: list[ContainerSpec] | None) -> Asked:
+def asked_for(containers: list[ContainerSpec] | None) -> Asked:
+    """Returns what containers request, to be remembered."""
     if not containers:
         return ()
     return tuple(
@@ -65,15 +66,19 @@ def _asked_for(containers: list[ContainerSpec] | None) -> Asked:
 @remembered(8192)
 def _request_of_containers(containers: Asked, init_containers: Asked) -> Resources:
     """Returns the effective request of these containers. Raises InvalidObject."""
-    spec, init = (
-        [ContainerSpec(resources=Requirements(dict(requests)), restart_policy=restart) for requests, restart in given]
-        for given in (containers, init_containers)
-    )
-    requests = _requests_of(PodSpec(containers=spec, init_containers=init), PodStatus())
-    return shared_amounts(tuple(effective_request(requests).items()))
+    spec = PodSpec(containers=containers_of(containers), init_containers=containers_of(init_containers))
+    return shared_amounts(tuple(effective_request(requests_of(spec, PodStatus())).items()))
 
 
-def _requests_of(spec: PodSpec, status: PodStatus) -> PodRequests:
+def containers_of(asked: Asked) -> list[ContainerSpec]:
+    """Returns containers that request this."""
+    return [
+        ContainerSpec(resources=Requirements(dict(requests)), restart_policy=restart) for requests, restart in asked
+    ]
+
+
+def requests_of(spec: PodSpec, status: PodStatus) -> PodRequests:
+    """Returns the inputs of the effective request. Raises InvalidObject."""
     resized = None if status.resources is None else status.resources.requests or {}
     return PodRequests(
         containers=_containers(spec.containers, status.container_statuses, "spec.containers"),

@@ -16,13 +16,17 @@ from app.store.budgets import BUDGETS
 from app.store.jobs import JOBS
 from app.store.kind import Key, Kind
 from app.store.kinds import KINDS, QUOTA_KINDS
+from app.store.limit_ranges import LIMIT_RANGES
 from app.store.namespaces import NAMESPACES
 from app.store.nodes import NODES
 from app.store.pod_groups import POD_GROUPS, group_of
 from app.store.pods import PODS
+from app.store.priority_classes import PRIORITY_CLASSES
 from app.store.quantities import InvalidObject
 from app.store.queues import QUEUES
+from app.store.reservations import RESERVATIONS
 from app.store.resource_quotas import RESOURCE_QUOTAS
+from app.store.runtime_classes import RUNTIME_CLASSES
 from app.whatif import rendering
 from policy.cluster.cluster import Cluster
 from policy.objects.pod import Pod
@@ -30,6 +34,8 @@ from policy.objects.pod import Pod
 Json = dict[str, Any]
 
 _KINDS = {(kind.api_version, kind.name): kind for kind in KINDS}
+_LEFT_OUT = (RESERVATIONS, PRIORITY_CLASSES, LIMIT_RANGES, RUNTIME_CLASSES)
+"""Kinds that nobody may change here: plans are ours, and defaults of pods are not rendered as manifests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +110,8 @@ def _kind_of(document: Json, field: str) -> Kind:
     """Returns the kind of a document; without an apiVersion, the first of that name."""
     name, version = document.get("kind"), document.get("apiVersion")
     found = [kind for kind in KINDS if kind.name == name and version in (kind.api_version, None)]
-    if not found or found[0].label == "reservations":
-        names = ", ".join(sorted({kind.name for kind in KINDS} - {"Reservation"}))
+    if not found or found[0] in _LEFT_OUT:
+        names = ", ".join(sorted({kind.name for kind in KINDS} - {kind.name for kind in _LEFT_OUT}))
         raise Problem(422, f"must be one of {names}, in the version that is read", field=f"{field}.kind")
     return found[0]
 

@@ -28,7 +28,8 @@ from policy.objects.constraints import BY_LABEL, Constraints, HostPort, NodeTerm
 from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
-from policy.objects.pod import Pod
+from policy.objects.pod import Container, MilliResources, Pod
+from policy.objects.pod_template import PodTemplate
 from policy.objects.quantity import render
 from policy.objects.queue import Queue
 from policy.objects.queued_job import QueuedJob
@@ -106,13 +107,43 @@ def job_manifest(job: BatchJob, queued: QueuedJob | None = None) -> Json:
             "suspend": queued.suspended,
             "parallelism": queued.parallelism,
             "completions": queued.pods if queued.pods < queued.parallelism else None,
-            "template": {"metadata": _given(labels), "spec": one["spec"]},
+            "template": {"metadata": _given(labels), "spec": _template_spec(one["spec"], queued.template)},
         }
         metadata |= {"creationTimestamp": _time(queued.created), "labels": {QUEUED: "true"} if queued.marked else {}}
         if queued.since != queued.created:
             again = {"type": "Suspended", "status": "True", "lastTransitionTime": _time(queued.since)}
             status["conditions"] = [*(status["conditions"] or ()), again]
     return {"metadata": _given(metadata), "spec": _given(spec), "status": _given(status)}
+
+
+def _template_spec(of_pod: Json, template: PodTemplate | None) -> Json:
+    """Renders the spec of a template, from that of one of its pods. ``template``: what defaults may be added to."""
+    if template is None:
+        return of_pod
+    asked = template.requests
+    containers = [_container(each, f"main-{number}") for number, each in enumerate(asked.containers)]
+    if containers:
+        containers[0] |= {"ports": of_pod["containers"][0].get("ports")}
+    added = {
+        "containers": containers,
+        "initContainers": [_container(each, f"init-{number}") for number, each in enumerate(asked.init_containers)],
+        "overhead": _of_milli(asked.overhead),
+        "resources": {"requests": _of_milli(asked.pod_level), "limits": _of_milli(template.limits)},
+        "priorityClassName": template.priority_class or None,
+        "runtimeClassName": template.runtime_class or None,
+        "priority": None,
+        "preemptionPolicy": None,
+    }
+    return _given(of_pod | added)
+
+
+def _container(container: Container, name: str) -> Json:
+    policy = "Always" if container.restartable else None
+    return {"name": name, "resources": {"requests": _of_milli(container.requests)}, "restartPolicy": policy}
+
+
+def _of_milli(amounts: MilliResources) -> Json:
+    return {resource: f"{milli}m" for resource, milli in amounts.items()}
 
 
 def _failure_rule(rule: FailureRule) -> Json:

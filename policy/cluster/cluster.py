@@ -22,6 +22,7 @@ from policy.cluster.in_flight import SETTLE_TIME, InFlight
 from policy.cluster.in_vain import InVain
 from policy.cluster.leaving import Leaving
 from policy.cluster.overdue import AFTER, STUCK_AFTER
+from policy.cluster.pod_defaults import PodDefaults
 from policy.cluster.pod_states import GRANT_LIFETIME, PodStates
 from policy.cluster.queue_changes import QueueChanges
 from policy.cluster.queued_jobs import START_PATIENCE, QueuedJobs
@@ -108,6 +109,7 @@ class Cluster:
         self.limits: dict[str, Limit] = {}
         self.membership = Membership()
         self.groups = Groups(self)
+        self.pod_defaults = PodDefaults(self)
         self.reservations = Reservations(self)
         # What is counted
         self.queue_changes = QueueChanges(self)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from policy.cluster.cluster import Cluster
     from policy.objects.pod import Pod
     from policy.objects.queued_job import Key, QueuedJob
+    from policy.stepwise import Steps
 
 START_PATIENCE = 60.0
 """Seconds after its start for which room is kept for pods of a Job that have not come."""
@@ -42,6 +43,7 @@ class QueuedJobs:
         self._until: dict[str, float] = {}
         self._came: Counter[str] = Counter()
         self._made: dict[Key, list[str]] = {}
+        self._outdated: dict[Key, None] = {}
         self._now = -inf
 
     def __contains__(self, key: Key) -> bool:
@@ -59,7 +61,8 @@ class QueuedJobs:
         self._now, known = now, self._jobs.get(job.key)
         if known is not None and known.uid != job.uid:
             self.delete(job.key)
-        self._jobs[job.key] = job
+        self._outdated.pop(job.key, None)
+        self._jobs[job.key] = job = self._filled(job)
         self._names.setdefault(job.namespace, set()).add(job.name)
         self._stand(job, now)
 
@@ -68,6 +71,7 @@ class QueuedJobs:
         job = self._jobs.pop(key, None)
         if job is None:
             return
+        self._outdated.pop(key, None)
         names = self._names[job.namespace]
         names.discard(job.name)
         if not names:
@@ -86,6 +90,32 @@ class QueuedJobs:
         (queued_in.add if self.are_queued(namespace) else queued_in.discard)(namespace)
         for name in list(self._names.get(namespace, ())):
             self._stand(self._jobs[namespace, name], self._now)
+
+    def defaults_changed(self, namespace: str = "") -> None:
+        """Sees that other defaults apply to pods: to those of a namespace, or without a name to all.
+
+        The demand of Jobs that wait is then computed anew by ``renew_steps``, as tenants choose how many there are.
+        """
+        if namespace:
+            self._outdated.update(((namespace, name), None) for name in self._names.get(namespace, ()))
+        else:
+            self._outdated.update(dict.fromkeys(self._jobs))
+
+    def renew_steps(self) -> Steps[None]:
+        """Computes the demand of Jobs anew that wait and whose defaults have changed. It pauses after each Job."""
+        for key in list(self._outdated):
+            job = self._jobs.get(key) if key in self._outdated else None
+            self._outdated.pop(key, None)
+            if job is not None and uid_of_stand_in(job.uid) not in self._cluster.gates.ungated:
+                renewed = self._filled(job)
+                if renewed.pod != job.pod:
+                    self._jobs[key] = renewed
+                    self._stand(renewed, self._now)
+            yield
+
+    def is_outdated(self, pod: Pod) -> bool:
+        """Whether a pod is a stand-in whose demand has still to be computed anew, so that its Job may not start yet."""
+        return pod.stands_for is not None and (pod.namespace, pod.stands_for.name) in self._outdated
 
     def waits(self, job: QueuedJob) -> bool:
         """Whether a suspended Job is one that we start: its namespace says so, or it was suspended for us.
@@ -153,6 +183,11 @@ class QueuedJobs:
             job = self._jobs[kept.namespace, kept.stands_for.name]
             self.delete(job.key)
             self.late.append((job, kept.stands_for.pods))
+
+    def _filled(self, job: QueuedJob) -> QueuedJob:
+        if job.template is None:
+            return job
+        return replace(job, pod=self._cluster.pod_defaults.fill(job.pod, job.template))
 
     def _stand(self, job: QueuedJob, now: float) -> None:
         uid = uid_of_stand_in(job.uid)

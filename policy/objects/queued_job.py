@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from policy.objects.pod import JobMember, Pod, StandsFor
+from policy.objects.pod_template import PodTemplate
 
 Key = tuple[str, str]
 """Namespace and name of a Job."""
@@ -21,7 +22,8 @@ class QueuedJob:
 
     ``pod`` is one of its pods, as its template describes them. ``pods`` is how many of them it takes to run: its
     parallelism, or fewer if fewer are missing. ``marked``: it was suspended for us when it was created. ``created``,
-    and ``since`` when it has been suspended without a break, in seconds since the epoch.
+    and ``since`` when it has been suspended without a break, in seconds since the epoch. ``template`` is what the
+    API server adds something to when it creates the pod; None if it adds nothing.
     """
 
     namespace: str
@@ -34,6 +36,7 @@ class QueuedJob:
     marked: bool = False
     created: float = 0.0
     since: float = 0.0
+    template: PodTemplate | None = None
 
     @property
     def key(self) -> Key:

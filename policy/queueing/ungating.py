@@ -162,7 +162,7 @@ class UngatingRound:
     def _open(self, where: Where, job: GatedJob, now: float) -> list[Pod]:
         """Ungates a job, or the next member of a started group; nobody, if it may not start now."""
         cluster, pod = self._cluster, job.first()
-        if cluster.check(pod) is not None:
+        if cluster.queued_jobs.is_outdated(pod) or cluster.check(pod) is not None:
             return []
         group = cluster.gangs.gang_of(pod)
         missing = max(1, group.minimum - len(cluster.gangs.ready(group) - {pod.uid})) if group else 1

@@ -17,7 +17,8 @@ from policy.objects.batch_job import BatchJob
 from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
-from policy.objects.pod import Pod
+from policy.objects.pod import MilliResources, Pod
+from policy.objects.pod_template import PriorityClass
 from policy.objects.queue import Queue
 from policy.objects.queued_job import QueuedJob
 from policy.objects.reservation import Reservation
@@ -60,6 +61,9 @@ class Snapshot:
     budgets: tuple[Budget, ...]
     batch_jobs: tuple[BatchJob, ...]
     queued_jobs: tuple[QueuedJob, ...]
+    priority_classes: tuple[tuple[str, PriorityClass], ...]
+    runtime_classes: tuple[tuple[str, MilliResources], ...]
+    limit_ranges: tuple[tuple[str, str, MilliResources], ...]
     reservations: tuple[Reservation, ...]
     counted: tuple[tuple[str, str], ...]
     epoch: float
@@ -88,6 +92,13 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         budgets=tuple(cluster.budgets.values()),
         batch_jobs=tuple(cluster.batch_jobs),
         queued_jobs=tuple(job for job in cluster.queued_jobs if job.suspended),
+        priority_classes=tuple(cluster.pod_defaults.priority_classes.items()),
+        runtime_classes=tuple(cluster.pod_defaults.runtime_classes.items()),
+        limit_ranges=tuple(
+            (namespace, name, requests)
+            for namespace, ranges in cluster.pod_defaults.limit_ranges.items()
+            for name, requests in ranges.items()
+        ),
         reservations=tuple(cluster.reservations.all()),
         counted=tuple(cluster.queue_changes.moving.counted.items()),
         epoch=cluster.leaving.deletions.now,
@@ -146,8 +157,19 @@ def _copy_bounds(cluster: Cluster, taken: Snapshot) -> None:
         cluster.upsert_budget(budget)
     for job in taken.batch_jobs:
         cluster.batch_jobs.upsert(job)
+    _copy_defaults(cluster, taken)
     for queued in taken.queued_jobs:
         cluster.queued_jobs.upsert(queued, taken.now)
+
+
+def _copy_defaults(cluster: Cluster, taken: Snapshot) -> None:
+    """Adds the objects that say what pods of waiting Jobs will request."""
+    for name, of in taken.priority_classes:
+        cluster.pod_defaults.upsert_priority_class(name, of)
+    for name, overhead in taken.runtime_classes:
+        cluster.pod_defaults.upsert_runtime_class(name, overhead)
+    for of_namespace, name, requests in taken.limit_ranges:
+        cluster.pod_defaults.upsert_limit_range(of_namespace, name, requests)
 
 
 def _copy_pods_steps(cluster: Cluster, taken: Snapshot) -> Steps[None]:

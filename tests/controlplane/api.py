@@ -24,6 +24,7 @@ _API = {
     "leases": "/apis/coordination.k8s.io/v1",
     "poddisruptionbudgets": "/apis/policy/v1",
     "priorityclasses": "/apis/scheduling.k8s.io/v1",
+    "runtimeclasses": "/apis/node.k8s.io/v1",
     "deployments": "/apis/apps/v1",
     "daemonsets": "/apis/apps/v1",
     "rolebindings": "/apis/rbac.authorization.k8s.io/v1",

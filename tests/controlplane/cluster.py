@@ -87,7 +87,7 @@ class Cluster:
                 self.api.delete_all(resource, namespace)
             self._release(PODS, namespace)
             self.api.delete_all("pods", namespace)
-            for resource in ("resourcequotas", "poddisruptionbudgets"):
+            for resource in ("resourcequotas", "poddisruptionbudgets", "limitranges"):
                 self.api.delete_all(resource, namespace)
             for kind in namespaced:
                 self._release(kind, namespace)

@@ -8,9 +8,12 @@ import yaml
 from app.store.heeded import ALLOWED_QUEUES, GATED, QUEUE, WEIGHT
 from app.store.jobs import JOBS
 from app.store.kinds import KINDS
+from app.store.limit_ranges import LIMIT_RANGES
 from app.store.namespaces import NAMESPACES
 from app.store.pod_groups import NATIVE_GROUPS, POD_GROUPS
+from app.store.priority_classes import PRIORITY_CLASSES
 from app.store.resource_quotas import RESOURCE_QUOTAS
+from app.store.runtime_classes import RUNTIME_CLASSES
 from app.whatif.models import EXAMPLES
 from tests.unit.app.given import Json, made, namespace, node, pod, queue, quota, refused
 from tests.unit.app.situations import budget, cpus, created, group, member, reservation, running
@@ -38,6 +41,16 @@ def _job(of: str, name: str) -> Json:
     }
     more = {"spec": limits | {"podFailurePolicy": {"rules": rules}}, "status": status}
     return made(JOBS, name, of, {"uid": f"{of}/{name}"}, **more)
+
+
+def _suspended(of: str, name: str) -> Json:
+    """A Job that waits as a whole, with something of everything that adds to what its template says."""
+    limited = {"name": "main", "resources": {"limits": {"cpu": "1"}, "requests": {"memory": "1Gi"}}}
+    classes = {"priorityClassName": "high", "runtimeClassName": "vm"}
+    spec = {"containers": [limited], "initContainers": [limited], "resources": {"limits": {"cpu": "3"}}} | classes
+    labels = {"quotaward.dev/queued": "true"}
+    waiting = {"suspend": True, "parallelism": 3, "completions": 5, "template": {"spec": spec}}
+    return made(JOBS, name, of, {"uid": f"{of}/{name}", "labels": labels}, spec=waiting)
 
 
 def _of_job(of: str, name: str) -> Json:
@@ -122,7 +135,10 @@ ITEMS: list[Json] = [
     made(NATIVE, "native", "a", spec={"schedulingPolicy": {"gang": {"minCount": 2}}}),
     made(RESOURCE_QUOTAS, "quotaward", "b", MANAGED, spec={"hard": {WEIGHT: "3", "requests.cpu": "3"}}),
     budget("a", {"app": "x"}),
-    *(_job("a", "train"), _of_job("a", "train-0")),
+    *(_job("a", "train"), _of_job("a", "train-0"), _suspended("c", "waits")),
+    made(PRIORITY_CLASSES, "high", value=1000, globalDefault=True, preemptionPolicy="Never"),
+    made(LIMIT_RANGES, "defaults", "c", spec={"limits": [{"type": "Container", "defaultRequest": {"cpu": "500m"}}]}),
+    made(RUNTIME_CLASSES, "vm", overhead={"podFixed": {"cpu": "250m"}}),
     *(*running("a", 5), *running("b", 3), *running("c", 2)),
     *(member("m0"), member("m1"), refused(member("m2"), "Gang minimum cannot be placed yet")),
     *(_gated("g0"), _gated("g1"), _choosy("choosy"), refused(pod("p", "a", {"cpu": 20}, created(3)), _NO_ROOM)),

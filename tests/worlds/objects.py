@@ -21,11 +21,14 @@ from app.store.heeded import (
     WEIGHT,
 )
 from app.store.jobs import JOBS
+from app.store.limit_ranges import LIMIT_RANGES
 from app.store.namespaces import NAMESPACES as NAMESPACE
 from app.store.pod_groups import NATIVE_GROUPS, POD_GROUPS
 from app.store.pods import PODS
+from app.store.priority_classes import PRIORITY_CLASSES
 from app.store.reservations import RESERVATIONS
 from app.store.resource_quotas import RESOURCE_QUOTAS
+from app.store.runtime_classes import RUNTIME_CLASSES
 from policy.quota import kept_nodes
 from tests.unit.app.given import Json, made, node, pod, queue
 from tests.worlds.walk import Pick
@@ -458,7 +461,8 @@ class Objects:
         if self.often(5):
             spec |= {"suspend": self.often(7), "parallelism": self.of(0, 1, 3), "completions": self.of(None, 2)}
             containers = [{"name": "main", "resources": {"requests": self.amounts()}}]
-            spec["template"] = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}}
+            named = {"priorityClassName": self.of("x", "y", ""), "runtimeClassName": self.of("x", "y", None)}
+            spec["template"] = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers} | named}
         metadata = {"uid": f"job-{namespace}-{name}", "labels": {QUEUED: "true"} if self.often(2) else {}}
         return made(JOBS, name, namespace, metadata, spec=spec, status=self._job_status())
 
@@ -473,6 +477,15 @@ class Objects:
             "ownerReferences": [owner],
         }
         return made(PODS, name, meta["namespace"], metadata, spec=spec, status={"phase": "Pending"})
+
+    def default_of_pods(self, namespace: str, name: str) -> Json:
+        """Something that the API server fills into pods when it creates them."""
+        limits = [{"type": "Container", "defaultRequest": self.amounts()}]
+        return self.of(
+            made(LIMIT_RANGES, name, namespace, spec={"limits": limits}),
+            made(PRIORITY_CLASSES, name, value=self.of(0, 5, -5), globalDefault=self.often(2)),
+            made(RUNTIME_CLASSES, name, overhead=self.of(None, {"podFixed": self.amounts()})),
+        )
 
     def _job_status(self) -> Json:
         status: Json = {"failed": self.of(0, 0, 1, 7), "startTime": self.of("2026-01-01T00:00:00Z", None)}

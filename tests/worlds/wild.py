@@ -27,6 +27,7 @@ from app.whatif import scenario
 from policy.cluster.attempts import refused_by_rules
 from policy.cluster.cluster import Cluster
 from policy.simulate.snapshot import Snapshot, snapshot
+from policy.stepwise import at_once
 from tests.unit.app.given import Clock, Json
 from tests.worlds.anatomy import anatomy, assert_same, lines_of, sizes, standing
 from tests.worlds.objects import EPOCH, NAMESPACES, NODES, QUEUES, Objects
@@ -141,6 +142,7 @@ class WildWorld:
             lambda: objects.resource_quota(of, pick(("rq", "quotaward"))),
             lambda: objects.budget(of, pick(("pdb", "pdb2"))),
             *[lambda: objects.job(of, pick("jk"))] * 2,
+            lambda: objects.default_of_pods(of, pick("xy")),
         )
         return pick(makers)()
 
@@ -421,6 +423,9 @@ class WildWorld:
             (cluster.upsert_budget, seen.budgets),
             (cluster.batch_jobs.upsert, seen.batch_jobs),
             (lambda each: cluster.queued_jobs.upsert(each, self.clock()), seen.queued_jobs),
+            (lambda each: cluster.pod_defaults.upsert_priority_class(*each), seen.priority_classes),
+            (lambda each: cluster.pod_defaults.upsert_runtime_class(*each), seen.runtime_classes),
+            (lambda each: cluster.pod_defaults.upsert_limit_range(*each), seen.limit_ranges),
             (cluster.upsert_quota, seen.quotas),
             (cluster.upsert_node, reversed(seen.nodes)),
             (cluster.upsert_group, seen.groups),
@@ -444,6 +449,7 @@ def _uid_of(reference: Json) -> str:
 
 def _rest(cluster: Cluster, now: float) -> None:
     """Time passes until nothing is changed by it any more."""
+    at_once(cluster.queued_jobs.renew_steps())
     for later in (0, 1000, 2000):
         cluster.tick(now + later)
         for _ in cluster.divide_steps():

@@ -88,7 +88,7 @@ def test_a_kind_that_is_none_of_a_group_of_ours_is_a_warning(folder, version, ki
 
 def test_kinds_of_others_are_left_out_without_a_word(folder):
     others = [
-        ("scheduling.k8s.io/v1", "PriorityClass"),
+        ("storage.k8s.io/v1", "StorageClass"),
         ("batch.volcano.sh/v1alpha1", "Job"),
         ("apps/v1", "Deployment"),
     ]

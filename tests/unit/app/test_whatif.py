@@ -101,6 +101,7 @@ def test_queues_are_told_with_what_they_deserve():
         ({"apply": {}}, "apply"),
         ({"apply": [{"kind": "Deployment", "metadata": {"name": "x"}}]}, "apply[0].kind"),
         ({"apply": [{"kind": "Reservation", "metadata": {"name": "x"}}]}, "apply[0].kind"),
+        ({"apply": [{"kind": "LimitRange", "metadata": {"name": "x"}}]}, "apply[0].kind"),
         ({"apply": [{"kind": "Pod", "metadata": {}}]}, "apply[0].metadata.name"),
         ({"remove": [{"kind": "Pod", "name": 1}]}, "remove[0].metadata.name"),
         ({"remove": [{"kind": "Pod", "name": "nobody"}]}, "remove[0]"),
