@@ -68,6 +68,7 @@ def cluster_of(settings: Settings, settle_time: float) -> Cluster:
         patience=settings.claims.patience,
         hold_time=settings.gangs.hold_time,
         gate_patience=settings.gates.patience,
+        start_patience=settings.jobs.start_patience,
         overdue_after=settings.overdue.after,
         stuck_after=settings.reclaim.stuck_after,
         reclaim_backoff=settings.reclaim.backoff,

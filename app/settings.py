@@ -34,6 +34,7 @@ from policy.cluster.gates import PATIENCE as GATE_PATIENCE
 from policy.cluster.in_flight import SETTLE_TIME
 from policy.cluster.overdue import AFTER, STUCK_AFTER
 from policy.cluster.pod_states import GRANT_LIFETIME
+from policy.cluster.queued_jobs import START_PATIENCE
 from policy.cluster.unschedulable import PATIENCE
 from policy.quota.admission import Rules
 from policy.quota.exempt import NAMESPACES
@@ -252,6 +253,16 @@ class GateSettings(Section):
     )
 
 
+class JobSettings(Section):
+    """How Jobs that wait as a whole are started."""
+
+    start_patience: float = Field(
+        default=START_PATIENCE,
+        gt=0,
+        description="seconds after the start of a Job for which room is kept for pods of it that have not come",
+    )
+
+
 class QuotaManagerSettings(Section):
     """Whether ResourceQuotas limit the namespaces of a queue to their part."""
 
@@ -378,6 +389,7 @@ class Settings(BaseSettings):
     fair_share: FairShareSettings = FairShareSettings()
     gangs: GangSettings = GangSettings()
     gates: GateSettings = GateSettings()
+    jobs: JobSettings = JobSettings()
     groups: GroupSettings = GroupSettings()
     reclaim: ReclaimSettings = ReclaimSettings()
     overdue: OverdueSettings = OverdueSettings()

@@ -45,6 +45,7 @@ VALUES = {
     "gangs.hold_time": (1.0, 2.0, 3.0),
     "gates.lookahead": (1.0, 2.0, 3.0),
     "gates.patience": (1.0, 2.0, 3.0),
+    "jobs.start_patience": (5.0, 6.0, 7.0),
     "gates.concurrency": (1, 2, 3),
     "groups.legacy": ("on", "off", "auto"),
     "quota_manager.enabled": (True, False, True),
