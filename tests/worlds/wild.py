@@ -45,6 +45,8 @@ VIEWS = (
         for each in ("elasticquotas", "queues", "podgroups", "reservations", "decisions", "plan", "plan")
     ),
     *("/api/v1/gates", "/api/v1/gates?limit=1", "/api/v1/gates?namespace=a"),
+    *("/api/v1/jobs", "/api/v1/jobs?limit=1", "/api/v1/jobs?namespace=a"),
+    *(f"{root}/jobs/a/{name}" for root in ("", "/api/v1") for name in "jk"),
     *(f"/api/v1/elasticquotas/{name}" for name in NAMESPACES),
     *(f"/api/v1/queues/{name}" for name in QUEUES),
 )
@@ -300,6 +302,7 @@ class WildWorld:
         assert status in (200, 404, 422, 503), (path, status, content)
         if route.startswith("/api"):
             read(content)
+            assert b"/job/" not in content, "no list shows a Job as a pod"
         assert route != "/metrics" or not (b"NaN" in content or b"Inf " in content)
         return content
 
