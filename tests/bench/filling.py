@@ -23,6 +23,7 @@ AT_ONCE = 100
 """Objects in a transaction. They get one version together: a watch that is cut between them never sees the others."""
 _PREFIXES = {
     "Pod": "pods",
+    "Job": "jobs",
     "Node": "minions",
     "Namespace": "namespaces",
     "ElasticQuota": "scheduling.x-k8s.io/elasticquotas",
@@ -49,9 +50,9 @@ class Etcd:
         """Whether the API server's caches have the pod and the node that were put last: they get them in order."""
         return all(_is_cached(api, url) for url in map(_url, self._last.values()) if url)
 
-    def delete_pods(self, namespace: str) -> None:
-        """Removes all pods of a namespace at once."""
-        start = f"/registry/pods/{namespace}/"
+    def delete(self, resource: str, namespace: str) -> None:
+        """Removes all pods or all Jobs of a namespace at once."""
+        start = f"/registry/{resource}/{namespace}/"
         body = {"key": _coded(start), "range_end": _coded(start[:-1] + "0")}  # the character after the slash
         self._http.post("/v3/kv/deleterange", json=body).raise_for_status()
 

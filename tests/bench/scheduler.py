@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import httpx
 
+from app.store.heeded import JOBS_WAIT
 from tests.bench import peer, world
 from tests.bench.figures import Figure, middle
 from tests.bench.filling import Etcd, filled
@@ -25,8 +26,8 @@ from tests.controlplane.build import scheduler_with_plugins
 from tests.controlplane.cluster import GATED as GATED_LABEL
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.gates import GATE
-from tests.controlplane.objects import elastic_quota, pod
-from tests.controlplane.processes import wait_until
+from tests.controlplane.objects import elastic_quota, job, pod
+from tests.controlplane.processes import resident_memory, wait_until
 from tests.controlplane.quotaward import Quotaward
 from tests.controlplane.scheduler import Scheduler, extender
 
@@ -34,12 +35,14 @@ BURST = max(30, 3000 // SCALE)
 SIZES = ((500, 3), (5000, 3)) if SCALE == 1 else ((max(10, 500 // SCALE), 1),)
 """How many nodes there are, and how often each contender is measured there."""
 WAKES = max(3, 20 // SCALE)
-NONE, NOOP, OURS, WAITING, GATED, PLUGIN = (
+JOBS, PODS_OF_A_JOB = max(100, 10_000 // SCALE), 5
+NONE, NOOP, OURS, WAITING, GATED, QUEUED, PLUGIN = (
     "no extender",
     "Go no-op",
     "Quotaward",
     "Quotaward, as many refused pods waiting",
     "Quotaward, as many waiting at gates",
+    f"Quotaward, {JOBS} Jobs of {PODS_OF_A_JOB} pods waiting as a whole",
     "CapacityScheduling",
 )
 CROWD, REFUSED, OUTSIDE, WOKEN = "crowd", "refused", "outside", "woken"
@@ -54,8 +57,9 @@ def run() -> list[Figure]:
             control_plane, etcd = stack.enter_context(filled(Path(name), _cluster(nodes)))
             control_plane.kwok.start()
             _wait_for_nodes(control_plane.api, nodes)
-            rates = _rates(control_plane, etcd, times, with_waiting=nodes == SIZES[0][0])
-            figures += _figures(nodes, rates)
+            memory: dict[str, list[float]] = {OURS: [], QUEUED: []}
+            rates = _rates(control_plane, etcd, times, memory, with_waiting=nodes == SIZES[0][0])
+            figures += _figures(nodes, rates, memory)
             if nodes == SIZES[0][0]:
                 figures.append(_wakes(control_plane))
     return figures
@@ -66,7 +70,7 @@ def _cluster(nodes: int) -> Iterator[world.Object]:
     yield from world.objects(nodes, 0, QUOTAS, QUEUES)
     plenty = {"cpu": "100000", "memory": "100000Gi"}  # both: for CapacityScheduling no min is a min of nothing
     for name, most in ((CROWD, plenty), (REFUSED, {"cpu": "0"}), (OUTSIDE, {"cpu": "0"}), (WOKEN, {"cpu": "0"})):
-        labels = {GATED_LABEL: "true"} if name == OUTSIDE else {}
+        labels = {GATED_LABEL: "true", JOBS_WAIT: "queued"} if name == OUTSIDE else {}
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         yield elastic_quota(name, min=most, max=most)
 
@@ -80,8 +84,10 @@ def _wait_for_nodes(api: Api, count: int) -> None:
     wait_until(ready, f"{count} nodes are ready", 300, every=1)
 
 
-def _rates(control_plane: ControlPlane, etcd: Etcd, times: int, *, with_waiting: bool) -> dict[str, list[float]]:
-    """Pods by the second, by contender."""
+def _rates(
+    control_plane: ControlPlane, etcd: Etcd, times: int, memory: dict[str, list[float]], *, with_waiting: bool
+) -> dict[str, list[float]]:
+    """Pods by the second, by contender. ``memory`` gets the MB that a Quotaward of these contenders has after each."""
     contenders: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         NONE: lambda: Scheduler(control_plane),
         NOOP: lambda: _with_noop(control_plane),
@@ -90,14 +96,19 @@ def _rates(control_plane: ControlPlane, etcd: Etcd, times: int, *, with_waiting:
     if with_waiting:
         contenders[WAITING] = lambda: _with_waiting(control_plane, etcd)
         contenders[GATED] = lambda: _with_gated(control_plane, etcd)
+        contenders[QUEUED] = lambda: _with_queued(control_plane, etcd)
     contenders[PLUGIN] = lambda: _with_plugin(control_plane)
     rates: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(times):
         for name, contender in contenders.items():  # in turn, so that a slow minute of the machine hits all
-            with contender():
+            with contender() as running:
                 rates[name].append(_burst(control_plane, etcd))
+                if name in memory:
+                    memory[name].append(resident_memory(running.process.pid))
             print(f"{name}: {rates[name][-1]:.0f} pods/s", file=sys.stderr, flush=True)
             _empty(control_plane, etcd, CROWD, REFUSED, OUTSIDE)
+            etcd.delete("jobs", OUTSIDE)
+            wait_until(lambda: not control_plane.api.items("jobs", OUTSIDE), "all Jobs are gone", 300)
     return rates
 
 
@@ -129,6 +140,15 @@ def _with_gated(control_plane: ControlPlane, etcd: Etcd) -> Iterator[None]:
     with _with_quotaward(control_plane) as quotaward:
         wait_until(lambda: quotaward.metric("quotaward_gated_pods") == BURST, "all wait at their gates", 300, every=1)
         yield
+
+
+@contextmanager
+def _with_queued(control_plane: ControlPlane, etcd: Etcd) -> Iterator[Quotaward]:
+    """Quotaward, and Jobs that it lets wait as a whole: they are suspended, and have no pods."""
+    etcd.put(job(f"job-{number}", OUTSIDE, PODS_OF_A_JOB, suspend=True) for number in range(JOBS))
+    with _with_quotaward(control_plane) as quotaward:
+        wait_until(lambda: quotaward.metric("quotaward_pending_jobs") == JOBS, "all Jobs wait", 300, every=1)
+        yield quotaward
 
 
 def _all_refused(api: Api) -> bool:
@@ -210,11 +230,11 @@ class _Bindings:
 
 def _empty(control_plane: ControlPlane, etcd: Etcd, *namespaces: str) -> None:
     for namespace in namespaces:
-        etcd.delete_pods(namespace)
+        etcd.delete("pods", namespace)
         wait_until(lambda namespace=namespace: not control_plane.api.items("pods", namespace), "all pods are gone")
 
 
-def _figures(nodes: int, rates: dict[str, list[float]]) -> Iterator[Figure]:
+def _figures(nodes: int, rates: dict[str, list[float]], memory: dict[str, list[float]]) -> Iterator[Figure]:
     for name, values in rates.items():
         rate, spread = middle(values, "pods/s")
         yield Figure(f"throughput, {nodes} nodes: {name}", rate, "pods/s", detail=spread)
@@ -227,6 +247,11 @@ def _figures(nodes: int, rates: dict[str, list[float]]) -> Iterator[Figure]:
         yield Figure(what, rate[WAITING] / rate[OURS], "x", None, 0.5, at_least=True)
         what = f"throughput, {nodes} nodes: {BURST} pods waiting at gates, against none"
         yield Figure(what, rate[GATED] / rate[OURS], "x", 0.95, 1.0, at_least=True)
+        what = f"throughput, {nodes} nodes: {JOBS} Jobs waiting as a whole, against none"
+        yield Figure(what, rate[QUEUED] / rate[OURS], "x", 0.97, 1.0, at_least=True)
+        without, beside = (statistics.median(memory[name]) for name in (OURS, QUEUED))
+        detail = f"{without:.0f} -> {beside:.0f} MB"
+        yield Figure(f"memory, {JOBS} Jobs waiting as a whole", beside - without, "MB", 100, 50, detail=detail)
 
 
 def _wakes(control_plane: ControlPlane) -> Figure:
