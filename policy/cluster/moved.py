@@ -5,14 +5,21 @@ at once, a queue could be filled beyond its capability, at the expense of others
 that it names once that queue admits it (see policy.cluster.queue_changes).
 """
 
+from __future__ import annotations
+
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Iterator
 from heapq import nsmallest
+from typing import TYPE_CHECKING
 
 from policy.objects import signature
 from policy.objects.conditions import Condition
-from policy.objects.pod import Pod
 from policy.quota.closed_queues import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Hashable, Iterator
+
+    from policy.cluster.cluster import Cluster
+    from policy.objects.pod import Pod
 
 MOVED = "Moved"
 """The condition of a queue that is named by pods it has not admitted, or that such pods count in."""
@@ -29,7 +36,8 @@ class Moving:
     note in the API server, whether it is still true or not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
         self.counted: dict[str, str] = {}
         self.noted: set[str] = set()
         self._pods: dict[str, tuple[Pod, str]] = {}
@@ -64,6 +72,7 @@ class Moving:
         counted = self.counted.pop(uid, None)
         if counted is not None:
             for queue in {counted, self._pods.pop(uid)[1]}:
+                self._cluster.changes.note(queue=queue)
                 there = self._by_queue[queue]
                 del there[uid]
                 if not there:

@@ -26,7 +26,7 @@ class QueueChanges:
     """``moving`` are the pods that count in another queue than the one that they name."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.moving = Moving()
+        self.moving = Moving(cluster)
         self._begun = False
         self._cluster = cluster
         self._queues = cluster.queues

@@ -191,6 +191,15 @@ def test_who_is_gone_is_remembered_nowhere(end):
     assert taken(cluster, "from", "to") == [0, 5]
 
 
+def test_the_end_of_a_pod_changes_what_is_said_of_both_queues():
+    cluster = crowded()
+    by_pods(cluster)
+    cluster.changes.take()
+    [first, *_] = cluster.queue_changes.moving
+    cluster.upsert_pod(replace(first, finished=True), now=2)
+    assert cluster.changes.take()[1] >= {"from", "to"}
+
+
 def test_both_queues_are_told_who_has_not_moved():
     cluster = crowded()
     by_pods(cluster)
