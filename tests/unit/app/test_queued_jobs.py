@@ -15,6 +15,7 @@ from app.serving.seats import Flow
 from app.store.heeded import FOR
 from app.store.jobs import JOBS
 from app.store.namespaces import NAMESPACES
+from app.store.priority_classes import PRIORITY_CLASSES
 from policy.simulate.simulation import LARGEST_JOB
 from tests.unit.app.given import client_of, made, node, pod, queue, quota, refused, see, store_with
 from tests.unit.app.manifest_folder import Folder
@@ -32,11 +33,13 @@ def labelled(name="a", **labels):
     return made(NAMESPACES, name, metadata={"labels": labels})
 
 
-def job(name, parallelism=2, namespace="a", created=1, requests=None, annotations=None, priority=0, **spec):
+def job(name, parallelism=2, namespace="a", created=1, requests=None, annotations=None, of_pods=None, **spec):
     """A Job that is suspended, and was so for us; its pods ask for one core each."""
     container = {"name": "main", "resources": {"requests": {"cpu": "1"} | (requests or {})}}
-    of_pods = {"containers": [container], "priority": priority}
-    template = {"metadata": {"annotations": annotations or {}}, "spec": of_pods}
+    template = {
+        "metadata": {"annotations": annotations or {}},
+        "spec": {"containers": [container]} | (of_pods or {}),
+    }
     time, marked = f"2026-11-27T20:55:{created:02}Z", {"quotaward.dev/queued": "true"}
     metadata = {"uid": f"uid-{name}", "creationTimestamp": time, "labels": marked}
     spec = {"suspend": True, "parallelism": parallelism, "template": template} | spec
@@ -61,7 +64,8 @@ def test_jobs_are_listed_in_the_order_of_their_start_and_say_why_they_wait():
     store = world(
         job("late", 3, created=3),
         job("early", created=1),
-        job("urgent", priority=5, created=4),
+        job("urgent", created=4, of_pods={"priorityClassName": "high"}),
+        made(PRIORITY_CLASSES, "high", value=5),
         quota("a", max={"cpu": 2}),
     )
     told = jobs_of(store)
@@ -74,6 +78,7 @@ def test_jobs_are_listed_in_the_order_of_their_start_and_say_why_they_wait():
     assert (late["state"], late["since"], late["priority"]) == ("waiting", "2026-11-27T20:55:03Z", 0)
     assert (late["rule"], late["message"]) == ("elastic-quota-max", "ElasticQuota max exceeded: cpu")
     first = told["items"][0]
+    assert first["priority"] == 5
     assert (first["rule"], first["message"]) == ("", "it is started as soon as there is room for all of its pods")
 
 
