@@ -62,10 +62,10 @@ def jobs_of(store, query=""):
 
 def test_jobs_are_listed_in_the_order_of_their_start_and_say_why_they_wait():
     store = world(
+        made(PRIORITY_CLASSES, "high", value=5),
         job("late", 3, created=3),
         job("early", created=1),
         job("urgent", created=4, of_pods={"priorityClassName": "high"}),
-        made(PRIORITY_CLASSES, "high", value=5),
         quota("a", max={"cpu": 2}),
     )
     told = jobs_of(store)
