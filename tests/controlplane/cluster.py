@@ -3,6 +3,8 @@
 import itertools
 from typing import Any
 
+import httpx
+
 from app.store.kind import Kind
 from app.store.kinds import QUOTA_KINDS
 from app.store.pod_groups import POD_GROUPS
@@ -85,8 +87,6 @@ class Cluster:
             )
             for resource in ("replicasets", "jobs"):
                 self.api.delete_all(resource, namespace)
-            self._release(PODS, namespace)
-            self.api.delete_all("pods", namespace)
             for resource in ("resourcequotas", "poddisruptionbudgets", "limitranges"):
                 self.api.delete_all(resource, namespace)
             for kind in namespaced:
@@ -95,8 +95,16 @@ class Cluster:
         for kind in self._served(RESERVATIONS, QUEUES):
             self.api.request("DELETE", kind.path)
         self.api.delete_all("nodes")
-        wait_until(lambda: not self.api.items("pods"), "all pods are gone")
+        wait_until(self._are_pods_gone, "all pods are gone", every=0.2)
         wait_until(lambda: not self.api.items("nodes"), "all nodes are gone")
+
+    def _are_pods_gone(self) -> bool:
+        """Deletes the pods that are there, whatever namespace they are in: a controller may make one late."""
+        namespaces = {item["metadata"]["namespace"] for item in self.api.items("pods")}
+        for namespace in namespaces:
+            self._release(PODS, namespace)
+            self.api.delete_all("pods", namespace)
+        return not namespaces
 
     def _served(self, *kinds: Kind) -> list[Kind]:
         return [kind for kind in kinds if self.api.serves(kind.path)]
@@ -107,8 +115,13 @@ class Cluster:
         The controllers of Jobs and of native pod groups have such.
         """
         for item in self.api.request("GET", _path_in(namespace, kind))["items"]:
-            if item["metadata"].get("finalizers"):
+            if not item["metadata"].get("finalizers"):
+                continue
+            try:
                 self.api.merge(kind.path_of(namespace, item["metadata"]["name"]), {"metadata": {"finalizers": None}})
+            except httpx.HTTPStatusError as error:
+                if error.response.status_code != httpx.codes.NOT_FOUND:  # its controller was faster
+                    raise
 
 
 def _path_in(namespace: str, kind: Kind) -> str:

@@ -354,15 +354,12 @@ def test_jobs_that_the_cluster_needs_never_wait(cluster, queued, home):
     try:
         in_force(cluster, cluster.namespace("later"))
         assert waits(tried(cluster, job("j", home))) == LEFT_ALONE
-        cluster.api.create(job("j", home, suspend=True))
+        cluster.api.create(job("j", home, suspend=True, parallelism=0))
         assert waits(cluster.api.patch("jobs", "j", FALSE, home)) == LEFT_ALONE
     finally:
         labelled(cluster, home, None)
         if any(each["metadata"]["name"] == "j" for each in cluster.api.items("jobs", home)):
             cluster.api.delete("jobs", "j", home)
-        for each in cluster.api.items("pods", home):
-            cluster.api.patch("pods", each["metadata"]["name"], {"metadata": {"finalizers": None}}, home)
-        cluster.api.delete_all("pods", home)
 
 
 def test_a_job_that_has_not_ended_yet_is_not(cluster, queued):
