@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from policy.cluster.gates import Ungated
-from policy.objects.queued_job import pods_of, stand_in, uid_of_stand_in
+from policy.objects.queued_job import PREFIX, pods_of, stand_in, uid_of_stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +41,7 @@ class QueuedJobs:
         self._jobs: dict[Key, QueuedJob] = {}
         self._names: dict[str, set[str]] = {}
         self._until: dict[str, float] = {}
+        self._asked: dict[str, float] = {}
         self._came: Counter[str] = Counter()
         self._made: dict[Key, list[str]] = {}
         self._outdated: dict[Key, None] = {}
@@ -183,11 +184,23 @@ class QueuedJobs:
             job = self._jobs[kept.namespace, kept.stands_for.name]
             self.delete(job.key)
             self.late.append((job, kept.stands_for.pods))
+        self._ask_again(now)
 
     def _filled(self, job: QueuedJob) -> QueuedJob:
         if job.template is None:
             return job
         return replace(job, pod=self._cluster.pod_defaults.fill(job.pod, job.template))
+
+    def _ask_again(self, now: float) -> None:
+        """Puts Jobs back in line that are still seen suspended long after they were to be started.
+
+        The API server may accept a start, and a policy may undo it in the same breath, as if nothing had been asked.
+        """
+        starting = (uid for uid in self._cluster.gates.ungated if uid.startswith(PREFIX) and uid not in self._until)
+        self._asked = {uid: self._asked.get(uid, now + self._patience) for uid in starting}
+        for uid in [uid for uid, until in self._asked.items() if until <= now]:
+            self._came.pop(uid, None)
+            self._cluster.gate_admission.regate(uid, now)
 
     def _stand(self, job: QueuedJob, now: float) -> None:
         uid = uid_of_stand_in(job.uid)

@@ -290,3 +290,16 @@ def test_room_counts_only_where_a_whole_pod_fits():
 def test_a_job_that_requests_what_no_node_has_any_more_waits():
     cluster = queued(job("train", 2, request={"cpu": 1, "hugepages-2Mi": 1}))
     assert started(cluster) == []
+
+
+def test_a_job_whose_start_is_undone_at_once_stands_in_line_again_and_keeps_nothing():
+    train = job("train", 2)
+    cluster = queued(train)
+    assert started(cluster) == ["train"]
+    for now in (1, PATIENCE):
+        cluster.tick(now)
+        cluster.queued_jobs.upsert(train, now)
+    assert (started(cluster, PATIENCE), used(cluster)) == ([], 2)
+    cluster.tick(1 + PATIENCE)
+    assert (used(cluster), cluster.pods["job/uid-train"].at_gate) == (0, True)
+    assert started(cluster, 1 + PATIENCE) == ["train"]
