@@ -17,7 +17,7 @@ from app.actuators.protocol import ActionFailed
 from app.kube.client import KubeClient
 from app.kube.said import said
 from app.store.heeded import QUEUED
-from app.store.jobs import JOBS, JobObject, has_ended, is_ours
+from app.store.jobs import JOBS, JobObject, may_be_started
 from app.store.kind import Kind
 from app.store.namespaces import NAMESPACES
 from app.store.pod_object import PodObject, PodSpec
@@ -78,7 +78,7 @@ def _pod_at_our_gate(obj: PodObject) -> Pod | None:
 def _suspended_for_us(obj: JobObject) -> Pod | None:
     """Returns a Job that is suspended, and that nobody else has to start, as a stand-in that requests nothing."""
     meta, spec = obj.metadata, obj.spec
-    if spec is None or not spec.suspend or not is_ours(obj) or has_ended(obj) or meta.deletion_timestamp is not None:
+    if spec is None or not spec.suspend or not may_be_started(obj):
         return None
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     job = StandsFor(meta.name, meta.uid or "", parallelism, parallelism)

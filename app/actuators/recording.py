@@ -54,7 +54,7 @@ class RecordingActuator:
 
     async def suspend_job(self, job: BatchJob) -> None:
         """Removes the pods of a Job at once."""
-        for pod in reclaim.pods_of(self._store.cluster, job):
+        for pod in reclaim.running_pods(self._store.cluster, job):
             self._store.cluster.delete_pod(pod.uid)
 
     async def evict(self, victim: PodName, grace: int | None = None) -> None:  # noqa: ARG002 - gone at once

@@ -17,7 +17,6 @@ from app.store.elastic_quotas import ElasticQuotaObject
 from app.store.queues import QueueObject
 from policy.cluster.cluster import Cluster
 from policy.objects import resources
-from policy.objects.pod import Pod
 from policy.objects.quantity import render
 from policy.quota import elastic_quota, queue_rules
 
@@ -203,18 +202,12 @@ def _membership_warnings(cluster: Cluster) -> list[Finding]:
         (f"PodGroup {each.namespace}/{each.name.rpartition('/')[2]}", {each.queue})
         for each in membership.groups.values()
     ]
-    named += [(_title(pod), {pod.queue}) for pod in cluster.pods.values()]
+    named += [(pod.object, {pod.queue}) for pod in cluster.pods.values()]
     return [
         Finding("warning", f"{who} names the queue {queue}, which does not exist")
         for who, names in sorted(named, key=lambda each: each[0])
         for queue in sorted(names - cluster.queues.keys() - {""})
     ]
-
-
-def _title(pod: Pod) -> str:
-    """Returns the kind and the name of a pod, or of the Job that it stands for."""
-    job = pod.stands_for
-    return f"Pod {pod.namespace}/{pod.name}" if job is None else f"Job {pod.namespace}/{job.name}"
 
 
 def _budget_warnings(cluster: Cluster) -> list[Finding]:

@@ -134,7 +134,7 @@ class Reclaim:
 
     def _begin(self, group: asyncio.TaskGroup, plans: list[Plan]) -> None:
         """Starts plans that are of use only together, unless they have to wait for earlier ones."""
-        if out_of_turn.must_wait(self._store.cluster, plans):
+        if not plans or out_of_turn.must_wait(self._store.cluster, plans):
             return
         begun = []
         for plan in plans:
@@ -319,7 +319,7 @@ class Reclaim:
         why = reclaim.why_evicted(cluster, reservation, victim)  # while it is there
         job = reclaim.lost_by(cluster, reservation).failing.get(victim.uid, "")
         whole = cluster.batch_jobs.whole(victim)
-        going = reclaim.pods_of(cluster, whole) if whole is not None else [victim]
+        going = reclaim.running_pods(cluster, whole) if whole is not None else [victim]
         for pod in going:
             cluster.leaving.ask_to_go(pod.uid)
         try:
@@ -369,7 +369,8 @@ class Reclaim:
             if not self._is_kept_too_long(victim, reservation):
                 raise
             await self._actuator.delete(name, grace)
-            log.info("deleted past a budget that never allows an eviction", victim=_text(victim))
+            budgets = ", ".join(sorted(each.name for each in self._store.cluster.budgets.keeping_for_good(victim)))
+            log.info("deleted past a budget that never allows an eviction", victim=_text(victim), budgets=budgets)
 
     def _is_kept_too_long(self, victim: Pod, reservation: Reservation) -> bool:
         """Whether a budget that never allows evictions has kept a victim for ``budgetPatience``."""

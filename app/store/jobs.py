@@ -168,6 +168,11 @@ def has_ended(obj: JobObject) -> bool:
     return any(each.type in ENDED and each.status == "True" for each in status.conditions or ())
 
 
+def may_be_started(obj: JobObject) -> bool:
+    """Whether a suspended Job is one that we may start: nobody else decides that, and it goes on."""
+    return is_ours(obj) and not has_ended(obj) and obj.metadata.deletion_timestamp is None
+
+
 def queued_job_of(obj: JobObject) -> QueuedJob:
     """Returns a Job as one that waits as a whole. Raises InvalidObject, msgspec.MsgspecError."""
     meta, spec, status = obj.metadata, obj.spec or JobSpec(), obj.status or JobStatus()
@@ -210,7 +215,7 @@ def _upsert(cluster: Cluster, obj: JobObject, now: float) -> None:
     suspended = obj.spec is not None and obj.spec.suspend is True
     if not (suspended or key in cluster.queued_jobs):
         return  # most Jobs: their templates are not even decoded
-    if is_ours(obj) and not (has_ended(obj) or obj.metadata.deletion_timestamp is not None):
+    if may_be_started(obj):
         cluster.queued_jobs.upsert(queued_job_of(obj), now)
     else:
         cluster.queued_jobs.delete(key)

@@ -128,8 +128,7 @@ class QueuedJobs:
 
     def are_queued(self, namespace: str) -> bool:
         """Whether Jobs of a namespace are to wait as a whole."""
-        known = self._cluster.membership.namespaces.get(namespace)
-        return known is not None and known.queues_jobs
+        return self._cluster.gate_admission.is_gated(namespace, jobs=True)
 
     def see(self, pod: Pod, before: Pod | None, now: float) -> None:
         """Sees a pod. A new one of a Job that was started takes over its part of what is kept.
@@ -141,7 +140,7 @@ class QueuedJobs:
         job = self._jobs.get((pod.namespace, pod.job.name))
         uid = uid_of_stand_in(pod.job.uid)
         ungated = self._cluster.gates.ungated.get(uid)
-        if job is None or job.uid != pod.job.uid or ungated is None:
+        if job is None or ungated is None:
             return
         self._came[uid] += 1
         self._keep_for_missing(job, ungated, now)
@@ -179,17 +178,21 @@ class QueuedJobs:
         """Releases what is kept for pods that have not come in time, and notes their Jobs as ``late``."""
         self._now = now
         for uid in [uid for uid, until in self._until.items() if until <= now]:
-            kept = self._cluster.pods[uid]
-            assert kept.stands_for is not None, "it is a stand-in"  # noqa: S101
-            job = self._jobs[kept.namespace, kept.stands_for.name]
+            job, missing = self._kept(uid)
             self.delete(job.key)
-            self.late.append((job, kept.stands_for.pods))
+            self.late.append((job, missing))
         self._ask_again(now)
 
     def _filled(self, job: QueuedJob) -> QueuedJob:
         if job.template is None:
             return job
         return replace(job, pod=self._cluster.pod_defaults.fill(job.pod, job.template))
+
+    def _kept(self, uid: str) -> tuple[QueuedJob, int]:
+        """Returns the Job of a stand-in, and how many pods it stands for."""
+        kept = self._cluster.pods[uid]
+        assert kept.stands_for is not None, "it is a stand-in"  # noqa: S101
+        return self._jobs[kept.namespace, kept.stands_for.name], kept.stands_for.pods
 
     def _ask_again(self, now: float) -> None:
         """Puts Jobs back in line that are still seen suspended long after they were to be started.
@@ -199,8 +202,9 @@ class QueuedJobs:
         starting = (uid for uid in self._cluster.gates.ungated if uid.startswith(PREFIX) and uid not in self._until)
         self._asked = {uid: self._asked.get(uid, now + self._patience) for uid in starting}
         for uid in [uid for uid, until in self._asked.items() if until <= now]:
-            self._came.pop(uid, None)
-            self._cluster.gate_admission.regate(uid, now)
+            job, _ = self._kept(uid)
+            self._end(uid)
+            self._stand(job, now)
 
     def _stand(self, job: QueuedJob, now: float) -> None:
         uid = uid_of_stand_in(job.uid)

@@ -156,6 +156,12 @@ class Pod:
         return self.gate >= 0 and self.pending and not (self.gated or self.terminating)
 
     @property
+    def object(self) -> str:
+        """The object that users change: ``Pod a/p``, or the Job that it stands for, ``Job a/train``."""
+        job = self.stands_for
+        return f"Pod {self.namespace}/{self.name}" if job is None else f"Job {self.namespace}/{job.name}"
+
+    @property
     def title(self) -> str:
         """Its name for people: namespace/name. A stand-in is called by its Job."""
         job = self.stands_for

@@ -113,8 +113,7 @@ class Losses:
         """
         turns: dict[tuple[str, str], int] = {}
         found: dict[str, int] = {}
-        lost = sorted((each for each in self._losses.items() if each[1].is_made), key=lambda each: each[1].whole)
-        over = {key: loss.counted - loss.margin for key, loss in lost}
+        over = {key: loss.counted - loss.margin for key, loss in self._losses.items() if loss.is_made}
         for pod in sorted(victims, key=lambda pod: self.jobs.whole(pod) is not None):
             key = (pod.namespace, pod.job.uid) if pod.job is not None else None
             if key is None or key not in over:

@@ -14,16 +14,22 @@ from policy.preemption.plans import Plan
 
 def in_turn(cluster: Cluster, plans: list[Plan]) -> list[Plan]:
     """Returns those of some alternative plans that can be carried out now."""
-    awaited = _not_evicted_yet(cluster) if cluster.reservations.plans else {}
-    return [plan for plan in plans if not _must_wait(cluster, awaited, [plan])] if awaited else plans
+    awaited = _not_evicted_yet(cluster)
+    if not awaited:
+        return plans
+    going = cluster.leaving.uids
+    return [plan for plan in plans if not _must_wait(cluster, awaited, going, [plan])]
 
 
 def must_wait(cluster: Cluster, plans: Iterable[Plan]) -> bool:
     """Whether plans, carried out together now, would leave victims of earlier plans within the min of their quota."""
-    return _must_wait(cluster, _not_evicted_yet(cluster), plans)
+    awaited = _not_evicted_yet(cluster)
+    return bool(awaited) and _must_wait(cluster, awaited, cluster.leaving.uids, plans)
 
 
-def _must_wait(cluster: Cluster, awaited: Mapping[str, list[tuple[str, Pod]]], plans: Iterable[Plan]) -> bool:
+def _must_wait(
+    cluster: Cluster, awaited: Mapping[str, list[tuple[str, Pod]]], going: frozenset[str], plans: Iterable[Plan]
+) -> bool:
     victims = {victim.uid: victim for plan in plans for victim in plan.victims}
     for namespace in {victim.namespace for victim in victims.values()} & awaited.keys():
         others = [pod for whose, pod in awaited[namespace] if whose != namespace and pod.uid not in victims]
@@ -31,7 +37,7 @@ def _must_wait(cluster: Cluster, awaited: Mapping[str, list[tuple[str, Pod]]], p
         if not others or account.quota is None:
             continue
         left = dict(account.used)
-        for uid in cluster.leaving.uids | victims.keys():
+        for uid in going | victims.keys():
             pod = cluster.pods.get(uid)
             if pod is not None and pod.namespace == namespace and pod.assigned:
                 subtract(left, pod.request)

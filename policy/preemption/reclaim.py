@@ -346,10 +346,10 @@ def without_failing_jobs(cluster: Cluster, pods: Iterable[Pod]) -> list[Pod]:
     return [pod for pod in pods if not lost_jobs(cluster.batch_jobs, [pod], going).failing]
 
 
-def pods_of(cluster: Cluster, job: BatchJob) -> list[Pod]:
+def running_pods(cluster: Cluster, job: BatchJob) -> list[Pod]:
     """The pods of a Job that are on nodes."""
-    there = (placed.pod for placed in cluster.table.in_namespaces([job.namespace]) if placed.pod.job is not None)
-    return [pod for pod in there if pod.assigned and cluster.batch_jobs.of(pod) is job]
+    there = (placed.pod for placed in cluster.table.in_namespaces([job.namespace]))
+    return [pod for pod in there if pod.assigned and pod.job is not None and pod.job.uid == job.uid]
 
 
 def lost_by(cluster: Cluster, reservation: Reservation) -> LostJobs:

@@ -250,9 +250,7 @@ def _to_raise_min(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resou
     if pod.preemptible or not found:
         return found
     text = 'drop the annotation quotaward.dev/preemptible: "false": a pod that may not be evicted may not borrow'
-    job = pod.stands_for
-    what = f"Pod {pod.namespace}/{pod.name}" if job is None else f"Job {pod.namespace}/{job.name}"
-    return (*found, Hint(text, what))
+    return (*found, Hint(text, pod.object))
 
 
 _Raise = Callable[[str, str, dict[str, int]], Hint]

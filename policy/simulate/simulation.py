@@ -294,7 +294,7 @@ class Simulation:
         if victim.uid not in cluster.pods or not cluster.draw_on_budgets(victim):
             return
         if (whole := cluster.batch_jobs.whole(victim)) is not None:
-            for pod in reclaim.pods_of(cluster, whole):
+            for pod in reclaim.running_pods(cluster, whole):
                 self._take_away(pod, for_, reason)
             return
         self._take_away(victim, for_, reason)

@@ -303,3 +303,31 @@ def test_a_job_whose_start_is_undone_at_once_stands_in_line_again_and_keeps_noth
     cluster.tick(1 + PATIENCE)
     assert (used(cluster), cluster.pods["job/uid-train"].at_gate) == (0, True)
     assert started(cluster, 1 + PATIENCE) == ["train"]
+
+
+def test_what_is_on_its_way_to_nodes_does_not_grow_as_pods_come():
+    train = job("train", 3)
+    cluster = queued(train)
+    started(cluster)
+    is_seen_started(cluster, train)
+    cluster.upsert_pod(its_pod(train, 0), now=0)
+    assert cluster.gates.on_their_way("")["cpu"] == 3000
+
+
+def test_a_pod_keeps_its_part_when_the_api_server_says_that_it_is_gated():
+    train = job("train", 1)
+    cluster = queued(train)
+    started(cluster)
+    cluster.upsert_pod(replace(its_pod(train, 0), gate=0), now=0)
+    cluster.upsert_pod(*gated(its_pod(train, 0)), now=0)
+    assert ("train-0" in cluster.grants, used(cluster)) == (True, 1)
+
+
+def test_of_a_job_that_another_of_its_name_replaces_while_it_starts_nothing_is_left():
+    train = job("train", 2)
+    cluster = queued(train)
+    started(cluster)
+    is_seen_started(cluster, train)
+    cluster.queued_jobs.upsert(replace(train, uid="new"), now=0)
+    cluster.tick(PATIENCE + 1)
+    assert (used(cluster), cluster.queued_jobs.late) == (0, [])

@@ -9,6 +9,7 @@ from policy.cluster.cluster import Cluster
 from policy.objects.batch_job import FAIL_JOB, IGNORE, BatchJob
 from policy.objects.membership import Namespace
 from policy.objects.pod import JobMember, Pod
+from policy.preemption.losses import lost_jobs
 from policy.preemption.plans import Plan
 from policy.preemption.reclaim import plans_for_all_steps, reservation_of
 from policy.preemption.victims import plan, victims_on
@@ -265,3 +266,10 @@ def test_a_job_that_another_controller_runs_or_that_has_ended_is_taken_pod_by_po
     found = plan(cluster, me(1))
     assert isinstance(found, Plan)
     assert found.lost.suspending == {}
+
+
+def test_of_a_job_that_is_being_suspended_the_other_pods_cost_no_job():
+    first, second = of_job("j0"), of_job("j1")
+    cluster = queued(node(), *LOANS, first, second, batch_job())
+    assert lost_jobs(cluster.batch_jobs, [second], []).suspending == {"j1": "b/train"}
+    assert lost_jobs(cluster.batch_jobs, [second], [first]).suspending == {}
