@@ -1,9 +1,9 @@
 """Pods at their gates, and Jobs that wait there as a whole, as REST shows them."""
 
-import asyncio
 from collections.abc import AsyncIterator, Hashable
 
 from app.api.models import GatedList, GatedModel, PlaceModel
+from app.pause import Pause
 from policy.cluster.cluster import Cluster
 from policy.cluster.gates import GatedJob
 from policy.objects.job import short
@@ -40,10 +40,14 @@ async def gated(cluster: Cluster, namespace: str | None, limit: int) -> GatedLis
 
 async def in_order(cluster: Cluster, namespace: str | None) -> AsyncIterator[tuple[str, int, GatedJob]]:
     """Yields the gated jobs of a namespace or of all, each with its queue and its place there. Pauses in between."""
+    pause = Pause()
     for queue in sorted({queue for queue, _ in cluster.gates.lines}):
-        for place, job in enumerate(positions.in_order(cluster, queue), start=1):
-            if place % SLICE == 0:
-                await asyncio.sleep(0)
+        place = 0
+        for job in positions.in_order(cluster, queue):
+            await pause.if_due()
+            if job is None:
+                continue
+            place += 1
             if job.members and namespace in (None, job.first().namespace):  # without members it has left meanwhile
                 yield queue, place, job
 

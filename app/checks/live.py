@@ -14,13 +14,15 @@ import msgspec
 
 from app.checks.finding import Finding, error, info, warning
 from app.checks.folder import resource_findings
-from app.checks.rights import Right, rights, rights_to_delete
+from app.checks.rights import Right, rights, rights_to_delete, rights_to_start_jobs
 from app.kube.client import KubeClient
 from app.settings import LeaderSettings, Settings
 from app.sources import others
 from app.store.elastic_quotas import ELASTIC_QUOTAS
+from app.store.heeded import JOBS_WAIT
 from app.store.kind import Kind
 from app.store.kinds import KINDS, SUCCESSORS
+from app.store.namespaces import NAMESPACES
 from app.store.nodes import NODES
 from app.store.pods import PODS
 from app.store.queues import QUEUES
@@ -96,7 +98,11 @@ async def _rights(client: KubeClient, settings: Settings, live: Live) -> None:
         async with seats:
             return not await _may(client, right)
 
-    wanted = [*rights(settings.leader), *rights_to_delete(settings.reclaim)]
+    wanted = [
+        *rights(settings.leader),
+        *rights_to_delete(settings.reclaim),
+        *rights_to_start_jobs(needed=await _some_queue_jobs(client)),
+    ]
     missing = [
         right for right, lacking in zip(wanted, await asyncio.gather(*map(lacks, wanted)), strict=True) if lacking
     ]
@@ -107,6 +113,12 @@ async def _rights(client: KubeClient, settings: Settings, live: Live) -> None:
             live.findings.append(
                 info(f"these credentials may not {right}; Quotaward works without that right (see {right.given_by})")
             )
+
+
+async def _some_queue_jobs(client: KubeClient) -> bool:
+    """Whether Jobs of some namespace are to wait as a whole. Raises Unreachable."""
+    _status, document = await _get(client, NAMESPACES.path, {"labelSelector": f"{JOBS_WAIT}=queued", "limit": "1"})
+    return bool(document.get("items"))
 
 
 async def _may(client: KubeClient, right: Right) -> bool:

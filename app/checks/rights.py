@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from app.settings import LeaderSettings, ReclaimSettings
+from app.store.jobs import JOBS
 from app.store.kinds import KINDS, QUOTA_KINDS, SUCCESSORS
 from app.store.queues import QUEUES
 from app.store.reservations import RESERVATIONS
@@ -56,3 +57,8 @@ def rights(leader: LeaderSettings) -> Iterator[Right]:
 def rights_to_delete(reclaim: ReclaimSettings) -> Iterator[Right]:
     """Yields every right that manifests/patience grants. They are only needed with ``reclaim.budgetPatience``."""
     yield Right("", "pods", "delete", needed=reclaim.budget_patience is not None, given_by="manifests/patience")
+
+
+def rights_to_start_jobs(*, needed: bool) -> Iterator[Right]:
+    """Yields every right that manifests/jobs/queued grants. ``needed``: Jobs of some namespace wait as a whole."""
+    yield Right(JOBS.group, JOBS.plural, "patch", needed=needed, given_by="manifests/jobs/queued")

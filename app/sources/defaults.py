@@ -8,6 +8,9 @@ from app.store.limit_ranges import CONTAINER
 from app.store.pod_templates import RESERVED_WHOLE
 from app.store.pods import PODS
 
+CONTAINERS = ("containers", "initContainers")
+"""Fields of a pod's spec that hold containers."""
+
 
 def with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
     """Fills in what the API server would: the namespace, an identity, and amounts that follow from others."""
@@ -23,7 +26,8 @@ def with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
         metadata["ownerReferences"] = [_with_uid(owner, metadata.get("namespace")) for owner in owners]
     match kind.name, document:
         case "Pod", {"spec": dict(spec)}:
-            document = {**document, "spec": _that_requests_as_a_pod(spec | _containers_that_request(spec))}
+            spec = _with_host_ports(spec | _containers_that_request(spec))
+            document = {**document, "spec": _that_requests_as_a_pod(spec)}
         case "Node", {"status": {"capacity": capacity, **status}}:
             document = {**document, "status": {"allocatable": capacity, **status}}
         case "LimitRange", {"spec": {"limits": list(limits)}}:
@@ -56,9 +60,10 @@ def _with_default_requests(limits: Any) -> Any:
 
 def _containers_that_request(spec: dict[str, Any]) -> dict[str, Any]:
     """Returns the containers of a pod's spec. Each requests its limit of a resource for which it names no request."""
-    fields = ("containers", "initContainers")
     return {
-        field: [_that_requests(each) for each in spec[field]] for field in fields if isinstance(spec.get(field), list)
+        field: [_that_requests(each) for each in spec[field]]
+        for field in CONTAINERS
+        if isinstance(spec.get(field), list)
     }
 
 
@@ -68,6 +73,25 @@ def _that_requests(container: Any) -> Any:
             requests = resources.get("requests") or {}
             if isinstance(requests, dict):
                 return {**container, "resources": {**resources, "requests": {**limits, **requests}}}
+    return container
+
+
+def _with_host_ports(spec: dict[str, Any]) -> dict[str, Any]:
+    """Returns a pod's spec with a port of the host for each port of its containers, if it uses the host's network."""
+    if spec.get("hostNetwork") is not True:
+        return spec
+    return spec | {
+        field: [_with_host_port_of_each(each) for each in spec[field]]
+        for field in CONTAINERS
+        if isinstance(spec.get(field), list)
+    }
+
+
+def _with_host_port_of_each(container: Any) -> Any:
+    match container:
+        case {"ports": list(ports)} if all(isinstance(port, dict) for port in ports):
+            filled = [{**port, "hostPort": port.get("hostPort") or port.get("containerPort")} for port in ports]
+            return {**container, "ports": filled}
     return container
 
 

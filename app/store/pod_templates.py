@@ -30,10 +30,17 @@ class Limits(Struct, gc=False):
     limits: ResourceList | None = None
 
 
+class OwnPort(Struct, rename="camel", gc=False):
+    """The fields that are read of a container's port beside those of ``Port``."""
+
+    container_port: int | None = None
+
+
 class LimitedContainer(Struct, gc=False):
     """The fields that are read of a container in a template beside those of ``ContainerSpec``."""
 
     resources: Limits | None = None
+    ports: list[OwnPort] | None = None
 
 
 class TemplateSpec(Struct, rename="camel", gc=False):
@@ -42,6 +49,7 @@ class TemplateSpec(Struct, rename="camel", gc=False):
     containers: list[LimitedContainer] | None = None
     init_containers: list[LimitedContainer] | None = None
     resources: Limits | None = None
+    host_network: bool | None = None
     priority_class_name: str | None = None
     runtime_class_name: str | None = None
 
@@ -60,6 +68,8 @@ def pod_and_template(metadata: Metadata, spec: PodSpec | None, template: Raw) ->
     spec, more = spec or PodSpec(), (_decoder.decode(template) or Template()).spec or TemplateSpec()
     for containers, limited in ((spec.containers, more.containers), (spec.init_containers, more.init_containers)):
         _request_limits(containers or (), limited or ())
+        if more.host_network:
+            _take_host_ports(containers or (), limited or ())
     of_pod = (more.resources.limits if more.resources else None) or {}
     if whole := {name: limit for name, limit in of_pod.items() if name.startswith(RESERVED_WHOLE)}:
         spec.resources = Requirements(whole | ((spec.resources.requests if spec.resources else None) or {}))
@@ -81,6 +91,13 @@ def _request_limits(containers: Sequence[ContainerSpec], limited: Sequence[Limit
         if more.resources is not None and more.resources.limits:
             requests = container.resources.requests if container.resources else None
             container.resources = Requirements(more.resources.limits | (requests or {}))
+
+
+def _take_host_ports(containers: Sequence[ContainerSpec], more: Sequence[LimitedContainer]) -> None:
+    """Lets each port be one of the host: ``SetDefaults_Pod`` does so where pods use the network of their host."""
+    for container, known in zip(containers, more, strict=True):
+        for port, own in zip(container.ports or (), known.ports or (), strict=True):
+            port.host_port = port.host_port or own.container_port
 
 
 def _amounts(given: ResourceList | None) -> Amounts:

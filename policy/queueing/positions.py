@@ -12,25 +12,24 @@ from policy.quota import fair_share
 from policy.quota.closed_queues import shortened
 
 
-def in_order(cluster: Cluster, queue: str) -> Iterator[GatedJob]:
+def in_order(cluster: Cluster, queue: str) -> Iterator[GatedJob | None]:
     """Yields the jobs at a queue's gates in their order, as if nothing ended, nobody came and all were admitted.
 
-    Gangs that have started and lack members come first. It goes by the lines as they are at the start: others may
-    change them during the iteration.
+    Before that it yields None once for each line, where the caller may pause. Gangs that have started and lack members
+    come first. It goes by each line as it is when it is read: others may change it during the iteration.
     """
     whole, weights = dict(to_share(cluster, queue)), cluster.membership.weight_by_namespace()
-    lines = {where[1]: list(line) for where, line in cluster.gates.lines.items() if where[0] == queue}
-    taken = {namespace: dict(taken_by(cluster, queue, namespace)) for namespace in lines}
-    requests = {
-        (namespace, job.name): [pod.request for pod in job.members.values()]
-        for namespace, jobs in lines.items()
-        for job in jobs
-    }
     first = [(where[1], cluster.gates.lines[where].jobs[name]) for where, name in incomplete(cluster).get(queue, ())]
+    come_first = {id(job) for _, job in first}
+    lines, taken = dict[str, list[GatedJob]](), dict[str, dict[str, int]]()
+    for where in [where for where in cluster.gates.lines if where[0] == queue]:
+        if (line := cluster.gates.lines.get(where)) is not None:  # it may have gone in a pause
+            lines[where[1]] = [job for job in line if id(job) not in come_first]
+            taken[where[1]] = dict(taken_by(cluster, queue, where[1]))
+        yield None
     for namespace, job in first:
-        lines[namespace].remove(job)
-        for request in requests[namespace, job.name]:
-            add(taken[namespace], request)
+        for pod in job.members.values():
+            add(taken.setdefault(namespace, {}), pod.request)
         yield job
     keys = []
     for namespace, jobs in lines.items():
@@ -42,11 +41,11 @@ def in_order(cluster: Cluster, queue: str) -> Iterator[GatedJob]:
     while keys:
         _, minus_weight, namespace = heappop(keys)
         job = lines[namespace].pop()
-        yield job
         if lines[namespace]:
-            for request in requests[namespace, job.name]:
-                add(taken[namespace], request)
+            for pod in job.members.values():
+                add(taken[namespace], pod.request)
             heappush(keys, (fair_share.share(taken[namespace], whole) / -minus_weight, minus_weight, namespace))
+        yield job
 
 
 def position_text(cluster: Cluster, pod: Pod) -> str:

@@ -69,6 +69,18 @@ def test_the_right_to_delete_is_missed_where_budgets_are_heeded_for_a_while_only
         wait_until(lambda: missing not in "".join(check("quotaward", **patient)[1]), "it may delete pods")
 
 
+def test_the_right_to_start_jobs_is_missed_where_some_wait_as_a_whole(cluster, check):
+    install_rights(cluster.api)
+    missing = "these credentials may not patch jobs.batch"
+    assert f"info: {missing}; Quotaward works without that right (see manifests/jobs/queued)" in check("quotaward")[1]
+    cluster.api.patch(
+        "namespaces", cluster.namespace("store"), {"metadata": {"labels": {"quotaward.dev/jobs": "queued"}}}
+    )
+    status, lines = check("quotaward")
+    assert f"error: {missing}: see manifests/jobs/queued" in lines
+    assert status == 1
+
+
 def test_a_resource_that_no_node_lists_is_named(cluster, check):
     cluster.node(cpu=4)
     namespace = cluster.namespace("store")

@@ -25,6 +25,7 @@ TEMPLATES = {
     "limits": {"limits": {"cpu": "2", "example.com/device": "3"}},
     "huge pages": {"limits": {"hugepages-2Mi": "4Mi"}, "requests": {"cpu": "1m"}},
 }
+PORTS = {"ports": [{"containerPort": 8080}, {"containerPort": 81, "protocol": "UDP"}]}
 INIT = {
     "initContainers": [{"name": "init", "image": "x"}, {"name": "sidecar", "image": "x", "restartPolicy": "Always"}]
 }
@@ -34,6 +35,10 @@ SPECS = {
     "classes": {"priorityClassName": "high", "runtimeClassName": "vm"},
     "a class of the system": {"priorityClassName": "system-node-critical"},
     "a request of the pod": {"resources": {"requests": {"cpu": "3", "memory": "2Gi"}, "limits": {"cpu": "4"}}} | INIT,
+    "the network of the host": {
+        "hostNetwork": True,
+        "initContainers": [{"name": "sidecar", "image": "x", "restartPolicy": "Always"} | PORTS],
+    },
 }
 
 
@@ -93,10 +98,12 @@ def test_a_job_demands_what_a_pod_of_its_template_has(cluster, defaults, spec):
         given["metadata"]["labels"] = {"quotaward.dev/queued": "true"}
         template = given["spec"]["template"]["spec"]
         template["containers"][0]["resources"] = resources
+        template["containers"][0]["ports"] = [{"containerPort": 9090}]
         template |= SPECS[spec]
         created = cluster.api.create(given)
         JOBS.upsert(mine, seen(JOBS, created), 0.0)
         expected = pod_of(seen(PODS, real(cluster, pod(name, defaults) | {"spec": template})))
         found = mine.pods[f"job/{created['metadata']['uid']}"]
         assert found.request == expected.request, title
+        assert found.constraints.host_ports == expected.constraints.host_ports, title
         assert (found.priority, found.may_preempt) == (expected.priority, expected.may_preempt), title

@@ -224,6 +224,14 @@ def test_a_pod_that_only_says_how_much_it_may_use_as_a_whole_requests_that(folde
     assert folder.cluster.pod("a", "p").request == {**requested, "pods": 1}
 
 
+def test_a_pod_in_the_network_of_its_host_takes_its_ports_there(folder):
+    ports = [{"containerPort": 80}, {"containerPort": 8443, "hostPort": 443}]
+    odd = [{"name": "odd", "ports": None}, {"name": "none"}]
+    folder.write("pod.yaml", pod("p", hostNetwork=True, containers=[{"name": "main", "ports": ports}, *odd]))
+    folder.source()
+    assert [port.port for port in folder.cluster.pod("a", "p").constraints.host_ports] == [80, 443]
+
+
 def test_all_that_a_node_has_is_allocatable_where_nothing_else_is_said(folder):
     folder.write("n1.yaml", node("n1") | {"status": {"capacity": {"cpu": 2}}})
     folder.write("n2.yaml", node("n2") | {"status": {"capacity": {"cpu": 2}, "allocatable": {"cpu": 1}}})

@@ -84,6 +84,15 @@ def test_a_limit_comes_before_the_default_of_a_limit_range():
     assert found == {"cpu": 2000, "memory": 5, "pods": 1}
 
 
+@pytest.mark.parametrize(("more", "expected"), [({"hostNetwork": True}, [80, 443, 53]), ({}, [443])])
+def test_ports_of_pods_in_the_network_of_their_host_are_ports_of_the_host(more, expected):
+    """``defaultHostNetworkPorts`` (pkg/apis/core/v1/defaults.go) does that to pods alone, too."""
+    ports = [{"containerPort": 80}, {"containerPort": 8443, "hostPort": 443}]
+    sidecar = container(ports=[{"containerPort": 53, "protocol": "UDP"}], restartPolicy="Always")
+    store = store_that_saw(job(container(ports=ports), container(), initContainers=[sidecar], **more))
+    assert [port.port for port in stand_in(store).constraints.host_ports] == expected
+
+
 def test_a_job_demands_the_defaults_for_all_of_its_pods_and_containers():
     init = {"initContainers": [container(requests={"cpu": "3"}), container(restartPolicy="Always")]}
     given = job(container(), container(requests={"cpu": "1"}), parallelism=2, **init)
