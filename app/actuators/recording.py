@@ -48,9 +48,7 @@ class RecordingActuator:
 
     async def start_job(self, pod: Pod) -> None:
         """Makes the pods of the Job that a stand-in represents, as no controller does here."""
-        cluster, job = self._store.cluster, pod.stands_for
-        if job is not None:
-            cluster.queued_jobs.make_pods((pod.namespace, job.name), self._store.clock())
+        self._store.cluster.queued_jobs.make_pods(pod, self._store.clock())
 
     async def suspend_job(self, job: BatchJob) -> None:
         """Removes the pods of a Job at once."""

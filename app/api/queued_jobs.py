@@ -68,7 +68,7 @@ def _in_no_line(cluster: Cluster, pod: Pod) -> QueuedJobModel:
 def _model(cluster: Cluster, pod: Pod, state: str, place: int, refused: Refusal | None, message: str) -> QueuedJobModel:
     job = pod.stands_for
     assert job is not None, "it is a stand-in"  # noqa: S101
-    known = cluster.queued_jobs.get((pod.namespace, job.name))
+    known = cluster.queued_jobs.of(pod)
     return QueuedJobModel(
         namespace=pod.namespace,
         name=job.name,

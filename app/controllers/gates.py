@@ -170,6 +170,5 @@ class Gates:
 
     def _waits_since(self, pod: Pod) -> float:
         """Returns since when a Job waits, in seconds since the epoch; 0 if that is not known, or it is a pod."""
-        name = pod.stands_for.name if pod.stands_for is not None else ""
-        job = self._store.cluster.queued_jobs.get((pod.namespace, name))
+        job = self._store.cluster.queued_jobs.of(pod)
         return job.since if job is not None else 0.0

@@ -15,7 +15,7 @@ from app.store.pods import JOB_VERSION
 from app.store.remembered import remembered
 from policy.cluster.cluster import Cluster
 from policy.objects.batch_job import DEFAULT_BACKOFF_LIMIT, UNLIMITED, BatchJob, FailureRule, response
-from policy.objects.queued_job import QueuedJob
+from policy.objects.queued_job import PodSet, QueuedJob
 
 DecodedRule = tuple[str, tuple[str, tuple[int, ...]] | None, tuple[tuple[str, str], ...]]
 """A rule of a podFailurePolicy: its action, the operator and values of its exit codes, and its conditions."""
@@ -194,14 +194,12 @@ def queued_job_of(obj: JobObject) -> QueuedJob:
         namespace=meta.namespace or "",
         name=meta.name,
         uid=meta.uid or "",
-        pod=pod,
+        pod_sets=(PodSet(pod, min(parallelism, missing), filled_in),),
         parallelism=parallelism,
-        pods=min(parallelism, missing),
         suspended=spec.suspend is True,
         marked=(meta.labels or {}).get(QUEUED) == "true",
         created=created,
         since=(seconds(suspended[0].last_transition_time) if suspended else 0.0) or created,
-        template=filled_in,
     )
 
 

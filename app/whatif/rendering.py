@@ -101,13 +101,14 @@ def job_manifest(job: BatchJob, queued: QueuedJob | None = None) -> Json:
     }
     metadata: Json = {"name": job.name, "namespace": job.namespace, "uid": job.uid}
     if queued is not None:
-        one = pod_manifest(queued.pod)
+        [pod_set] = queued.pod_sets
+        one = pod_manifest(pod_set.pod)
         labels = {key: one["metadata"].get(key) for key in ("labels", "annotations")}
         spec |= {
             "suspend": queued.suspended,
             "parallelism": queued.parallelism,
             "completions": queued.pods if queued.pods < queued.parallelism else None,
-            "template": {"metadata": _given(labels), "spec": _template_spec(one["spec"], queued.template)},
+            "template": {"metadata": _given(labels), "spec": _template_spec(one["spec"], pod_set.template)},
         }
         metadata |= {"creationTimestamp": _time(queued.created), "labels": {QUEUED: "true"} if queued.marked else {}}
         if queued.since != queued.created:

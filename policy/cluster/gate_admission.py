@@ -48,8 +48,8 @@ class GateAdmission:
         if group is not None:
             job = GatedJob(job_name(cluster.membership.groups, pod), group.key, group.created)
         else:
-            whole = pod.stands_for is not None
-            kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints, whole
+            shapes = cluster.queued_jobs.shapes_of(pod)  # of equal sums one may fit, and another not
+            kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints, shapes
             job = GatedJob(f"{ALONE}{pod.name}", kind)
         cluster.gates.put(pod, cluster.queue_of(pod), job, now)
 

@@ -1,7 +1,7 @@
 """Jobs that wait as a whole: their stand-ins at the gates, and what is kept for the pods of those that were started.
 
 A Job is started by not suspending it any more. Its pods come a little later, one by one. Until then its stand-in keeps
-the grant for them; each pod that comes takes over its own part of it.
+the grant for them; each pod that comes takes over its own part of it. Jobs of other kinds are treated alike.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from policy.cluster.gates import Ungated
-from policy.objects.queued_job import PREFIX, pods_of, stand_in, uid_of_stand_in
+from policy.objects.queued_job import PREFIX, key_of, pods_of, set_of, shapes_of, stand_in, uid_of_stand_in
+from policy.objects.resources import add
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator, Mapping
 
     from policy.cluster.cluster import Cluster
+    from policy.objects.constraints import Toleration
     from policy.objects.pod import Pod
-    from policy.objects.queued_job import Key, QueuedJob
+    from policy.objects.queued_job import Key, PodSet, QueuedJob
+    from policy.objects.resources import Resources
     from policy.stepwise import Steps
 
 START_PATIENCE = 60.0
@@ -42,7 +45,7 @@ class QueuedJobs:
         self._names: dict[str, set[str]] = {}
         self._until: dict[str, float] = {}
         self._asked: dict[str, float] = {}
-        self._came: Counter[str] = Counter()
+        self._came: dict[str, Counter[int]] = {}
         self._made: dict[Key, list[str]] = {}
         self._outdated: dict[Key, None] = {}
         self._now = -inf
@@ -54,8 +57,34 @@ class QueuedJobs:
         return iter(self._jobs.values())
 
     def get(self, key: Key) -> QueuedJob | None:
-        """Returns the Job of this namespace and name."""
+        """Returns the Job of this key."""
         return self._jobs.get(key)
+
+    def of(self, stand_in: Pod) -> QueuedJob | None:
+        """Returns the Job that a stand-in represents; None if it represents none any more, or is a pod."""
+        job = stand_in.stands_for
+        return self._jobs.get(key_of(job.kind, stand_in.namespace, job.name)) if job is not None else None
+
+    def pod_sets_of(self, pod: Pod) -> tuple[PodSet, ...]:
+        """Returns the pods that the Job of a stand-in makes, by template; none for a pod."""
+        job = self.of(pod)
+        return job.pod_sets if job is not None else ()
+
+    def shapes_of(self, pod: Pod) -> Hashable:
+        """Returns the shapes of the pods that the Job of a stand-in makes; None for a pod."""
+        job = self.of(pod)
+        return shapes_of(job) if job is not None else None
+
+    def demands_of(self, pod: Pod) -> Mapping[tuple[Toleration, ...], Resources]:
+        """Returns what a pod requests, by its tolerations; for a stand-in what the pods of its Job request."""
+        job = self.of(pod)
+        if job is None:
+            return {pod.constraints.tolerations: pod.request}
+        found: dict[tuple[Toleration, ...], dict[str, int]] = {}
+        for each in job.pod_sets:
+            asked = {resource: each.count * amount for resource, amount in each.pod.request.items()}
+            add(found.setdefault(each.pod.constraints.tolerations, {}), asked)
+        return found
 
     def upsert(self, job: QueuedJob, now: float) -> None:
         """Sees a Job that is suspended, or one that was when it was seen last."""
@@ -64,7 +93,7 @@ class QueuedJobs:
             self.delete(job.key)
         self._outdated.pop(job.key, None)
         self._jobs[job.key] = job = self._filled(job)
-        self._names.setdefault(job.namespace, set()).add(job.name)
+        self._names.setdefault(job.namespace, set()).add(job.key[1])
         self._stand(job, now)
 
     def delete(self, key: Key) -> None:
@@ -74,7 +103,7 @@ class QueuedJobs:
             return
         self._outdated.pop(key, None)
         names = self._names[job.namespace]
-        names.discard(job.name)
+        names.discard(key[1])
         if not names:
             del self._names[job.namespace]
         self._end(uid_of_stand_in(job.uid))
@@ -109,14 +138,15 @@ class QueuedJobs:
             self._outdated.pop(key, None)
             if job is not None and uid_of_stand_in(job.uid) not in self._cluster.gates.ungated:
                 renewed = self._filled(job)
-                if renewed.pod != job.pod:
+                if renewed.pod_sets != job.pod_sets:
                     self._jobs[key] = renewed
                     self._stand(renewed, self._now)
             yield
 
     def is_outdated(self, pod: Pod) -> bool:
         """Whether a pod is a stand-in whose demand has still to be computed anew, so that its Job may not start yet."""
-        return pod.stands_for is not None and (pod.namespace, pod.stands_for.name) in self._outdated
+        job = pod.stands_for
+        return job is not None and key_of(job.kind, pod.namespace, job.name) in self._outdated
 
     def waits(self, job: QueuedJob) -> bool:
         """Whether a suspended Job is one that we start: its namespace says so, or it was suspended for us.
@@ -124,7 +154,7 @@ class QueuedJobs:
         A Job without pods to run waits for nothing. Nor does one whose pods have all come, before it was seen started.
         """
         is_ours = job.marked or self.are_queued(job.namespace)
-        return is_ours and job.pods > self._came[uid_of_stand_in(job.uid)]
+        return is_ours and any(self._missing(job))
 
     def are_queued(self, namespace: str) -> bool:
         """Whether Jobs of a namespace are to wait as a whole."""
@@ -142,23 +172,19 @@ class QueuedJobs:
         ungated = self._cluster.gates.ungated.get(uid)
         if job is None or ungated is None:
             return
-        self._came[uid] += 1
+        self._came.setdefault(uid, Counter())[set_of(job, pod, self._missing(job))] += 1
         self._keep_for_missing(job, ungated, now)
         if pod.pending and not pod.terminating and self._cluster.check(pod) is None:
             self._take_over(pod, ungated, now)
 
-    def one_pod(self, key: Key) -> Pod:
-        """Returns one of the pods that a Job makes. Raises KeyError for an unknown one."""
-        return self._jobs[key].pod
-
-    def make_pods(self, key: Key, now: float) -> list[Pod]:
+    def make_pods(self, stand_in: Pod, now: float) -> list[Pod]:
         """Makes the pods of a Job that was started, where no controller of Jobs does it: all that it takes to run."""
-        job = self._jobs.get(key)
+        job = self.of(stand_in)
         if job is None:
             return []
         self.upsert(replace(job, suspended=False), now)  # without a grant, nothing is kept for them
         pods = list(pods_of(job))
-        self._made[key] = [pod.uid for pod in pods]
+        self._made[job.key] = [pod.uid for pod in pods]
         for pod in pods:
             self._cluster.upsert_pod(pod, now)
         return pods
@@ -184,15 +210,23 @@ class QueuedJobs:
         self._ask_again(now)
 
     def _filled(self, job: QueuedJob) -> QueuedJob:
-        if job.template is None:
-            return job
-        return replace(job, pod=self._cluster.pod_defaults.fill(job.pod, job.template))
+        fill = self._cluster.pod_defaults.fill
+        filled = (
+            each if each.template is None else replace(each, pod=fill(each.pod, each.template)) for each in job.pod_sets
+        )
+        return replace(job, pod_sets=tuple(filled))
+
+    def _missing(self, job: QueuedJob) -> list[int]:
+        """Returns how many pods of each pod set have not come."""
+        came = self._came.get(uid_of_stand_in(job.uid), Counter())
+        return [max(0, each.count - came[at]) for at, each in enumerate(job.pod_sets)]
 
     def _kept(self, uid: str) -> tuple[QueuedJob, int]:
         """Returns the Job of a stand-in, and how many pods it stands for."""
         kept = self._cluster.pods[uid]
-        assert kept.stands_for is not None, "it is a stand-in"  # noqa: S101
-        return self._jobs[kept.namespace, kept.stands_for.name], kept.stands_for.pods
+        job = self.of(kept)
+        assert job is not None and kept.stands_for is not None, "it is a stand-in"  # noqa: S101, PT018
+        return job, kept.stands_for.pods
 
     def _ask_again(self, now: float) -> None:
         """Puts Jobs back in line that are still seen suspended long after they were to be started.
@@ -217,7 +251,7 @@ class QueuedJobs:
                 self._until.setdefault(uid, now + self._patience)
             self._keep_for_missing(job, ungated, now)
         elif job.suspended and self.waits(job):
-            self._cluster.upsert_pod(stand_in(job, job.pods), now)
+            self._cluster.upsert_pod(stand_in(job, [each.count for each in job.pod_sets]), now)
         elif job.suspended:
             self._end(uid)
         else:
@@ -225,8 +259,8 @@ class QueuedJobs:
 
     def _keep_for_missing(self, job: QueuedJob, ungated: Ungated, now: float) -> None:
         uid = uid_of_stand_in(job.uid)
-        missing = job.pods - self._came[uid]
-        if missing <= 0:
+        missing = self._missing(job)
+        if not any(missing):
             self._until.pop(uid, None)
             self._cluster.delete_pod(uid)
             if not job.suspended:

@@ -67,7 +67,7 @@ def node_fits_if_empty(table: NodeTable, node: Node, pod: Pod) -> bool:
     """Whether a node, in the table or not, could take the pod if it were empty and the pod were alone."""
     if not passes_filters(node, pod.constraints):
         return False
-    return all(min(node.allocatable.get(resource, 0), LARGEST) >= amount for resource, amount in _need(table, pod))
+    return all(min(node.allocatable.get(resource, 0), LARGEST) >= amount for resource, amount in need(table, pod))
 
 
 def fits(table: NodeTable, pod: Pod) -> Mask:
@@ -84,16 +84,16 @@ def fits(table: NodeTable, pod: Pod) -> Mask:
     return mask
 
 
-def how_many(table: NodeTable, pod: Pod) -> int:
-    """Returns for how many pods like this one there is room now on nodes that accept it, up to a million for each node.
+def how_often(table: NodeTable, free: NDArray[np.int64], pod: Pod) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Returns the rows of nodes that accept a pod and have room, and for how many pods like it each of them has.
 
-    Demands on other pods are not judged.
+    ``free`` is an array like ``table.free``. The numbers are a million at most. Demands on other pods are not judged.
     """
-    rows = np.flatnonzero(open_to(table, pod, ()) & _at_least(table, table.free, pod))
+    rows = np.flatnonzero(open_to(table, pod, ()) & _at_least(table, free, pod))
     times = np.full(len(rows), 10**6)
-    for resource, amount in _need(table, pod) if len(rows) else ():  # what is listed, and no node has, has no column
-        times = np.minimum(times, table.free[rows, table.columns[resource]] // amount)
-    return int(times.sum())
+    for resource, amount in need(table, pod) if len(rows) else ():  # what is listed, and no node has, has no column
+        times = np.minimum(times, free[rows, table.columns[resource]] // amount)
+    return rows, times
 
 
 def open_to(table: NodeTable, pod: Pod, overlooked: Collection[str]) -> Mask:
@@ -181,7 +181,7 @@ def prepare_steps(table: NodeTable, pod: Pod) -> Steps[None]:
         try:
             next(work)
         except StopIteration as end:
-            _keep(table, _Question(pod, _need(table, pod), hidden, end.value))
+            _keep(table, _Question(pod, need(table, pod), hidden, end.value))
             return
         yield
 
@@ -190,7 +190,7 @@ def _question(table: NodeTable, pod: Pod) -> _Question:
     known = _known(table, pod)
     if known is None:
         hidden = frozenset(overlooked(table, pod))
-        known = _keep(table, _Question(pod, _need(table, pod), hidden, demands_of(table, pod, hidden)))
+        known = _keep(table, _Question(pod, need(table, pod), hidden, demands_of(table, pod, hidden)))
     return known
 
 
@@ -213,7 +213,7 @@ def overlooked(table: NodeTable, pod: Pod) -> Iterable[str]:
     yield from (uid for uid, each in table.expected.items() if each.pod.priority < pod.priority)
 
 
-def _need(table: NodeTable, pod: Pod) -> tuple[tuple[str, int], ...]:
+def need(table: NodeTable, pod: Pod) -> tuple[tuple[str, int], ...]:
     """Returns the part of the request that can be judged. A resource of which nothing is requested is never short."""
     return tuple((resource, amount) for resource, amount in pod.request.items() if amount > 0 and table.lists(resource))
 
@@ -221,7 +221,7 @@ def _need(table: NodeTable, pod: Pod) -> tuple[tuple[str, int], ...]:
 def _at_least(table: NodeTable, there: NDArray[np.int64], pod: Pod) -> Mask:
     """Returns a mask of the rows that have what the pod requests."""
     mask = np.ones(len(table.names), np.bool_)
-    for resource, amount in _need(table, pod):
+    for resource, amount in need(table, pod):
         column = table.columns.get(resource)
         mask &= there[:, column] >= amount if column is not None else False
     return mask

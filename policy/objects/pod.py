@@ -68,17 +68,18 @@ class JobMember:
 
 @dataclass(frozen=True, slots=True)
 class StandsFor:
-    """The Job (``batch/v1``) that a stand-in represents, and how many of its pods (see policy.objects.queued_job)."""
+    """The job that a stand-in represents, and how many of its pods (see policy.objects.queued_job)."""
 
     name: str
     uid: str
     parallelism: int
     pods: int
+    kind: str = "Job"
 
     @property
     def text(self) -> str:
-        """The Job and its pods for people: ``Job train (3 pods)``."""
-        return f"Job {self.name} ({self.number})"
+        """The job and its pods for people: ``Job train (3 pods)``."""
+        return f"{self.kind} {self.name} ({self.number})"
 
     @property
     def number(self) -> str:
@@ -159,13 +160,13 @@ class Pod:
     def object(self) -> str:
         """The object that users change: ``Pod a/p``, or the Job that it stands for, ``Job a/train``."""
         job = self.stands_for
-        return f"Pod {self.namespace}/{self.name}" if job is None else f"Job {self.namespace}/{job.name}"
+        return f"Pod {self.namespace}/{self.name}" if job is None else f"{job.kind} {self.namespace}/{job.name}"
 
     @property
     def title(self) -> str:
         """Its name for people: namespace/name. A stand-in is called by its Job."""
         job = self.stands_for
-        return f"{self.namespace}/{self.name}" if job is None else f"Job {self.namespace}/{job.name} ({job.number})"
+        return f"{self.namespace}/{self.name}" if job is None else f"{self.object} ({job.number})"
 
 
 def turn(pod: Pod) -> tuple[int, float, str, str]:

@@ -1,62 +1,99 @@
-"""Jobs of Kubernetes (``batch/v1``) that wait as a whole: suspended ones, which have no pods yet.
+"""Jobs that wait as a whole: suspended ones, which have no pods yet. Most are those of Kubernetes (``batch/v1``).
 
-A Job that waits is represented by its stand-in: one pod that requests all that the pods of the Job request together.
+A job that waits is represented by its stand-in: one pod that requests all that the pods of the job request together.
 The stand-in waits in the lines of the gates and counts in the ledger like any gated pod. No API server knows it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from policy.objects.pod import JobMember, Pod, StandsFor
 from policy.objects.pod_template import PodTemplate
+from policy.objects.resources import add
 
 Key = tuple[str, str]
-"""Namespace and name of a Job."""
+"""Namespace and name of a Job; for a job of another kind, the lower-case kind and a slash stand before the name."""
 PREFIX = "job/"
-"""How the name and the UID of a stand-in begin: no pod of an API server has such ones."""
+"""How the name of the stand-in of a Job and the UID of all stand-ins begin: no pod of an API server has such ones."""
+JOB = "Job"
+"""The kind of the jobs of Kubernetes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """Pods of a job that are alike: one of them as its template describes it, and how many of them it takes to run.
+
+    ``template`` is what the API server adds something to when it creates the pod; None if it adds nothing.
+    """
+
+    pod: Pod
+    count: int
+    template: PodTemplate | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """A Job that is suspended, or was until now.
+    """A job that is suspended, or was until now.
 
-    ``pod`` is one of its pods, as its template describes them. ``pods`` is how many of them it takes to run: its
-    parallelism, or fewer if fewer are missing. ``marked``: it was suspended for us when it was created. ``created``,
-    and ``since`` when it has been suspended without a break, in seconds since the epoch. ``template`` is what the
-    API server adds something to when it creates the pod; None if it adds nothing.
+    ``pod_sets`` are the pods that it takes to run, by template; there is one at least. ``parallelism`` is that of a
+    Job, which may be more than it still takes. ``marked``: it was suspended for us when it was created. ``created``,
+    and ``since`` when it has been suspended without a break, in seconds since the epoch.
     """
 
     namespace: str
     name: str
     uid: str
-    pod: Pod
+    pod_sets: tuple[PodSet, ...]
     parallelism: int
-    pods: int
     suspended: bool
     marked: bool = False
     created: float = 0.0
     since: float = 0.0
-    template: PodTemplate | None = None
+    kind: str = JOB
 
     @property
     def key(self) -> Key:
-        """Its key, which no other existing Job has."""
-        return self.namespace, self.name
+        """Its key, which no other existing job has."""
+        return key_of(self.kind, self.namespace, self.name)
+
+    @property
+    def pods(self) -> int:
+        """How many pods it takes to run."""
+        return sum(each.count for each in self.pod_sets)
+
+
+def key_of(kind: str, namespace: str, name: str) -> Key:
+    """Returns the key of a job of a kind."""
+    return namespace, name if kind == JOB else f"{kind.lower()}/{name}"
+
+
+def name_of_stand_in(kind: str, name: str) -> str:
+    """Returns the name of the stand-in of a job of a kind, ``job/train``."""
+    return f"{kind.lower()}/{name}"
 
 
 def uid_of_stand_in(uid: str) -> str:
-    """Returns the UID of the stand-in of a Job with this UID."""
+    """Returns the UID of the stand-in of a job with this UID."""
     return f"{PREFIX}{uid}"
 
 
-def stand_in(job: QueuedJob, pods: int) -> Pod:
-    """Returns the pod that waits for so many pods of a Job. It is at its gate if the Job is suspended."""
+def stand_in(job: QueuedJob, counts: Sequence[int]) -> Pod:
+    """Returns the pod that waits for so many pods of each pod set. It is at its gate if the job is suspended.
+
+    It has the highest priority of these pods, as members of a group are ordered by the highest one.
+    """
+    request: dict[str, int] = {}
+    for each, count in zip(job.pod_sets, counts, strict=True):
+        if count:
+            add(request, {resource: count * amount for resource, amount in each.pod.request.items()})
+    pods = [each.pod for each in job.pod_sets]
+    first = max(pods, key=lambda pod: pod.priority)
     return replace(
-        job.pod,
+        first,
         uid=uid_of_stand_in(job.uid),
         namespace=job.namespace,
-        name=f"{PREFIX}{job.name}",
-        request={resource: pods * amount for resource, amount in job.pod.request.items()},
+        name=name_of_stand_in(job.kind, job.name),
+        request=request,
         created=job.created,
         version=0,
         group="",
@@ -64,12 +101,33 @@ def stand_in(job: QueuedJob, pods: int) -> Pod:
         gate=0 if job.suspended else -1,
         owner="",
         job=None,
-        stands_for=StandsFor(job.name, job.uid, job.parallelism, pods),
+        preemptible=all(pod.preemptible for pod in pods),
+        may_preempt=all(pod.may_preempt for pod in pods),
+        stands_for=StandsFor(job.name, job.uid, job.parallelism, sum(counts), job.kind),
     )
 
 
+def shapes_of(job: QueuedJob) -> Hashable:
+    """Returns a value that is equal for jobs whose pods fit the same nodes in the same numbers."""
+    return tuple((frozenset(each.pod.request.items()), each.pod.constraints, each.count) for each in job.pod_sets)
+
+
+def set_of(job: QueuedJob, pod: Pod, missing: Sequence[int]) -> int:
+    """Returns the index of the pod set to which a pod belongs that has come, by what it requests.
+
+    It is the first that still misses pods, if none of those that do requests the same: a webhook may have changed it.
+    """
+    short = [at for at, number in enumerate(missing) if number > 0]
+    alike = (at for at in short if job.pod_sets[at].pod.request == pod.request)
+    return next(alike, short[0] if short else 0)
+
+
 def pods_of(job: QueuedJob) -> Iterator[Pod]:
-    """Yields the pods that a Job makes when it is started, as its template describes them."""
-    member = JobMember(job.uid, job.name)
-    for number in range(job.pods):
-        yield replace(job.pod, uid=f"{job.uid}/{number}", name=f"{job.name}-{number}", owner="Job", job=member)
+    """Yields the pods that a job makes when it is started, as its templates describe them."""
+    member = JobMember(job.uid, job.name) if job.kind == JOB else None
+    controller = "" if job.kind == JOB else job.uid
+    pods = (each.pod for each in job.pod_sets for _ in range(each.count))
+    for number, pod in enumerate(pods):
+        name = f"{job.name}-{number}"
+        uid = f"{job.uid}/{number}"
+        yield replace(pod, uid=uid, name=name, owner=job.kind, job=member, controller=controller)

@@ -5,14 +5,15 @@ A gate is opened exactly when admission passes. Opening it grants, as filter doe
 only a little beyond it, so that the scheduler's own queue stays short.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from heapq import heappop, heappush
 from math import inf
 
 from policy.cluster.cluster import Cluster
 from policy.cluster.gates import GatedJob, Heads, Ungated, Where
-from policy.nodes import fit
+from policy.nodes import room_for_all
 from policy.nodes.tolerations import One
+from policy.objects.constraints import Toleration
 from policy.objects.pod import Pod, turn
 from policy.objects.resources import NOTHING, Resources, total
 from policy.quota import exempt, fair_share
@@ -167,8 +168,8 @@ class UngatingRound:
         group = cluster.gangs.gang_of(pod)
         missing = max(1, group.minimum - len(cluster.gangs.ready(group) - {pod.uid})) if group else 1
         if missing == 1:
-            lacking = self._lacking(where[0], pod.request, pod)
-            beyond = bool(lacking) or not (cluster.attempts.keeps_claim(pod) and self._has_room_for_all(pod))
+            lacking = self._lacking(where[0], cluster.queued_jobs.demands_of(pod))
+            beyond = bool(lacking) or not (cluster.attempts.keeps_claim(pod) and has_room_for_all(cluster, pod))
             if beyond and (self._some_beyond(where, lacking) or not may_go_without_room(cluster, pod)):
                 return []
             self._ungate(pod, Ungated(where, pod.request, beyond), now)
@@ -189,7 +190,7 @@ class UngatingRound:
         cluster = self._cluster
         members = sorted(job.members.values(), key=turn)[:missing]
         asked = total(each.request for each in members)
-        lacking = self._lacking(where[0], asked, members[0])
+        lacking = self._lacking(where[0], {members[0].constraints.tolerations: asked})
         beyond = bool(lacking)
         if len(members) < missing or (beyond and self._some_beyond(where, lacking)):
             return []
@@ -236,27 +237,20 @@ class UngatingRound:
                 self._ungate(pod, Ungated(stands[0], pod.request, placed=True), now)
                 yield [pod]
 
-    def _lacking(self, queue: str, request: Resources, pod: Pod) -> list[str]:
+    def _lacking(self, queue: str, demands: Mapping[tuple[Toleration, ...], Resources]) -> list[str]:
         """Returns the resources of which nodes, with the lookahead, lack room beside all ungated pods of the queue.
 
-        Nodes with taints that the pod does not tolerate do not count. The pod asks for itself or for its group.
+        Nodes with taints that pods do not tolerate do not count for what is requested with these tolerations.
         """
-        opened = self._cluster.gates.on_their_way(queue)
-        free = self._cluster.table.room(One(pod.constraints.tolerations))
+        opened, table = self._cluster.gates.on_their_way(queue), self._cluster.table
         return [
             resource
+            for tolerations, request in demands.items()
+            for free in [table.room(One(tolerations))]
             for resource, asked in request.items()
-            if asked and self._cluster.table.lists(resource)
+            if asked and table.lists(resource)
             if opened.get(resource, 0) + asked > self._lookahead * free.get(resource, 0)
         ]
-
-    def _has_room_for_all(self, pod: Pod) -> bool:
-        """Whether nodes have room for each pod of a Job that waits as a whole; true for any other pod."""
-        job = pod.stands_for
-        if job is None:
-            return True
-        one = self._cluster.queued_jobs.one_pod((pod.namespace, job.name))
-        return fit.how_many(self._cluster.table, one) >= job.pods
 
     def _some_beyond(self, where: Where, lacking: list[str]) -> bool:
         """Whether the scheduler already has a pod for which it may look for victims.
@@ -274,6 +268,12 @@ class UngatingRound:
     def _namespace_key(self, queue: str, namespace: str) -> NamespaceKey:
         weight = self._weights.get(namespace, 1)
         return share_of_namespace(self._cluster, queue, namespace) / weight, -weight, namespace
+
+
+def has_room_for_all(cluster: Cluster, pod: Pod) -> bool:
+    """Whether nodes have room for each pod of a Job that waits as a whole; true for any other pod."""
+    pod_sets = cluster.queued_jobs.pod_sets_of(pod)
+    return room_for_all.has_room(cluster.table, [(each.pod, each.count) for each in pod_sets])
 
 
 def may_go_without_room(cluster: Cluster, pod: Pod) -> bool:

@@ -24,7 +24,7 @@ from policy.objects.reservation import RECLAIM
 from policy.preemption import reclaim, victims
 from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.reclaim import Shape
-from policy.queueing.ungating import may_go_without_room
+from policy.queueing.ungating import has_room_for_all, may_go_without_room
 from policy.quota.exempt import is_critical
 from policy.reserve import node_reservation, preferred_nodes, starving
 from policy.reserve.node_reservation import ReserveDecision
@@ -154,11 +154,10 @@ class Simulation:
         held = cluster.gate_admission.holds(stand_in)
         if job.pods > LARGEST_JOB or (held and cluster.check(stand_in) is not None):
             return
-        one = cluster.queued_jobs.one_pod((stand_in.namespace, job.name))
-        if held and fit.how_many(cluster.table, one) < job.pods and not may_go_without_room(cluster, stand_in):
+        if held and not (has_room_for_all(cluster, stand_in) or may_go_without_room(cluster, stand_in)):
             return
         self.steps += 1
-        for pod in cluster.queued_jobs.make_pods((stand_in.namespace, job.name), self.now):
+        for pod in cluster.queued_jobs.make_pods(stand_in, self.now):
             yield from self._attempt_steps(pod)
             yield
 

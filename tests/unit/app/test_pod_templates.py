@@ -167,7 +167,7 @@ def test_a_template_has_no_more_resources_than_are_judged():
 
 def test_jobs_of_alike_templates_share_what_is_known_of_them():
     store = store_that_saw(job(name="one"), job(name="two"))
-    one, two = (store.cluster.queued_jobs._jobs["a", name].template for name in ("one", "two"))
+    one, two = (store.cluster.queued_jobs._jobs["a", name].pod_sets[0].template for name in ("one", "two"))
     assert one is two
 
 
@@ -251,7 +251,7 @@ def test_a_change_of_the_job_in_a_copy_leaves_its_template():
     found = copy.pods["job/uid-train"]
     assert (found.request, found.priority, found.may_preempt) == (twice, 1000, False)
     assert found.constraints == stand_in(store).constraints
-    of = [cluster.queued_jobs.get(("a", "train")).template for cluster in (copy, store.cluster)]
+    of = [cluster.queued_jobs.get(("a", "train")).pod_sets[0].template for cluster in (copy, store.cluster)]
     assert of[0] == of[1]
 
 

@@ -13,7 +13,8 @@ from tests.unit.cluster.test_queued_jobs import job, queued, started, used
 def templated(name: str, pods: int = 2, *, namespace: str = "a", cpu: int | None = None, **named):
     """A suspended Job whose pods have one container, which requests so many thousandths of a core or nothing."""
     requests = PodRequests((Container({} if cpu is None else {"cpu": cpu}),))
-    return replace(job(name, pods, namespace=namespace), template=PodTemplate(requests, **named))
+    plain = job(name, pods, namespace=namespace)
+    return replace(plain, pod_sets=(replace(plain.pod_sets[0], template=PodTemplate(requests, **named)),))
 
 
 def stand_in(cluster, name: str):

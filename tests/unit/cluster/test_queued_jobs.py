@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from policy.objects.constraints import Constraints, Taint, Toleration
 from policy.objects.membership import Namespace
 from policy.objects.pod import JobMember, Unschedulable
-from policy.objects.queued_job import QueuedJob
+from policy.objects.queued_job import PodSet, QueuedJob
 from policy.queueing.positions import position_text
 from policy.queueing.ungating import UngatingRound
 from tests.unit.given import cluster_of, pod, quota
@@ -20,7 +21,7 @@ PATIENCE = 60.0
 def job(name: str, pods: int = 2, *, namespace: str = "a", created: float = 0, **rest) -> QueuedJob:
     """A suspended Job of pods of one core."""
     template = pod(name, namespace, **rest)
-    return QueuedJob(namespace, name, f"uid-{name}", template, pods, pods, suspended=True, created=created)
+    return QueuedJob(namespace, name, f"uid-{name}", (PodSet(template, pods),), pods, suspended=True, created=created)
 
 
 def queued(*jobs: QueuedJob, cpu: float = 8, most: float = 99, least: float = 0):
@@ -46,7 +47,7 @@ def is_seen_started(cluster, of: QueuedJob, now: float = 0) -> None:
 def its_pod(of: QueuedJob, number: int, **rest):
     """A pod that the controller of Jobs makes for it."""
     uid = f"{of.name}-{number}"
-    return replace(of.pod, uid=uid, name=uid, owner="Job", job=JobMember(of.uid, of.name), **rest)
+    return replace(of.pod_sets[0].pod, uid=uid, name=uid, owner="Job", job=JobMember(of.uid, of.name), **rest)
 
 
 def used(cluster) -> int:
@@ -331,3 +332,62 @@ def test_of_a_job_that_another_of_its_name_replaces_while_it_starts_nothing_is_l
     cluster.queued_jobs.upsert(replace(train, uid="new"), now=0)
     cluster.tick(PATIENCE + 1)
     assert (used(cluster), cluster.queued_jobs.late) == (0, [])
+
+
+def of_two(name: str = "set", *, leader: int = 2, workers: int = 3, **of_leader) -> QueuedJob:
+    """A job of another kind, of one leader of so many cores and of workers of one."""
+    first = pod("leader", request={"cpu": leader, "pods": 1}, **of_leader)
+    sets = PodSet(first, 1), PodSet(pod("worker", request={"cpu": 1, "pods": 1}), workers)
+    return QueuedJob("a", name, f"uid-{name}", sets, 0, suspended=True, kind="JobSet")
+
+
+def test_a_job_of_several_templates_waits_until_there_is_room_for_each_of_its_pods():
+    cluster = queued(of_two(), cpu=3)
+    cluster.upsert_node(node("n2", size={"cpu": 1, "pods": 9}))
+    assert started(cluster) == []
+    cluster.upsert_node(node("n2", size={"cpu": 2, "pods": 9}))
+    assert (started(cluster), used(cluster)) == (["set"], 5)
+
+
+def test_a_job_of_several_templates_counts_with_the_sum_and_is_called_by_its_kind():
+    cluster = queued(of_two(), most=4)
+    waiting = cluster.pods["job/uid-set"]
+    assert (waiting.name, waiting.title) == ("jobset/set", "JobSet a/set (4 pods)")
+    assert (started(cluster), waiting.request) == ([], {"cpu": 5000, "pods": 4})
+    assert "JobSet set (4 pods)" not in position_text(cluster, waiting)
+
+
+def test_jobs_of_one_name_and_different_kinds_wait_beside_each_other():
+    cluster = queued(job("set", 1), replace(of_two(), uid="another"))
+    assert sorted(started(cluster)) == ["set", "set"]
+    cluster.queued_jobs.delete(("a", "set"))
+    assert ("a", "jobset/set") in cluster.queued_jobs
+
+
+def test_of_equal_sums_each_shape_is_looked_at():
+    cluster = queued(
+        job("wide", 1, request={"cpu": 4, "pods": 2}), job("flat", 2, request={"cpu": 2, "pods": 1}), cpu=3
+    )
+    cluster.upsert_node(node("n2", size={"cpu": 3, "pods": 9}))
+    assert started(cluster) == ["flat"]
+
+
+def test_a_job_of_several_templates_has_the_highest_priority_of_its_pods():
+    cluster = queued(job("early", 1), of_two(priority=5), cpu=5)
+    assert started(cluster) == ["set"]
+    assert cluster.pods["job/uid-set"].priority == 5
+
+
+def test_pods_that_not_all_may_be_evicted_make_the_whole_job_such_a_one():
+    cluster = queued(of_two(preemptible=False))
+    assert not cluster.pods["job/uid-set"].preemptible
+
+
+def test_without_room_for_tolerations_of_one_template_nothing_of_a_job_starts():
+    tainted = node("n2", size={"cpu": 8, "pods": 9}, taints=(Taint("dedicated", "x", "NoSchedule"),))
+    tolerant = Constraints(tolerations=(Toleration("dedicated", "Exists"),))
+    cluster = queued(of_two(leader=8, constraints=tolerant), cpu=2)
+    cluster.upsert_node(tainted)
+    assert started(cluster) == []
+    cluster.upsert_node(node("n1", size={"cpu": 3, "pods": 9}))
+    assert started(cluster) == ["set"]
