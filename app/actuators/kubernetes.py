@@ -15,7 +15,7 @@ import structlog
 
 from app.actuators import resource_quotas
 from app.actuators.events import Event, Series
-from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, Rejected, TimedOut
+from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, NoRight, Rejected, TimedOut
 from app.inert import inert
 from app.kube.client import KubeClient
 from app.kube.job_patches import start, suspension
@@ -121,7 +121,7 @@ class KubernetesActuator:
         await self._patch_exactly(PODS.path_of(pod.namespace, pod.name), removal(pod.uid, pod.gate))
 
     async def start_job(self, pod: Pod) -> None:
-        """Starts a Job if it is suspended and as large as it was. Raises Rejected, ActionFailed."""
+        """Starts a Job if it is suspended and as large as it was. Raises Rejected, NoRight, ActionFailed."""
         job = pod.stands_for
         assert job is not None, "only stand-ins are started"  # noqa: S101
         await self._patch_exactly(JOBS.path_of(pod.namespace, job.name), start(job))
@@ -131,7 +131,7 @@ class KubernetesActuator:
         await self._patch_exactly(JOBS.path_of(job.namespace, job.name), suspension(job.uid))
 
     async def _patch_exactly(self, path: str, patch: list[dict[str, Any]]) -> None:
-        """Sends a JSON patch with tests. Does nothing if the object is gone. Raises Rejected, ActionFailed."""
+        """Sends a JSON patch with tests. Does nothing if the object is gone. Raises Rejected, NoRight, ActionFailed."""
         try:
             await self._send("PATCH", path, patch, JSON_PATCH)
         except Refused as refused:
@@ -139,6 +139,8 @@ class KubernetesActuator:
                 return
             if DENIED in str(refused) or (refused.status in OF_THE_OBJECT and NO_RIGHT not in str(refused)):
                 raise Rejected(str(refused)) from refused
+            if refused.status == HTTPStatus.FORBIDDEN:
+                raise NoRight(str(refused)) from refused
             raise
 
     async def evict(self, victim: PodName, grace: int | None = None) -> None:

@@ -23,6 +23,10 @@ class AlreadyThere(ActionFailed):
     """An object of that name exists already."""
 
 
+class NoRight(ActionFailed):
+    """Our account lacks the right to do it to any object."""
+
+
 class Rejected(ActionFailed):
     """The action failed because of this very object: it may succeed on others."""
 
@@ -52,7 +56,7 @@ class Actuator(Protocol):
     async def start_job(self, pod: Pod) -> None:
         """Starts the Job that a stand-in represents: it is suspended no more. Does nothing if it is gone.
 
-        Raises Rejected if it is not as it was seen, ActionFailed.
+        Raises Rejected if it is not as it was seen, NoRight, ActionFailed.
         """
 
     async def suspend_job(self, job: BatchJob) -> None:

@@ -8,9 +8,10 @@ import time
 
 import structlog
 
-from app.actuators.events import Event, about_job, about_pod
-from app.actuators.protocol import ActionFailed, Actuator, Rejected
+from app.actuators.events import Event, about_pod
+from app.actuators.protocol import ActionFailed, Actuator, NoRight, Rejected
 from app.controllers.keyed_backoff import KeyedBackoff
+from app.controllers.started_in_part import StartedInPart
 from app.controllers.write_seats import WriteSeats
 from app.observability import metrics
 from app.observability.queue_metrics import label_of
@@ -34,6 +35,7 @@ SOON = (0.5, 4.0)
 UNDIVIDED = 5
 """Maximum number of looks that wait for all parts to be up to date: with half of them the wrong pod would be chosen."""
 STARTED = "it was suspended until there was room for all of its pods"
+NO_RIGHT = "Quotaward lacks the right to patch Jobs: an administrator can apply manifests/jobs/queued"
 REJECTED = (5.0, 300.0)
 """Seconds until a gate that the API server would not change is tried again: at first, and at most."""
 
@@ -50,6 +52,8 @@ class Gates:
         self._looked = float("-inf")
         self._rejected: KeyedBackoff[str] = KeyedBackoff(*REJECTED)
         self._withdrawn: set[str] = set()
+        self._told_of_right: set[str] = set()
+        self._started_in_part = StartedInPart(store, actuator, self._seats)
         self._not_before = float("-inf")
         self._pause = SOON[0]
         self._adopted = False
@@ -68,7 +72,7 @@ class Gates:
         if not self._may_go_on():
             return 0.0
         cluster = self._store.cluster
-        self._report_late()
+        self._started_in_part.look(group)
         if not self._adopted:
             self._adopted = True
             ungating.adopt(cluster, now)
@@ -109,14 +113,6 @@ class Gates:
             self._seats.give_back()
         return worked
 
-    def _report_late(self) -> None:
-        """Tells of Jobs that were started and have not made all their pods in time."""
-        late = self._store.cluster.queued_jobs.late
-        while late:
-            job, missing = late.pop()
-            message = f"{missing} of {job.pods} pods were not created in time: no room is kept for them any more"
-            self._actuator.report(Event(about_job(job), "StartedInPart", message, warning=True))
-
     def _may_go_on(self) -> bool:
         return not self._store.unready() and self._store.clock() >= self._not_before
 
@@ -144,9 +140,13 @@ class Gates:
                 await act(pod)
         except ActionFailed as failure:
             counter.labels("failed").inc()
-            what = "job not started" if whole else "gate not opened"
-            log.warning(what, namespace=pod.namespace, pod=pod.name, error=str(failure))
-            if isinstance(failure, Rejected):
+            no_right = whole and isinstance(failure, NoRight)
+            if not (no_right and pod.namespace in self._told_of_right):  # it is the same for each Job that waits
+                what = "job not started" if whole else "gate not opened"
+                log.warning(what, namespace=pod.namespace, pod=pod.name, error=str(failure))
+            if no_right:
+                self._tell_of_right(pod)
+            if no_right or isinstance(failure, Rejected):
                 self._rejected.put(pod.uid, clock())
                 self._withdrawn.add(pod.uid)
                 cluster.gate_admission.back_off(pod.uid)  # no attempt until then, so that others go on
@@ -163,10 +163,17 @@ class Gates:
             counter.labels("started" if whole else "opened").inc()
             log.debug("job started" if whole else "gate opened", namespace=pod.namespace, pod=pod.name)
             if whole:
+                self._told_of_right.discard(pod.namespace)
                 self._actuator.report(Event(about_pod(pod), "Started", STARTED))
                 if waits_since:
                     waited = max(0.0, clock() + cluster.epoch - waits_since)
                     metrics.ADMISSION_WAIT.labels(label_of(cluster, pod)).observe(waited)
+
+    def _tell_of_right(self, pod: Pod) -> None:
+        """Tells of a Job that may not be started, one of each namespace. Pods at gates and others' Jobs go on."""
+        if pod.namespace not in self._told_of_right:
+            self._told_of_right.add(pod.namespace)
+            self._actuator.report(Event(about_pod(pod), "NotStarted", NO_RIGHT, warning=True))
 
     def _waits_since(self, pod: Pod) -> float:
         """Returns since when a Job waits, in seconds since the epoch; 0 if that is not known, or it is a pod."""

@@ -13,10 +13,13 @@ import yaml
 from app.actuators import kubernetes
 from app.actuators.events import Event, Series, about_pod
 from app.actuators.kubernetes import KubernetesActuator
-from app.actuators.protocol import ActionFailed, Rejected, TimedOut
+from app.actuators.protocol import ActionFailed, NoRight, Rejected, TimedOut
 from app.kube.client import KubeClient
+from app.store.jobs import JOBS, JobObject
 from app.store.pods import PODS, pod_of
 from app.store.reservations import RESERVATIONS, reservation_of
+from policy.cluster.cluster import Cluster
+from policy.objects.membership import Namespace
 from policy.objects.reservation import PodName, Reservation
 from tests.controlplane.admission import (
     a_policy_that_forbids_it,
@@ -25,7 +28,7 @@ from tests.controlplane.admission import (
     may_not_be_changed,
 )
 from tests.controlplane.gates import GATE, is_gated
-from tests.controlplane.objects import condition, pod
+from tests.controlplane.objects import condition, job, pod
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import install_rights
 
@@ -157,6 +160,17 @@ def test_who_may_not_open_gates_at_all_does_not_blame_the_pod(cluster, namespace
     with pytest.raises(ActionFailed, match="403") as failure:
         act(lambda actuator: actuator.open_gate(known(gated)))
     assert not isinstance(failure.value, Rejected)
+
+
+@pytest.mark.usefixtures("own_account")
+def test_who_may_not_start_jobs_at_all_is_told_so(cluster, namespace, act):
+    waiting = cluster.api.create(job("train", namespace, suspend=True))
+    mine = Cluster()
+    mine.upsert_namespace(Namespace(namespace, queues_jobs=True))
+    JOBS.upsert(mine, msgspec.json.decode(msgspec.json.encode(waiting), type=JobObject), 0.0)
+    stand_in = mine.pods[f"job/{waiting['metadata']['uid']}"]
+    with pytest.raises(NoRight, match="403"):
+        act(lambda actuator: actuator.start_job(stand_in))
 
 
 @pytest.mark.parametrize(("name", "is_it"), [("kubernetes.default.svc", True), ("another.example", False)])

@@ -6,6 +6,7 @@ import pytest
 
 from app.controllers.refusals import AT_MOST, EXPIRES, REPEAT, Refusals
 from tests.unit.app.given import Clock, empty_store, pod, quota, refused, see, store_with
+from tests.unit.app.test_queued_jobs import job, labelled
 
 BORROWING = "0/1 nodes are available: 1 ElasticQuota borrowing exhausted: cpu."
 HELD = "0/1 nodes are available: 1 node(s) held for a pod that is being given room."
@@ -126,6 +127,20 @@ def test_of_many_quotas_some_are_told_now_and_the_others_with_the_next_looks():
 )
 def test_nothing_is_told_of_one_that_no_quota_keeps_waiting(item):
     assert Telling(full(), item).look() == []
+
+
+def test_jobs_as_a_whole_and_pods_at_gates_are_told_too():
+    gated = pod("p", schedulingGates=[{"name": "quotaward.dev/quota"}], priority=-1)
+    telling = Telling(full(), waiting("w", priority=-1), labelled(), gated, job("one", 1), job("late", 3, created=2))
+    [event] = telling.look()
+    assert (str(event.subject), event.reason) == ("ElasticQuota a/quota", "MaxExceeded")
+    text = "ElasticQuota max exceeded: cpu; pods that wait: 2, Jobs that wait: 2, next of them Job one (1 pod)"
+    assert event.message == text
+
+
+@pytest.mark.parametrize("items", [(full(), labelled("b"), job("other", namespace="b")), (full(), job("let go"))])
+def test_nothing_is_told_of_a_job_that_no_quota_keeps_waiting(items):
+    assert Telling(*items).look() == []
 
 
 def test_of_two_quotas_it_is_told_on_the_one_in_force():
