@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from policy.cluster import quota_manager
 from policy.nodes.tolerations import ALL
+from policy.objects.queue import ROOT
 from policy.objects.verdict import Refusal
 from policy.quota import fair_share, proportion, queue_rules, shares
 from policy.quota.queue_ledger import TAKING
@@ -51,6 +52,8 @@ def _divide_steps(cluster: Cluster) -> Steps[None]:
     pool = cluster.ledger.pool
     for_quotas = {r: amount for r, amount in cluster.capacity.for_quotas.items() if ledger.lists(r)}
     available = {r: max(0, amount - ledger.outside.get(r, 0)) for r, amount in capacity.items()}
+    if (root := cluster.queues.get(ROOT)) is not None:
+        available = {r: min(amount, root.capability.get(r, amount)) for r, amount in available.items()}
     if for_quotas != pool.capacity:
         pool.capacity = for_quotas
         generations.admission += 1
@@ -60,7 +63,8 @@ def _divide_steps(cluster: Cluster) -> Steps[None]:
         for account in ledger.accounts.values():
             account.stale = account.stale or account.contended  # shares matter only where some lack resources
     known = ledger.columns = dict(ledger.columns)
-    divisions = yield from proportion.divisions_steps(available, cluster.queues, _requests(cluster), known)
+    work = proportion.divisions_steps(available, cluster.queues, ledger.tree, _requests(cluster), known)
+    divisions = yield from work
     if ledger.columns is not known:
         return  # a queue has changed in a pause: all is done anew, now or later
     for name, division in divisions.items():

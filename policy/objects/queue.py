@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from policy.objects.resources import Resources
 
 LARGEST_WEIGHT = 2**31 - 1
+ROOT = "root"
+"""The name of the queue above all others: the cluster itself. A Queue of this name bounds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +15,7 @@ class Queue:
 
     ``errors`` says, field by field, what could not be read; ``readable`` is false where no spec of this object ever
     could be. ``notes`` names the fields of the spec that are kept and not enforced. ``uid`` tells it from a namesake.
+    ``parent`` is the queue that it stands below.
     """
 
     name: str
@@ -26,6 +29,7 @@ class Queue:
     readable: bool = True
     notes: tuple[str, ...] = ()
     uid: str = ""
+    parent: str = ROOT
 
     @property
     def open(self) -> bool:
@@ -39,4 +43,5 @@ def is_raised(before: Queue | None, after: Queue | None) -> bool:
         return after is not None
     bounded = (after.capability.get(r, most + 1) > most for r, most in before.capability.items())
     surer = any(kept > before.guarantee.get(r, 0) for r, kept in after.guarantee.items())
-    return after.weight > before.weight or surer or any(bounded) or (after.open and not before.open)
+    moved, opened = after.parent != before.parent, after.open and not before.open
+    return after.weight > before.weight or surer or any(bounded) or opened or moved

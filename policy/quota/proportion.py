@@ -2,27 +2,34 @@
 
 Seeds: Queue API (Proportion Policy), queue guarantee. Resources that a queue does not ask for go to the others by
 weight, by water filling. A guarantee is kept free for its queue whether it asks for it or not.
+
+Queues stand in a tree. Each family, a parent with its children, is divided like that: the root divides the cluster, a
+queue what it deserves of it. Queues without parents are a tree of one family. The numbers come in this order:
+guarantees from the leaves up, bounds from the root down, requests from the leaves up, parts from the root down.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policy.objects.queue import Queue
 from policy.objects.resources import NOTHING, Resources
+from policy.quota.queue_tree import QueueTree, Shape
 from policy.quota.water_filling import Bid, divide
 from policy.stepwise import Steps
 
 AT_ONCE = 100
 """Queues whose parts are written between two pauses."""
+UNLIMITED = 2**80
+"""More than there is of anything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """A queue's part of the cluster.
+    """A queue's part of the cluster, with all queues below it.
 
     ``real_capability`` bounds what it may use, as others' guarantees are kept free. A resource that no node has is
     absent and bounded by zero, except for extended ones that no node lists (QueueLedger.lists). ``guarantee`` is the
-    part of the spec's that can be kept. ``known``: it was worked out.
+    part of the spec's, or of those of its children, that can be kept. ``known``: it was worked out.
     """
 
     guarantee: Resources = field(default_factory=dict)
@@ -36,13 +43,14 @@ class Column:
     """One resource, divided: how much there is, and by queue the pods' requests, the guarantee kept, and the part.
 
     Queues stand in the order of their names. ``kept`` is the part of its guarantee that can be kept, ``most`` its
-    bound.
+    bound, ``wanted`` what it requests with all queues below it, as far as their bounds let them have it.
     """
 
     there: int
     asked: list[int]
     kept: list[int]
     most: list[int]
+    wanted: list[int]
     part: list[int]
 
 
@@ -51,15 +59,21 @@ Columns = dict[str, Column]
 
 
 def divisions_steps(
-    available: Resources, queues: Mapping[str, Queue], requests: Mapping[str, Resources], known: Columns
+    available: Resources,
+    queues: Mapping[str, Queue],
+    tree: QueueTree,
+    requests: Mapping[str, Resources],
+    known: Columns,
 ) -> Steps[dict[str, Division]]:
     """Divides what is available among queues by weighted max-min fairness, each resource on its own.
 
-    ``requests`` has the sum of the requests of each queue's pods, running and waiting. The parts sum to no more than
-    there is. The caller may pause in between. ``known`` is the result of last time, and is set to the result of now.
-    Only what has changed is computed. Returns only the parts that have changed.
+    ``requests`` has the sum of the requests of each queue's pods, running and waiting; only those of leaves count. The
+    parts of a family sum to no more than its parent's. The caller may pause in between. ``known`` is the result of last
+    time, for the same queues, and is set to the result of now. Only what has changed is computed. Returns only the
+    parts that have changed.
     """
-    names = sorted(queues)
+    shape = tree.shape
+    names = shape.names
     in_order, requested = [queues[name] for name in names], [requests.get(name, NOTHING) for name in names]
     guaranteed: set[str] = {resource for queue in in_order for resource in queue.guarantee}
     resources = sorted({*available, *guaranteed})  # there is nothing of other names
@@ -70,7 +84,7 @@ def divisions_steps(
         if before is not None and (before.there, before.asked) == (there, asked):
             columns[resource] = before
         else:
-            columns[resource] = _divide(there, resource, in_order, asked, is_guaranteed=resource in guaranteed)
+            columns[resource] = _divide(there, resource, in_order, asked, shape, before)
         yield
     changed = sorted(_changed(known, columns)) if known else range(len(names))
     found = {}
@@ -102,21 +116,61 @@ def _changed(before: Columns, after: Columns) -> set[int]:
     return found
 
 
-def _divide(there: int, resource: str, queues: list[Queue], asked: list[int], *, is_guaranteed: bool) -> Column:
-    lows = _guarantees_kept(there, queues, resource) if is_guaranteed else [0] * len(queues)
-    left = there - sum(lows)
-    most = [min(queue.capability.get(resource, there), left + own) for queue, own in zip(queues, lows, strict=True)]
-    wanted = [min(each, bound) for each, bound in zip(asked, most, strict=True)]
-    bids = [Bid(queue.weight, low, max(low, high)) for queue, low, high in zip(queues, lows, wanted, strict=True)]
-    return Column(there, asked, lows, most, divide(there, bids))
+def _divide(
+    there: int, resource: str, queues: Sequence[Queue], asked: list[int], shape: Shape, before: Column | None
+) -> Column:
+    """Divides one resource anew, in those families of which something has changed since ``before``."""
+    if before is None or before.there != there:
+        before, stale = _unasked(there, resource, queues, shape), {parent for parent, _ in shape.families}
+    else:
+        stale = set[int]()
+    kept, most, wanted, part = before.kept, before.most, list(before.wanted), list(before.part)
+    stale |= _ask(before, asked, wanted, shape)
+    for parent, children in shape.families:
+        amount = there if parent < 0 else part[parent]
+        if parent in stale or (parent >= 0 and amount != before.part[parent]):
+            bids = [Bid(queues[at].weight, kept[at], max(kept[at], min(wanted[at], most[at]))) for at in children]
+            for at, own in zip(children, divide(amount, bids), strict=True):
+                part[at] = own
+    return Column(there, asked, kept, most, wanted, part)
 
 
-def _guarantees_kept(there: int, queues: list[Queue], resource: str) -> list[int]:
-    """Returns the part of each guarantee that can be kept: at most the queue's capability, and in sum what is there."""
-    wanted = [
-        min(queue.guarantee.get(resource, 0), queue.capability.get(resource, queue.guarantee.get(resource, 0)))
-        for queue in queues
-    ]
-    if sum(wanted) <= there:
-        return wanted
-    return divide(there, [Bid(max(1, amount), 0, amount) for amount in wanted])
+def _unasked(there: int, resource: str, queues: Sequence[Queue], shape: Shape) -> Column:
+    """Returns the guarantees that can be kept and the bounds that follow, as if nobody requested anything."""
+    sure = [min(queue.guarantee.get(resource, 0), queue.capability.get(resource, UNLIMITED)) for queue in queues]
+    for parent, children in reversed(shape.families):
+        if parent >= 0:
+            most = queues[parent].capability.get(resource, UNLIMITED)
+            sure[parent] = min(most, max(sure[parent], sum(sure[at] for at in children)))
+    kept, bounds, nothing = [0] * len(queues), [0] * len(queues), [0] * len(queues)
+    for parent, children in shape.families:
+        room = there if parent < 0 else bounds[parent]
+        lows = _fitting(room, [sure[at] for at in children])
+        left = room - sum(lows)
+        for at, low in zip(children, lows, strict=True):
+            kept[at], bounds[at] = low, min(queues[at].capability.get(resource, room), left + low)
+    return Column(there, nothing, kept, bounds, nothing, nothing)
+
+
+def _fitting(room: int, guarantees: list[int]) -> list[int]:
+    """Returns the part of each guarantee that can be kept: in sum what their parent may use, divided in proportion."""
+    if sum(guarantees) <= room:
+        return guarantees
+    return divide(room, [Bid(max(1, amount), 0, amount) for amount in guarantees])
+
+
+def _ask(before: Column, asked: list[int], wanted: list[int], shape: Shape) -> set[int]:
+    """Sets ``wanted`` to what is asked for now, up to the root; returns parents whose children want more or less."""
+    stale, inner, most = set[int](), {parent for parent, _ in shape.families}, before.most
+    for leaf, (now, then) in enumerate(zip(asked, before.asked, strict=True)):
+        if now == then or leaf in inner:
+            continue
+        at = leaf
+        more = now - wanted[at]
+        while at >= 0 and more:
+            bound, before_it = most[at], wanted[at]
+            wanted[at] += more
+            more, at = min(wanted[at], bound) - min(before_it, bound), shape.parents[at]
+            if more:
+                stale.add(at)
+    return stale

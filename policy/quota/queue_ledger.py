@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from policy.objects.resources import Resources, add, count_names, is_extended, largest, replace_part, subtract
 from policy.quota.changes import Changes, Generations
 from policy.quota.proportion import Columns, Division
+from policy.quota.queue_tree import QueueTree
 from policy.quota.sizes import WaitingRequests
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ class QueueLedger:
         self._generations = generations
         self._changes = changes
         self.accounts: dict[str, QueueAccount] = {}
+        self.tree = QueueTree()
         self.available: Resources = {}
         self.listed: frozenset[str] = frozenset()
         self.outside: dict[str, int] = {}
@@ -189,6 +191,7 @@ class QueueLedger:
             not_counted(self.outside, account.taken)
         count_names(self.named, _names_of(account.queue), _names_of(queue))
         account.queue = queue
+        self.tree.put(name, queue.parent if queue is not None else None)
         self.over_deserved.discard(name)
         self._compare(account)
         self._drop_if_unused(name, account)

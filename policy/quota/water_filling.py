@@ -10,6 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+FEW = 16
+"""Bids for which floats save no time."""
+
 
 class Bid(NamedTuple):
     """One participant: gets at least ``low``, at most ``high``, and a part by ``weight`` between them.
@@ -33,7 +36,7 @@ def divide(amount: int, bids: Sequence[Bid]) -> list[int]:
         return lowest
     if sum(highest) <= amount:
         return highest
-    parts = _between(amount, bids, *_roughly(amount, bids))
+    parts = _between(amount, bids, *_roughly(amount, bids)) if len(bids) > FEW else None
     return _below_level(amount, bids, _exactly_sorted(bids)) if parts is None else parts
 
 

@@ -11,6 +11,7 @@ from policy.quota import proportion, shares
 from policy.quota.changes import Changes, Generations
 from policy.quota.proportion import Division
 from policy.quota.queue_ledger import QueueAccount, QueueLedger, Tenant
+from policy.quota.queue_tree import QueueTree
 from policy.stepwise import at_once
 from tests.unit.given import amounts, pod
 from tests.unit.given_nodes import node
@@ -52,9 +53,18 @@ def divided(cluster: Cluster) -> Cluster:
     return cluster
 
 
+def tree_of(parents: dict[str, str]) -> QueueTree:
+    """The tree of queues that name these parents."""
+    tree = QueueTree()
+    for name, parent in parents.items():
+        tree.put(name, parent)
+    return tree
+
+
 def divisions(available: dict, queues: dict[str, Queue], requests: dict[str, dict]) -> dict[str, Division]:
     """Each queue's part, without pauses."""
-    return at_once(proportion.divisions_steps(available, queues, requests, {}))
+    tree = tree_of({name: each.parent for name, each in queues.items()})
+    return at_once(proportion.divisions_steps(available, queues, tree, requests, {}))
 
 
 @dataclass(frozen=True, slots=True)
