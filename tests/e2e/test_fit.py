@@ -68,7 +68,7 @@ class Listener:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         url = f"http://127.0.0.1:{self._server.server_port}"
         self.extender = extender(url, prioritizeVerb="", preemptVerb="")
         return self

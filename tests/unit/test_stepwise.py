@@ -1,6 +1,7 @@
 """Functions that pause are known by their names, and nobody mistakes their work for its result."""
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,20 @@ WORK = "work"
 """The name of work that is run later."""
 
 
+@functools.cache
+def every_function_and_call():
+    """All functions and calls in policy/ and app/, each with its parent and where it stands."""
+    return [
+        (node, parent, f"{file.relative_to(ROOT)}:{node.lineno}")
+        for file in FILES
+        for parent in ast.walk(ast.parse(file.read_text()))
+        for node in ast.iter_child_nodes(parent)
+        if isinstance(node, ast.FunctionDef | ast.Call)
+    ]
+
+
 def nodes(kind):
-    """All nodes of a kind in policy/ and app/, each with its parent and where it stands."""
-    for file in FILES:
-        for parent in ast.walk(ast.parse(file.read_text())):
-            for node in ast.iter_child_nodes(parent):
-                if isinstance(node, kind):
-                    yield node, parent, f"{file.relative_to(ROOT)}:{node.lineno}"
+    return [each for each in every_function_and_call() if isinstance(each[0], kind)]
 
 
 def called(call):

@@ -1,5 +1,6 @@
 """Where a setting comes from, and what is said of one that cannot be used."""
 
+import functools
 import os
 from pathlib import Path
 
@@ -68,13 +69,6 @@ VALUES = {
     "log.format": ("json", "console", "json"),
 }
 
-NEEDS = {
-    "secure_listen": ("tls_cert", "tls_key"),
-    "client_ca": ("tls_cert", "tls_key"),
-    "tls_cert": ("tls_key",),
-    "tls_key": ("tls_cert",),
-}
-
 
 @pytest.fixture(autouse=True)
 def _no_settings_of_whoever_runs_this(monkeypatch):
@@ -98,18 +92,21 @@ def config(tmp_path):
 @pytest.fixture
 def environment(monkeypatch):
     def put(setting, value):
-        monkeypatch.setenv(f"QUOTAWARD_{setting.replace('.', '__').upper()}", str(value))
+        monkeypatch.setenv(variable(setting), str(value))
 
     return put
 
 
-def file_content(setting, value):
-    """The setting as it stands in the file: nested, and in camel case."""
+def put_into(content, setting, value):
+    """Add a setting to the content of a file: nested, and in camel case."""
     *sections, last = map(to_camel, setting.split("."))
-    content = {last: value}
-    for section in reversed(sections):
-        content = {section: content}
-    return content
+    for section in sections:
+        content = content.setdefault(section, {})
+    content[last] = value
+
+
+def variable(setting):
+    return f"QUOTAWARD_{setting.replace('.', '__').upper()}"
 
 
 def flag(setting, value):
@@ -137,15 +134,34 @@ def test_the_table_above_has_every_setting():
     assert set(leaves(Settings)) - {"config"} == set(VALUES)
 
 
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    """Loads settings that are all in the file; that are in the environment, too; and that are flags, too."""
+
+    @functools.cache
+    def load_all(without):
+        values = {setting: each for setting, each in VALUES.items() if setting != without}
+        content = {}
+        for setting, (in_file, _, _) in values.items():
+            put_into(content, setting, in_file)
+        file = tmp_path_factory.mktemp("settings") / "quotaward.yaml"
+        file.write_text(yaml.safe_dump(content))
+        arguments = ["--config", str(file)]
+        with pytest.MonkeyPatch.context() as patched:
+            from_file = load(arguments)
+            for setting, (_, in_environment, _) in values.items():
+                patched.setenv(variable(setting), str(in_environment))
+            from_environment = load(arguments)
+            flags = [each for setting, (_, _, in_flag) in values.items() for each in flag(setting, in_flag)]
+            return from_file, from_environment, load([*arguments, *flags])
+
+    return load_all
+
+
 @pytest.mark.parametrize("setting", VALUES)
-def test_a_flag_wins_over_the_environment_and_that_over_the_file(setting, config, environment):
-    in_file, in_environment, in_flag = VALUES[setting]
-    needed = dict.fromkeys(NEEDS.get(setting, ()), "/needed")
-    arguments = config({to_camel(name): value for name, value in needed.items()} | file_content(setting, in_file))
-    assert value_of(load(arguments), setting) == in_file
-    environment(setting, in_environment)
-    assert value_of(load(arguments), setting) == in_environment
-    assert value_of(load([*arguments, *flag(setting, in_flag)]), setting) == in_flag
+def test_a_flag_wins_over_the_environment_and_that_over_the_file(setting, loaded):
+    found = loaded(without="manifests" if setting == "kubeconfig" else "kubeconfig")  # they exclude each other
+    assert tuple(value_of(each, setting) for each in found) == VALUES[setting]
 
 
 def test_one_setting_of_a_section_leaves_the_others_where_they_come_from(config, environment):
