@@ -18,11 +18,10 @@ from app.actuators.events import Event, Series
 from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, NoRight, Rejected, TimedOut
 from app.inert import inert
 from app.kube.client import KubeClient
-from app.kube.job_patches import start, suspension
+from app.kube.job_patches import path_of, start, suspension
 from app.kube.said import said
 from app.kube.scheduling_gates import removal
 from app.store.heeded import COUNTS_IN
-from app.store.jobs import JOBS
 from app.store.kind import Kind
 from app.store.pods import PODS
 from app.store.queues import QUEUES
@@ -124,11 +123,11 @@ class KubernetesActuator:
         """Starts a Job if it is suspended and as large as it was. Raises Rejected, NoRight, ActionFailed."""
         job = pod.stands_for
         assert job is not None, "only stand-ins are started"  # noqa: S101
-        await self._patch_exactly(JOBS.path_of(pod.namespace, job.name), start(job))
+        await self._patch_exactly(path_of(job.kind, pod.namespace, job.name), start(job))
 
     async def suspend_job(self, job: BatchJob) -> None:
         """Suspends a Job if it is not suspended yet. Raises Rejected, ActionFailed."""
-        await self._patch_exactly(JOBS.path_of(job.namespace, job.name), suspension(job.uid))
+        await self._patch_exactly(path_of(job.kind, job.namespace, job.name), suspension(job))
 
     async def _patch_exactly(self, path: str, patch: list[dict[str, Any]]) -> None:
         """Sends a JSON patch with tests. Does nothing if the object is gone. Raises Rejected, NoRight, ActionFailed."""

@@ -25,7 +25,7 @@ async def gated(cluster: Cluster, namespace: str | None, limit: int) -> GatedLis
             items.append(
                 GatedModel(
                     job=f"{pod.namespace}/{short(job.name)}",
-                    kind="Job" if pod.stands_for else "",
+                    kind=pod.stands_for.kind.name if pod.stands_for else "",
                     pods=pod.stands_for.pods if pod.stands_for else len(job.members),
                     queue=shortened(queue),
                     namespace=pod.namespace,

@@ -142,9 +142,9 @@ class PlaceModel(Model):
 class GatedModel(Model):
     """A job that waits at its gates.
 
-    ``kind``: ``Job`` for a Job that waits as a whole, and has no pods yet; else empty. ``place``: the job's place in
-    its queue, if nothing changed and all were admitted. ``rule`` and ``message``: what refuses it now; empty if nothing
-    does.
+    ``kind``: that of a job that waits as a whole, and has no pods yet, as ``Job``; else empty. ``place``: the job's
+    place in its queue, if nothing changed and all were admitted. ``rule`` and ``message``: what refuses it now; empty
+    if nothing does.
     """
 
     job: str
@@ -166,7 +166,7 @@ class GatedList(Model):
 
 
 class QueuedJobModel(Model):
-    """A Job (``batch/v1``) that waits as a whole.
+    """A job that waits as a whole, of ``batch/v1`` (``kind`` is ``Job``) or of a kind in the setting ``jobs.kinds``.
 
     ``state``: ``waiting`` (it is suspended), or ``starting`` (room is kept for its pods, and some have not come yet).
     ``place``: its place in its queue, among all that wait at gates there; 0 if it stands in no line now. ``pods`` and
@@ -177,6 +177,7 @@ class QueuedJobModel(Model):
 
     namespace: str
     name: str
+    kind: str
     queue: str
     state: str
     place: int
@@ -193,38 +194,6 @@ class QueuedJobList(Model):
 
     total: int
     items: list[QueuedJobModel]
-
-
-class WaitingJobModel(Model):
-    """A job that waits: a Pod, the waiting members of a pod group, or a Job that waits as a whole (see ``kind``).
-
-    ``rule``: what keeps the first pod waiting: a rule, or ``gated``, ``queued``, ``no-room``, ``other`` or ``untried``.
-    ``since``: when it began to wait (RFC 3339; empty if not known). ``place``: its place in its queue, if it waits at
-    gates, else 0. ``pods``: how many of it wait; ``podNames``: the first twenty of those that exist.
-    """
-
-    kind: str
-    namespace: str
-    name: str
-    queue: str
-    rule: str
-    message: str
-    since: str
-    place: int
-    pods: int
-    pod_names: list[str]
-
-
-class WaitingList(Model):
-    """A page of the jobs that wait. ``total`` counts all that were asked for, ``remaining`` those after this page.
-
-    ``continue``, if not empty, asks for the next page. Jobs that come or go in between move no other one.
-    """
-
-    total: int
-    remaining: int
-    continue_: str = Field(alias="continue")
-    items: list[WaitingJobModel]
 
 
 class ExplanationModel(Model):

@@ -1,5 +1,6 @@
 """Jobs of ``batch/v1``: the fields that are read, and the translation to the batch job of the rules."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
@@ -7,7 +8,7 @@ from msgspec import Raw, Struct
 
 from app.store.heeded import QUEUED
 from app.store.kind import Key, Kind
-from app.store.metadata import Metadata, seconds
+from app.store.metadata import Metadata, controller_ref, is_custom, seconds
 from app.store.placement import NULL
 from app.store.pod_object import PodSpec
 from app.store.pod_templates import pod_and_template
@@ -127,6 +128,7 @@ def batch_job_of(obj: JobObject) -> BatchJob:
         uncounted=frozenset(uncounted.failed or ()) if uncounted is not None else frozenset(),
         ended=has_ended(obj),
         ours=is_ours(obj),
+        controller=owner.uid if (owner := controller_ref(meta)) is not None and is_custom(owner) else "",
         deadline=spec.active_deadline_seconds or 0,
         started=seconds(status.start_time),
     )
@@ -158,8 +160,8 @@ def _shared_rules(given: tuple[DecodedRule, ...]) -> tuple[FailureRule, ...]:
 def is_ours(obj: JobObject) -> bool:
     """Whether no other controller decides when a Job runs."""
     meta, spec = obj.metadata, obj.spec or JobSpec()
-    owner = next((owner.kind for owner in meta.owner_references or () if owner.controller), "")
-    return spec.managed_by in (None, JOB_CONTROLLER) and owner in ("", CRON_JOB)
+    owner = controller_ref(meta)
+    return spec.managed_by in (None, JOB_CONTROLLER) and (owner is None or owner.kind == CRON_JOB)
 
 
 def has_ended(obj: JobObject) -> bool:
@@ -176,7 +178,25 @@ def may_be_started(obj: JobObject) -> bool:
 def queued_job_of(obj: JobObject) -> QueuedJob:
     """Returns a Job as one that waits as a whole. Raises InvalidObject, msgspec.MsgspecError."""
     meta, spec, status = obj.metadata, obj.spec or JobSpec(), obj.status or JobStatus()
-    template = _template_decoder.decode(spec.template) or PodTemplate()
+    parallelism = 1 if spec.parallelism is None else max(0, spec.parallelism)
+    missing = parallelism if spec.completions is None else max(0, spec.completions - (status.succeeded or 0))
+    created = seconds(meta.creation_timestamp)
+    return QueuedJob(
+        namespace=meta.namespace or "",
+        name=meta.name,
+        uid=meta.uid or "",
+        pod_sets=(pod_set_of(meta, spec.template, min(parallelism, missing)),),
+        parallelism=parallelism,
+        suspended=spec.suspend is True,
+        marked=(meta.labels or {}).get(QUEUED) == "true",
+        created=created,
+        since=suspended_since(status.conditions) or created,
+    )
+
+
+def pod_set_of(meta: Metadata, raw: Raw, count: int) -> PodSet:
+    """Returns so many pods of a template of the job with this metadata. Raises InvalidObject, msgspec.MsgspecError."""
+    template = _template_decoder.decode(raw) or PodTemplate()
     of_template = template.metadata or Metadata()
     of_pod = Metadata(
         name=meta.name,
@@ -186,29 +206,19 @@ def queued_job_of(obj: JobObject) -> QueuedJob:
         labels=of_template.labels,
         annotations=of_template.annotations,
     )
-    parallelism = 1 if spec.parallelism is None else max(0, spec.parallelism)
-    pod, filled_in = pod_and_template(of_pod, template.spec, spec.template)
-    missing = parallelism if spec.completions is None else max(0, spec.completions - (status.succeeded or 0))
-    created, suspended = seconds(meta.creation_timestamp), [each for each in status.conditions or () if _suspends(each)]
-    return QueuedJob(
-        namespace=meta.namespace or "",
-        name=meta.name,
-        uid=meta.uid or "",
-        pod_sets=(PodSet(pod, min(parallelism, missing), filled_in),),
-        parallelism=parallelism,
-        suspended=spec.suspend is True,
-        marked=(meta.labels or {}).get(QUEUED) == "true",
-        created=created,
-        since=(seconds(suspended[0].last_transition_time) if suspended else 0.0) or created,
-    )
+    pod, filled_in = pod_and_template(of_pod, template.spec, raw)
+    return PodSet(pod, count, filled_in)
 
 
-def _suspends(condition: JobCondition) -> bool:
-    return condition.type == "Suspended" and condition.status == "True"
+def suspended_since(conditions: Iterable[JobCondition] | None) -> float:
+    """Returns since when a job is suspended, by its conditions, in seconds since the epoch; 0 if none says so."""
+    suspended = (each for each in conditions or () if each.type == "Suspended" and each.status == "True")
+    return next((seconds(each.last_transition_time) for each in suspended), 0.0)
 
 
 def _upsert(cluster: Cluster, obj: JobObject, now: float) -> None:
-    cluster.batch_jobs.upsert(batch_job_of(obj))
+    cluster.batch_jobs.upsert(job := batch_job_of(obj))
+    cluster.queued_jobs.owner_seen(job, now)
     key = obj.metadata.namespace or "", obj.metadata.name
     suspended = obj.spec is not None and obj.spec.suspend is True
     if not (suspended or key in cluster.queued_jobs):

@@ -47,6 +47,16 @@ class Metadata(Struct, rename="camel", gc=False):
     finalizers: list[str] | None = None
 
 
+def controller_ref(meta: Metadata) -> OwnerReference | None:
+    """Returns the reference to the controller of an object, if it has one."""
+    return next((owner for owner in meta.owner_references or () if owner.controller), None)
+
+
+def is_custom(owner: OwnerReference) -> bool:
+    """Whether an owner is a custom resource. The groups of Kubernetes' own controllers have no dots."""
+    return "." in owner.api_version.partition("/")[0]
+
+
 def version_of(meta: Metadata) -> int:
     """Returns the resourceVersion as a number, which orders the states of one object; 0 where there is none."""
     return number_of(meta.resource_version)

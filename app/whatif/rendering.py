@@ -80,7 +80,8 @@ def pod_manifest(pod: Pod) -> Json:
 
 def _owner(pod: Pod) -> Json:
     if pod.job is None:
-        return {"kind": pod.owner, "uid": pod.controller, "controller": True}
+        version = {"apiVersion": "example.com/v1"} if pod.controller and not pod.group else {}  # a custom resource
+        return version | {"kind": pod.owner, "uid": pod.controller, "controller": True}
     return {"apiVersion": JOB_VERSION, "kind": "Job", "name": pod.job.name, "uid": pod.job.uid, "controller": True}
 
 

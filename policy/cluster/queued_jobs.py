@@ -12,6 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from policy.cluster.gates import Ungated
+from policy.objects.job_kind import JOB
 from policy.objects.queued_job import PREFIX, key_of, pods_of, set_of, shapes_of, stand_in, uid_of_stand_in
 from policy.objects.resources import add
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
 
     from policy.cluster.cluster import Cluster
+    from policy.objects.batch_job import BatchJob
     from policy.objects.constraints import Toleration
     from policy.objects.pod import Pod
     from policy.objects.queued_job import Key, PodSet, QueuedJob
@@ -48,6 +50,8 @@ class QueuedJobs:
         self._came: dict[str, Counter[int]] = {}
         self._made: dict[Key, list[str]] = {}
         self._outdated: dict[Key, None] = {}
+        self._others: Counter[str] = Counter()
+        self._ownerless: dict[str, tuple[float, list[str]]] = {}
         self._now = -inf
 
     def __contains__(self, key: Key) -> bool:
@@ -93,7 +97,9 @@ class QueuedJobs:
             self.delete(job.key)
         self._outdated.pop(job.key, None)
         self._jobs[job.key] = job = self._filled(job)
-        self._names.setdefault(job.namespace, set()).add(job.key[1])
+        names = self._names.setdefault(job.namespace, set())
+        self._others[job.namespace] += job.kind is not JOB and job.key[1] not in names
+        names.add(job.key[1])
         self._stand(job, now)
 
     def delete(self, key: Key) -> None:
@@ -104,8 +110,9 @@ class QueuedJobs:
         self._outdated.pop(key, None)
         names = self._names[job.namespace]
         names.discard(key[1])
+        self._others[job.namespace] -= job.kind is not JOB
         if not names:
-            del self._names[job.namespace]
+            del self._names[job.namespace], self._others[job.namespace]
         self._end(uid_of_stand_in(job.uid))
 
     def gone(self, key: Key) -> None:
@@ -165,17 +172,27 @@ class QueuedJobs:
 
         It does so only if the rules still admit it: it may request more than the template of its Job says.
         """
-        if before is not None or pod.job is None:
+        if before is not None or (pod.job is None and not self._others[pod.namespace]):
             return
-        job = self._jobs.get((pod.namespace, pod.job.name))
-        uid = uid_of_stand_in(pod.job.uid)
+        job = self._job_of(pod)
+        if job is None:
+            if self._others[pod.namespace]:
+                self._note_ownerless(pod, now)
+            return
+        uid = uid_of_stand_in(job.uid)
         ungated = self._cluster.gates.ungated.get(uid)
-        if job is None or ungated is None:
+        if ungated is None:
             return
         self._came.setdefault(uid, Counter())[set_of(job, pod, self._missing(job))] += 1
         self._keep_for_missing(job, ungated, now)
         if pod.pending and not pod.terminating and self._cluster.check(pod) is None:
             self._take_over(pod, ungated, now)
+
+    def owner_seen(self, job: BatchJob, now: float) -> None:
+        """Sees a job that has an owner, or may own pods. Those that came before it take over their parts now."""
+        for uid in self._ownerless.pop(job.uid, (now, []))[1]:
+            if (pod := self._cluster.pods.get(uid)) is not None:
+                self.see(pod, None, now)
 
     def make_pods(self, stand_in: Pod, now: float) -> list[Pod]:
         """Makes the pods of a Job that was started, where no controller of Jobs does it: all that it takes to run."""
@@ -203,11 +220,30 @@ class QueuedJobs:
     def tick(self, now: float) -> None:
         """Releases what is kept for pods that have not come in time, and notes their Jobs as ``late``."""
         self._now = now
+        while self._ownerless and next(iter(self._ownerless.values()))[0] <= now:
+            del self._ownerless[next(iter(self._ownerless))]
         for uid in [uid for uid, until in self._until.items() if until <= now]:
             job, missing = self._kept(uid)
             self.delete(job.key)
             self.late.append((job, missing))
         self._ask_again(now)
+
+    def _job_of(self, pod: Pod) -> QueuedJob | None:
+        """Returns the Job that a pod belongs to, if that waits or is being started: its own, or one above that."""
+        if pod.job is not None:
+            job = self._jobs.get((pod.namespace, pod.job.name))
+            if job is not None and job.uid == pod.job.uid:
+                return job
+        owner = self._cluster.batch_jobs.owner_of(pod, by_label=True) if self._others[pod.namespace] else None
+        job = self._jobs.get(key_of(owner.kind, owner.namespace, owner.name)) if owner is not None else None
+        return job if job is not None and owner is not None and job.uid == owner.uid else None
+
+    def _note_ownerless(self, pod: Pod, now: float) -> None:
+        """Notes for a while a pod whose controller is not known yet: the watches of two kinds are not in step."""
+        uid = pod.job.uid if pod.job is not None else pod.controller
+        known = self._cluster.batch_jobs
+        if uid and pod.pending and known.of(pod) is None and known.others.get(uid) is None:
+            self._ownerless.setdefault(uid, (now + self._patience, []))[1].append(pod.uid)
 
     def _filled(self, job: QueuedJob) -> QueuedJob:
         fill = self._cluster.pod_defaults.fill

@@ -7,6 +7,7 @@ The stand-in waits in the lines of the gates and counts in the ledger like any g
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from policy.objects.job_kind import JOB, JobKind
 from policy.objects.pod import JobMember, Pod, StandsFor
 from policy.objects.pod_template import PodTemplate
 from policy.objects.resources import add
@@ -15,8 +16,6 @@ Key = tuple[str, str]
 """Namespace and name of a Job; for a job of another kind, the lower-case kind and a slash stand before the name."""
 PREFIX = "job/"
 """How the name of the stand-in of a Job and the UID of all stand-ins begin: no pod of an API server has such ones."""
-JOB = "Job"
-"""The kind of the jobs of Kubernetes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +34,9 @@ class PodSet:
 class QueuedJob:
     """A job that is suspended, or was until now.
 
-    ``pod_sets`` are the pods that it takes to run, by template; there is one at least. ``parallelism`` is that of a
-    Job, which may be more than it still takes. ``marked``: it was suspended for us when it was created. ``created``,
-    and ``since`` when it has been suspended without a break, in seconds since the epoch.
+    ``pod_sets`` are the pods that it takes to run, by template. ``parallelism`` is that of a Job, which may be more
+    than it still takes; it is 0 for jobs of other kinds. ``marked``: it was suspended for us when it was created.
+    ``created``, and ``since`` when it has been suspended without a break, in seconds since the epoch.
     """
 
     namespace: str
@@ -49,7 +48,7 @@ class QueuedJob:
     marked: bool = False
     created: float = 0.0
     since: float = 0.0
-    kind: str = JOB
+    kind: JobKind = JOB
 
     @property
     def key(self) -> Key:
@@ -62,14 +61,14 @@ class QueuedJob:
         return sum(each.count for each in self.pod_sets)
 
 
-def key_of(kind: str, namespace: str, name: str) -> Key:
+def key_of(kind: JobKind, namespace: str, name: str) -> Key:
     """Returns the key of a job of a kind."""
-    return namespace, name if kind == JOB else f"{kind.lower()}/{name}"
+    return namespace, name if kind == JOB else f"{kind.name.lower()}/{name}"
 
 
-def name_of_stand_in(kind: str, name: str) -> str:
+def name_of_stand_in(kind: JobKind, name: str) -> str:
     """Returns the name of the stand-in of a job of a kind, ``job/train``."""
-    return f"{kind.lower()}/{name}"
+    return f"{kind.name.lower()}/{name}"
 
 
 def uid_of_stand_in(uid: str) -> str:
@@ -130,4 +129,4 @@ def pods_of(job: QueuedJob) -> Iterator[Pod]:
     for number, pod in enumerate(pods):
         name = f"{job.name}-{number}"
         uid = f"{job.uid}/{number}"
-        yield replace(pod, uid=uid, name=name, owner=job.kind, job=member, controller=controller)
+        yield replace(pod, uid=uid, name=name, owner=job.kind.name, job=member, controller=controller)

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from app.kube.job_patches import start, suspension
+from policy.objects.batch_job import BatchJob
 from policy.objects.pod import StandsFor
 from tests.controlplane.api import Api, path, read_manifests
 from tests.controlplane.controller_manager import ControllerManager
@@ -435,7 +436,7 @@ def test_of_a_job_quotaward_changes_only_what_starting_and_stopping_takes(cluste
     for name, patch in FORBIDDEN.items():  # it is the policy that refuses
         assert status(json_patch, cluster.api, item, patch, dryRun="All") == httpx.codes.OK, name
     uid = cluster.api.get("jobs", "j", queued)["metadata"]["uid"]
-    for patch in (ALLOWED["all at once"], suspension(uid)):
+    for patch in (ALLOWED["all at once"], suspension(BatchJob(queued, "j", uid))):
         assert status(json_patch, ours, item, patch) == httpx.codes.OK
 
 
