@@ -163,21 +163,25 @@ def plan(server: Server) -> None:
 
 @app.command()
 @reaching_a_server
-def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD|NAMESPACE/job/JOB")], server: Server) -> None:
-    """Explain why a pod, or a Job that waits as a whole, is or is not admitted, and what would change that."""
+def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD|NAMESPACE/KIND/JOB")], server: Server) -> None:
+    """Explain why a pod, or a job that waits as a whole, is or is not admitted, and what would change that.
+
+    KIND is job, or another kind of jobs in lower case, as jobset.
+    """
     from app import cli_output  # noqa: PLC0415
 
     namespace, _, name = pod.partition("/")
     kind, is_job, job = name.partition("/")
-    if not namespace or not name or (is_job and (kind != "job" or not job or "/" in job)):
+    if not namespace or not name or (is_job and (not kind or not job or "/" in job)):
         _fail(f"{pod!r} must be NAMESPACE/POD or NAMESPACE/job/JOB", code=2)
+    of_kind = job if kind == "job" else f"{kind}/{job}"
 
     def show(document: dict[str, Any]) -> None:
         if document["verdict"] == "unknown":
             raise CannotAsk(document["summary"])
         cli_output.print_explanation(document)
 
-    _show(show, server, f"/api/v1/jobs/{namespace}/{job}" if is_job else f"/api/v1/pods/{namespace}/{name}")
+    _show(show, server, f"/api/v1/jobs/{namespace}/{of_kind}" if is_job else f"/api/v1/pods/{namespace}/{name}")
 
 
 Apply = Annotated[

@@ -57,7 +57,7 @@ def settings_of(config: Path | None) -> Settings:
 
 def scenario_of(directory: Path, settings: Settings) -> Scenario:
     """Reads a folder as a scenario. Raises CannotSimulate if it contains nothing usable."""
-    read = scenario.read(directory, settings.groups.legacy)
+    read = scenario.read(directory, settings.groups.legacy, settings.jobs.rows)
     if not read.arrivals:
         raise CannotSimulate("; ".join(read.problems) or f"{directory} has no manifests")
     return read

@@ -48,6 +48,7 @@ from app.readiness import Readiness
 from app.serving.server import Server, listen
 from app.settings import InvalidSettings, Settings
 from app.sources.manifests import ManifestSource
+from app.store.kinds import kinds_with
 from app.store.store import TICK, Store
 from app.web import routes as web
 from app.whatif.service import Trials
@@ -125,7 +126,12 @@ def probe_application(readiness: Readiness) -> FastAPI:
 async def serve(settings: Settings) -> None:
     """Serves until SIGTERM or SIGINT. Raises CannotConnect, InvalidSettings, or OSError for an unusable address."""
     settle = 0.0 if settings.manifests else settings.store.settle_time
-    store = Store(cluster_of(settings, settle), max_staleness=settings.store.max_staleness, settle_time=settle)
+    store = Store(
+        cluster_of(settings, settle),
+        max_staleness=settings.store.max_staleness,
+        settle_time=settle,
+        kinds=kinds_with(settings.jobs.rows),
+    )
     async with AsyncExitStack() as stack:
         plain, tls, probed = (
             stack.enter_context(listen(address)) if address else None

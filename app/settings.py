@@ -28,6 +28,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from app.job_kinds import BUILT_IN, Row, shipped
 from policy.cluster.gang_holds import HOLD_TIME
 from policy.cluster.gates import LOOKAHEAD
 from policy.cluster.gates import PATIENCE as GATE_PATIENCE
@@ -261,6 +262,35 @@ class JobSettings(Section):
         gt=0,
         description="seconds after the start of a Job for which room is kept for pods of it that have not come",
     )
+    kinds: str = Field(
+        default="",
+        description=f"other kinds whose jobs may wait as a whole, separated by commas, of {', '.join(BUILT_IN)}",
+    )
+    own_kinds: tuple[Row, ...] = Field(
+        default=(), description="further such kinds: a list of rows, as docs/jobs.md describes them"
+    )
+
+    @field_validator("kinds")
+    @classmethod
+    def _are_built_in(cls, value: str) -> str:
+        shipped(value)
+        return value
+
+    @model_validator(mode="after")
+    def _differ(self) -> Self:
+        names = [row.kind.lower() for row in self.rows]
+        twice = [row.kind for row in self.rows if row.kind == "Job" or names.count(row.kind.lower()) > 1]
+        if twice:
+            raise ValueError(f"there are two rows of the kind {twice[0]}")
+        resources = [f"{row.plural}.{row.group}" for row in self.rows]
+        if again := [each for each in resources if resources.count(each) > 1]:
+            raise ValueError(f"there are two rows of {again[0]}")
+        return self
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows of the table of kinds."""
+        return (*shipped(self.kinds), *self.own_kinds)
 
 
 class QuotaManagerSettings(Section):

@@ -6,12 +6,11 @@ A condition that lasts is one Event whose count rises, like the Events of client
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.store.jobs import JOBS
 from app.store.kind import Kind
 from app.store.metadata import Metadata
 from app.store.pods import PODS
 from policy.objects.batch_job import BatchJob
-from policy.objects.pod import Pod
+from policy.objects.pod import Pod, StandsFor
 from policy.objects.queued_job import QueuedJob
 
 
@@ -52,13 +51,13 @@ class Event:
 def about_pod(pod: Pod) -> Subject:
     """Returns a pod as the subject of an Event; for a stand-in the Job that it represents."""
     if pod.stands_for is not None:
-        return Subject(JOBS.api_version, JOBS.name, pod.namespace, pod.stands_for.name, pod.stands_for.uid)
+        return about_job(pod.stands_for, pod.namespace)
     return Subject(PODS.api_version, PODS.name, pod.namespace, pod.name, pod.uid)
 
 
-def about_job(job: BatchJob | QueuedJob) -> Subject:
-    """Returns a Job as the subject of an Event."""
-    return Subject(JOBS.api_version, JOBS.name, job.namespace, job.name, job.uid)
+def about_job(job: BatchJob | QueuedJob | StandsFor, namespace: str) -> Subject:
+    """Returns a job of a namespace as the subject of an Event."""
+    return Subject(job.kind.api_version, job.kind.name, namespace, job.name, job.uid)
 
 
 def about_quota(meta: Metadata, kind: Kind) -> Subject:

@@ -25,7 +25,7 @@ async def gated(cluster: Cluster, namespace: str | None, limit: int) -> GatedLis
             items.append(
                 GatedModel(
                     job=f"{pod.namespace}/{short(job.name)}",
-                    kind="Job" if pod.stands_for else "",
+                    kind=pod.stands_for.kind.name if pod.stands_for else "",
                     pods=pod.stands_for.pods if pod.stands_for else len(job.members),
                     queue=shortened(queue),
                     namespace=pod.namespace,
@@ -64,7 +64,7 @@ class Refusals:
         pod = job.first()
         kind = queue, pod.namespace, job.kind
         if kind not in self._known:
-            self._known[kind] = self._cluster.why_waits(pod)
+            self._known[kind] = self._cluster.check(pod)
         return self._known[kind]
 
 

@@ -12,7 +12,6 @@ from app.observability.queue_metrics import label_of, queue_lines
 from app.observability.quota_metrics import base_unit, quota_lines
 from app.problems import Problem
 from app.readiness import Readiness
-from app.store.kinds import KINDS
 from app.store.store import Store
 from policy.cluster.cluster import Cluster
 from policy.explain.reasons import NO_ROOM, OTHER, UNTRIED, reason_in
@@ -66,8 +65,7 @@ async def _count_pending(cluster: Cluster) -> None:
     waiting, jobs = dict.fromkeys(RULES, 0), Counter[tuple[str, str]]()
     for index, pod in enumerate(list(cluster.pods.values()), start=1):
         if pod.stands_for is not None:
-            waits = pod.uid not in cluster.grants and not pod.stands_for.grows
-            jobs[label_of(cluster, pod), pod.namespace] += waits
+            jobs[label_of(cluster, pod), pod.namespace] += pod.uid not in cluster.grants
         elif _is_before_the_scheduler(cluster, pod):
             waiting[_waits_for(pod)] += 1
         if index % SLICE == 0:
@@ -93,7 +91,7 @@ def _refresh(store: Store) -> None:
     """Sets the gauges that are cheaper to compute on request than to maintain."""
     now = store.clock()
     cluster = store.cluster
-    for kind in KINDS:
+    for kind in store.kinds:
         metrics.OBJECTS.labels(kind.label).set(len(store.known(kind)))
         metrics.WATCH_LAG.labels(kind.label).set(store.staleness(kind.label, now))
         metrics.DEFINITION_GONE.labels(kind.label).set(store.lacks(kind))

@@ -8,13 +8,13 @@ from app.api.models import QueuedJobList, QueuedJobModel
 from app.shapes import quantities
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import shown
+from policy.objects.job_kind import JOB
 from policy.objects.pod import Pod
-from policy.objects.queued_job import PREFIX
 from policy.objects.verdict import Refusal, Verdict
 from policy.queueing import positions
 from policy.quota.closed_queues import shortened
 
-WAITING, STARTING, GROWING = "waiting", "starting", "growing"
+WAITING, STARTING = "waiting", "starting"
 """The states of a Job that waits as a whole."""
 
 
@@ -36,26 +36,29 @@ async def queued(cluster: Cluster, namespace: str | None, limit: int) -> QueuedJ
     return QueuedJobList(total=total, items=items)
 
 
-def stand_in_of(cluster: Cluster, namespace: str, name: str) -> Pod | None:
-    """Returns the stand-in of a Job that waits as a whole, for as few pods as are enough; None if it does not wait."""
-    pod = cluster.pod(namespace, f"{PREFIX}{name}")
-    return cluster.queued_jobs.at_least(pod) if pod is not None and pod.stands_for is not None else None
+def stand_in_of(cluster: Cluster, namespace: str, kind: str, name: str) -> Pod | None:
+    """Returns the stand-in of a job that waits as a whole, of a kind in lower case; None if it does not wait so."""
+    pod = cluster.pod(namespace, f"{kind}/{name}")
+    return pod if pod is not None and pod.stands_for is not None else None
 
 
-def verdict_on_other(cluster: Cluster, namespace: str, name: str) -> Verdict:
-    """Returns what is said of a Job that does not wait as a whole."""
-    if cluster.batch_jobs.get((namespace, name)) is not None:
+def verdict_on_other(cluster: Cluster, namespace: str, kind: str, name: str) -> Verdict:
+    """Returns what is said of a job that does not wait as a whole."""
+    jobs = cluster.batch_jobs
+    job = jobs.get((namespace, name)) if kind == JOB.name.lower() else jobs.others.named(kind, namespace, name)
+    if job is not None:
         why = "it runs, has ended, or is suspended by its owner: explain its pods, if there are any"
-        return Verdict("unknown", message=f"Job {name} in namespace {namespace} does not wait as a whole; {why}")
-    return Verdict("unknown", message=f"no Job {name} in namespace {namespace} is known")
+        what = f"{job.kind.name} {name} in namespace {namespace}"
+        return Verdict("unknown", message=f"{what} does not wait as a whole; {why}")
+    what = JOB.name if kind == JOB.name.lower() else kind
+    return Verdict("unknown", message=f"no {what} {name} in namespace {namespace} is known")
 
 
 def _in_line(cluster: Cluster, pod: Pod, place: int, refused: Refusal | None) -> QueuedJobModel:
     """Shows a Job that stands in a line."""
     of_turn = refused.message if refused else f"it {positions.when_ungated(cluster, pod)}"
     why = positions.let_go_text(cluster, pod) or of_turn
-    state = GROWING if pod.stands_for is not None and pod.stands_for.grows else WAITING
-    return _model(cluster, pod, state, place, refused, why)
+    return _model(cluster, pod, WAITING, place, refused, why)
 
 
 def _in_no_line(cluster: Cluster, pod: Pod) -> QueuedJobModel:
@@ -73,12 +76,11 @@ def _model(cluster: Cluster, pod: Pod, state: str, place: int, refused: Refusal 
     return QueuedJobModel(
         namespace=pod.namespace,
         name=job.name,
+        kind=job.kind.name,
         queue=shortened(cluster.queue_of(pod)),
         state=state,
         place=place,
         pods=job.pods,
-        min_pods=job.least,
-        asked_parallelism=job.asked if job.least else 0,
         demand=quantities(shown(cluster, pod.request)),
         priority=pod.priority,
         since=time_of(known.since) if known is not None and known.since else "",

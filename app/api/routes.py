@@ -45,6 +45,7 @@ from policy.explain.remedy import listed
 from policy.explain.terminating import conditions_of_quota, late_beside, sentences
 from policy.explain.verdicts import verdict_on
 from policy.objects.job import short
+from policy.objects.job_kind import JOB
 from policy.objects.pod import Pod
 from policy.objects.reservation import PodName, Reservation
 from policy.objects.verdict import Verdict
@@ -137,11 +138,21 @@ async def list_jobs(
 @router.get("/jobs/{namespace}/{name}")
 async def explain_job(namespace: str, name: str, request: Request, store: SyncedStore) -> ExplanationModel:
     """Explains why a Job that waits as a whole is started or not. The verdict on any other Job is ``unknown``."""
-    cluster, title = store.cluster, f"Job {namespace}/{name}"
-    pod = queued_jobs.stand_in_of(cluster, namespace, name)
+    return await explain_job_of_kind(namespace, JOB.name.lower(), name, request, store)
+
+
+@router.get("/jobs/{namespace}/{kind}/{name}")
+async def explain_job_of_kind(
+    namespace: str, kind: str, name: str, request: Request, store: SyncedStore
+) -> ExplanationModel:
+    """Explains the same of a job of another ``kind``, in lower case: ``jobset``."""
+    cluster, kind = store.cluster, kind.lower()
+    pod = queued_jobs.stand_in_of(cluster, namespace, kind, name)
     if pod is None:
-        verdict = queued_jobs.verdict_on_other(cluster, namespace, name)
+        verdict = queued_jobs.verdict_on_other(cluster, namespace, kind, name)
+        title = f"{JOB.name if kind == JOB.name.lower() else kind} {namespace}/{name}"
         return explanation((namespace, name), verdict, "", (), (), None, title=title)
+    title = pod.object
     verdict = _with_near_names(cluster, pod, verdict_on(cluster, namespace, pod.name))
     return await _explain(request, store, pod, verdict, (namespace, name), title)
 

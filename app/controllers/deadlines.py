@@ -41,7 +41,7 @@ class Deadlines:
         for job in [job async for job in self._at_gates(ends, pause)]:
             self._told.add(job.uid)
             message = f"its pods wait at gates, and meanwhile its time runs: {ending(job)}"
-            self._actuator.report(Event(about_job(job), "DeadlineRunsAtGate", message, warning=True))
+            self._actuator.report(Event(about_job(job, job.namespace), "DeadlineRunsAtGate", message, warning=True))
 
     async def _that_end(self, pause: Pause) -> AsyncIterator[BatchJob]:
         """Yields the Jobs of gated namespaces whose deadline runs."""

@@ -341,7 +341,7 @@ class Reclaim:
         if whole is not None:
             metrics.JOBS_TAKEN_BACK.labels("suspended").inc()
             message = f"suspended to make room for {_text(reservation.pod)}: {why}; it waits until there is room again"
-            self._actuator.report(Event(about_job(whole), "TakenBack", message))
+            self._actuator.report(Event(about_job(whole, whole.namespace), "TakenBack", message))
             return True
         metrics.EVICTIONS.labels("reclaim", "evicted").inc()
         message = f"evicted to make room for {_text(reservation.pod)}: {why}{self._price(job, progress)}"

@@ -42,12 +42,12 @@ class StartedInPart:
             self._out_of_line.discard(uid)
             cluster.gate_admission.regate(uid, now)
         while cluster.queued_jobs.late:
-            job, missing, pods = cluster.queued_jobs.late.pop()
-            message = f"{missing} of {pods} pods were not created in time: no room is kept for them any more"
+            job, missing = cluster.queued_jobs.late.pop()
+            message = f"{missing} of {job.pods} pods were not created in time: no room is kept for them any more"
             if self._is_useless(job):
                 self._useless[job.uid] = job
                 message += "; the others are of no use without them, so it is suspended, and waits again"
-            self._actuator.report(Event(about_job(job), "StartedInPart", message, warning=True))
+            self._actuator.report(Event(about_job(job, job.namespace), "StartedInPart", message, warning=True))
         for uid, job in list(self._useless.items()):
             if not self._is_useless(job):
                 del self._useless[uid]
@@ -66,7 +66,7 @@ class StartedInPart:
 
     async def _suspend(self, job: QueuedJob) -> None:
         cluster, clock = self._store.cluster, self._store.clock
-        known = cluster.batch_jobs.get(job.key)
+        known = cluster.batch_jobs.get(job.key) or cluster.batch_jobs.others.get(job.uid)
         if known is None or known.uid != job.uid or known.ended:
             self._useless.pop(job.uid, None)
             return

@@ -1,61 +1,44 @@
-"""Starts, resizes and suspends a Job by an exact patch: nothing else of it changes, and it changes only as it was seen.
+"""Starts and suspends a job by an exact patch: nothing else of it changes, and it changes only as it was seen."""
 
-The patches of elastic Jobs write the parallelism, which belongs to the user. ``disowning`` makes good for that: with a
-field that another manager has changed, each server-side apply of the user's manifest would end in a conflict.
-"""
-
-from collections.abc import Sequence
 from typing import Any
 
-from app.store.heeded import PARALLELISM
+from policy.objects.batch_job import BatchJob
+from policy.objects.job_kind import JOB, JobKind
 from policy.objects.pod import StandsFor
 
-MANAGER = "quotaward"
-"""The field manager of these patches."""
-ASKED = f"/metadata/annotations/{PARALLELISM.replace('/', '~1')}"
 
-Patch = list[dict[str, Any]]
+def path_of(kind: JobKind, namespace: str, name: str) -> str:
+    """Returns the path of a job on the API server."""
+    return f"/apis/{kind.api_version}/namespaces/{namespace}/{kind.plural}/{name}"
 
 
-def start(job: StandsFor) -> Patch:
-    """Returns a JSON patch that ends the suspension of this Job, or lets it grow. The server refuses it if it changed.
+def start(job: StandsFor) -> list[dict[str, Any]]:
+    """Returns a JSON patch that ends the suspension of this job. The server refuses it if the job has changed.
 
-    Of an elastic Job it sets the parallelism that was granted, and notes the one that its user asks for.
+    The counts of pods of other kinds than Job are not compared: what has become larger meanwhile is asked anew.
     """
-    patch = _tests(job.uid, suspended=not job.grows, parallelism=job.parallelism)
-    if not job.grows:
-        patch.append({"op": "replace", "path": "/spec/suspend", "value": False})
-    if job.least:
-        patch += _parallelism(job.granted, job.asked)
-    return patch
-
-
-def suspension(uid: str) -> Patch:
-    """Returns a JSON patch that suspends the Job with this UID. The server refuses it if it is suspended already."""
+    suspend = _pointer(job.kind)
+    size = [{"op": "test", "path": "/spec/parallelism", "value": job.parallelism}] if job.kind is JOB else []
     return [
-        {"op": "test", "path": "/metadata/uid", "value": uid},
-        {"op": "test", "path": "/spec/suspend", "value": False},
-        {"op": "replace", "path": "/spec/suspend", "value": True},
+        {"op": "test", "path": "/metadata/uid", "value": job.uid},
+        {"op": "test", "path": suspend, "value": True},
+        *size,
+        {"op": "replace", "path": suspend, "value": False},
     ]
 
 
-def disowning(managed_fields: Sequence[dict[str, Any]]) -> Patch:
-    """Returns a JSON patch by which no field of an object is ours any more; empty if none is."""
-    at = [number for number, entry in enumerate(managed_fields) if entry.get("manager") == MANAGER]
-    tests = [{"op": "test", "path": f"/metadata/managedFields/{number}/manager", "value": MANAGER} for number in at]
-    return tests + [{"op": "remove", "path": f"/metadata/managedFields/{number}"} for number in reversed(at)]
+def suspension(job: BatchJob) -> list[dict[str, Any]]:
+    """Returns a JSON patch that suspends this job. The server refuses it if it is suspended already.
 
-
-def _tests(uid: str, *, suspended: bool, parallelism: int) -> Patch:
+    An object of another kind may lack the field, for which ``null`` stands.
+    """
+    suspend = _pointer(job.kind)
     return [
-        {"op": "test", "path": "/metadata/uid", "value": uid},
-        {"op": "test", "path": "/spec/suspend", "value": suspended},
-        {"op": "test", "path": "/spec/parallelism", "value": parallelism},
+        {"op": "test", "path": "/metadata/uid", "value": job.uid},
+        {"op": "test", "path": suspend, "value": None if job.suspend_unset else False},
+        {"op": "add", "path": suspend, "value": True},
     ]
 
 
-def _parallelism(granted: int, asked: int) -> Patch:
-    return [
-        {"op": "replace", "path": "/spec/parallelism", "value": granted},
-        {"op": "add", "path": ASKED, "value": str(asked)},
-    ]
+def _pointer(kind: JobKind) -> str:
+    return "/" + "/".join(kind.suspend)

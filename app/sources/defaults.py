@@ -22,6 +22,8 @@ def with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
         metadata["namespace"] = metadata.get("namespace") or "default"
     if kind in (PODS, JOBS):
         metadata["uid"] = metadata.get("uid") or _uid_of(metadata["namespace"], metadata)
+    elif kind.owns_pods:
+        metadata["uid"] = metadata.get("uid") or _uid_of(metadata["namespace"], metadata, kind.name)
     if isinstance(owners := metadata.get("ownerReferences"), list):
         metadata["ownerReferences"] = [_with_uid(owner, metadata.get("namespace")) for owner in owners]
     match kind.name, document:
@@ -35,15 +37,19 @@ def with_defaults(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "metadata": metadata}
 
 
-def _uid_of(namespace: str, named: dict[str, Any]) -> str:
-    """Returns a substitute UID, the same for the object and for references to it."""
-    return f"{namespace}/{named.get('name')}"
+def _uid_of(namespace: str, named: dict[str, Any], kind: str = "") -> str:
+    """Returns a substitute UID, the same for the object and for references to it. ``kind``: that of a custom job."""
+    return "/".join(filter(None, (namespace, kind.lower(), str(named.get("name")))))
 
 
 def _with_uid(owner: Any, namespace: str | None) -> Any:
     """Adds the UID to a reference to an owner, which is in the namespace of the object."""
-    if namespace and isinstance(owner, dict) and owner.get("kind") == JOBS.name and not owner.get("uid"):
+    if not namespace or not isinstance(owner, dict) or owner.get("uid"):
+        return owner
+    if owner.get("kind") == JOBS.name:
         return {**owner, "uid": _uid_of(namespace, owner)}
+    if "." in str(owner.get("apiVersion")).partition("/")[0]:
+        return {**owner, "uid": _uid_of(namespace, owner, str(owner.get("kind")))}
     return owner
 
 

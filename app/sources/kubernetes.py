@@ -11,7 +11,7 @@ from app.kube.reflector import Reflector
 from app.settings import GroupSettings
 from app.sources import others
 from app.store.kind import Kind
-from app.store.kinds import KINDS, SUCCESSORS
+from app.store.kinds import SUCCESSORS
 from app.store.store import Store
 
 log = structlog.get_logger(__name__)
@@ -24,7 +24,7 @@ async def follow(client: KubeClient, store: Store, groups: GroupSettings, *, kee
     """Keeps the store up to date with the API server until cancelled. ``keeps``: see Reflector."""
     log.info("following", api_server=client.api.configuration.host)  # the environment may have chosen it
     async with asyncio.TaskGroup() as group:
-        for kind in KINDS:
+        for kind in store.kinds:
             work = Reflector(client, kind, store, keeps=keeps).run
             if kind.label in SUCCESSORS:
                 legacy = _follow_legacy(client, kind, store, groups, work)

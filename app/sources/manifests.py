@@ -6,7 +6,7 @@ was good before stays as it was.
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -41,7 +41,6 @@ MANY = 1000
 SUFFIXES = (".yaml", ".yml", ".json")
 OURS = (ELASTIC_QUOTAS.group, QUEUES.group, RESERVATIONS.group)
 """API groups of which all kinds are read: another kind in one of them is mistyped."""
-_KINDS = {(kind.api_version, kind.name): kind for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +83,13 @@ class Folder:
     is_there: bool
 
 
-def read(directory: Path, legacy: str = "auto") -> Folder:
+def read(directory: Path, legacy: str = "auto", kinds: Iterable[Kind] = KINDS) -> Folder:
     """Reads everything below a directory. Never raises: faults are among the problems.
 
     ``legacy`` is the setting ``groups.legacy``: whether kinds of the older group are read too: ``on``, ``off`` or
-    ``auto``: only if there are none of the newer.
+    ``auto``: only if there are none of the newer. ``kinds`` are those that are read.
     """
+    by_name = {(kind.api_version, kind.name): kind for kind in kinds}
     folder = Folder([], set(), set(), [], [], directory.is_dir())
     seen: dict[tuple[str, str | None, str], Path] = {}
     trial = Cluster()  # one for all: each leaves a thousand objects to the garbage collector
@@ -101,7 +101,7 @@ def read(directory: Path, legacy: str = "auto") -> Folder:
             folder.problems.append(Fault(file, 0, f"cannot be read: {' '.join(str(error).split())}"))
             continue
         for number, document in documents:
-            _take(folder, seen, trial, file, number, document)
+            _take(folder, seen, trial, by_name, file, number, document)
     if not folder.is_there:
         folder.problems.append(Fault(directory, 0, "is not a directory"))
     _leave_out_legacy(folder, legacy)
@@ -162,7 +162,7 @@ class ManifestSource:
         self._store = store
         self._applied: dict[tuple[str, Key], Manifest] = {}
         self._taken_in = _state(directory)
-        self.apply(read(directory, legacy))
+        self.apply(read(directory, legacy, store.kinds))
 
     def example_question(self) -> str:
         """Returns a request of filter for the first waiting pod, as JSON; empty if none waits."""
@@ -202,7 +202,7 @@ class ManifestSource:
         found = list[Folder]()  # a value that a thread returns is kept until the next garbage collection
         with undisturbed():
             self._taken_in = await asyncio.to_thread(_state, self._directory)
-            await asyncio.to_thread(lambda: found.append(read(self._directory, self._legacy)))
+            await asyncio.to_thread(lambda: found.append(read(self._directory, self._legacy, self._store.kinds)))
             if self.apply(found.pop()) >= MANY:
                 spare_what_stays()
 
@@ -230,7 +230,7 @@ class ManifestSource:
             elif known.file == manifest.file:
                 continue  # keep the old object, which the garbage collector skips
             self._applied[identity] = manifest
-        for kind in KINDS:
+        for kind in self._store.kinds:
             self._store.complete(kind)
         return changed
 
@@ -290,6 +290,7 @@ def _take(
     folder: Folder,
     seen: dict[tuple[str, str | None, str], Path],
     trial: Cluster,
+    kinds: Mapping[tuple[str, str], Kind],
     file: Path,
     number: int,
     document: Any,
@@ -298,7 +299,7 @@ def _take(
     if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
         folder.problems.append(Fault(file, number, "is not a Kubernetes object: apiVersion and kind are missing"))
         return
-    kind = _KINDS.get((str(document["apiVersion"]), str(document["kind"])))
+    kind = kinds.get((str(document["apiVersion"]), str(document["kind"])))
     if kind is None:
         _report_unread(folder, file, number, document)
         return

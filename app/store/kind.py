@@ -20,6 +20,7 @@ class Kind:
     An ``optional`` kind need not be installed: the store is complete without it, and waits for it to appear. Objects of
     an optional kind that ``binds`` pods may stay in force when its definition is deleted. An ``advisory`` kind only
     tells which of several right answers is better; without the right to read it, it counts as not installed.
+    ``owns_pods``: pods are told by the UIDs of such objects, so that those in a folder need one, too.
     ``upsert`` raises InvalidObject for an object that cannot be used. ``version_seen`` returns the version of an object
     that was seen last, 0 if unknown; it is None where the cluster keeps no versions.
     """
@@ -36,6 +37,7 @@ class Kind:
     optional: bool = False
     binds: bool = False
     advisory: bool = False
+    owns_pods: bool = False
     title: str = ""
     version_seen: Callable[[Cluster, Key], int] | None = None
 

@@ -5,16 +5,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from app.store.heeded import (
-    ALLOWED_QUEUES,
-    INDEX_FAILURES,
-    MIN_PARALLELISM,
-    MIRROR,
-    PARALLELISM,
-    PREEMPTIBLE,
-    QUEUE,
-    VOLCANO_GROUP,
-)
+from app.store.heeded import ALLOWED_QUEUES, INDEX_FAILURES, MIRROR, PREEMPTIBLE, QUEUE, VOLCANO_GROUP
 
 LONGEST_NAME = 253
 """The most characters that the name of an object may have."""
@@ -29,8 +20,6 @@ class Annotations(Struct, gc=False):
     group: Any = field(name=VOLCANO_GROUP, default=None)
     mirror: Any = field(name=MIRROR, default=None)
     index_failures: Any = field(name=INDEX_FAILURES, default=None)
-    min_parallelism: Any = field(name=MIN_PARALLELISM, default=None)
-    parallelism: Any = field(name=PARALLELISM, default=None)
 
 
 class OwnerReference(Struct, rename="camel", gc=False):
@@ -56,6 +45,16 @@ class Metadata(Struct, rename="camel", gc=False):
     annotations: Annotations | None = None
     owner_references: list[OwnerReference] | None = None
     finalizers: list[str] | None = None
+
+
+def controller_ref(meta: Metadata) -> OwnerReference | None:
+    """Returns the reference to the controller of an object, if it has one."""
+    return next((owner for owner in meta.owner_references or () if owner.controller), None)
+
+
+def is_custom(owner: OwnerReference) -> bool:
+    """Whether an owner is a custom resource. The groups of Kubernetes' own controllers have no dots."""
+    return "." in owner.api_version.partition("/")[0]
 
 
 def version_of(meta: Metadata) -> int:

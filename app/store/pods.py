@@ -4,7 +4,16 @@ import msgspec
 
 from app.store.heeded import COUNTS_IN, GATE, GROUP, LEGACY_GROUP
 from app.store.kind import Kind
-from app.store.metadata import Metadata, OwnerReference, as_name, as_text, seconds, version_of
+from app.store.metadata import (
+    Metadata,
+    OwnerReference,
+    as_name,
+    as_text,
+    controller_ref,
+    is_custom,
+    seconds,
+    version_of,
+)
 from app.store.placement import constraints_of
 from app.store.pod_groups import GROUPS, LEGACY_GROUPS, NATIVE_GROUPS, VOLCANO_GROUPS
 from app.store.pod_object import PodCondition, PodObject, PodSpec, PodStatus
@@ -48,7 +57,7 @@ def pod_of(obj: PodObject) -> Pod:
         constraints=_constraints(meta, spec, undecidable),
         owner=shared_text(controller_of(meta)) if meta.owner_references or annotations else "",
         group=(group := _group_of(meta, spec)),
-        controller=_controller_uid(meta) if group else "",
+        controller=_controller_uid(meta, group) if meta.owner_references else "",
         started=seconds(status.start_time) if status.start_time else 0.0,
         may_preempt=spec.preemption_policy != "Never",
         queue=as_name(annotations.queue) if annotations else "",
@@ -85,7 +94,8 @@ def controller_of(meta: Metadata) -> str:
     """
     if meta.annotations is not None and meta.annotations.mirror is not None:
         return "Node"
-    return next((_kind(owner) for owner in meta.owner_references or () if owner.controller), "")
+    owner = controller_ref(meta)
+    return _kind(owner) if owner is not None else ""
 
 
 def _kind(owner: OwnerReference) -> str:
@@ -97,8 +107,10 @@ def _kind(owner: OwnerReference) -> str:
     return "" if is_called_so else owner.kind
 
 
-def _controller_uid(meta: Metadata) -> str:
-    return next((owner.uid for owner in meta.owner_references or () if owner.controller), "")
+def _controller_uid(meta: Metadata, group: str) -> str:
+    """Returns the UID of the controller of a pod if somebody asks for it."""
+    owner = controller_ref(meta)
+    return shared_text(owner.uid) if owner is not None and (group or is_custom(owner)) else ""
 
 
 def _job_of(meta: Metadata) -> JobMember | None:

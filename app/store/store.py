@@ -2,7 +2,7 @@
 
 import time
 from collections import ChainMap
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,13 +52,15 @@ class Store:
         settle_time: float = 3.0,
         clock: Callable[[], float] = time.monotonic,
         epoch: Callable[[], float] = time.time,
+        kinds: Sequence[Kind] = KINDS,
     ) -> None:
-        """``epoch`` returns the seconds since 1970, the time that objects use."""
+        """``epoch`` returns the seconds since 1970, the time that objects use. ``kinds`` are all that are read."""
         self.cluster = cluster
         self.clock = clock
         self._epoch = epoch
         self.cluster.epoch = epoch() - clock()
-        self.feeds = {kind.label: Feed() for kind in KINDS}
+        self.kinds = kinds
+        self.feeds = {kind.label: Feed() for kind in kinds}
         self._needed = dict(self.feeds)  # an advisory kind only until its first list is complete
         self._quotas: dict[str, dict[Key, ElasticQuotaObject]] = {kind.label: {} for kind in QUOTA_KINDS}
         self.quota_objects = ChainMap(*self._quotas.values())

@@ -19,7 +19,7 @@ from starlette.types import Scope
 
 from app.api.explanations import ENDED, in_words
 from app.api.models import ExplanationModel
-from app.api.routes import explain_job, explain_pod, store_of
+from app.api.routes import explain_job, explain_job_of_kind, explain_pod, store_of
 from app.pause import Pause
 from app.problems import Problem
 from app.questions import asker_of
@@ -35,6 +35,7 @@ from app.web.waiting import Crowds, Waiting, name_of
 from policy.cluster.cluster import Cluster
 from policy.explain.verdicts import verdict_on
 from policy.nodes import fit
+from policy.objects.job_kind import JOB
 from policy.objects.pod import Pod
 from policy.objects.queued_job import PREFIX
 from policy.preemption import reclaim
@@ -146,14 +147,15 @@ async def follow_page(request: Request, since: str = "") -> Response:
 
 @router.get("/pods")
 async def find_pod(request: Request, name: str = "") -> Response:
-    """Redirects to the explanation of a pod that is named NAMESPACE/NAME, or of a Job that is NAMESPACE/job/NAME."""
+    """Redirects to the explanation of a pod, NAMESPACE/NAME, or of a job that waits as a whole, NAMESPACE/job/NAME."""
     namespace, _, only = name.strip().partition("/")
     if not namespace or not only:
         return _error_page(request, Problem(422, "a pod is named NAMESPACE/NAME, a Job NAMESPACE/job/NAME"), root=".")
-    kind = "jobs" if only.startswith(PREFIX) else "pods"
-    return RedirectResponse(
-        f"{kind}/{quote(namespace, safe='')}/{quote(only.removeprefix(PREFIX), safe='')}", 303, HEADERS
-    )
+    kind, is_job, job = only.partition("/")
+    parts = ["pods", namespace, only]
+    if kind and is_job and "/" not in job:
+        parts = ["jobs", namespace, *(() if kind == JOB.name.lower() else (kind,)), job]
+    return RedirectResponse("/".join(quote(part, safe="") for part in parts), 303, HEADERS)
 
 
 @router.get("/pods/{namespace}/{name}")
@@ -178,15 +180,29 @@ async def show_job(namespace: str, name: str, request: Request) -> Response:
     return _explained(request, explanation, f"Job {namespace}/{name}", "jobs", version)
 
 
-def _explained(request: Request, explanation: ExplanationModel, title: str, kind: str, version: str) -> Response:
-    """Renders an explanation. ``kind``: what it explains, as in the path of the page."""
+@router.get("/jobs/{namespace}/{kind}/{name}")
+async def show_job_of_kind(namespace: str, kind: str, name: str, request: Request) -> Response:
+    """Explains the same of a job of another kind."""
+    version = _state_of(request.app.state.store.cluster, namespace, f"{kind}/{name}")
+    try:
+        explanation = await explain_job_of_kind(namespace, kind, name, request, await store_of(request))
+    except Problem as problem:
+        return _error_page(request, problem, root="../../..")
+    return _explained(request, explanation, f"{kind} {namespace}/{name}", "jobs", version, kind)
+
+
+def _explained(
+    request: Request, explanation: ExplanationModel, title: str, of: str, version: str, kind: str = ""
+) -> Response:
+    """Renders an explanation. ``of``: what it explains, as in the path of the page. ``kind``: that of a job, if any."""
     web: Web = request.app.state.web
     figures = dict.fromkeys(figure for row in explanation.numbers.values() for figure in row)
     text = web.templates.get_template("pod.html").render(
-        root="../..",
+        root="../../.." if kind else "../..",
         version=version,
         now=time.time(),
-        live_of=f"/{kind}/{quote(explanation.namespace, safe='')}/{quote(explanation.name, safe='')}",
+        live_of="/"
+        + "/".join(quote(part, safe="") for part in (of, explanation.namespace, kind, explanation.name) if part),
         title=title,
         pod=explanation,
         verdict=in_words(explanation.verdict),
@@ -208,6 +224,12 @@ async def follow_pod(namespace: str, name: str, request: Request, since: str = "
 async def follow_job(namespace: str, name: str, request: Request, since: str = "") -> Response:
     """Sends an event when the explanation of a Job has changed."""
     return await follow_pod(namespace, f"{PREFIX}{name}", request, since)
+
+
+@router.get("/live/jobs/{namespace}/{kind}/{name}")
+async def follow_job_of_kind(namespace: str, kind: str, name: str, request: Request, since: str = "") -> Response:
+    """Sends an event when the explanation of a job of another kind has changed."""
+    return await follow_pod(namespace, f"{kind}/{name}", request, since)
 
 
 @router.get("/docs")

@@ -160,7 +160,7 @@ class Crowds:
 
 def _rule_now(cluster: Cluster, pod: Pod) -> str:
     """Returns the rule that refuses a pod that no scheduler has tried yet."""
-    refused = cluster.why_waits(pod) if pod.uid in cluster.pods else None
+    refused = cluster.check(pod) if pod.uid in cluster.pods else None
     return refused.rule if refused else UNTRIED
 
 
@@ -187,7 +187,7 @@ def _waits(cluster: Cluster, pod: Pod) -> bool:
 
 def _shown(cluster: Cluster, pod: Pod, *, observe: bool) -> WaitingPod:
     kept = cluster.reservations.reserved.of_pod(pod.uid) or cluster.reservations.held_for(pod.uid)
-    refused = cluster.why_waits(pod) if pod.uid in cluster.pods else None
+    refused = cluster.check(pod) if pod.uid in cluster.pods else None
     closed = why_closed(cluster.queues, cluster.membership, pod) if refused else ""
     why = ": ".join(filter(None, (refused.message, closed))) if refused else ""
     if at_gate := positions.position_text(cluster, pod):

@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 
+from app.job_kinds import Row
 from app.settings import Settings
 from app.sources import manifests
 from app.sources.manifests import Fault, Manifest
 from app.store.heeded import AT, FOR
-from app.store.kinds import KINDS
+from app.store.kinds import kinds_with
 from app.store.metadata import seconds
 from app.store.pod_groups import POD_GROUPS, group_of
 from app.store.pods import PODS, pod_of
@@ -29,7 +30,6 @@ _DATES = frozenset(
     {"creationTimestamp", "startTime", "startedAt", "finishedAt", "lastTransitionTime", "lastHeartbeatTime"}
 )
 """Fields with the time of something that happened to an object."""
-_ORDER = {kind.label: number for number, kind in enumerate(KINDS)}
 
 
 class InvalidDuration(ValueError):
@@ -59,14 +59,19 @@ def parse_duration(text: str) -> float:
     return sum(float(part) * size for part, size in zip(match.groups(), sizes, strict=True) if part)
 
 
-def read(directory: Path, legacy: str = "auto") -> Scenario:
-    """Reads a folder as a story. Simultaneous objects come in the order of kinds, then in that of the folder."""
-    folder = manifests.read(directory, legacy)
+def read(directory: Path, legacy: str = "auto", rows: Iterable[Row] = ()) -> Scenario:
+    """Reads a folder as a story. Simultaneous objects come in the order of kinds, then in that of the folder.
+
+    ``rows`` are those of the table of kinds of jobs.
+    """
+    kinds = kinds_with(rows)
+    order = {kind.label: number for number, kind in enumerate(kinds)}
+    folder = manifests.read(directory, legacy, kinds)
     problems = [str(problem) for problem in folder.problems]
     documents = [msgspec.json.decode(manifest.raw) for manifest in folder.manifests]
     scenario = Scenario([], {}, problems, _taken_at(documents))
     found = zip(folder.manifests, documents, strict=True)
-    for number, (manifest, document) in enumerate(sorted(found, key=lambda each: _ORDER[each[0].kind.label])):
+    for number, (manifest, document) in enumerate(sorted(found, key=lambda each: order[each[0].kind.label])):
         annotations = _annotations(document)
         try:
             at = parse_duration(str(annotations[AT])) if AT in annotations else 0.0

@@ -2,39 +2,28 @@
 
 A Job is started by not suspending it any more. Its pods come a little later, one by one. Until then its stand-in keeps
 the grant for them; each pod that comes takes over its own part of it. Jobs of other kinds are treated alike.
-
-An elastic Job stays known while it runs. As long as it runs with fewer pods than its user asks for, its stand-in waits
-for the others, at the end of its line, and is granted as many of them as there is room for.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
 from policy.cluster.gates import Ungated
-from policy.objects.queued_job import (
-    PREFIX,
-    key_of,
-    pods_of,
-    set_of,
-    shapes_of,
-    stand_in,
-    started,
-    uid_of_stand_in,
-    waiting,
-)
+from policy.objects.job_kind import JOB
+from policy.objects.queued_job import PREFIX, key_of, pods_of, set_of, shapes_of, stand_in, uid_of_stand_in
 from policy.objects.resources import add
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
 
     from policy.cluster.cluster import Cluster
+    from policy.objects.batch_job import BatchJob
     from policy.objects.constraints import Toleration
     from policy.objects.pod import Pod
-    from policy.objects.queued_job import Key, QueuedJob
+    from policy.objects.queued_job import Key, PodSet, QueuedJob
     from policy.objects.resources import Resources
     from policy.stepwise import Steps
 
@@ -42,30 +31,16 @@ START_PATIENCE = 60.0
 """Seconds after its start for which room is kept for pods of a Job that have not come."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """How many pods of an elastic Job are granted, and whether it was suspended and its parallelism before that."""
-
-    pods: int
-    suspended: bool
-    parallelism: int
-
-    def is_seen_by(self, job: QueuedJob) -> bool:
-        """Whether a Job is seen to have been changed since: usually by our patch."""
-        return (job.suspended, job.parallelism) != (self.suspended, self.parallelism)
-
-
 class QueuedJobs:
-    """The Jobs that are suspended or are being started, or are elastic. ``patience``: seconds that a start may take.
+    """The Jobs that are suspended or are being started. ``patience``: seconds for which a start may take.
 
     ``arrived`` are pods of started Jobs at their own gates, with the grant that was kept for them. ``late`` are Jobs
-    of which some pods have not come in time: the number of these, and of how many. The controller that tells
-    people of them takes them out.
+    of which some pods have not come in time, with the number of these; whoever tells people of them takes them out.
     """
 
     def __init__(self, cluster: Cluster, patience: float) -> None:
         self.arrived: set[str] = set()
-        self.late: list[tuple[QueuedJob, int, int]] = []
+        self.late: list[tuple[QueuedJob, int]] = []
         self._cluster = cluster
         self._patience = patience
         self._jobs: dict[Key, QueuedJob] = {}
@@ -73,9 +48,10 @@ class QueuedJobs:
         self._until: dict[str, float] = {}
         self._asked: dict[str, float] = {}
         self._came: dict[str, Counter[int]] = {}
-        self._parts: dict[str, _Part] = {}
         self._made: dict[Key, list[str]] = {}
         self._outdated: dict[Key, None] = {}
+        self._others: Counter[str] = Counter()
+        self._ownerless: dict[str, tuple[float, list[str]]] = {}
         self._now = -inf
 
     def __contains__(self, key: Key) -> bool:
@@ -93,37 +69,37 @@ class QueuedJobs:
         job = stand_in.stands_for
         return self._jobs.get(key_of(job.kind, stand_in.namespace, job.name)) if job is not None else None
 
-    def wanted(self, pod: Pod) -> list[tuple[Pod, int]]:
-        """Returns the pods that a stand-in waits for, one of each pod set and how many; none for a pod."""
-        job, of = self.of(pod), pod.stands_for
-        if job is None or of is None:
-            return []
-        counts = [of.pods] if job.least else waiting(job)
-        return [(each.pod, count) for each, count in zip(job.pod_sets, counts, strict=True)]
+    def pod_sets_of(self, pod: Pod) -> tuple[PodSet, ...]:
+        """Returns the pods that the Job of a stand-in makes, by template; none for a pod."""
+        job = self.of(pod)
+        return job.pod_sets if job is not None else ()
 
     def shapes_of(self, pod: Pod) -> Hashable:
-        """Returns the shapes of the pods that a stand-in waits for; None for a pod."""
-        job, of = self.of(pod), pod.stands_for
-        return shapes_of(job, of.pods) if job is not None and of is not None else None
+        """Returns the shapes of the pods that the Job of a stand-in makes; None for a pod."""
+        job = self.of(pod)
+        return shapes_of(job) if job is not None else None
 
     def demands_of(self, pod: Pod) -> Mapping[tuple[Toleration, ...], Resources]:
         """Returns what a pod requests, by its tolerations; for a stand-in what the pods of its Job request."""
-        if self.of(pod) is None:
+        job = self.of(pod)
+        if job is None:
             return {pod.constraints.tolerations: pod.request}
         found: dict[tuple[Toleration, ...], dict[str, int]] = {}
-        for each, count in self.wanted(pod):
-            asked = {resource: count * amount for resource, amount in each.request.items()}
-            add(found.setdefault(each.constraints.tolerations, {}), asked)
+        for each in job.pod_sets:
+            asked = {resource: each.count * amount for resource, amount in each.pod.request.items()}
+            add(found.setdefault(each.pod.constraints.tolerations, {}), asked)
         return found
 
     def upsert(self, job: QueuedJob, now: float) -> None:
-        """Sees a Job that is suspended or elastic, or one that was when it was seen last."""
+        """Sees a Job that is suspended, or one that was when it was seen last."""
         self._now, known = now, self._jobs.get(job.key)
         if known is not None and known.uid != job.uid:
             self.delete(job.key)
         self._outdated.pop(job.key, None)
         self._jobs[job.key] = job = self._filled(job)
-        self._names.setdefault(job.namespace, set()).add(job.key[1])
+        names = self._names.setdefault(job.namespace, set())
+        self._others[job.namespace] += job.kind is not JOB and job.key[1] not in names
+        names.add(job.key[1])
         self._stand(job, now)
 
     def delete(self, key: Key) -> None:
@@ -134,8 +110,9 @@ class QueuedJobs:
         self._outdated.pop(key, None)
         names = self._names[job.namespace]
         names.discard(key[1])
+        self._others[job.namespace] -= job.kind is not JOB
         if not names:
-            del self._names[job.namespace]
+            del self._names[job.namespace], self._others[job.namespace]
         self._end(uid_of_stand_in(job.uid))
 
     def gone(self, key: Key) -> None:
@@ -179,36 +156,12 @@ class QueuedJobs:
         return job is not None and key_of(job.kind, pod.namespace, job.name) in self._outdated
 
     def waits(self, job: QueuedJob) -> bool:
-        """Whether a Job waits for us to start it, or to let it grow: its namespace or its label says that it is ours.
+        """Whether a suspended Job is one that we start: its namespace says so, or it was suspended for us.
 
         A Job without pods to run waits for nothing. Nor does one whose pods have all come, before it was seen started.
         """
-        return (job.suspended or job.least > 0) and self._is_ours(job) and any(self._missing(job))
-
-    def part(self, pod: Pod, pods: int) -> Pod:
-        """Returns the stand-in of an elastic Job for so many of its pods alone."""
-        job = self.of(pod)
-        assert job is not None, "it is a stand-in"  # noqa: S101
-        return stand_in(job, [pods], at_gate=True)
-
-    def at_least(self, pod: Pod) -> Pod:
-        """Returns the stand-in of a Job for as few pods as are enough; any other pod as it is."""
-        job = pod.stands_for
-        return pod if job is None or not job.least else self.part(pod, job.least)
-
-    def grant(self, part: Pod) -> None:
-        """Notes that a part of an elastic Job is granted: it is to run with these pods, or with these, too."""
-        job = self.of(part)
-        assert job is not None and part.stands_for is not None, "it is a stand-in"  # noqa: S101, PT018
-        self._parts[part.uid] = _Part(part.stands_for.pods, job.suspended, job.parallelism)
-
-    def not_started(self, uid: str, now: float) -> None:
-        """Notes that a stand-in waits again, for all pods of its Job. Does nothing if its Job is seen started."""
-        if uid not in self._cluster.gates.ungated and self._parts.pop(uid, None) is not None:
-            pod = self._cluster.pods.get(uid)
-            job = self.of(pod) if pod is not None else None
-            if job is not None:
-                self._stand(job, now)
+        is_ours = job.marked or self.are_queued(job.namespace)
+        return is_ours and any(self._missing(job))
 
     def are_queued(self, namespace: str) -> bool:
         """Whether Jobs of a namespace are to wait as a whole."""
@@ -219,28 +172,36 @@ class QueuedJobs:
 
         It does so only if the rules still admit it: it may request more than the template of its Job says.
         """
-        if before is not None or pod.job is None:
+        if before is not None or (pod.job is None and not self._others[pod.namespace]):
             return
-        job = self._jobs.get((pod.namespace, pod.job.name))
-        uid = uid_of_stand_in(pod.job.uid)
+        job = self._job_of(pod)
+        if job is None:
+            if self._others[pod.namespace]:
+                self._note_ownerless(pod, now)
+            return
+        uid = uid_of_stand_in(job.uid)
         ungated = self._cluster.gates.ungated.get(uid)
-        if job is None or ungated is None:
+        if ungated is None:
             return
         self._came.setdefault(uid, Counter())[set_of(job, pod, self._missing(job))] += 1
         self._keep_for_missing(job, ungated, now)
         if pod.pending and not pod.terminating and self._cluster.check(pod) is None:
             self._take_over(pod, ungated, now)
 
+    def owner_seen(self, job: BatchJob, now: float) -> None:
+        """Sees a job that has an owner, or may own pods. Those that came before it take over their parts now."""
+        for uid in self._ownerless.pop(job.uid, (now, []))[1]:
+            if (pod := self._cluster.pods.get(uid)) is not None:
+                self.see(pod, None, now)
+
     def make_pods(self, stand_in: Pod, now: float) -> list[Pod]:
-        """Makes the pods of a Job that was started or has grown, where no controller of Jobs does it."""
-        job, by = self.of(stand_in), stand_in.stands_for
-        if job is None or by is None:
+        """Makes the pods of a Job that was started, where no controller of Jobs does it: all that it takes to run."""
+        job = self.of(stand_in)
+        if job is None:
             return []
-        counts = [by.pods] if job.least else waiting(job)
-        self.upsert(started(job, by), now)  # without a grant, nothing is kept for them
-        made = self._made.setdefault(job.key, [])
-        pods = list(pods_of(job, counts, len(made) or by.grows * job.parallelism))
-        made += [pod.uid for pod in pods]
+        self.upsert(replace(job, suspended=False), now)  # without a grant, nothing is kept for them
+        pods = list(pods_of(job))
+        self._made[job.key] = [pod.uid for pod in pods]
         for pod in pods:
             self._cluster.upsert_pod(pod, now)
         return pods
@@ -259,12 +220,30 @@ class QueuedJobs:
     def tick(self, now: float) -> None:
         """Releases what is kept for pods that have not come in time, and notes their Jobs as ``late``."""
         self._now = now
+        while self._ownerless and next(iter(self._ownerless.values()))[0] <= now:
+            del self._ownerless[next(iter(self._ownerless))]
         for uid in [uid for uid, until in self._until.items() if until <= now]:
-            (job, missing), part = self._kept(uid), self._parts.get(uid)
-            if part is None or part.suspended:
-                self.late.append((job, missing, job.pods if part is None else part.pods))
-            self._settle(job, now)
+            job, missing = self._kept(uid)
+            self.delete(job.key)
+            self.late.append((job, missing))
         self._ask_again(now)
+
+    def _job_of(self, pod: Pod) -> QueuedJob | None:
+        """Returns the Job that a pod belongs to, if that waits or is being started: its own, or one above that."""
+        if pod.job is not None:
+            job = self._jobs.get((pod.namespace, pod.job.name))
+            if job is not None and job.uid == pod.job.uid:
+                return job
+        owner = self._cluster.batch_jobs.owner_of(pod, by_label=True) if self._others[pod.namespace] else None
+        job = self._jobs.get(key_of(owner.kind, owner.namespace, owner.name)) if owner is not None else None
+        return job if job is not None and owner is not None and job.uid == owner.uid else None
+
+    def _note_ownerless(self, pod: Pod, now: float) -> None:
+        """Notes for a while a pod whose controller is not known yet: the watches of two kinds are not in step."""
+        uid = pod.job.uid if pod.job is not None else pod.controller
+        known = self._cluster.batch_jobs
+        if uid and pod.pending and known.of(pod) is None and known.others.get(uid) is None:
+            self._ownerless.setdefault(uid, (now + self._patience, []))[1].append(pod.uid)
 
     def _filled(self, job: QueuedJob) -> QueuedJob:
         fill = self._cluster.pod_defaults.fill
@@ -274,11 +253,9 @@ class QueuedJobs:
         return replace(job, pod_sets=tuple(filled))
 
     def _missing(self, job: QueuedJob) -> list[int]:
-        """Returns how many pods of each pod set have not come: of a part that was granted, or of all it waits for."""
-        uid = uid_of_stand_in(job.uid)
-        part, came = self._parts.get(uid), self._came.get(uid, Counter())
-        counts = waiting(job) if part is None else [part.pods]
-        return [max(0, count - came[at]) for at, count in enumerate(counts)]
+        """Returns how many pods of each pod set have not come."""
+        came = self._came.get(uid_of_stand_in(job.uid), Counter())
+        return [max(0, each.count - came[at]) for at, each in enumerate(job.pod_sets)]
 
     def _kept(self, uid: str) -> tuple[QueuedJob, int]:
         """Returns the Job of a stand-in, and how many pods it stands for."""
@@ -301,56 +278,34 @@ class QueuedJobs:
 
     def _stand(self, job: QueuedJob, now: float) -> None:
         uid = uid_of_stand_in(job.uid)
-        part = self._parts.get(uid)
-        if job.suspended and (uid in self._until or (part is not None and not part.suspended)):
-            self._end(uid)  # it was suspended again while it was starting or growing
         ungated = self._cluster.gates.ungated.get(uid)
-        if ungated is None and part is not None and part.is_seen_by(job):
-            self._end(uid)  # all its pods have come before it was seen started
+        if job.suspended and uid in self._until:
+            self._end(uid)  # it was suspended again while it was starting
+            ungated = None
         if ungated is not None:
-            if self._is_seen_started(job):
+            if not job.suspended:
                 self._until.setdefault(uid, now + self._patience)
             self._keep_for_missing(job, ungated, now)
-        elif self.waits(job):
-            self._cluster.upsert_pod(stand_in(job, waiting(job), at_gate=True), now)
+        elif job.suspended and self.waits(job):
+            self._cluster.upsert_pod(stand_in(job, [each.count for each in job.pod_sets]), now)
         elif job.suspended:
             self._end(uid)
-        elif uid not in self._parts or self._is_seen_started(job):
-            self._rest(job)  # somebody else has started it, so its pods ask for themselves
+        else:
+            self.delete(job.key)  # somebody else has started it, so its pods ask for themselves
 
     def _keep_for_missing(self, job: QueuedJob, ungated: Ungated, now: float) -> None:
-        uid, seen = uid_of_stand_in(job.uid), self._is_seen_started(job)
+        uid = uid_of_stand_in(job.uid)
         missing = self._missing(job)
         if not any(missing):
             self._until.pop(uid, None)
             self._cluster.delete_pod(uid)
-            if seen:
-                self._settle(job, now)
+            if not job.suspended:
+                self.delete(job.key)
             return
-        kept = stand_in(job, missing, at_gate=not seen)
+        kept = stand_in(job, missing)
         self._cluster.gates.count(uid, replace(ungated, request=kept.request))
         self._cluster.grants.keep(kept, now, inf)
         self._cluster.upsert_pod(kept, now)
-
-    def _settle(self, job: QueuedJob, now: float) -> None:
-        """Ends a start, or a growth. An elastic Job may wait for more pods at once."""
-        self._end(uid_of_stand_in(job.uid))
-        self._stand(job, now)
-
-    def _rest(self, job: QueuedJob) -> None:
-        """Sees that a Job waits for nothing more. An elastic one of ours stays known, as it may lack pods again."""
-        if job.least and self._is_ours(job):
-            self._end(uid_of_stand_in(job.uid))
-        else:
-            self.delete(job.key)
-
-    def _is_seen_started(self, job: QueuedJob) -> bool:
-        """Whether a Job is seen as it is after it was started, or has grown."""
-        part = self._parts.get(uid_of_stand_in(job.uid))
-        return not job.suspended and (part is None or part.is_seen_by(job))
-
-    def _is_ours(self, job: QueuedJob) -> bool:
-        return job.marked or self.are_queued(job.namespace)
 
     def _take_over(self, pod: Pod, ungated: Ungated, now: float) -> None:
         cluster = self._cluster
@@ -365,5 +320,4 @@ class QueuedJobs:
     def _end(self, uid: str) -> None:
         self._until.pop(uid, None)
         self._came.pop(uid, None)
-        self._parts.pop(uid, None)
         self._cluster.delete_pod(uid)

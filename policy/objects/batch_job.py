@@ -2,11 +2,15 @@
 
 Kubernetes counts an evicted pod as failed, unless a rule of the Job's podFailurePolicy says otherwise. With one failure
 too many the Job fails, and all of its pods are deleted. (kube-controller-manager 1.37, pkg/controller/job.)
+
+Jobs of other kinds are known here, too, but only as owners: which pods are theirs, and whether they can be suspended.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from policy.objects.job_kind import JOB, JobKind
+from policy.objects.other_jobs import OtherJobs
 from policy.objects.pod import Pod
 
 DEFAULT_BACKOFF_LIMIT = 6
@@ -53,8 +57,9 @@ class BatchJob:
 
     ``failed`` pods are counted. Those whose UIDs are ``uncounted`` will be, though they may be gone. ``ended``: it has
     failed or succeeded, or is about to. ``started`` in seconds since the epoch, 0 if it has not; ``deadline`` in
-    seconds from then, 0 if there is none. ``ours``: no other controller decides when it runs. ``problem``: what is
-    wrong with its annotation about its minimum, for people; empty if nothing is.
+    seconds from then, 0 if there is none. ``ours``: no other controller decides when it runs. ``controller`` is the
+    UID of its controller if that is a custom resource. ``can_be_suspended`` is false for a job of another kind that is
+    suspended, or has nowhere to say it. ``suspend_unset``: it says nothing of that yet.
     """
 
     namespace: str
@@ -70,7 +75,10 @@ class BatchJob:
     ours: bool = False
     deadline: int = 0
     started: float = 0.0
-    problem: str = ""
+    controller: str = ""
+    kind: JobKind = JOB
+    can_be_suspended: bool = True
+    suspend_unset: bool = False
 
     @property
     def key(self) -> Key:
@@ -81,6 +89,11 @@ class BatchJob:
     def title(self) -> str:
         """Its name for people."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def object(self) -> str:
+        """Its kind and name for people, ``Job a/train``."""
+        return f"{self.kind.name} {self.title}"
 
     @property
     def ends_at(self) -> float:
@@ -117,6 +130,7 @@ class BatchJobs:
 
     def __init__(self) -> None:
         self._jobs: dict[Key, BatchJob] = {}
+        self.others = OtherJobs()
         self._failing: dict[tuple[str, str], set[str]] = {}
         self.queued_in: set[str] = set()
 
@@ -144,10 +158,34 @@ class BatchJobs:
         job = self._jobs.get((pod.namespace, pod.job.name))
         return job if job is not None and job.uid == pod.job.uid else None
 
+    def owner_of(self, pod: Pod, *, by_label: bool = False) -> BatchJob | None:
+        """Returns the job of another kind that a pod belongs to, through its controllers; None if there is none.
+
+        Of several that own one another it is the last, which decides. ``by_label``: where the controller of the pod is
+        not known, a label counts that whoever makes the pod may set.
+        """
+        job = self.of(pod)
+        uid = job.controller if job is not None else pod.controller if pod.job is None else ""
+        found = self.others.get(uid) or (self.others.labelled(pod) if by_label else None)
+        found = self.others.deciding(found) if found is not None else None
+        return found if found is not None and found.namespace == pod.namespace else None
+
     def whole(self, pod: Pod) -> BatchJob | None:
-        """Returns the Job of a pod if it is taken back as a whole: by suspending it, which is no failure."""
-        job = self.of(pod) if pod.namespace in self.queued_in else None
-        return job if job is not None and job.ours and not job.ended else None
+        """Returns the Job of a pod if it is taken back as a whole: by suspending it, which is no failure.
+
+        A job of another kind that is suspended already loses its pods: what is left of them is not of its making.
+        """
+        if pod.namespace not in self.queued_in:
+            return None
+        job = (self.owner_of(pod) if self.others else None) or self.of(pod)
+        return job if job is not None and job.ours and not job.ended and job.can_be_suspended else None
+
+    def is_of(self, pod: Pod, job: BatchJob) -> bool:
+        """Whether a pod belongs to a job of any kind."""
+        if job.kind is JOB:
+            return pod.job is not None and pod.job.uid == job.uid
+        owner = self.owner_of(pod)
+        return owner is not None and owner.uid == job.uid
 
     def upsert(self, job: BatchJob) -> None:
         """Adds or changes a Job."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from policy.objects import quantity
 from policy.objects.constraints import UNCONSTRAINED, Constraints
+from policy.objects.job_kind import JOB, JobKind
 from policy.objects.resources import NOTHING, Resources, add, largest
 
 MilliResources = Mapping[str, int]
@@ -68,32 +69,23 @@ class JobMember:
 
 @dataclass(frozen=True, slots=True)
 class StandsFor:
-    """The job that a stand-in represents, and how many of its pods (see policy.objects.queued_job).
-
-    ``parallelism`` is that of the Job now. The rest is about elastic Jobs. ``least`` is how few of the pods are enough;
-    0: it takes all of them. ``asked`` is the parallelism that its user asks for, and ``granted`` the one that it is to
-    have with these pods. It ``grows`` if it runs already, and these are further pods.
-    """
+    """The job that a stand-in represents, and how many of its pods (see policy.objects.queued_job)."""
 
     name: str
     uid: str
     parallelism: int
     pods: int
-    kind: str = "Job"
-    least: int = 0
-    asked: int = 0
-    granted: int = 0
-    grows: bool = False
+    kind: JobKind = JOB
 
     @property
     def text(self) -> str:
         """The job and its pods for people: ``Job train (3 pods)``."""
-        return f"{self.kind} {self.name} ({self.number})"
+        return f"{self.kind.name} {self.name} ({self.number})"
 
     @property
     def number(self) -> str:
-        """How many pods it takes, for people: ``3 pods``, ``2 more pods``."""
-        return f"{self.pods}{' more' * self.grows} {'pod' if self.pods == 1 else 'pods'}"
+        """How many pods it takes, for people: ``3 pods``."""
+        return "1 pod" if self.pods == 1 else f"{self.pods} pods"
 
 
 GRACE = 30
@@ -111,7 +103,8 @@ class Pod:
     ``succeeded``: it has finished, and not failed. ``scheduler`` is the name of the scheduler that has to place it.
     ``gate`` is the index of our own scheduling gate among those of the pod, below zero if it has none. ``job`` is that
     of its controller. ``finished_at`` is when the last container of a pod that has succeeded ended, 0 where that is not
-    known. ``controller`` is the UID of the controller of a pod that names a group; for other pods it is left out.
+    known. ``controller`` is the UID of the controller of a pod that names a group, or whose controller is a custom
+    resource; for other pods it is left out.
     ``deletion_time`` is when a terminating pod has to be gone, its grace period included, in seconds since the epoch.
     ``counts_in`` is the queue that we noted on it as the one that has admitted it; None where the pod names that queue
     itself. ``grace`` is how many seconds it has to end once it is deleted. ``stands_for`` is the Job that waits as a
@@ -169,7 +162,7 @@ class Pod:
     def object(self) -> str:
         """The object that users change: ``Pod a/p``, or the Job that it stands for, ``Job a/train``."""
         job = self.stands_for
-        return f"Pod {self.namespace}/{self.name}" if job is None else f"{job.kind} {self.namespace}/{job.name}"
+        return f"Pod {self.namespace}/{self.name}" if job is None else f"{job.kind.name} {self.namespace}/{job.name}"
 
     @property
     def title(self) -> str:

@@ -2,14 +2,12 @@
 
 A job that waits is represented by its stand-in: one pod that requests all that the pods of the job request together.
 The stand-in waits in the lines of the gates and counts in the ledger like any gated pod. No API server knows it.
-
-An elastic Job may start with fewer pods than its user asks for. While it runs with fewer, its stand-in waits for the
-others: then the Job grows.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from policy.objects.job_kind import JOB, JobKind
 from policy.objects.pod import JobMember, Pod, StandsFor
 from policy.objects.pod_template import PodTemplate
 from policy.objects.resources import add
@@ -18,8 +16,6 @@ Key = tuple[str, str]
 """Namespace and name of a Job; for a job of another kind, the lower-case kind and a slash stand before the name."""
 PREFIX = "job/"
 """How the name of the stand-in of a Job and the UID of all stand-ins begin: no pod of an API server has such ones."""
-JOB = "Job"
-"""The kind of the jobs of Kubernetes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +32,11 @@ class PodSet:
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """A job that is suspended, or was until now, or that is elastic.
+    """A job that is suspended, or was until now.
 
-    ``pod_sets`` are the pods that it takes to run, by template; there is one at least. ``parallelism`` is that of a
-    Job, which may be more than it still takes. ``marked``: it was suspended for us when it was created. ``created``,
-    and ``since`` when it has been suspended without a break, in seconds since the epoch.
-
-    ``least`` is with how few pods an elastic Job may start; 0 for any other. An elastic Job has one pod set, and takes
-    as many pods as its user asks for: ``asked`` is that parallelism. ``lacking`` is how many more pods it could use if
-    it runs.
+    ``pod_sets`` are the pods that it takes to run, by template. ``parallelism`` is that of a Job, which may be more
+    than it still takes; it is 0 for jobs of other kinds. ``marked``: it was suspended for us when it was created.
+    ``created``, and ``since`` when it has been suspended without a break, in seconds since the epoch.
     """
 
     namespace: str
@@ -56,10 +48,7 @@ class QueuedJob:
     marked: bool = False
     created: float = 0.0
     since: float = 0.0
-    kind: str = JOB
-    least: int = 0
-    asked: int = 0
-    lacking: int = 0
+    kind: JobKind = JOB
 
     @property
     def key(self) -> Key:
@@ -72,14 +61,14 @@ class QueuedJob:
         return sum(each.count for each in self.pod_sets)
 
 
-def key_of(kind: str, namespace: str, name: str) -> Key:
+def key_of(kind: JobKind, namespace: str, name: str) -> Key:
     """Returns the key of a job of a kind."""
-    return namespace, name if kind == JOB else f"{kind.lower()}/{name}"
+    return namespace, name if kind == JOB else f"{kind.name.lower()}/{name}"
 
 
-def name_of_stand_in(kind: str, name: str) -> str:
+def name_of_stand_in(kind: JobKind, name: str) -> str:
     """Returns the name of the stand-in of a job of a kind, ``job/train``."""
-    return f"{kind.lower()}/{name}"
+    return f"{kind.name.lower()}/{name}"
 
 
 def uid_of_stand_in(uid: str) -> str:
@@ -87,13 +76,8 @@ def uid_of_stand_in(uid: str) -> str:
     return f"{PREFIX}{uid}"
 
 
-def waiting(job: QueuedJob) -> list[int]:
-    """Returns for how many pods of each pod set a job waits: all of them, or those by which an elastic Job may grow."""
-    return [each.count for each in job.pod_sets] if job.suspended or not job.least else [job.lacking]
-
-
-def stand_in(job: QueuedJob, counts: Sequence[int], *, at_gate: bool) -> Pod:
-    """Returns the pod that waits for so many pods of each pod set, at its gate until these are granted.
+def stand_in(job: QueuedJob, counts: Sequence[int]) -> Pod:
+    """Returns the pod that waits for so many pods of each pod set. It is at its gate if the job is suspended.
 
     It has the highest priority of these pods, as members of a group are ordered by the highest one.
     """
@@ -113,38 +97,18 @@ def stand_in(job: QueuedJob, counts: Sequence[int], *, at_gate: bool) -> Pod:
         version=0,
         group="",
         gated=False,
-        gate=0 if at_gate else -1,
+        gate=0 if job.suspended else -1,
         owner="",
         job=None,
         preemptible=all(pod.preemptible for pod in pods),
         may_preempt=all(pod.may_preempt for pod in pods),
-        stands_for=_stands_for(job, sum(counts)),
+        stands_for=StandsFor(job.name, job.uid, job.parallelism, sum(counts), job.kind),
     )
 
 
-def _stands_for(job: QueuedJob, pods: int) -> StandsFor:
-    if not job.least:
-        return StandsFor(job.name, job.uid, job.parallelism, pods, job.kind)
-    grows = not job.suspended
-    least = min(pods, 1 if grows else job.least)
-    granted = job.asked if [pods] >= waiting(job) else pods + grows * job.parallelism
-    return StandsFor(job.name, job.uid, job.parallelism, pods, job.kind, least, job.asked, granted, grows)
-
-
-def started(job: QueuedJob, by: StandsFor) -> QueuedJob:
-    """Returns a job as it is once it was started, or has grown, by these pods."""
-    if not job.least:
-        return replace(job, suspended=False)
-    return replace(job, suspended=False, parallelism=by.granted, lacking=sum(waiting(job)) - by.pods)
-
-
-def shapes_of(job: QueuedJob, pods: int) -> Hashable:
-    """Returns a value that is equal for jobs whose pods fit the same nodes in the same numbers.
-
-    ``pods``: of which an elastic Job may have fewer, if it waits for so many.
-    """
-    shapes = tuple((frozenset(each.pod.request.items()), each.pod.constraints, each.count) for each in job.pod_sets)
-    return shapes if not job.least else (shapes, _stands_for(job, pods).least, pods, job.suspended)
+def shapes_of(job: QueuedJob) -> Hashable:
+    """Returns a value that is equal for jobs whose pods fit the same nodes in the same numbers."""
+    return tuple((frozenset(each.pod.request.items()), each.pod.constraints, each.count) for each in job.pod_sets)
 
 
 def set_of(job: QueuedJob, pod: Pod, missing: Sequence[int]) -> int:
@@ -157,12 +121,12 @@ def set_of(job: QueuedJob, pod: Pod, missing: Sequence[int]) -> int:
     return next(alike, short[0] if short else 0)
 
 
-def pods_of(job: QueuedJob, counts: Sequence[int], first: int) -> Iterator[Pod]:
-    """Yields so many pods of each pod set, as the templates of a job describe them, numbered from ``first``."""
+def pods_of(job: QueuedJob) -> Iterator[Pod]:
+    """Yields the pods that a job makes when it is started, as its templates describe them."""
     member = JobMember(job.uid, job.name) if job.kind == JOB else None
     controller = "" if job.kind == JOB else job.uid
-    pods = (each.pod for each, count in zip(job.pod_sets, counts, strict=True) for _ in range(count))
-    for number, pod in enumerate(pods, start=first):
+    pods = (each.pod for each in job.pod_sets for _ in range(each.count))
+    for number, pod in enumerate(pods):
         name = f"{job.name}-{number}"
         uid = f"{job.uid}/{number}"
-        yield replace(pod, uid=uid, name=name, owner=job.kind, job=member, controller=controller)
+        yield replace(pod, uid=uid, name=name, owner=job.kind.name, job=member, controller=controller)

@@ -96,6 +96,7 @@ class Evictable:
 
     def _is_spared(self, pod: Pod) -> bool:
         """Whether a pod stays for the sake of its Job."""
-        if self.one_by_one and pod.job is not None and self._cluster.batch_jobs.whole(pod) is not None:
+        may_be_whole = pod.job is not None or pod.controller
+        if self.one_by_one and may_be_whole and self._cluster.batch_jobs.whole(pod) is not None:
             return True
         return self._spare_jobs and self._taken.losses.would_fail_known([pod, *self._gangs.needing(pod)])

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from policy.objects.batch_job import FAIL_JOB, IGNORE, BatchJob, BatchJobs
+from policy.objects.job_kind import JOB
 from policy.objects.pod import Pod
 
 
@@ -54,9 +55,10 @@ class Losses:
     _going: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for pod in self.going if self.jobs else ():
-            if pod.job is not None and not pod.terminating:  # those that are stand with their Job
-                self._going.setdefault((pod.namespace, pod.job.uid), set()).add(pod.uid)
+        for pod in self.going if self.jobs or self.jobs.others else ():
+            key = None if pod.terminating else self._key(pod)  # those that are stand with their Job
+            if key is not None:
+                self._going.setdefault(key, set()).add(pod.uid)
 
     def take(self, pod: Pod) -> None:
         """A pod is to be evicted."""
@@ -80,7 +82,7 @@ class Losses:
 
     def _more(self, pods: Iterable[Pod]) -> tuple[bool, bool]:
         """Returns whether more Jobs would fail, and whether more would be suspended, if these went, too."""
-        taken = [pod for pod in pods if pod.job is not None] if self.jobs else ()
+        taken = [pod for pod in pods if self._key(pod) is not None]
         before = self.fail, self.suspended
         for pod in taken:
             self.take(pod)
@@ -100,9 +102,10 @@ class Losses:
     def _titles(self, victims: Iterable[Pod], *, whole: bool) -> dict[str, str]:
         found: dict[str, str] = {}
         for victim in victims:
-            loss = self._losses.get((victim.namespace, victim.job.uid)) if victim.job is not None else None
+            key = self._key(victim)
+            loss = self._losses.get(key) if key is not None else None
             if loss is not None and loss.is_made and loss.job is not None and loss.whole is whole:
-                found[victim.uid] = loss.job.title
+                found[victim.uid] = loss.job.title if loss.job.kind is JOB else loss.job.object
         return found
 
     def at_stake(self, victims: Iterable[Pod]) -> dict[str, int]:
@@ -115,7 +118,7 @@ class Losses:
         found: dict[str, int] = {}
         over = {key: loss.counted - loss.margin for key, loss in self._losses.items() if loss.is_made}
         for pod in sorted(victims, key=lambda pod: self.jobs.whole(pod) is not None):
-            key = (pod.namespace, pod.job.uid) if pod.job is not None else None
+            key = self._key(pod)
             if key is None or key not in over:
                 continue
             job = self._losses[key].job
@@ -126,9 +129,9 @@ class Losses:
         return found
 
     def _add(self, pod: Pod, times: int) -> None:
-        if pod.job is None or not self.jobs:
+        key = self._key(pod)
+        if key is None:
             return
-        key = pod.namespace, pod.job.uid
         loss = self._losses.get(key)
         if loss is None:
             loss = self._losses[key] = self._loss(pod)
@@ -139,13 +142,20 @@ class Losses:
         else:
             self.fail += loss.is_made - before
 
+    def _key(self, pod: Pod) -> tuple[str, str] | None:
+        """Returns namespace and UID of the job that a pod costs; None if it costs none."""
+        other = self.jobs.whole(pod) if self.jobs.others else None
+        if other is not None and other.kind is not JOB:
+            return other.namespace, other.uid
+        return (pod.namespace, pod.job.uid) if pod.job is not None and self.jobs else None
+
     def _loss(self, pod: Pod) -> _Loss:
         """Returns the loss of a pod's Job before anybody is taken."""
-        job = self.jobs.of(pod)
+        job = self.jobs.whole(pod) or self.jobs.of(pod)
         if job is None:
             return _Loss(None, 0, lost=False)
         whole = self.jobs.whole(pod) is not None
-        gone = len(self.jobs.failing(job).union(self._going.get((pod.namespace, job.uid), ())) - self.asked)
+        gone = len(self.jobs.failing(job).union(self._going.get((job.namespace, job.uid), ())) - self.asked)
         failing = gone if job.response != IGNORE else len(job.uncounted)
         margin = job.backoff_limit - job.failed - failing
         if whole:
@@ -178,7 +188,7 @@ NONE_LOST = LostJobs()
 
 def lost_jobs(jobs: BatchJobs, victims: Iterable[Pod], going: Iterable[Pod]) -> LostJobs:
     """Returns the Jobs that some victims cost, alone or together. ``going`` are others that go."""
-    victims = [victim for victim in victims if victim.job is not None]
+    victims = list(victims)
     losses = Losses(jobs, going, frozenset(victim.uid for victim in victims))
     for victim in victims:
         losses.take(victim)
@@ -189,4 +199,6 @@ def _text(what: str, jobs: Mapping[str, str], one: str, several: str) -> str:
     titles = sorted(set(jobs.values()))
     if not titles:
         return ""
-    return f"{what} Job{'s' * (len(titles) > 1)} {', '.join(titles)}: {several if len(titles) > 1 else one}"
+    of_jobs = not any(" " in title for title in titles)  # a job of another kind is named with its kind
+    names = f"Job{'s' * (len(titles) > 1)} {', '.join(titles)}" if of_jobs else ", ".join(titles)
+    return f"{what} {names}: {several if len(titles) > 1 else one}"

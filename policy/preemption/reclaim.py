@@ -349,7 +349,7 @@ def without_failing_jobs(cluster: Cluster, pods: Iterable[Pod]) -> list[Pod]:
 def running_pods(cluster: Cluster, job: BatchJob) -> list[Pod]:
     """The pods of a Job that are on nodes."""
     there = (placed.pod for placed in cluster.table.in_namespaces([job.namespace]))
-    return [pod for pod in there if pod.assigned and pod.job is not None and pod.job.uid == job.uid]
+    return [pod for pod in there if pod.assigned and cluster.batch_jobs.is_of(pod, job)]
 
 
 def lost_by(cluster: Cluster, reservation: Reservation) -> LostJobs:

@@ -50,7 +50,7 @@ def _cheapest(trial: EvictionTrial, node: str, wanted: frozenset[str]) -> Pod | 
     shortfalls: list[tuple[float, Pod]] = []
     for *_, pod in ranks:
         if may_take(pod, wanted) and is_evictable(pod) and not (pod.group and trial.gangs.is_needed(pod)):
-            if pod.job is not None and losses.would_lose([pod]):
+            if (pod.job is not None or pod.controller) and losses.would_lose([pod]):
                 continue
             shortfall = trial.ranking.shortfall_by(pod)
             if not shortfall:

@@ -60,6 +60,7 @@ class Snapshot:
     limits: tuple[tuple[str, Limit], ...]
     budgets: tuple[Budget, ...]
     batch_jobs: tuple[BatchJob, ...]
+    other_jobs: tuple[BatchJob, ...]
     queued_jobs: tuple[QueuedJob, ...]
     priority_classes: tuple[tuple[str, PriorityClass], ...]
     runtime_classes: tuple[tuple[str, MilliResources], ...]
@@ -91,7 +92,8 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         limits=tuple(cluster.limits.items()),
         budgets=tuple(cluster.budgets.values()),
         batch_jobs=tuple(cluster.batch_jobs),
-        queued_jobs=tuple(job for job in cluster.queued_jobs if job.suspended or job.least),
+        other_jobs=tuple(cluster.batch_jobs.others),
+        queued_jobs=tuple(job for job in cluster.queued_jobs if job.suspended),
         priority_classes=tuple(cluster.pod_defaults.priority_classes.items()),
         runtime_classes=tuple(cluster.pod_defaults.runtime_classes.items()),
         limit_ranges=tuple(
@@ -155,9 +157,16 @@ def _copy_bounds(cluster: Cluster, taken: Snapshot) -> None:
         cluster.upsert_quota(quota)
     for budget in taken.budgets:
         cluster.upsert_budget(budget)
+    _copy_defaults(cluster, taken)
+    _copy_jobs(cluster, taken)
+
+
+def _copy_jobs(cluster: Cluster, taken: Snapshot) -> None:
+    """Adds the jobs that own pods, and those that wait as a whole."""
     for job in taken.batch_jobs:
         cluster.batch_jobs.upsert(job)
-    _copy_defaults(cluster, taken)
+    for job in taken.other_jobs:
+        cluster.batch_jobs.others.upsert(job)
     for queued in taken.queued_jobs:
         cluster.queued_jobs.upsert(queued, taken.now)
 

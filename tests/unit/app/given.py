@@ -17,7 +17,6 @@ from app.readiness import Readiness
 from app.settings import Settings
 from app.store.elastic_quotas import ELASTIC_QUOTAS
 from app.store.kind import Key, Kind
-from app.store.kinds import KINDS
 from app.store.namespaces import NAMESPACES
 from app.store.nodes import NODES
 from app.store.pods import PODS
@@ -86,14 +85,14 @@ def empty_store(clock: Clock | None = None, *, settle_time: float = 0, **options
 def see(store: Store, *items: Json) -> None:
     """The store sees these objects as a watch would deliver them."""
     for item in items:
-        namesakes = [kind for kind in KINDS if kind.name == item["kind"]]
+        namesakes = [kind for kind in store.kinds if kind.name == item["kind"]]
         kind = next((kind for kind in namesakes if kind.api_version == item.get("apiVersion")), namesakes[0])
         store.upsert(kind, kind.decoder.decode(msgspec.json.encode(item)))
 
 
 def complete(store: Store) -> Store:
     """The store has seen everything there is."""
-    for kind in KINDS:
+    for kind in store.kinds:
         store.complete(kind)
     return store
 

@@ -235,7 +235,7 @@ def test_a_ca_that_is_not_there_is_named():
     )
 
 
-@pytest.mark.parametrize("name", ["waiting", "a/", "/waiting", "a/b/c", "a/job/", "a/job/b/c", ""])
+@pytest.mark.parametrize("name", ["waiting", "a/", "/waiting", "a//c", "a/job/", "a/job/b/c", ""])
 def test_what_is_no_name_of_a_pod_is_said(name):
     status, text = run("explain", name)
     assert (status, text) == (2, f"{name!r} must be NAMESPACE/POD or NAMESPACE/job/JOB\n")

@@ -58,7 +58,7 @@ def test_a_folder_is_read_undisturbed(folder, monkeypatch):
     folder.write("pods.json", pods(1))
     source, seen = ManifestSource(folder.path, empty_store()), []
 
-    def seen_reading(directory, _):
+    def seen_reading(directory, *_):
         seen.append(gc.isenabled())
         return read(directory)
 

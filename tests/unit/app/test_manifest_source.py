@@ -296,7 +296,7 @@ def followed(source, monkeypatch, *happens):
     """How often the folder is read when a watch stands and then tells of no change, after each of these."""
     read_anew = []
 
-    def count(directory, _):
+    def count(directory, *_):
         read_anew.append(directory)
         return read(directory)
 

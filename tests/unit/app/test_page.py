@@ -320,6 +320,7 @@ def test_a_name_leads_to_the_explanation_and_nowhere_else():
     assert client.get("/pods?name=a/p").headers["location"] == "pods/a/p"
     assert client.get("/pods?name=//evil.example/p").status_code == 422
     assert client.get("/pods?name=a//evil.example").headers["location"] == "pods/a/%2Fevil.example"
+    assert client.get("/pods?name=a/job/p").headers["location"] == "jobs/a/p"
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -6,15 +6,16 @@ from itertools import pairwise
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.job_kinds import SHIPPED
 from app.observability.quota_metrics import SLICE, quota_lines
-from app.store.kinds import KINDS
+from app.store.kinds import kinds_with
 from policy.quota.rules import BY_NAME
 from tests.unit.app.given import client_of, empty_store, node, pod, quota, refused, see, store_with
 from tests.unit.app.neighbour import neighbour
 
 BOUNDED = {
     "verb": {"filter", "prioritize", "preempt", "bind"},
-    "kind": {*(kind.label for kind in KINDS), "TokenReview", "SubjectAccessReview"},
+    "kind": {*(kind.label for kind in kinds_with(SHIPPED)), "TokenReview", "SubjectAccessReview"},
     "rule": {*BY_NAME, "no-room", "other", "untried"},
 }
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from policy.objects.constraints import Constraints, Taint, Toleration
+from policy.objects.job_kind import JobKind
 from policy.objects.membership import Namespace
 from policy.objects.pod import JobMember, Unschedulable
 from policy.objects.queued_job import PodSet, QueuedJob
@@ -16,6 +17,7 @@ from tests.unit.given_nodes import node
 from tests.unit.given_queues import divided
 
 PATIENCE = 60.0
+JOB_SET = JobKind("JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", ("spec", "suspend"))
 
 
 def job(name: str, pods: int = 2, *, namespace: str = "a", created: float = 0, **rest) -> QueuedJob:
@@ -134,7 +136,7 @@ def test_what_is_missing_after_the_patience_is_released_and_told():
     assert (used(cluster), cluster.queued_jobs.late) == (3, [])
     cluster.tick(10 + PATIENCE)
     assert used(cluster) == 1
-    assert [(of.name, missing, pods) for of, missing, pods in cluster.queued_jobs.late] == [("train", 2, 3)]
+    assert [(of.name, missing) for of, missing in cluster.queued_jobs.late] == [("train", 2)]
 
 
 def test_a_pod_that_asks_for_more_than_its_template_is_asked_anew():
@@ -338,7 +340,7 @@ def of_two(name: str = "set", *, leader: int = 2, workers: int = 3, **of_leader)
     """A job of another kind, of one leader of so many cores and of workers of one."""
     first = pod("leader", request={"cpu": leader, "pods": 1}, **of_leader)
     sets = PodSet(first, 1), PodSet(pod("worker", request={"cpu": 1, "pods": 1}), workers)
-    return QueuedJob("a", name, f"uid-{name}", sets, 0, suspended=True, kind="JobSet")
+    return QueuedJob("a", name, f"uid-{name}", sets, 0, suspended=True, kind=JOB_SET)
 
 
 def test_a_job_of_several_templates_waits_until_there_is_room_for_each_of_its_pods():
