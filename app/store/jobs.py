@@ -175,6 +175,20 @@ def may_be_started(obj: JobObject) -> bool:
     return is_ours(obj) and not has_ended(obj) and obj.metadata.deletion_timestamp is None
 
 
+def is_marked(obj: JobObject) -> bool:
+    """Whether a Job was suspended for us when it was created."""
+    return (obj.metadata.labels or {}).get(QUEUED) == "true"
+
+
+def awaits_pods(obj: JobObject) -> bool:
+    """Whether a Job that was suspended for us is not any more, and its controller has not begun to make its pods.
+
+    It sets the time of the start when it makes the first ones, and takes it away when it suspends the Job.
+    """
+    started = obj.status is not None and obj.status.start_time is not None
+    return is_marked(obj) and not started and not (obj.spec is not None and obj.spec.suspend is True)
+
+
 def queued_job_of(obj: JobObject) -> QueuedJob:
     """Returns a Job as one that waits as a whole. Raises InvalidObject, msgspec.MsgspecError."""
     meta, spec, status = obj.metadata, obj.spec or JobSpec(), obj.status or JobStatus()
@@ -188,7 +202,8 @@ def queued_job_of(obj: JobObject) -> QueuedJob:
         pod_sets=(pod_set_of(meta, spec.template, min(parallelism, missing)),),
         parallelism=parallelism,
         suspended=spec.suspend is True,
-        marked=(meta.labels or {}).get(QUEUED) == "true",
+        marked=is_marked(obj),
+        awaits_pods=awaits_pods(obj),
         created=created,
         since=suspended_since(status.conditions) or created,
     )
@@ -221,7 +236,7 @@ def _upsert(cluster: Cluster, obj: JobObject, now: float) -> None:
     cluster.queued_jobs.owner_seen(job, now)
     key = obj.metadata.namespace or "", obj.metadata.name
     suspended = obj.spec is not None and obj.spec.suspend is True
-    if not (suspended or key in cluster.queued_jobs):
+    if not (suspended or awaits_pods(obj) or key in cluster.queued_jobs):
         return  # most Jobs: their templates are not even decoded
     if may_be_started(obj):
         cluster.queued_jobs.upsert(queued_job_of(obj), now)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 START_PATIENCE = 60.0
 """Seconds after its start for which room is kept for pods of a Job that have not come."""
+MOST_LATE = 1000
+"""Late Jobs that are noted at most: replicas that do not lead tell nobody of them."""
 
 
 class QueuedJobs:
@@ -225,7 +227,7 @@ class QueuedJobs:
         for uid in [uid for uid, until in self._until.items() if until <= now]:
             job, missing = self._kept(uid)
             self.delete(job.key)
-            self.late.append((job, missing))
+            self.late = [*self.late[1 - MOST_LATE :], (job, missing)]
         self._ask_again(now)
 
     def _job_of(self, pod: Pod) -> QueuedJob | None:
@@ -290,8 +292,23 @@ class QueuedJobs:
             self._cluster.upsert_pod(stand_in(job, [each.count for each in job.pod_sets]), now)
         elif job.suspended:
             self._end(uid)
-        else:
-            self.delete(job.key)  # somebody else has started it, so its pods ask for themselves
+        elif not (job.awaits_pods and self._keep_anew(job, now)):
+            self.delete(job.key)  # its pods ask for themselves
+
+    def _keep_anew(self, job: QueuedJob, now: float) -> bool:
+        """Keeps room for all pods of a Job that was started, if the rules admit them; returns whether they do.
+
+        An earlier leader may have started it, or this one, and the answer was lost.
+        """
+        cluster, uid = self._cluster, uid_of_stand_in(job.uid)
+        kept = stand_in(job, self._missing(job))
+        cluster.upsert_pod(kept, now)
+        if cluster.check(kept) is not None:
+            return False
+        cluster.gate_admission.ungate(kept, Ungated((cluster.queue_of(kept), kept.namespace), kept.request), now)
+        self._until[uid] = now + self._patience
+        self._keep_for_missing(job, cluster.gates.ungated[uid], now)
+        return True
 
     def _keep_for_missing(self, job: QueuedJob, ungated: Ungated, now: float) -> None:
         uid = uid_of_stand_in(job.uid)

@@ -36,7 +36,8 @@ class QueuedJob:
 
     ``pod_sets`` are the pods that it takes to run, by template. ``parallelism`` is that of a Job, which may be more
     than it still takes; it is 0 for jobs of other kinds. ``marked``: it was suspended for us when it was created.
-    ``created``, and ``since`` when it has been suspended without a break, in seconds since the epoch.
+    ``awaits_pods``: it is suspended no more, and its controller has not begun to make pods. ``created``, and ``since``
+    when it has been suspended without a break, in seconds since the epoch.
     """
 
     namespace: str
@@ -46,6 +47,7 @@ class QueuedJob:
     parallelism: int
     suspended: bool
     marked: bool = False
+    awaits_pods: bool = False
     created: float = 0.0
     since: float = 0.0
     kind: JobKind = JOB

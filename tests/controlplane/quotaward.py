@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import httpx
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.controlplane.api import Api
@@ -23,9 +24,10 @@ _numbers = itertools.count(1)
 class Quotaward:
     """A Quotaward process, running while this is open; it can be killed and started again on its port."""
 
-    def __init__(self, control_plane: ControlPlane, *flags: str, ready_within: float = 60):
-        """``ready_within``: seconds that it may take to be ready."""
+    def __init__(self, control_plane: ControlPlane, *flags: str, ready_within: float = 60, server: str = ""):
+        """``ready_within``: seconds that it may take to be ready. ``server``: a way to the API server, for HTTP."""
         self._ready_within = ready_within
+        self._server = server
         self.control_plane = control_plane
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -38,7 +40,10 @@ class Quotaward:
     def __enter__(self) -> Self:
         install_rights(self.control_plane.api)
         api = self.control_plane.api
-        self._kubeconfig.write_text(api.kubeconfig(api.service_account_token(_ACCOUNT, _NAMESPACE)))
+        config = yaml.safe_load(api.kubeconfig(api.service_account_token(_ACCOUNT, _NAMESPACE)))
+        if self._server:
+            config["clusters"][0]["cluster"] = {"server": self._server}
+        self._kubeconfig.write_text(yaml.safe_dump(config))
         try:
             self.start()
         except BaseException:

@@ -31,7 +31,7 @@ HISTORY = {
     "Deadlines": ("_heap",),
     "Gates": ("_generations", "_since"),
     "Line": ("arrivals",),
-    "QueuedJobs": ("_now", "_made", "_ownerless"),
+    "QueuedJobs": ("_now", "_made", "_ownerless", "late"),
     "Grants": ("_failures", "_deadlines"),
     "UnschedulablePods": ("_deadlines", "_regained", "_judged_at", "_groups_without_claim"),
     "_Alike": ("one", "helped_at", "fresh"),

@@ -210,12 +210,14 @@ class WildWorld:
         """The controller of Jobs makes the pods of those that run, and deletes those of suspended ones."""
         gated = {key[1] for key, item in self.server.objects["namespaces"].items() if _is_gated(item)}
         for (namespace, name), job in list(self.server.objects["jobs"].items()):
-            spec, uid = job["spec"], job["metadata"]["uid"]
+            spec, uid, status = job["spec"], job["metadata"]["uid"], job.get("status", {})
             own = [pod for pod in self.server.pods() if uid in map(_uid_of, pod["metadata"].get("ownerReferences", ()))]
             if spec.get("suspend"):
                 for pod in own:
                     self.server.remove(PODS, key_of(PODS, pod))
+                self._put(job | {"status": status | {"startTime": None}})
             elif "template" in spec:
+                self._put(job | {"status": status | {"startTime": status.get("startTime") or "2026-01-01T00:00:00Z"}})
                 taken = {pod["metadata"]["name"] for pod in own}
                 names = (f"{name}-{number}" for number in range(spec["parallelism"]))
                 for missing in [each for each in names if each not in taken][: self._pick((1, 3))]:

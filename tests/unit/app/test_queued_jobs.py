@@ -26,6 +26,7 @@ from tests.unit.given_queues import divided
 
 GATE = {"name": "quotaward.dev/quota"}
 QUEUE = "scheduling.volcano.sh/queue-name"
+STARTED = {"startTime": "2026-11-27T20:55:00Z"}
 
 
 def labelled(name="a", **labels):
@@ -97,6 +98,20 @@ def test_a_job_that_is_starting_is_told_from_those_that_wait():
         *(("train", "starting", 0), ("next", "waiting", 1))
     ]
     assert told[0]["message"] == "room is kept for its pods until they have come"
+
+
+@pytest.mark.parametrize(
+    ("status", "labels", "starting"),
+    [
+        ({}, {"quotaward.dev/queued": "true"}, ["train"]),
+        (STARTED, {"quotaward.dev/queued": "true"}, []),
+        ({}, {}, []),  # it starts whenever it is created
+    ],
+)
+def test_a_job_whose_controller_has_not_begun_to_make_pods_is_starting(status, labels, starting):
+    item = job("train", suspend=False) | {"status": status}
+    item["metadata"]["labels"] = labels
+    assert [each["name"] for each in jobs_of(world(item))["items"] if each["state"] == "starting"] == starting
 
 
 def test_a_job_that_could_not_be_started_waits():
@@ -184,7 +199,10 @@ def test_where_nobody_starts_jobs_it_is_said():
     ("items", "said"),
     [
         ((), "no Job train in namespace a is known"),
-        ((job("train", suspend=False),), "Job train in namespace a does not wait as a whole; it runs"),
+        (
+            (job("train", suspend=False) | {"status": STARTED},),
+            "Job train in namespace a does not wait as a whole; it runs",
+        ),
         ((pod("job/train"),), "no Job train in namespace a is known"),
     ],
 )

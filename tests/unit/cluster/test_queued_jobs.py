@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from policy.cluster.queued_jobs import MOST_LATE
 from policy.objects.constraints import Constraints, Taint, Toleration
 from policy.objects.job_kind import JobKind
 from policy.objects.membership import Namespace
@@ -393,3 +394,41 @@ def test_without_room_for_tolerations_of_one_template_nothing_of_a_job_starts():
     assert started(cluster) == []
     cluster.upsert_node(node("n1", size={"cpu": 3, "pods": 9}))
     assert started(cluster) == ["set"]
+
+
+def without_pods(of: QueuedJob) -> QueuedJob:
+    """The Job after it was started by somebody, before its controller has begun to make pods."""
+    return replace(of, suspended=False, marked=True, awaits_pods=True)
+
+
+@pytest.mark.parametrize("tried", [True, False], ids=["by us, and the answer was lost", "by the leader before"])
+def test_room_is_kept_for_the_pods_of_a_job_that_was_started_unnoticed(tried):
+    train, late = job("train", 5), job("late", 4, created=1)
+    cluster = queued(*([train] if tried else []), cpu=8)
+    if tried:
+        assert started(cluster) == ["train"]
+        cluster.gate_admission.regate("job/uid-train", now=0)
+    cluster.queued_jobs.upsert(without_pods(train), now=0)
+    cluster.queued_jobs.upsert(late, now=0)
+    assert (started(cluster), used(cluster)) == ([], 5)
+    cluster.upsert_pod(its_pod(train, 0), now=0)
+    assert cluster.pods["job/uid-train"].stands_for.pods == 4
+    cluster.tick(PATIENCE)
+    assert (used(cluster), [missing for _, missing in cluster.queued_jobs.late]) == (1, [4])
+    assert started(cluster) == ["late"]
+
+
+def test_no_room_is_kept_for_a_job_that_the_rules_would_not_admit():
+    train = job("train", 5)
+    cluster = queued(most=4)
+    cluster.queued_jobs.upsert(without_pods(train), now=0)
+    assert (used(cluster), list(cluster.queued_jobs), "job/uid-train" in cluster.pods) == (0, [], False)
+
+
+def test_late_jobs_that_nobody_is_told_of_are_noted_in_a_bounded_number():
+    cluster = queued(most=9999)
+    cluster.upsert_quota(quota("lender", least={"cpu": 9999}))
+    for number in range(MOST_LATE + 5):
+        cluster.queued_jobs.upsert(without_pods(job(f"j{number}", 1)), now=0)
+    cluster.tick(PATIENCE)
+    assert len(cluster.queued_jobs.late) == MOST_LATE
