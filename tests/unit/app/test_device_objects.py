@@ -111,12 +111,15 @@ OF_T = {"name": "x", "resourceClaimTemplateName": "t"}
         ([OF_T], [], [PodClaim("", "t")]),
         ([OF_T, OF_T | {"name": "y"}], [], [PodClaim("", "t"), PodClaim("", "t")]),
         ([OF_T], [{"name": "x", "resourceClaimName": "p-x"}], [PodClaim("p-x", "t")]),
-        ([OF_T], [{"name": "x"}], []),
-        ([{"name": "x"}], [], []),
     ],
 )
 def test_the_claims_of_a_pod_are_those_that_it_names_and_those_made_for_it(claims, made, found):
     assert list(needs(claims, made).claims) == found
+
+
+def test_a_pod_whose_template_makes_no_claim_for_it_needs_none():
+    assert needs([OF_T], [{"name": "x"}]) is None
+    assert needs([{"name": "x"}]) is None
 
 
 def test_a_pod_with_more_claims_than_are_counted_says_so():

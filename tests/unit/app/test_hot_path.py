@@ -36,7 +36,7 @@ def asking(candidates=2, namespace="team-0", **requests):
 
 
 VERBS = {
-    "filter, admitted": ("filter", {}, 450),
+    "filter, admitted": ("filter", {}, 455),
     "filter, refused": ("filter", {"cpu": "101"}, 330),
     "prioritize": ("prioritize", {}, 60),
 }
