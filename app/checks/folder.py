@@ -20,9 +20,9 @@ from policy.objects import resources
 from policy.objects.quantity import render
 from policy.quota import elastic_quota, queue_rules
 
-QUEUE_KEYS = {"weight", "capability", "guarantee", "reclaimable", "priority"}
+QUEUE_KEYS = {"weight", "capability", "guarantee", "reclaimable", "priority", "parent"}
 """Keys of a queue's spec that are read."""
-NOTED_QUEUE_KEYS = {"deserved", "parent"}
+NOTED_QUEUE_KEYS = {"deserved"}
 """Keys that are not read, as the queue's own condition NotEnforced says."""
 
 

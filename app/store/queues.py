@@ -8,7 +8,7 @@ from msgspec import Struct
 from app.store.kind import Kind
 from app.store.metadata import Metadata
 from app.store.quantities import limits_of
-from policy.objects.queue import LARGEST_WEIGHT, Queue
+from policy.objects.queue import LARGEST_WEIGHT, ROOT, Queue
 
 
 class QueueStatus(Struct, gc=False):
@@ -41,6 +41,9 @@ def queue_of(obj: QueueObject) -> Queue:
     guaranteed = limits_of((guarantee or {}).get("resource"), "spec.guarantee.resource", errors)
     weight = _whole(spec.get("weight"), "spec.weight", errors)
     priority = _whole(spec.get("priority"), "spec.priority", errors)
+    parent = spec.get("parent")
+    if parent is not None and not isinstance(parent, str):
+        errors.append("spec.parent: must be the name of a queue")
     reclaimable = spec.get("reclaimable")
     if reclaimable is not None and not isinstance(reclaimable, bool):
         errors.append("spec.reclaimable: must be true or false")
@@ -54,9 +57,10 @@ def queue_of(obj: QueueObject) -> Queue:
         reclaimable=reclaimable is not False,
         priority=priority,
         state=state,
-        notes=tuple(f"spec.{name}" for name in ("deserved", "parent") if spec.get(name))
+        notes=(("spec.deserved",) if spec.get("deserved") else ())
         + (("spec.weight (below 1, so 1)",) if weight < 1 and spec.get("weight") is not None else ()),
         uid=meta.uid or "",
+        parent=parent or ROOT,
     )
 
 

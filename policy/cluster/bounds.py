@@ -21,8 +21,7 @@ def quotas_changed(cluster: Cluster, namespace: str) -> None:
     cluster.changes.note(namespace)
     cluster.generations.plans += 1
     before = cluster.ledger.account(namespace).quota
-    declared = elastic_quota.in_force(cluster.quotas.get(namespace, {}).values())
-    quota = cluster.devices.quota(namespace, declared)
+    quota = elastic_quota.in_force(cluster.quotas.get(namespace, {}).values())
     cluster.ledger.set_quota(namespace, quota)
     if elastic_quota.is_raised(before, quota):
         cluster.hints.help([pod.uid for pod in cluster.pending_in(namespace)])
@@ -36,14 +35,13 @@ def quotas_changed(cluster: Cluster, namespace: str) -> None:
 
 def queue_changed(cluster: Cluster, name: str, queue: Queue | None) -> None:
     """Puts a queue in force; None lifts it."""
-    queue = cluster.devices.queue(name, queue)
     cluster.changes.note(queue=name)
     cluster.generations.plans += 1
     cluster.generations.admission += 1
     membership = cluster.membership
     had_default, membership.has_default = membership.has_default, DEFAULT in cluster.queues
     before = cluster.ledger.queues.account(name).queue
-    cluster.ledger.queues.set_queue(name, queue)
+    changed = cluster.ledger.queues.set_queue(name, queue)
     if is_raised(before, queue):
         cluster.hints.help([uid for uid, pod in cluster.pending.items() if cluster.queue_of(pod) == name])
     if before is not None and (is_raised(queue, before) or not before.reclaimable):
@@ -51,8 +49,8 @@ def queue_changed(cluster: Cluster, name: str, queue: Queue | None) -> None:
     first_or_last = len(cluster.queues) == (queue is not None)
     if first_or_last or had_default != membership.has_default:
         cluster.states.assign_again(list(cluster.pods))
-    elif is_closed(before) != is_closed(queue):
-        cluster.states.assign_again([uid for uid, pod in cluster.pending.items() if cluster.queue_of(pod) == name])
+    elif changed:
+        cluster.states.assign_again([uid for uid, pod in cluster.pending.items() if cluster.queue_of(pod) in changed])
 
 
 def weight_changed(cluster: Cluster, namespace: str) -> None:
@@ -62,8 +60,3 @@ def weight_changed(cluster: Cluster, namespace: str) -> None:
             account.stale = True
             cluster.generations.shares += 1
             account.unread.add(namespace)
-
-
-def is_closed(queue: Queue | None) -> bool:
-    """Whether a queue exists and admits nobody."""
-    return queue is not None and not queue.open

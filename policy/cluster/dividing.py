@@ -12,6 +12,7 @@ from policy.nodes.tolerations import ALL
 from policy.objects.queue import ROOT
 from policy.objects.verdict import Refusal
 from policy.quota import fair_share, proportion, queue_rules, shares
+from policy.quota.branches import way_up
 from policy.quota.queue_ledger import TAKING
 from policy.stepwise import Steps
 
@@ -68,7 +69,7 @@ def _divide_steps(cluster: Cluster) -> Steps[None]:
     if ledger.columns is not known:
         return  # a queue has changed in a pause: all is done anew, now or later
     for name, division in divisions.items():
-        generations.admission += ledger.set_division(ledger.account(name), division)
+        generations.admission += ledger.set_division(ledger.node(name), division)
     yield
     stale = [account for account in ledger.accounts.values() if account.queue is not None and account.stale]
     for start in range(0, len(stale), BATCH):
@@ -104,7 +105,7 @@ def is_sure(cluster: Cluster, pod: Pod, queue: str) -> bool:
     account = ledger.accounts.get(queue)
     if account is None or account.queue is None:
         return True
-    if not account.division.known:  # a queue that is new has no part at all yet
+    if not all(node.division.known for node in way_up(account)):  # a queue that is new has no part at all yet
         _divide_at_once(cluster)
         return True
     entry = cluster.ledger.entries.get(pod.uid)
@@ -127,21 +128,28 @@ def refusal_until_known(ledger: QueueLedger, queue: str, namespace: str, request
 def _beyond(ledger: QueueLedger, account: QueueAccount, namespace: str, request: Resources) -> Refusal | None:
     """Returns the refusal by the part that a pod would exceed, of those known last; None if it exceeds none."""
     request = {resource: asked for resource, asked in request.items() if ledger.lists(resource)}
-    taken, deserved = account.taken, account.division.deserved
-    beyond = [r for r, asked in request.items() if taken.get(r, 0) + asked > deserved.get(r, 0)]
-    if beyond:
-        return queue_rules.DESERVED.refusal(beyond)
+    for node in way_up(account):
+        taken, deserved = node.taken, node.division.deserved
+        beyond = [r for r, asked in request.items() if taken.get(r, 0) + asked > deserved.get(r, 0)]
+        if beyond:
+            return queue_rules.DESERVED.refusal(beyond)
     if len(account.tenants) > 1 and not fair_share.is_entitled(account.tenants.get(namespace), request):
         return fair_share.RULE.refusal([*request])
     return None
 
 
 def _is_enough_for_all(ledger: QueueLedger, account: QueueAccount, request: Resources) -> bool:
-    """Whether there is room for a pod beside all waiting pods, in all queues and in its own."""
-    most = account.division.real_capability
+    """Whether there is room for a pod beside all waiting pods, in all queues and in its own.
+
+    In queues above its own, pods that wait elsewhere count as well: nobody counts those that wait there alone.
+    """
+    for node in way_up(account):
+        most, pending = node.division.real_capability, account.pending if node is account else ledger.pending
+        for r, asked in request.items():
+            if ledger.lists(r) and node.taken.get(r, 0) + pending.get(r, 0) + asked > most.get(r, 0):
+                return False
     return all(
         ledger.taken.get(r, 0) + ledger.pending.get(r, 0) + asked <= ledger.available.get(r, 0)
-        and account.taken.get(r, 0) + account.pending.get(r, 0) + asked <= most.get(r, 0)
         for r, asked in request.items()
         if ledger.lists(r)
     )

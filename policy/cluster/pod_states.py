@@ -10,7 +10,6 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from policy.cluster.attempts import not_let_through, says_something_new
-from policy.cluster.bounds import is_closed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -88,8 +87,6 @@ class PodStates:
             self._cluster.grants.keep(pod, now, inf)
         else:
             self._cluster.grants.give(pod, now, self._grant_lifetime)
-        if self._cluster.devices.changed:
-            self._cluster.devices.settle()
 
     def keep_all(self, pods: list[Pod], now: float, deadline: float) -> None:
         """Counts pods that have not asked as admitted, until they ask or the deadline passes."""
@@ -98,15 +95,12 @@ class PodStates:
         for pod in pods:
             cluster.in_flight.uids.discard(pod.uid)
             cluster.grants.keep(pod, now, deadline)
-        cluster.devices.settle()
 
     def withdraw(self, uid: str) -> None:
         """Takes back the grant of a pod."""
-        needs_devices = self._cluster.grants.release(uid)
         self.restore_pending(uid)
         self._cluster.gates.discount(uid)
-        if needs_devices:
-            self._cluster.devices.settle()
+        self._cluster.grants.release(uid)
 
     def restore_pending(self, uid: str) -> None:
         """Takes from a pod all but the node that it is on. It waits for kept room or its nominated node, if any."""
@@ -162,10 +156,11 @@ class PodStates:
     def has_claim(self, pod: Pod) -> bool:
         """Whether a pod waits, and can still be placed or has a node reserved for it.
 
-        False while its gang has too few members, or its queue is closed.
+        False while its gang has too few members, or its queue admits none.
         """
         cluster = self._cluster
-        if is_closed(cluster.queues.get(cluster.queue_of(pod))):
+        account = cluster.ledger.queues.accounts.get(cluster.queue_of(pod))
+        if account is not None and account.shut:
             return False
         waits = pod.pending and not (pod.terminating or pod.gated)
         unschedulable, reserved = cluster.attempts.unschedulable, cluster.reservations.reserved

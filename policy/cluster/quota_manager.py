@@ -157,7 +157,7 @@ def _divide_steps(cluster: Cluster, parts: dict[str, Allowance], undecided: set[
             continue
         account = cluster.ledger.queues.account(queue)
         namespaces = [namespace for namespace in everybody if namespace not in left_alone]
-        if not account.division.known:
+        if not account.division.known or account.inner or account.invalid:
             undecided.update(namespaces)
             continue
         for namespace in namespaces:
@@ -240,4 +240,5 @@ def demands(cluster: Cluster, requests: Mapping[str, Resources]) -> Iterable[tup
     """Yields the demand that each queue counts with: all there is, if it has a namespace."""
     for name, namespaces in members(cluster).items():
         seen = requests.get(name, {})
-        yield name, largest(seen, cluster.ledger.queues.available) if namespaces else seen
+        unseen = bool(namespaces) and not cluster.ledger.queues.account(name).invalid
+        yield name, largest(seen, cluster.ledger.queues.available) if unseen else seen

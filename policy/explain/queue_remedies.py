@@ -11,7 +11,7 @@ from policy.cluster.cluster import Cluster
 from policy.explain.remedy import Need, ObjectChange, Remedies, Remedy, corrected, end, listed, pods_to_end, raised
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
-from policy.quota import fair_share, queue_rules
+from policy.quota import queue_rules
 from policy.stepwise import Steps
 
 HEAVIEST = 2**12
@@ -22,28 +22,34 @@ OPENED = "open"
 
 
 def for_capability(need: Need) -> Iterator[Remedy]:
-    """Suggests a higher capability, or the end of pods of the queue."""
+    """Suggests a higher capability of the queue in the pod's way, or the end of pods in it or below it."""
     cluster, asked = need.cluster, need.asked
-    name = cluster.queue_of(need.pod)
-    account, queue = cluster.ledger.queues.accounts[name], cluster.queues[name]
-    needed = {r: account.taken.get(r, 0) + asked[r] for r in need.resources}
-    low = {r: amount for r, amount in needed.items() if queue.capability.get(r, amount) < amount}
+    ledger = cluster.ledger.queues
+    node = queue_rules.in_the_way(ledger, ledger.accounts[cluster.queue_of(need.pod)], asked)
+    name, named = queue_rules.name_of(node), queue_rules.capability_of(node)
+    needed = {r: node.taken.get(r, 0) + asked[r] for r in need.resources}
+    low = {r: amount for r, amount in needed.items() if named.get(r, amount) < amount}
     if low:
         said = [
-            f"of {r} in Queue {name} from {render(r, queue.capability[r])} to at least {render(r, amount)}"
+            f"of {r} in Queue {name} from {render(r, named[r])} to at least {render(r, amount)}"
             for r, amount in low.items()
         ]
         yield _changed("capability", name, f"raise capability {listed(said)}", raised(("spec", "capability"), low))
-    most = account.division.real_capability
-    pods = pods_to_end(cluster, lambda each: cluster.queue_of(each) == name)
+    most, inside = node.division.real_capability, {each for each, _ in queue_rules.below(ledger, node)}
+    pods = pods_to_end(cluster, lambda each: cluster.queue_of(each) in inside)
     yield from end(pods, {r: amount - most.get(r, 0) for r, amount in needed.items()}, f"of Queue {name}")
 
 
 def for_deserved(need: Need) -> Remedies:
-    """Suggests a higher weight, a guarantee, or the end of pods of other queues, first of those that borrow."""
+    """Suggests a higher weight, a guarantee, or the end of pods of other queues, first of those that borrow.
+
+    All of it is about the queue in the pod's way, which may be one above its own, and about that queue's siblings.
+    """
     cluster, pod, asked = need.cluster, need.pod, need.asked
-    ledger, name = cluster.ledger.queues, cluster.queue_of(pod)
-    queue, account = cluster.queues[name], ledger.accounts[name]
+    ledger = cluster.ledger.queues
+    node = queue_rules.in_the_way(ledger, ledger.accounts[cluster.queue_of(pod)], asked)
+    name = queue_rules.name_of(node)
+    queue, parent = cluster.queues[name], node.parent or ledger.root
 
     def admits_steps(weight: int) -> Steps[bool]:
         cluster.upsert_queue(replace(queue, weight=weight))
@@ -55,18 +61,21 @@ def for_deserved(need: Need) -> Remedies:
     if weight:
         text = f"raise the weight of Queue {name} from {queue.weight} to at least {weight}"
         yield _changed("weight", name, text, ((("spec", "weight"), weight),))
-    needed = {r: account.taken.get(r, 0) + asked[r] for r in need.resources}
+    needed = {r: node.taken.get(r, 0) + asked[r] for r in need.resources}
     text = f"guarantee Queue {name} {listed([f'{render(r, amount)} of {r}' for r, amount in needed.items()])}"
     yield _changed("guarantee", name, text, raised(("spec", "guarantee", "resource"), needed))
     lacking = {
-        r: ledger.taken.get(r, 0)
+        r: parent.taken.get(r, 0)
         + asked[r]
-        + queue_rules.claims_of_others(ledger, account, r)
-        - ledger.available.get(r, 0)
+        + queue_rules.claims_of_others(ledger, node, r)
+        - queue_rules.room(ledger, parent, r)
         for r in need.resources
     }
-    over = {other for other, each in ledger.accounts.items() if any(queue_rules.is_over(each, r) for r in lacking)}
-    pods = pods_to_end(cluster, lambda each: cluster.queue_of(each) not in ("", name))
+    others = dict(queue_rules.below(ledger, parent))
+    for own, _ in list(queue_rules.below(ledger, node)):
+        others.pop(own, None)
+    over = {other for other, each in others.items() if any(queue_rules.is_over(each, r) for r in lacking)}
+    pods = pods_to_end(cluster, lambda each: cluster.queue_of(each) in others)
     pods.sort(key=lambda each: cluster.queue_of(each) not in over)
     yield from end(pods, lacking, "of other queues")
 
@@ -92,7 +101,7 @@ def for_share(need: Need) -> Remedies:
     ledger, name = cluster.ledger.queues, cluster.queue_of(pod)
     account = ledger.accounts[name]
     lacking = {
-        r: account.taken.get(r, 0) + asked[r] + account.tenant_claims.get(r, 0) - fair_share.room(ledger, account, r)
+        r: account.taken.get(r, 0) + asked[r] + account.tenant_claims.get(r, 0) - queue_rules.room(ledger, account, r)
         for r in need.resources
     }
     pods = pods_to_end(cluster, lambda each: cluster.queue_of(each) == name)
@@ -101,15 +110,20 @@ def for_share(need: Need) -> Remedies:
 
 
 def opened(need: Need) -> Iterator[Remedy]:
-    """Suggests creating, opening or correcting the queue."""
-    name = need.cluster.queue_of(need.pod)
-    queue = need.cluster.queues.get(name)
-    if queue is None:
+    """Suggests creating, opening or correcting the queue, or the one above it that is closed."""
+    cluster, name = need.cluster, need.cluster.queue_of(need.pod)
+    if name not in cluster.queues:
         yield _changed(OPENED, name, f"create Queue {name}", ((("spec", "weight"), 1),))
-    elif queue.readable:
-        yield _changed(OPENED, name, f"open Queue {name}: it is {queue.state}", ((("status", "state"), "Open"),))
+        return
+    shut = queue_rules.closed_on_the_way(cluster.ledger.queues, name)
+    if shut is None:
+        return
+    if shut.readable:
+        opening = ((("status", "state"), "Open"),)
+        yield _changed(OPENED, shut.name, f"open Queue {shut.name}: it is {shut.state}", opening)
     else:
-        yield _changed(OPENED, name, f"correct Queue {name}: {'; '.join(queue.errors)}", corrected(queue.errors))
+        text = f"correct Queue {shut.name}: {'; '.join(shut.errors)}"
+        yield _changed(OPENED, shut.name, text, corrected(shut.errors))
 
 
 def _changed(sort: str, queue: str, text: str, fields: tuple[tuple[tuple[str, ...], object], ...]) -> Remedy:

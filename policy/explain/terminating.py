@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from policy.cluster.cluster import Cluster
 from policy.objects.conditions import Condition
 from policy.objects.pod import Pod
+from policy.objects.queue import ROOT
 from policy.objects.resources import Resources
 from policy.quota import elastic_quota, queue_rules
 from policy.quota.elastic_quota import ElasticQuota
@@ -53,8 +54,12 @@ def conditions_of_quota(cluster: Cluster, quota: ElasticQuota, governing: Elasti
 
 def conditions_of_queue(cluster: Cluster, name: str) -> list[Condition]:
     """Returns what is wrong with a queue that exists."""
-    queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
-    found = queue_rules.conditions(queue, account.division) + _exceeded(queue.capability, account.taken, "capability")
+    queue, node = cluster.queues[name], cluster.ledger.queues.node(name)
+    found = queue_rules.conditions(queue, node.division if name != ROOT else None)
+    if invalid := cluster.ledger.queues.account(name).invalid:
+        message = f"{invalid}; it admits no new pod, and counts right below the root"
+        found.append(Condition("ParentInvalid", "NoWayToRoot", message))
+    found += _exceeded(queue.capability, node.taken, "capability")
     return found + cluster.queue_changes.moving.conditions_of(name) + _overdue(cluster.leaving.overdue.in_queue(name))
 
 

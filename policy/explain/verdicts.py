@@ -1,11 +1,11 @@
 """The verdict on a pod, for people: which rule refuses it now, or what it waits for, with numbers and remedies."""
 
 from policy.cluster.cluster import Cluster
+from policy.explain.queue_path import why_in_queue
 from policy.nodes import fit
 from policy.objects.pod import Pod
 from policy.objects.verdict import MOST_TOLD, Verdict
 from policy.quota import admission, exempt, gang_minimum
-from policy.quota.closed_queues import why_closed
 from policy.quota.kept_nodes import HELD, RESERVED
 from policy.quota.rule import Rule
 
@@ -29,8 +29,7 @@ def verdict_on(cluster: Cluster, namespace: str, name: str) -> Verdict:
         numbers = admission.numbers(cluster.ledger, pod, refused)
         if refused is not None:
             hints = admission.hints(cluster.ledger, pod, refused, cluster.gangs.asked_together(pod))
-            closed = why_closed(cluster.queues, cluster.membership, pod)
-            message = ": ".join(filter(None, (refused.message, closed)))
+            message = ": ".join(filter(None, (refused.message, why_in_queue(cluster, pod, refused))))
             told = refused.resources[:MOST_TOLD]
             return Verdict("refused", refused.rule, message, numbers, hints, told)
     numbers |= cluster.gangs.numbers(pod)

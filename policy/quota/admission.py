@@ -14,6 +14,7 @@ from policy.quota.rules import BY_NAME, RULES
 
 OF_QUOTAS = tuple((rule, rule.refuses) for rule in RULES if rule.of == QUOTA and rule.refuses is not None)
 OF_QUEUES = tuple((rule, rule.refuses) for rule in RULES if rule.of == QUEUE and rule.refuses is not None)
+OF_OPEN_QUEUES = tuple((rule, refuses) for rule, refuses in OF_QUEUES if rule not in queue_rules.OF_SHUT)
 _NUMBERS = tuple(dict.fromkeys(rule.numbers for rule in RULES))
 
 
@@ -55,11 +56,12 @@ def refusal(ledger: Ledger, pod: Pod, queue: str, rules: Rules, *, with_in_fligh
             if (exceeded := refuses(of_quota)) is not None:
                 return rule.refusal(exceeded)
     if queue:
-        whole, in_queue = ledger.queues, ledger.queues.known(queue)
-        of_queue = queue_rules.Asking(pod.namespace, pod.request, in_queue, whole, in_queue.taken, whole.taken)
+        account_of_queue = ledger.queues.known(queue)
+        of_queue = queue_rules.Asking(pod.namespace, pod.request, account_of_queue, ledger.queues)
         if with_in_flight:
             of_queue.count_in_flight()
-        for rule, refuses in OF_QUEUES:
+        is_open = account_of_queue.queue is not None and not account_of_queue.shut
+        for rule, refuses in OF_OPEN_QUEUES if is_open else OF_QUEUES:
             if (exceeded := refuses(of_queue)) is not None:
                 return rule.refusal(exceeded)
     return None

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from policy.objects.resources import Resources
 from policy.objects.verdict import Hint, Refusal, all_of
+from policy.quota import queue_rules
 from policy.quota.queue_rules import Asking
 from policy.quota.rule import QUEUE, Figures, Rule, Use
 
@@ -96,14 +97,6 @@ def share(taken: Resources, available: Resources) -> float:
     return max((amount / available[r] for r, amount in taken.items() if available.get(r, 0) > 0), default=0.0)
 
 
-def room(ledger: QueueLedger, account: QueueAccount, resource: str) -> int:
-    """Returns what a queue's namespaces may take together: what it deserves, or more where nobody else has a claim."""
-    elsewhere = ledger.taken.get(resource, 0) - account.taken.get(resource, 0)
-    claimed = ledger.claims.get(resource, 0) - account.claim.get(resource, 0)
-    unclaimed = ledger.available.get(resource, 0) - elsewhere - claimed
-    return max(account.division.deserved.get(resource, 0), unclaimed)
-
-
 def over_share(asking: Asking) -> list[str] | None:
     """Returns the resources in which a namespace would exceed its share of a queue, though others have a claim to them.
 
@@ -112,7 +105,7 @@ def over_share(asking: Asking) -> list[str] | None:
     account, namespace = asking.account, asking.namespace
     if len(account.tenants) == 1 and namespace in account.tenants:
         return None
-    ledger, taken, tenant = asking.ledger, asking.taken, account.tenants.get(namespace)
+    ledger, taken, tenant = asking.ledger, asking.taken(account), account.tenants.get(namespace)
     exceeded = []
     for resource, asked in asking.request.items():
         mine = tenant.taken.get(resource, 0) + asked if tenant else asked
@@ -120,7 +113,7 @@ def over_share(asking: Asking) -> list[str] | None:
             continue
         others = account.tenant_claims.get(resource, 0) - (tenant.claim.get(resource, 0) if tenant else 0)
         together = taken.get(resource, 0) + asked + others
-        if together > room(ledger, account, resource) and ledger.lists(resource):
+        if together > queue_rules.room(ledger, account, resource) and ledger.lists(resource):
             exceeded.append(resource)
     return exceeded or None
 
@@ -131,11 +124,11 @@ def refusal_to_move(ledger: QueueLedger, account: QueueAccount, namespace: str, 
     It may take everything but the resources that pods of other namespaces wait for within their fair shares, and that
     fit beside it.
     """
-    tenant, most = account.tenants.get(namespace), account.division.real_capability
+    tenant = account.tenants.get(namespace)
     exceeded = []
     for resource, asked in request.items():
         others = account.tenant_claims.get(resource, 0) - (tenant.claim.get(resource, 0) if tenant else 0)
-        bound = min(room(ledger, account, resource), most.get(resource, 0))
+        bound = queue_rules.room(ledger, account, resource)
         together = account.taken.get(resource, 0) + asked + others
         if others and together > bound and ledger.lists(resource) and not is_entitled(tenant, {resource: asked}):
             exceeded.append(resource)

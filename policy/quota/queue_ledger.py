@@ -2,6 +2,7 @@
 
 It is a part of the ledger and changes by differences too, so the cost of reading it does not grow with pods or queues.
 The deserved share of a queue and the fair share of a tenant are computed elsewhere, now and then, and put in here.
+Usage of a queue counts in all branches above it, too (see policy.quota.branches).
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from policy.objects.resources import Resources, add, count_names, is_extended, largest, replace_part, subtract
+from policy.quota.branches import Branch, Branches, Node, branches_above, claim_of, count, unfilled_part
 from policy.quota.changes import Changes, Generations
 from policy.quota.proportion import Columns, Division
-from policy.quota.queue_tree import QueueTree
 from policy.quota.sizes import WaitingRequests
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from policy.objects.queue import Queue
     from policy.quota.ledger import Entry
     from policy.quota.shares import Rows
@@ -64,7 +67,11 @@ class Tenant:
 
     def claims(self, listed: Listed) -> dict[str, int]:
         """Returns what the claim has to be."""
-        return _wanted(_unfilled(self.entitled, self.taken), self.pending, self.waiting, listed) if self.pending else {}
+        return (
+            _wanted(unfilled_part(self.entitled, self.taken), self.pending, self.waiting, listed)
+            if self.pending
+            else {}
+        )
 
     @property
     def empty(self) -> bool:
@@ -74,7 +81,12 @@ class Tenant:
 
 @dataclass(slots=True)
 class QueueAccount:
-    """The usage of one queue, by namespace and together.
+    """The usage of one queue, by namespace and together, without the queues below it.
+
+    ``parent`` is the branch that it counts in: of a queue with children its own. ``invalid`` says why it has no place
+    in the tree, ``inner`` that it has children: no pod of its own is entitled to anything then. ``opened``: neither it
+    nor a queue above it is closed. ``shut``: it exists and admits no pod, for one of these reasons.
+    ``above`` are the branches above it without the root, ``counted`` the sums elsewhere that ``taken`` is a part of.
 
     ``held`` is the part of ``taken`` by pods that room is held for. ``running`` is the part by pods on nodes, and
     ``pinned`` the part by pods that may not be evicted. ``waiting`` are the pods of ``pending``. ``in_flight`` is what
@@ -85,6 +97,13 @@ class QueueAccount:
     """
 
     queue: Queue | None = None
+    parent: Branch | None = field(default=None, compare=False)
+    invalid: str = ""
+    inner: bool = False
+    opened: bool = False
+    shut: bool = False
+    above: tuple[Branch, ...] = field(default=(), compare=False)
+    counted: list[dict[str, int]] = field(default_factory=list, compare=False)
     division: Division = field(default_factory=Division)
     taken: dict[str, int] = field(default_factory=dict)
     running: dict[str, int] = field(default_factory=dict)
@@ -106,18 +125,18 @@ class QueueAccount:
 
     def claims(self, listed: Listed) -> dict[str, int]:
         """Returns what the claim has to be: what it deserves and pods wait for, and its guarantee in any case."""
-        kept = _unfilled(self.division.guarantee, self.taken) if self.division.guarantee else {}
+        kept = unfilled_part(self.division.guarantee, self.taken) if self.division.guarantee else {}
         if not self.pending and not self.unbounded:
             return kept
-        unfilled = _unfilled(self.division.deserved, self.taken)
+        unfilled = unfilled_part(self.division.deserved, self.taken)
         wanted = unfilled if self.unbounded else _wanted(unfilled, self.pending, self.waiting, listed)
         return largest(wanted, kept) if kept else wanted
 
 
 class QueueLedger:
-    """Accounts by name of queue, and the sums over all queues that exist.
+    """Accounts by name of queue, branches above them, and the sums over all queues that exist: those of the root.
 
-    ``available`` is what all queues share. ``listed`` are the resources of which nodes have something. ``outside`` is
+    ``listed`` are the resources of which nodes have something. ``outside`` is
     used by pods in no queue. ``over_deserved`` names the queues that have taken more than they deserve. ``pending`` is
     what pods wait for in all queues. ``as_of``: the generation for which the deserved shares were last computed, or are
     being computed if ``unfinished``; ``columns``: the last result. ``turned_away``: a pod was refused because they were
@@ -129,14 +148,12 @@ class QueueLedger:
         self._generations = generations
         self._changes = changes
         self.accounts: dict[str, QueueAccount] = {}
-        self.tree = QueueTree()
-        self.available: Resources = {}
+        self.branches = Branches()
+        self.root, self.tree = self.branches.root, self.branches.tree
         self.listed: frozenset[str] = frozenset()
         self.outside: dict[str, int] = {}
-        self.taken: dict[str, int] = {}
-        self.claims: dict[str, int] = {}
+        self.taken, self.in_flight = self.root.taken, self.root.in_flight
         self.pending: dict[str, int] = {}
-        self.in_flight: dict[str, int] = {}
         self.over_deserved: set[str] = set()
         self.as_of = generations.shares
         self.unfinished = self.turned_away = False
@@ -147,6 +164,21 @@ class QueueLedger:
     def stale(self) -> bool:
         """Whether the deserved shares have to be computed anew."""
         return self.as_of != self._generations.shares
+
+    @property
+    def available(self) -> Resources:
+        """The resources that all queues share."""
+        return self.root.division.deserved
+
+    @available.setter
+    def available(self, amounts: Resources) -> None:
+        self.root.division = Division(real_capability=amounts, deserved=amounts, known=True)
+
+    @property
+    def claims(self) -> dict[str, int]:
+        """The claims of all queues right below the root."""
+        self.branches.settle()
+        return self.root.claims
 
     def lists(self, resource: str) -> bool:
         """Whether there is anything of a resource to divide. No rule refuses an extended resource that no node lists.
@@ -170,39 +202,88 @@ class QueueLedger:
         """Returns the queue's account; opens one where there is none yet."""
         account = self.accounts.get(name)
         if account is None:
-            account = self.accounts[name] = QueueAccount()
+            account = self.accounts[name] = QueueAccount(parent=self.root, counted=[self.outside])
         return account
 
     def known(self, name: str) -> QueueAccount:
         """Returns the queue's account; where nothing stands in it, an empty one that is not kept."""
         return self.accounts.get(name) or QueueAccount()
 
-    def set_queue(self, name: str, queue: Queue | None) -> None:
-        """Creates, replaces or removes (None) a queue. The pods of a removed queue stay, and are in no queue."""
-        account = self.account(name)
+    def node(self, name: str) -> Node:
+        """Returns a queue with all queues below it: its branch, or the account of a leaf."""
+        return self.branches.by_name.get(name) or self.account(name)
+
+    def set_queue(self, name: str, queue: Queue | None) -> set[str]:
+        """Creates, replaces or removes (None) a queue. The pods of a removed queue stay, and are in no queue.
+
+        Returns the queues whose pods may be admitted at some time and could not before, or the other way round.
+        """
+        account, before = self.account(name), self.known(name).queue
         if queue is None:
             self.set_division(account, Division())
         if (account.queue is None) != (queue is None):
             counted, not_counted = (add, subtract) if account.queue is None else (subtract, add)
             counted(self.taken, account.taken)
-            counted(self.claims, account.claim)
             counted(self.pending, account.pending)
             counted(self.in_flight, account.in_flight)
             not_counted(self.outside, account.taken)
         count_names(self.named, _names_of(account.queue), _names_of(queue))
         account.queue = queue
-        self.tree.put(name, queue.parent if queue is not None else None)
+        moved = self.tree.put(name, queue.parent if queue is not None else None)
+        if before is None or queue is None or before.open != queue.open:
+            moved |= self.tree.with_all_below(name)
+        changed = self._place(moved)
+        if (branch := self.branches.by_name.get(name)) is not None:
+            branch.queue = queue
         self.over_deserved.discard(name)
         self._compare(account)
         self._drop_if_unused(name, account)
         self.columns = {}
         account.stale = True
         self._generations.shares += 1
+        return changed
 
-    def set_division(self, account: QueueAccount, division: Division) -> bool:
-        """Sets the queue's part of the cluster; returns whether it has changed."""
-        if division == account.division:
+    def _place(self, names: Collection[str]) -> set[str]:
+        """Lets queues count where the tree has them now; returns those that are shut now, or no longer."""
+        accounts = {name: self.accounts[name] for name in names if name in self.accounts}
+        before = {name: account.shut for name, account in accounts.items()}
+        for name, account in accounts.items():
+            self.branches.note(account)
+            claim_of(account, {})
+            count(account, -1)
+            self.branches.withdraw(name)
+        self.branches.put(names, {name: account.queue for name, account in accounts.items()})
+        for name, account in accounts.items():
+            self._stand(name, account)
+        return {name for name, account in accounts.items() if account.shut != before[name]}
+
+    def _stand(self, name: str, account: QueueAccount) -> None:
+        """Lets one of these count below its branch."""
+        was_inner, exists = account.inner, account.queue is not None
+        account.inner, account.invalid = exists and self.tree.has_children(name), self.tree.invalid.get(name, "")
+        way = [self.accounts[each].queue for each in (name, *self.tree.above(name))]
+        account.opened = all(each is not None and each.open for each in way)
+        account.opened = account.opened and (self.root.queue is None or self.root.queue.open)
+        account.shut = exists and (account.inner or bool(account.invalid) or not account.opened)
+        account.parent = self.branches.by_name[name] if account.inner else self.branches.above(name)
+        if account.inner != was_inner:
+            self.set_division(account, Division(known=account.inner))
+        account.above = tuple(branches_above(account))
+        account.counted = [each.taken for each in (*account.above, self.root)] if exists else [self.outside]
+        count(account, 1)
+        self._claim(account)
+
+    def set_division(self, node: Node, division: Division) -> bool:
+        """Sets the part of the cluster of a leaf or a branch; returns whether it has changed."""
+        if division == node.division:
             return False
+        if isinstance(node, Branch):
+            node.division = division
+            if node.queue is not None:
+                self._changes.note(queue=node.queue.name)
+            self.branches.note_division(node)
+            return True
+        account = node
         account.stale = account.stale or division.deserved != account.division.deserved
         account.division = division
         self.touch(account)
@@ -219,8 +300,10 @@ class QueueLedger:
         sums = self._sums_of_tenant(account, entry) if asks else []
         if in_flight:
             sums.append(account.in_flight)
-            if account.queue is not None:
-                sums.append(self.in_flight)
+            branch = account.parent if account.queue is not None else None
+            while branch is not None:
+                sums.append(branch.in_flight)
+                branch = branch.parent
         return sums
 
     def settle(self, entry: Entry, times: int, *, claims: bool) -> None:
@@ -235,6 +318,8 @@ class QueueLedger:
         if entry.kind not in TAKING:
             for waiting in (account.waiting, tenant.waiting):
                 waiting.change(entry.of_one, times * entry.number)
+        if account.above and entry.kind in TAKING:
+            self.branches.stale.update(account.above)
         if claims:
             if entry.kind in TAKING:
                 self._compare(account)
@@ -249,7 +334,7 @@ class QueueLedger:
         if entry.kind not in TAKING:
             waiting = [account.request, tenant.request, account.pending, tenant.pending]
             return [*waiting, self.pending] if governed else waiting
-        sums = [account.request, tenant.request, account.taken, tenant.taken, self.taken if governed else self.outside]
+        sums = [account.request, tenant.request, account.taken, tenant.taken, *account.counted]
         if entry.pinned:
             sums.append(account.pinned)
         if entry.kind == "assigned":
@@ -314,8 +399,9 @@ class QueueLedger:
     def _claim(self, account: QueueAccount) -> None:
         """Updates the claim of a queue."""
         claims = account.claims(self.lists)
-        if account.queue is not None:
-            replace_part(self.claims, account.claim, claims)
+        if account.queue is not None and claims != account.claim:
+            claim_of(account, claims)
+            self.branches.note(account)
         account.claim = claims
 
     def claim_anew(self, account: QueueAccount, tenant: Tenant) -> None:
@@ -328,11 +414,6 @@ class QueueLedger:
 def _names_of(queue: Queue | None) -> Resources:
     """Returns the resources that a queue names, whatever the amounts."""
     return {**queue.capability, **queue.guarantee} if queue is not None else {}
-
-
-def _unfilled(bound: Resources, taken: Resources) -> dict[str, int]:
-    """Returns what is left of a bound, by resource; leaves out resources of which nothing is left."""
-    return {resource: left for resource, most in bound.items() if (left := most - taken.get(resource, 0)) > 0}
 
 
 def _wanted(unfilled: Resources, pending: Resources, waiting: WaitingRequests, listed: Listed) -> dict[str, int]:

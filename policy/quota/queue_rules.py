@@ -5,15 +5,18 @@ Seeds: Queue API, queue guarantee. A pod may exceed what its queue deserves only
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from policy.objects.conditions import Condition
 from policy.objects.quantity import render
-from policy.objects.queue import Queue
+from policy.objects.queue import ROOT, Queue
 from policy.objects.resources import NOTHING, Resources, total
-from policy.objects.verdict import Hint, Refusal, all_of
+from policy.objects.verdict import Hint, Refusal, all_of, names_in
+from policy.quota.branches import Node, way_up
+from policy.quota.closed_queues import shortened
 from policy.quota.proportion import Division
 from policy.quota.rule import QUEUE, Figures, Rule, Use
 
@@ -40,7 +43,10 @@ def conditions(queue: Queue, division: Division | None) -> list[Condition]:
             if division.guarantee.get(resource, 0) < min(amount, queue.capability.get(resource, amount))
         )
         if unbacked:
-            message = f"the nodes do not have what all queues are guaranteed: {', '.join(unbacked)}; scaled down"
+            whole = "the nodes do not have what all queues are"
+            if queue.parent != ROOT:
+                whole = f"Queue {shortened(queue.parent)}, or one above it, does not have what its children are"
+            message = f"{whole} guaranteed: {', '.join(unbacked)}; scaled down"
             found.append(Condition("GuaranteeNotBacked", "NotEnoughNodes", message))
     if queue.notes:
         found.append(
@@ -49,55 +55,122 @@ def conditions(queue: Queue, division: Division | None) -> list[Condition]:
     return found
 
 
+TAKEN: Callable[[Node], Resources] = attrgetter("taken")
+
+
 @dataclass(slots=True)
 class Asking:
     """A pod that asks to be let in, which is not in the ledger, and the state that its queue's rules read.
 
-    ``taken`` is taken in its queue, ``everywhere`` in all queues. The account of a queue that does not exist is empty.
+    The account of a queue that does not exist is empty. ``taken`` returns what is taken in a queue and those below it.
+    ``beyond`` are the queues, from its own up, that would take more than they deserve: see ``over_capability``.
     """
 
     namespace: str
     request: Resources
     account: QueueAccount
     ledger: QueueLedger
-    taken: Resources
-    everywhere: Resources
+    taken: Callable[[Node], Resources] = TAKEN
+    beyond: Sequence[Node] = ()
 
     def count_in_flight(self) -> None:
         """Counts also what may have been admitted before this process started."""
-        self.taken = total((self.taken, self.account.in_flight))
-        self.everywhere = total((self.everywhere, self.ledger.in_flight))
+        self.taken = _with_in_flight
+
+
+def _with_in_flight(node: Node) -> Resources:
+    return total((node.taken, node.in_flight))
 
 
 def closed(asking: Asking) -> list[str] | None:
-    """Refuses every pod of a queue that is closed or does not exist: else its tenants would be free of every rule."""
-    queue = asking.account.queue
-    return None if queue is not None and queue.open else []
+    """Refuses every pod of a queue that is closed or does not exist: else its tenants would be free of every rule.
+
+    A queue above it that is closed closes it, too.
+    """
+    return None if asking.account.opened else []
+
+
+def invalid(asking: Asking) -> list[str] | None:
+    """Refuses every pod of a queue that has no place in the tree: nobody knows whose part it would be from."""
+    return [] if asking.account.invalid else None
+
+
+def not_a_leaf(asking: Asking) -> list[str] | None:
+    """Refuses every pod of a queue that has children: these share all that it has."""
+    return [] if asking.account.inner else None
 
 
 def over_capability(asking: Asking) -> list[str] | None:
-    """Returns the resources in which the queue would exceed its capability, less others' guarantees."""
-    taken, most = asking.taken, asking.account.division.real_capability
+    """Returns the resources in which the queue, or one above it, would exceed its capability, less others' guarantees.
+
+    The first queue in whose way the pod is counts, from its own up. Within what it deserves a queue is within its
+    capability, so that is looked at first, for this rule and the next.
+    """
+    node: Node = asking.account
+    request = asking.request.items()
+    asking.beyond = beyond = list[Node]()
+    while (parent := node.parent) is not None:
+        taken, deserved = asking.taken(node), node.division.deserved
+        for resource, asked in request:
+            if taken.get(resource, 0) + asked > deserved.get(resource, 0):
+                beyond.append(node)
+                break
+        node = parent
+    for each in (*beyond, node) if node.queue is not None else beyond:
+        if (exceeded := over_capability_of(each, asking)) is not None:
+            return exceeded
+    return None
+
+
+def over_capability_of(node: Node, asking: Asking) -> list[str] | None:
+    """Returns the resources in which one of these queues would exceed its capability. The root needs none."""
+    if node.parent is None and node.queue is None:
+        return None
+    taken, most = asking.taken(node), node.division.real_capability
     exceeded = []
     for resource, asked in asking.request.items():
         if taken.get(resource, 0) + asked > most.get(resource, 0):
             exceeded.append(resource)
     if not exceeded:
         return None
-    return _beyond_bounds(asking.ledger, asking.account, exceeded, total((taken, asking.request))) or None
+    return _beyond_bounds(asking.ledger, node, exceeded, total((taken, asking.request))) or None
 
 
 def over_deserved(asking: Asking) -> list[str] | None:
-    """Returns the resources in which the queue would take more than it deserves, though others have a claim to them."""
-    ledger, account, taken = asking.ledger, asking.account, asking.taken
-    deserved = account.division.deserved
+    """Returns the resources in which the queue, or one above it, would take more than it deserves.
+
+    It may, as long as its siblings have no claim to them. The first queue in whose way the pod is counts.
+    """
+    for node in asking.beyond:
+        if (exceeded := over_deserved_of(node, asking)) is not None:
+            return exceeded
+    return None
+
+
+def over_deserved_of(node: Node, asking: Asking) -> list[str] | None:
+    """Returns the resources in which one of these queues would take more than it deserves, though others claim them."""
+    taken, deserved = asking.taken(node), node.division.deserved
     exceeded = []
     for resource, asked in asking.request.items():
-        if taken.get(resource, 0) + asked > deserved.get(resource, 0) and ledger.lists(resource):
-            together = asking.everywhere.get(resource, 0) + asked + claims_of_others(ledger, account, resource)
-            if together > ledger.available.get(resource, 0):
+        if taken.get(resource, 0) + asked > deserved.get(resource, 0) and asking.ledger.lists(resource):
+            parent = node.parent or asking.ledger.root
+            together = asking.taken(parent).get(resource, 0) + asked + claims_of_others(asking.ledger, node, resource)
+            if together > room(asking.ledger, parent, resource, asking.taken):
                 exceeded.append(resource)
     return exceeded or None
+
+
+def room(ledger: QueueLedger, node: Node, resource: str, taken: Callable[[Node], Resources] = TAKEN) -> int:
+    """Returns what all in a queue and below it may take together of a resource that nodes list.
+
+    That is what it deserves, or more where none of its siblings has a claim to it; never more than its bound.
+    """
+    deserved, parent = node.division.deserved.get(resource, 0), node.parent
+    if parent is None:
+        return deserved
+    elsewhere = taken(parent).get(resource, 0) - taken(node).get(resource, 0)
+    unclaimed = room(ledger, parent, resource, taken) - elsewhere - claims_of_others(ledger, node, resource)
+    return min(max(deserved, unclaimed), node.division.real_capability.get(resource, 0))
 
 
 def refusal_to_move(ledger: QueueLedger, account: QueueAccount, request: Resources) -> Refusal | None:
@@ -106,31 +179,48 @@ def refusal_to_move(ledger: QueueLedger, account: QueueAccount, request: Resourc
     Others claim nothing that it does not have already. The division may lag behind the queue's capability, so the lower
     of the two counts.
     """
-    if account.queue is None or not account.queue.open:
-        return CLOSED.refusal()
-    with_it, named = total((account.taken, request)), account.queue.capability
-    most = {r: min(amount, named.get(r, amount)) for r, amount in account.division.real_capability.items()}
-    exceeded = [r for r in request if with_it[r] > most.get(r, 0)]
-    exceeded = _beyond_bounds(ledger, account, exceeded, with_it)
-    return CAPABILITY.refusal(exceeded) if exceeded else None
+    for rule in OF_SHUT:
+        if rule.refuses is not None and rule.refuses(Asking("", request, account, ledger)) is not None:
+            return rule.refusal()
+    for node in way_up(account):
+        with_it, named = total((node.taken, request)), capability_of(node)
+        most = {r: min(amount, named.get(r, amount)) for r, amount in node.division.real_capability.items()}
+        exceeded = [r for r in request if with_it[r] > most.get(r, 0)]
+        exceeded = _beyond_bounds(ledger, node, exceeded, with_it)
+        if exceeded:
+            return CAPABILITY.refusal(exceeded)
+    return None
 
 
-def _beyond_bounds(ledger: QueueLedger, account: QueueAccount, resources: list[str], with_it: Resources) -> list[str]:
-    """Returns the resources of these that are bounded. Only the queue's capability bounds those that no node lists."""
-    named: Resources = account.queue.capability if account.queue else NOTHING
+def _beyond_bounds(ledger: QueueLedger, node: Node, resources: list[str], with_it: Resources) -> list[str]:
+    """Returns the resources of these that are bounded. Only the queue's capability bounds those that no node lists.
+
+    Only that of a Queue named root bounds the root.
+    """
+    named = capability_of(node)
+    if node.parent is None:
+        return [r for r in resources if with_it[r] > named.get(r, with_it[r])]
     return [r for r in resources if ledger.lists(r) or with_it[r] > named.get(r, with_it[r])]
 
 
-def bound(ledger: QueueLedger, account: QueueAccount, resource: str) -> int | None:
+def capability_of(node: Node) -> Resources:
+    """Returns the capability that the spec of a queue names; none for a root that no Queue bounds."""
+    return node.queue.capability if node.queue is not None else NOTHING
+
+
+def bound(ledger: QueueLedger, node: Node, resource: str) -> int | None:
     """Returns the most that a queue may use of a resource; None if nothing bounds it."""
     if ledger.lists(resource):
-        return account.division.real_capability.get(resource, 0)
-    return account.queue.capability.get(resource) if account.queue else None
+        return node.division.real_capability.get(resource, 0)
+    return capability_of(node).get(resource)
 
 
-def claims_of_others(ledger: QueueLedger, account: QueueAccount, resource: str) -> int:
-    """Returns the claims of other queues, beyond what they have taken."""
-    return ledger.claims.get(resource, 0) - account.claim.get(resource, 0)
+def claims_of_others(ledger: QueueLedger, node: Node, resource: str) -> int:
+    """Returns the claims of a queue's siblings, beyond what they have taken."""
+    if ledger.branches.stale:
+        ledger.branches.settle()
+    claims = node.parent.claims if node.parent is not None else NOTHING
+    return claims.get(resource, 0) - node.claim.get(resource, 0)
 
 
 def entitled_to(account: QueueAccount, request: Resources) -> frozenset[str]:
@@ -147,9 +237,9 @@ def entitled_to(account: QueueAccount, request: Resources) -> frozenset[str]:
     return named if all(taken.get(r, 0) + request[r] <= kept[r] for r in named) else frozenset()
 
 
-def is_over(account: QueueAccount, resource: str) -> bool:
-    """Whether a queue has taken more than it deserves of a resource."""
-    return account.taken.get(resource, 0) > account.division.deserved.get(resource, 0)
+def is_over(node: Node, resource: str) -> bool:
+    """Whether a queue has taken more than it deserves of a resource. Pods of a queue with children always are."""
+    return node.taken.get(resource, 0) > node.division.deserved.get(resource, 0)
 
 
 def may_lose(account: QueueAccount, request: Resources) -> bool:
@@ -161,65 +251,110 @@ def may_lose(account: QueueAccount, request: Resources) -> bool:
 
 
 def numbers(ledger: Ledger, pod: Pod) -> Figures:
-    """Returns the figures that the rules compare, by requested resource."""
+    """Returns the figures that the rules compare, by requested resource: those of the queue that is in the way."""
     account = ledger.queues.known(ledger.queue_of(pod))
     if account.queue is None:
         return {}
-    return {r: _numbers(ledger.queues, account, r, asked) for r, asked in sorted(pod.request.items())}
+    node = in_the_way(ledger.queues, account, pod.request)
+    return {r: _numbers(ledger.queues, node, r, asked) for r, asked in sorted(pod.request.items())}
 
 
-def _numbers(ledger: QueueLedger, account: QueueAccount, resource: str, asked: int) -> dict[str, int]:
-    row = {"request": asked, "allocated": account.taken.get(resource, 0)}
-    named: Resources = account.queue.capability if account.queue else NOTHING
+def in_the_way(ledger: QueueLedger, account: QueueAccount, request: Resources) -> Node:
+    """Returns the first queue that refuses a pod, from its own up; its own if none does."""
+    asking = Asking("", request, account, ledger)
+    for refuses in (over_capability_of, over_deserved_of):
+        for node in way_up(account):
+            if refuses(node, asking) is not None:
+                return node
+        if refuses is over_capability_of and refuses(ledger.root, asking) is not None:
+            return ledger.root
+    return account
+
+
+def _numbers(ledger: QueueLedger, node: Node, resource: str, asked: int) -> dict[str, int]:
+    row = {"request": asked, "allocated": node.taken.get(resource, 0)}
+    named = capability_of(node)
     if not ledger.lists(resource):
         return row | ({"realCapability": named[resource]} if resource in named else {})
+    parent = node.parent or ledger.root
     return row | {
-        "deserved": account.division.deserved.get(resource, 0),
-        "realCapability": account.division.real_capability.get(resource, 0),
-        "guarantee": account.division.guarantee.get(resource, 0),
-        "total": ledger.available.get(resource, 0),
-        "allocatedInAllQueues": ledger.taken.get(resource, 0),
-        "claimedByOtherQueues": claims_of_others(ledger, account, resource),
+        "deserved": node.division.deserved.get(resource, 0),
+        "realCapability": node.division.real_capability.get(resource, 0),
+        "guarantee": node.division.guarantee.get(resource, 0),
+        "total": room(ledger, parent, resource),
+        "allocatedInAllQueues": parent.taken.get(resource, 0),
+        "claimedByOtherQueues": claims_of_others(ledger, node, resource),
     }
 
 
 def user_of_own(ledger: Ledger, pod: Pod, resource: str) -> Iterator[Use]:
-    """Yields the pod's queue itself, by its capability."""
-    name = ledger.queue_of(pod)
-    account = ledger.queues.known(name)
+    """Yields the queue that is in the pod's way, by its capability; of one with children those below it."""
+    account = ledger.queues.known(ledger.queue_of(pod))
     if account.queue is not None:
-        yield _use(name, account, account.division.real_capability, resource)
+        node = in_the_way(ledger.queues, account, pod.request)
+        yield from _uses(ledger.queues, node, resource, lambda each: each.division.real_capability)
 
 
-def users_of_all(ledger: Ledger, _pod: Pod, resource: str) -> Iterator[Use]:
-    """Yields all queues, by what they deserve."""
-    for name, account in ledger.queues.accounts.items():
-        if account.queue is not None:
-            yield _use(name, account, account.division.deserved, resource)
+def users_of_all(ledger: Ledger, pod: Pod, resource: str) -> Iterator[Use]:
+    """Yields all queues, by what they deserve; where one above is in the pod's way, those below that one's parent."""
+    node = in_the_way(ledger.queues, ledger.queues.known(ledger.queue_of(pod)), pod.request)
+    yield from _uses(ledger.queues, node.parent or ledger.queues.root, resource, lambda each: each.division.deserved)
 
 
-def _use(name: str, account: QueueAccount, bound: Resources, resource: str) -> Use:
-    used, most = account.taken.get(resource, 0), bound.get(resource, 0)
-    return Use(QUEUE, name, used, most, tuple(account.tenants), name)
+def _uses(ledger: QueueLedger, node: Node, resource: str, bound: Callable[[Node], Resources]) -> Iterator[Use]:
+    for name, account in below(ledger, node):
+        used, most = account.taken.get(resource, 0), bound(account).get(resource, 0)
+        yield Use(QUEUE, name, used, most, tuple(account.tenants), name)
+
+
+def below(ledger: QueueLedger, node: Node) -> Iterator[tuple[str, QueueAccount]]:
+    """Yields the names and accounts of the queues that count in one: itself, and all below it."""
+    for name, account in ledger.accounts.items():
+        if account.queue is not None and any(each is node for each in (*way_up(account), ledger.root)):
+            yield name, account
+
+
+def name_of(node: Node) -> str:
+    """Returns the name of a queue."""
+    return node.queue.name if node.queue is not None else ROOT
+
+
+def closed_on_the_way(ledger: QueueLedger, name: str) -> Queue | None:
+    """Returns the first queue that is closed, of one that exists and those above it; None if all are open."""
+    way = (ledger.accounts[each].queue for each in (name, *ledger.tree.above(name)))
+    return next((each for each in (*way, ledger.root.queue) if each is not None and not each.open), None)
 
 
 def _to_open(ledger: Ledger, pod: Pod, _refused: Sequence[str], _asked: Resources) -> tuple[Hint, ...]:
     name = ledger.queue_of(pod)
-    target, queue = f"{QUEUE} {name}", ledger.queues.known(name).queue
-    if queue is None:
-        return (Hint(f"create {target}, or choose a queue that exists", target),)
-    text = "; ".join(queue.errors) or f"it is {queue.state}"
-    return (Hint(f"open {target}: {text}", target),)
+    if ledger.queues.known(name).queue is None:
+        return (Hint(f"create {QUEUE} {name}, or choose a queue that exists", f"{QUEUE} {name}"),)
+    shut = closed_on_the_way(ledger.queues, name)
+    if shut is None:
+        return ()
+    text = "; ".join(shut.errors) or f"it is {shut.state}"
+    return (Hint(f"open {QUEUE} {shut.name}: {text}", f"{QUEUE} {shut.name}"),)
+
+
+def _to_correct_parent(ledger: Ledger, pod: Pod, _refused: Sequence[str], _asked: Resources) -> tuple[Hint, ...]:
+    name = ledger.queue_of(pod)
+    text = f"correct spec.parent of {QUEUE} {name}, or of one above it: {ledger.queues.known(name).invalid}"
+    return (Hint(text, f"{QUEUE} {name}", "spec.parent"),)
+
+
+def _to_choose_a_leaf(ledger: Ledger, pod: Pod, _refused: Sequence[str], _asked: Resources) -> tuple[Hint, ...]:
+    name = ledger.queue_of(pod)
+    children = names_in(ledger.queues.tree.children_of(name))
+    return (Hint(f"choose a queue below {QUEUE} {name} that has no children itself: {children}", f"{QUEUE} {name}"),)
 
 
 def _to_raise_capability(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources) -> tuple[Hint, ...]:
     """Suggests a higher capability; more nodes where the capability is not what bounds the queue."""
-    name = ledger.queue_of(pod)
-    target, account = f"{QUEUE} {name}", ledger.queues.known(name)
-    named: Resources = account.queue.capability if account.queue else NOTHING
+    node = in_the_way(ledger.queues, ledger.queues.known(ledger.queue_of(pod)), pod.request)
+    target, named = f"{QUEUE} {name_of(node)}", capability_of(node)
     found = []
     for resource in refused:
-        row = _numbers(ledger.queues, account, resource, asked[resource])
+        row = _numbers(ledger.queues, node, resource, asked[resource])
         needed = row["allocated"] + row["request"]
         if named.get(resource, needed) < needed:
             path = f"spec.capability.{resource}"
@@ -233,11 +368,11 @@ def _to_raise_capability(ledger: Ledger, pod: Pod, refused: Sequence[str], asked
 
 
 def _to_wait_for_others(ledger: Ledger, pod: Pod, refused: Sequence[str], asked: Resources) -> tuple[Hint, ...]:
-    name = ledger.queue_of(pod)
-    target, account = f"{QUEUE} {name}", ledger.queues.known(name)
+    node = in_the_way(ledger.queues, ledger.queues.known(ledger.queue_of(pod)), pod.request)
+    target = f"{QUEUE} {name_of(node)}"
     found = []
     for resource in refused:
-        row = _numbers(ledger.queues, account, resource, asked[resource])
+        row = _numbers(ledger.queues, node, resource, asked[resource])
         lacking = row["allocatedInAllQueues"] + row["request"] + row["claimedByOtherQueues"] - row["total"]
         amount = render(resource, lacking)
         text = f"wait until other queues leave {amount} of {resource}, or raise the weight of {target}"
@@ -246,6 +381,12 @@ def _to_wait_for_others(ledger: Ledger, pod: Pod, refused: Sequence[str], asked:
 
 
 CLOSED: Rule[Asking] = Rule("queue-closed", "Queue is closed", QUEUE, refuses=closed, numbers=numbers, hints=_to_open)
+INVALID: Rule[Asking] = Rule(
+    "queue-invalid", "Queue is invalid", QUEUE, refuses=invalid, numbers=numbers, hints=_to_correct_parent
+)
+NOT_A_LEAF: Rule[Asking] = Rule(
+    "queue-not-a-leaf", "Queue has child queues", QUEUE, refuses=not_a_leaf, numbers=numbers, hints=_to_choose_a_leaf
+)
 CAPABILITY: Rule[Asking] = Rule(
     "queue-capability",
     "Queue capability exceeded",
@@ -268,4 +409,6 @@ DESERVED: Rule[Asking] = Rule(
     users=users_of_all,
     hints=_to_wait_for_others,
 )
-RULES = (CLOSED, CAPABILITY, DESERVED)
+OF_SHUT = (CLOSED, INVALID, NOT_A_LEAF)
+"""Rules that refuse every pod of a queue, or none."""
+RULES = (*OF_SHUT, CAPABILITY, DESERVED)

@@ -58,7 +58,7 @@ class QueueTree:
         if parent is not None:
             self._named[name] = parent
             self._naming.setdefault(parent, set()).add(name)
-        changed = self._with_all_below(name)
+        changed = self.with_all_below(name)
         return changed.union(*(self._place(each) for each in changed)) - {ROOT}
 
     def parent_of(self, name: str) -> str:
@@ -78,6 +78,16 @@ class QueueTree:
         while (name := self.parent_of(name)) != ROOT:
             yield name
 
+    def with_all_below(self, name: str) -> set[str]:
+        """Returns a queue and all that name it as their parent, or one of those."""
+        found, waiting = {name}, [name]
+        while waiting:
+            for each in self._naming.get(waiting.pop(), ()):
+                if each not in found:
+                    found.add(each)
+                    waiting.append(each)
+        return found
+
     @property
     def shape(self) -> Shape:
         """The tree as it is now."""
@@ -93,16 +103,6 @@ class QueueTree:
                 [(places[parent], [places[each] for each in children]) for parent, children in families],
             )
         return self._shape
-
-    def _with_all_below(self, name: str) -> set[str]:
-        """Returns a queue and all that name it as their parent, or one of those."""
-        found, waiting = {name}, [name]
-        while waiting:
-            for each in self._naming.get(waiting.pop(), ()):
-                if each not in found:
-                    found.add(each)
-                    waiting.append(each)
-        return found
 
     def _place(self, name: str) -> set[str]:
         """Places a queue anew, or removes it where it is gone; returns its parents before and now."""

@@ -14,6 +14,7 @@ import policy
 
 RULES = Path(policy.__file__).parent
 BOOKS = {
+    "branches",
     "changes",
     "gang_holds",
     "gates",
@@ -26,6 +27,7 @@ BOOKS = {
     "pod_index",
     "quantity",
     "queue_ledger",
+    "queue_tree",
     "reservation",
     "resources",
     "room",

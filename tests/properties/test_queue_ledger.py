@@ -13,7 +13,7 @@ from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
-from policy.objects.queue import Queue
+from policy.objects.queue import ROOT, Queue
 from policy.objects.reservation import PodName, Reservation
 from policy.objects.resources import largest, total
 from policy.preemption.entitlement import share_lent
@@ -25,7 +25,7 @@ from tests.worlds.walk import Pick, by_dice, by_hypothesis, scaled, walk
 NO_ROOM = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
 REFUSED = Unschedulable("Unschedulable", "0/1 nodes are available: 1 Queue deserved exceeded: cpu.")
 UIDS = {f"{namespace}{number}": namespace for namespace in "abc" for number in range(3)}
-QUEUES = ("p", "q", "default")
+QUEUES = ("p", "q", "default", ROOT)
 PATIENCE = 30.0
 FPGA = "example.com/fpga"
 """Nodes list it at times only."""
@@ -59,7 +59,7 @@ class QueueWalker:
         self.now = 0.0
         self.cluster = Cluster(settle_time=0, patience=PATIENCE)
         self.dividing = False
-        for name in QUEUES[: pick(range(4))]:
+        for name in QUEUES[: pick(range(5))]:
             self.put(self.a_queue(pick, name))
         for namespace in "abc":
             self.cluster.upsert_namespace(self.a_namespace(pick, namespace))
@@ -84,6 +84,7 @@ class QueueWalker:
             capability=pick(({}, {}, {"cpu": 6}, {"gpu": 0}, {FPGA: 1})),
             guarantee=pick(({}, {}, {"cpu": 3}, {"cpu": 7, "gpu": 1}, {FPGA: 1})),
             state=pick(("Open", "Open", "Open", "Closed")),
+            parent=pick((ROOT, ROOT, ROOT, "p", "q", "nobody")),
         )
 
     def a_namespace(self, pick, name):
@@ -133,18 +134,50 @@ class QueueWalker:
         return any(is_over(account, resource) for account in accounts if account.queue for resource in account.taken)
 
     def unkept(self):
-        """The resources in which all that is taken and all that is guaranteed besides do not fit."""
+        """The resources in which all that is taken and all that is guaranteed besides do not fit below some queue."""
         ledger = self.cluster.ledger.queues
         found = set()
-        for resource in {*ledger.available, *ledger.taken}:  # of what no node lists nothing is kept
-            needed = sum(
-                max(account.taken.get(resource, 0), account.division.guarantee.get(resource, 0))
-                for account in ledger.accounts.values()
-                if account.queue is not None
-            )
-            if needed > ledger.available.get(resource, 0) and ledger.lists(resource):
-                found.add(resource)
+        for parent in (ROOT, *self.cluster.queues):
+            children = [
+                ledger.node(name) for name in self.cluster.queues if name != ROOT and self.above(name) == parent
+            ]
+            most = ledger.node(parent).division.real_capability
+            for resource in {*ledger.available, *ledger.taken}:  # of what no node lists nothing is kept
+                needed = sum(
+                    max(each.taken.get(resource, 0), each.division.guarantee.get(resource, 0)) for each in children
+                )
+                if needed > most.get(resource, 0) and ledger.lists(resource):
+                    found.add((parent, resource))
         return found
+
+    # The tree, from what queues say
+
+    def way(self, name):
+        """The queues above one, up to the root; None if it does not lead there."""
+        found, queues = [], self.cluster.queues
+        while name != ROOT:
+            if name not in queues or name in found:
+                return None
+            found.append(name)
+            name = queues[name].parent
+        return [*found[1:], ROOT]
+
+    def above(self, name):
+        """The parent, which is the root for a queue that has no place."""
+        way = self.way(name)
+        return ROOT if way is None else way[0]
+
+    def is_inner(self, name):
+        return name == ROOT or any(each != ROOT and self.above(each) == name for each in self.cluster.queues)
+
+    def is_shut(self, name):
+        """Whether a queue admits no pod at all."""
+        queues, way = self.cluster.queues, self.way(name) if name != ROOT else []
+        if name not in queues:
+            return False
+        if way is None or self.is_inner(name):
+            return True
+        return any(each in queues and not queues[each].open for each in (name, *way))
 
     def pod_is_deleted(self, pick):
         uid = pick(sorted(UIDS))
@@ -240,7 +273,7 @@ class QueueWalker:
         """What pods have taken, wait for, use on nodes, are held room for, and may not lose, by queue and namespace."""
         cluster = self.cluster
         held = {reservation.pod.uid for reservation in cluster.reservations.plans.values()}
-        closed = {queue.name for queue in cluster.queues.values() if not queue.open}
+        closed = {name for name in cluster.queues if self.is_shut(name)}
         taken, pending, running, kept, pinned = {}, {}, {}, {}, {}
         for uid, pod in cluster.pods.items():
             where = cluster.queue_of(pod), pod.namespace
@@ -285,7 +318,7 @@ class QueueWalker:
             )
         existing = [account for account in ledger.accounts.values() if account.queue is not None]
         assert ledger.taken == total(account.taken for account in existing)
-        assert ledger.claims == total(account.claim for account in existing)
+        self.check_branches()
         assert ledger.pending == total(account.pending for account in existing)
         assert ledger.over_deserved == {
             account.queue.name
@@ -306,11 +339,40 @@ class QueueWalker:
         if not cluster.to_be_divided:
             there = {r: (there if r in requested else whole).get(r, 0) for r in {**there, **whole} if ledger.lists(r)}
             available = {r: max(0, amount - ledger.outside.get(r, 0)) for r, amount in there.items()}
+            if ROOT in cluster.queues:
+                most = cluster.queues[ROOT].capability
+                available = {r: min(amount, most.get(r, amount)) for r, amount in available.items()}
             assert without_zeros(ledger.available) == without_zeros(available)
             assert ledger.listed == {
                 r for node in cluster.table.nodes() for r, some in node.allocatable.items() if some
             }
             self.check_division()
+
+    def check_branches(self):
+        """What a queue counts with all below it, and what its children claim."""
+        cluster, ledger = self.cluster, self.cluster.ledger.queues
+        assert ledger.branches.by_name.keys() == {ROOT} | {name for name in cluster.queues if self.is_inner(name)}
+        claims = ledger.claims  # brings them up to date
+        for name, branch in ledger.branches.by_name.items():
+            inside = [each for each in cluster.queues if name in (each, *(self.way(each) or [ROOT]))]
+            assert branch.queue == cluster.queues.get(name)
+            assert branch.taken == total(ledger.accounts[each].taken for each in inside)
+            assert branch.in_flight == total(ledger.accounts[each].in_flight for each in inside)
+            children = [each for each in cluster.queues if each != ROOT and self.above(each) == name]
+            assert branch.claims == total(ledger.node(each).claim for each in children)
+            if name != ROOT:
+                rest, kept = (
+                    left(each, branch.taken) for each in (branch.division.deserved, branch.division.guarantee)
+                )
+                within = {r: min(more, branch.claims[r]) for r, more in rest.items() if r in branch.claims}
+                assert branch.claim == largest(within, kept)
+        assert claims is ledger.root.claims
+        for name in cluster.queues:
+            account = ledger.accounts[name]
+            assert account.shut == self.is_shut(name)
+            assert account.inner == self.is_inner(name)
+            assert bool(account.invalid) == (name != ROOT and self.way(name) is None)
+            assert account.parent is ledger.node(name if account.inner else self.above(name))
 
     def is_tolerated(self, taints):
         """Whether some pod of a queue may stand where these taints are, as far as they say."""
@@ -351,9 +413,11 @@ class QueueWalker:
         weights = cluster.membership.weight_by_namespace()
         for name in cluster.queues:
             account = ledger.accounts[name]
-            assert account.division == found[name]
+            if name != ROOT:
+                assert ledger.node(name).division == found[name]
             wanted = {namespace: tenant.request for namespace, tenant in account.tenants.items()}
-            [parts] = entitlements(ledger.available, [Demand(found[name].deserved, wanted, weights)])
+            deserved = {} if account.inner else found[name].deserved
+            [parts] = entitlements(ledger.available, [Demand(deserved, wanted, weights)])
             assert {namespace: tenant.entitled for namespace, tenant in account.tenants.items()} == parts
 
     def finish(self):

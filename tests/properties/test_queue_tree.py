@@ -111,7 +111,7 @@ def test_what_holds_at_every_level(dice):
 
 
 @given(st.randoms(use_true_random=False))
-def test_after_any_changes_of_requests_the_parts_are_those_computed_at_once(dice):
+def test_after_changes_of_requests_the_parts_are_those_computed_at_once(dice):
     total, queues, asked = a_tree(dice)
     tree, known, found = tree_of({name: each.parent for name, each in queues.items()}), {}, {}
     for _ in range(5):

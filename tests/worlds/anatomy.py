@@ -18,8 +18,9 @@ HISTORY = {
     "Cluster": ("generations", "epoch", "queue_of"),
     "Ledger": ("changes", "generations", "queue_of", "own_queue_of", "_has_claim"),
     "QueueLedger": ("columns", "_changes", "_generations", "as_of"),
-    "QueueAccount": ("rows", "unread", "lent", "contended", "stale"),
+    "QueueAccount": ("above", "counted", "rows", "unread", "lent", "contended", "stale"),
     "Tenant": ("_rows", "_at"),
+    "Branches": ("stale",),
     "Account": ("lent",),
     "Gangs": ("_backoff", "_refused"),
     "Attempts": ("unschedulable_since", "untried_since"),
@@ -32,8 +33,7 @@ HISTORY = {
     "Gates": ("_generations", "_since"),
     "Line": ("arrivals",),
     "QueuedJobs": ("_now", "_made", "_ownerless", "late"),
-    "Grants": ("_failures", "_deadlines", "_seen"),
-    "Devices": ("_now", "_same"),
+    "Grants": ("_failures", "_deadlines"),
     "UnschedulablePods": ("_deadlines", "_regained", "_judged_at", "_groups_without_claim"),
     "_Alike": ("one", "helped_at", "fresh"),
     "_Unplaced": ("since", "judged_at"),
@@ -46,7 +46,7 @@ HISTORY = {
 """What by the name of a class depends on how something came about, or is worked out anew when it is asked for."""
 BOUNDED = (
     *("_store", "_settings", "_log", "_rows", "_watched", "columns", "memo", "memo_of_nodes", "_known"),
-    *("_same", "_by_code", "_free_codes", "_free_slots", "_namespace_column", "_label_columns"),
+    *("_by_code", "_free_codes", "_free_slots", "_namespace_column", "_label_columns"),
 )
 """What need not be empty when all is gone: it does not grow with what there was."""
 _AT_ANOTHER_TIME = re.compile(rb'As of <time.*?</time>|data-version="[^"]*"|since=[^"&]*')
@@ -72,6 +72,7 @@ def anatomy(thing: Any) -> Any:
 
 def standing(cluster: Cluster) -> Any:
     """All of a cluster that does not depend on how it came about; amounts of nothing are as good as none."""
+    cluster.ledger.queues.branches.settle()
     found = anatomy(cluster)
     found["attempts"]["unschedulable_since"] = sorted(cluster.attempts.unschedulable_since)
     found["attempts"]["untried_since"] = {
@@ -82,7 +83,7 @@ def standing(cluster: Cluster) -> Any:
     for account in found["ledger"]["accounts"].values():
         account["waiting"] = account["waiting"] and _waiting(account["waiting"])
     queues = found["ledger"]["queues"]
-    nothing = not _without_zeros(queues["available"])
+    nothing = not _without_zeros(cluster.ledger.queues.available)
     for account in queues["accounts"].values():
         account["waiting"] = _waiting(account["waiting"])
         gone = account["queue"] is None  # what it was divided into before that, nobody asks for

@@ -59,7 +59,7 @@ def test_a_mistyped_key_is_a_warning(folder):
 def test_a_key_that_the_queues_condition_names_is_found_once(folder):
     [(severity, text)] = found_of(folder, queue("q", parent="root", deserved={"cpu": 1}))
     assert severity == "warning"
-    assert "spec.deserved, spec.parent" in text
+    assert "not enforced: spec.deserved" in text
 
 
 def test_a_capability_for_what_no_node_has_is_a_warning(folder):

@@ -81,7 +81,7 @@ def test_guarantees_that_do_not_fit_into_the_parent_are_scaled_down_there():
     assert kept == {"A": 6000, "a1": 4000, "a2": 2000, "B": 4000}
 
 
-def test_a_child_may_use_what_its_parent_may_less_what_its_siblings_are_guaranteed():
+def test_a_child_may_use_what_its_parent_may_less_guarantees_of_siblings():
     queues = (
         *(queue("A", most={"cpu": 12}), queue("B", kept={"cpu": 6})),
         *(queue("a1", parent="A"), queue("a2", kept={"cpu": 3}, parent="A")),
@@ -119,7 +119,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("parents", "invalid"), BROKEN)
-def test_a_queue_without_a_way_to_the_root_is_invalid_and_stands_below_it(parents, invalid):
+def test_without_a_way_to_the_root_a_queue_is_invalid_and_right_below_it(parents, invalid):
     orders = [list(parents), list(reversed(parents)), sorted(parents, key=hash)]
     for order in orders:
         tree = tree_of({name: parents[name] for name in order})
