@@ -8,10 +8,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from urllib.parse import urlencode
 
 import typer
 
 from app import settings as settings_module
+from app.cli_lists import Format, Listing, Output, print_document, showing_a_list
 from app.client import DEFAULT_SERVER, CannotAsk, Server, reaching_a_server
 from app.inert import say
 from app.settings import InvalidSettings
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="quotaward",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -45,6 +46,7 @@ def quotaward(
 
 
 OfNamespace = Annotated[str, typer.Option("--namespace", "-n", help="Only of this namespace.")]
+OfAll = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Of all namespaces, whatever -n names.")]
 
 gates_app = typer.Typer(invoke_without_command=True, pretty_exceptions_enable=False)
 app.add_typer(gates_app, name="gates")
@@ -81,44 +83,75 @@ def serve(context: typer.Context) -> None:
 
 @app.command()
 @reaching_a_server
-def quotas(server: Server, namespace: OfNamespace = "") -> None:
+@showing_a_list
+def quotas(
+    server: Server,
+    listing: Listing,
+    namespace: OfNamespace = "",
+    all_namespaces: OfAll = False,  # noqa: FBT002
+) -> None:
     """Show every elastic quota: used, min, max, and what it borrows."""
     from app import cli_output  # noqa: PLC0415
 
-    def show(document: dict[str, Any]) -> None:
+    namespace = "" if all_namespaces else namespace
+
+    def print_table(document: dict[str, Any], **_: bool) -> None:
         if namespace and not document["items"]:
             raise CannotAsk(f"there is no elastic quota in namespace {namespace}")
         cli_output.print_quotas(document)
 
-    _show(show, server, f"/api/v1/elasticquotas/{namespace}".rstrip("/"))
+    _show_list(listing, print_table, server, f"/api/v1/elasticquotas/{namespace}".rstrip("/"), cli_output.namespaced)
 
 
 @app.command()
 @reaching_a_server
-def queues(server: Server) -> None:
+@showing_a_list
+def queues(server: Server, listing: Listing) -> None:
     """Show every queue: allocated, deserved and guarantee, and what its namespaces are entitled to."""
     from app import cli_output  # noqa: PLC0415
 
-    _show(cli_output.print_queues, server, "/api/v1/queues")
+    _show_list(listing, cli_output.print_queues, server, "/api/v1/queues", cli_output.named)
 
 
 @app.command()
 @reaching_a_server
-def reservations(server: Server) -> None:
+@showing_a_list
+def reservations(server: Server, listing: Listing) -> None:
     """Show reservations: the nodes where room is kept, for which pods, and since when."""
     from app import cli_output  # noqa: PLC0415
 
-    _show(cli_output.print_reservations, server, "/api/v1/reservations")
+    _show_list(listing, cli_output.print_reservations, server, "/api/v1/reservations", cli_output.named)
+
+
+@app.command()
+@reaching_a_server
+@showing_a_list
+def waiting(
+    server: Server,
+    listing: Listing,
+    namespace: OfNamespace = "",
+    all_namespaces: OfAll = False,  # noqa: FBT002
+    queue: Annotated[str, typer.Option(help="Only of this queue.")] = "",
+    rule: Annotated[str, typer.Option(help="Only what this rule (or reason) keeps waiting.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show so many at most.")] = 1000,
+) -> None:
+    """Show everything that waits by job, who waits longest first: since when, where in line, and for what."""
+    from app import cli_output  # noqa: PLC0415
+
+    asked = {"namespace": "" if all_namespaces else namespace, "queue": queue, "rule": rule, "limit": str(limit)}
+    _show_list(listing, cli_output.print_waiting, server, _path("/api/v1/waiting", asked), cli_output.explained_name)
 
 
 @gates_app.callback()
 @reaching_a_server
-def gates(context: typer.Context, server: Server, namespace: OfNamespace = "") -> None:
+@showing_a_list
+def gates(context: typer.Context, server: Server, listing: Listing, namespace: OfNamespace = "") -> None:
     """Show which pods wait at gates, in the order in which the gates would open."""
     if context.invoked_subcommand is None:
         from app import cli_output  # noqa: PLC0415
 
-        _show(cli_output.print_gates, server, f"/api/v1/gates?namespace={namespace}" if namespace else "/api/v1/gates")
+        path = _path("/api/v1/gates", {"namespace": namespace})
+        _show_list(listing, cli_output.print_gates, server, path, cli_output.gated_name)
 
 
 Kubeconfig = Annotated[
@@ -136,12 +169,14 @@ def release_gates(kubeconfig: Kubeconfig = None, namespace: OfNamespace = "") ->
 
 @jobs_app.callback()
 @reaching_a_server
-def jobs(context: typer.Context, server: Server, namespace: OfNamespace = "") -> None:
+@showing_a_list
+def jobs(context: typer.Context, server: Server, listing: Listing, namespace: OfNamespace = "") -> None:
     """Show which Jobs wait as a whole, in the order in which they would start, and which are starting."""
     if context.invoked_subcommand is None:
         from app import cli_output  # noqa: PLC0415
 
-        _show(cli_output.print_jobs, server, f"/api/v1/jobs?namespace={namespace}" if namespace else "/api/v1/jobs")
+        path = _path("/api/v1/jobs", {"namespace": namespace})
+        _show_list(listing, cli_output.print_jobs, server, path, cli_output.explained_name)
 
 
 @jobs_app.command("release")
@@ -154,23 +189,28 @@ def release_jobs(kubeconfig: Kubeconfig = None, namespace: OfNamespace = "") -> 
 
 @app.command()
 @reaching_a_server
-def plan(server: Server) -> None:
+def plan(server: Server, output: Output = Format.TABLE) -> None:
     """Show which pods are or would be evicted for which, and why others wait; changes nothing."""
     from app import cli_output  # noqa: PLC0415
 
-    _show(cli_output.print_plan, server, "/api/v1/plan")
+    _show(cli_output.print_plan, server, "/api/v1/plan", output=output)
 
 
 @app.command()
 @reaching_a_server
-def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD|NAMESPACE/KIND/JOB")], server: Server) -> None:
+def explain(
+    pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD|NAMESPACE/KIND/JOB")],
+    server: Server,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace: then only POD or job/JOB.")] = "",
+    output: Output = Format.TABLE,
+) -> None:
     """Explain why a pod, or a job that waits as a whole, is or is not admitted, and what would change that.
 
     KIND is job, or another kind of jobs in lower case, as jobset.
     """
     from app import cli_output  # noqa: PLC0415
 
-    namespace, _, name = pod.partition("/")
+    namespace, _, name = f"{namespace}/{pod}".lstrip("/").partition("/")
     kind, is_job, job = name.partition("/")
     if not namespace or not name or (is_job and (not kind or not job or "/" in job)):
         _fail(f"{pod!r} must be NAMESPACE/POD or NAMESPACE/job/JOB", code=2)
@@ -181,7 +221,8 @@ def explain(pod: Annotated[str, typer.Argument(metavar="NAMESPACE/POD|NAMESPACE/
             raise CannotAsk(document["summary"])
         cli_output.print_explanation(document)
 
-    _show(show, server, f"/api/v1/jobs/{namespace}/{of_kind}" if is_job else f"/api/v1/pods/{namespace}/{name}")
+    path = f"/api/v1/jobs/{namespace}/{of_kind}" if is_job else f"/api/v1/pods/{namespace}/{name}"
+    _show(show, server, path, output=output)
 
 
 Apply = Annotated[
@@ -194,7 +235,7 @@ Remove = Annotated[
 
 @app.command()
 @reaching_a_server
-def whatif(server: Server, apply: Apply = None, remove: Remove = None) -> None:
+def whatif(server: Server, apply: Apply = None, remove: Remove = None, output: Output = Format.TABLE) -> None:
     """Show what a change would do to the cluster of a running server; changes nothing."""
     from app import cli_whatif  # noqa: PLC0415
 
@@ -205,7 +246,7 @@ def whatif(server: Server, apply: Apply = None, remove: Remove = None) -> None:
         }
     except cli_whatif.CannotSimulate as error:
         _fail(str(error), code=2)
-    _show(cli_whatif.print_difference, server, "/api/v1/whatif", body)
+    _show(cli_whatif.print_difference, server, "/api/v1/whatif", body, output=output)
 
 
 @app.command()
@@ -321,14 +362,36 @@ def main() -> None:
 
 
 def _show(
-    show: Callable[[dict[str, Any]], None], server: Server, path: str, body: dict[str, Any] | None = None
+    show: Callable[[dict[str, Any]], None],
+    server: Server,
+    path: str,
+    body: dict[str, Any] | None = None,
+    output: Format = Format.TABLE,
 ) -> None:
     """Asks a running server, by POST if there is a body, and prints the answer. Exits with a sentence on failure."""
+    if output == Format.NAME:
+        _fail("--output: name is for lists", code=2)
     document = server.ask(path, body)
     try:
-        show(document)
+        show(document) if output in (Format.TABLE, Format.WIDE) else print_document(document, output)
     except (AttributeError, KeyError, TypeError) as error:
         _fail(f"{server.stranger}: {type(error).__name__} {error}")
+
+
+def _show_list(
+    listing: Listing, print_table: Callable[..., None], server: Server, path: str, name_of: Callable[..., str]
+) -> None:
+    """Asks a running server for a list, and shows it. Exits with a sentence on failure."""
+    try:
+        listing.show(lambda: server.ask(path), print_table, name_of)
+    except (AttributeError, KeyError, TypeError) as error:
+        _fail(f"{server.stranger}: {type(error).__name__} {error}")
+
+
+def _path(path: str, asked: dict[str, str]) -> str:
+    """Returns the path of a question, with what is asked for if it is not empty."""
+    given = {name: value for name, value in asked.items() if value}
+    return f"{path}?{urlencode(given)}" if given else path
 
 
 def _release(work: "Work[Any]", kubeconfig: Path | None, namespace: str, what: str, done: str) -> None:

@@ -29,7 +29,7 @@ def print_quotas(document: dict[str, Any]) -> None:
         _console.print("no elastic quotas")
 
 
-def print_queues(document: dict[str, Any]) -> None:
+def print_queues(document: dict[str, Any], **_: bool) -> None:
     """Prints a row per queue and resource, and below it one per namespace."""
     table = Table(box=None, pad_edge=False)
     for column in ("QUEUE", "NAMESPACE", "WEIGHT", "RESOURCE", "ALLOCATED", "DESERVED", "GUARANTEE", "CAPABILITY"):
@@ -58,7 +58,7 @@ def print_explanation(document: dict[str, Any]) -> None:
     _console.print(document["summary"])
 
 
-def print_gates(document: dict[str, Any]) -> None:
+def print_gates(document: dict[str, Any], **_: bool) -> None:
     """Prints a row per waiting job, in the order in which their gates would open."""
     table = Table(box=None, pad_edge=False)
     for column in ("QUEUE", "PLACE", "JOB", "PODS", "PRIORITY", "WAITS FOR"):
@@ -70,7 +70,7 @@ def print_gates(document: dict[str, Any]) -> None:
     _print_first(table, document["total"], "no pods wait at gates")
 
 
-def print_jobs(document: dict[str, Any]) -> None:
+def print_jobs(document: dict[str, Any], **_: bool) -> None:
     """Prints a row per Job: those that are starting, and those that wait in the order in which they would start."""
     table = Table(box=None, pad_edge=False)
     for column in ("QUEUE", "PLACE", "JOB", "PODS", "PRIORITY", "STATE", "SINCE", "WHY"):
@@ -81,6 +81,41 @@ def print_jobs(document: dict[str, Any]) -> None:
         figures = (str(each["pods"]), str(each["priority"]), each["state"], each["since"])
         table.add_row(each["queue"], place, name, *figures, each["message"])
     _print_first(table, document["total"], "no Jobs wait as a whole")
+
+
+def print_waiting(document: dict[str, Any], *, wide: bool = False) -> None:
+    """Prints a row per job that waits; ``wide``: with the names of its first pods."""
+    table = Table(box=None, pad_edge=False)
+    more = ("NAMES OF PODS",) if wide else ()
+    for column in ("NAMESPACE", "KIND", "NAME", "PODS", "QUEUE", "PLACE", "SINCE", "RULE", "WHY", *more):
+        table.add_column(column, no_wrap=True)
+    for each in document["items"]:
+        place, pods = str(each["place"] or "-"), (", ".join(each["podNames"]),) if wide else ()
+        names = (each["namespace"], each["kind"].partition(".")[0], each["name"], str(each["pods"]))
+        table.add_row(*names, each["queue"], place, each["since"], each["rule"], each["message"], *pods)
+    _print_first(table, document["total"], "nothing waits")
+
+
+def named(item: dict[str, Any]) -> str:
+    """Returns the name of an object without a namespace."""
+    return str(item["name"])
+
+
+def namespaced(item: dict[str, Any]) -> str:
+    """Returns the name of an object with its namespace."""
+    return f"{item['namespace']}/{item['name']}"
+
+
+def gated_name(item: dict[str, Any]) -> str:
+    """Returns the name of a job at its gates with its namespace."""
+    return str(item["job"])
+
+
+def explained_name(item: dict[str, Any]) -> str:
+    """Returns what ``quotaward explain`` takes: the Job, the pod, or the first pod of a group."""
+    if item.get("podNames"):
+        return f"{item['namespace']}/{item['podNames'][0]}"
+    return f"{item['namespace']}/job/{item['name']}"
 
 
 def print_plan(document: dict[str, Any]) -> None:
@@ -97,7 +132,7 @@ def print_plan(document: dict[str, Any]) -> None:
         )
 
 
-def print_reservations(document: dict[str, Any]) -> None:
+def print_reservations(document: dict[str, Any], **_: bool) -> None:
     """Prints a row per reservation."""
     table = Table(box=None, pad_edge=False)
     for column in ("NAME", "REASON", "JOB", "POD", "NODE", "VICTIMS", "SINCE"):

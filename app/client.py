@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -14,6 +14,8 @@ import typer
 
 from app.inert import inert, inert_document, say
 from app.settings import is_loopback
+
+Command = Callable[..., None]
 
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 TIMEOUT = 30.0
@@ -94,13 +96,35 @@ def _reason(error: Exception) -> str:
     return f"connection refused. To reach the one in a cluster, run {tunnel}; name another one with --server URL"
 
 
-def reaching_a_server(command: Callable[..., None]) -> Callable[..., None]:
-    """Replaces a command's argument ``server`` by the options that find the server."""
+def with_options(
+    command: Command, name: str, options: Mapping[str, tuple[Any, Any]], build: Callable[..., Any]
+) -> Command:
+    """Replaces a command's argument by what is built of options, each given as its annotation and default."""
 
     @functools.wraps(command)
-    def run(*, url: str, token: str, kubeconfig: Path | None, ca: Path | None, **rest: Any) -> None:
+    def run(**given: Any) -> None:
+        built = build(**{option: given.pop(option) for option in options})
+        command(**given, **{name: built})
+
+    own = [each for each in inspect.signature(command).parameters.values() if each.name != name]
+    added = [
+        inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for option, (annotation, default) in options.items()
+    ]
+    run.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in (*own, *added)}
+    return run
+
+
+def reaching_a_server(command: Command) -> Command:
+    """Replaces a command's argument ``server`` by the options that find the server; failures are a line each."""
+    options = {"url": (Url, DEFAULT_SERVER), "token": (Token, ""), "kubeconfig": (Kubeconfig, None), "ca": (Ca, None)}
+    with_server = with_options(command, "server", options, _server)
+
+    @functools.wraps(with_server)
+    def run(**given: Any) -> None:
         try:
-            command(**rest, server=_server(url, token, kubeconfig, ca))
+            with_server(**given)
         except CannotAsk as error:
             say(str(error), err=True)
             raise typer.Exit(1) from None
@@ -108,18 +132,11 @@ def reaching_a_server(command: Callable[..., None]) -> Callable[..., None]:
             say(str(error), err=True)
             raise typer.Exit(2) from None
 
-    own = [each for each in inspect.signature(command).parameters.values() if each.name != "server"]
-    options = {"url": (Url, DEFAULT_SERVER), "token": (Token, ""), "kubeconfig": (Kubeconfig, None), "ca": (Ca, None)}
-    added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in options.items()
-    ]
-    run.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in (*own, *added)}
+    run.__signature__ = inspect.signature(with_server)  # type: ignore[attr-defined]
     return run
 
 
-def _server(url: str, token: str, kubeconfig: Path | None, ca: Path | None) -> Server:
+def _server(*, url: str, token: str, kubeconfig: Path | None, ca: Path | None) -> Server:
     """Builds the server. Raises WrongOption for unusable options, or for a token that would be sent in plain text."""
     try:
         parts = urlsplit(url)

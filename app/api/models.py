@@ -196,6 +196,38 @@ class QueuedJobList(Model):
     items: list[QueuedJobModel]
 
 
+class WaitingJobModel(Model):
+    """A job that waits: a Pod, the waiting members of a pod group, or a Job that waits as a whole (see ``kind``).
+
+    ``rule``: what keeps the first pod waiting: a rule, or ``gated``, ``queued``, ``no-room``, ``other`` or ``untried``.
+    ``since``: when it began to wait (RFC 3339; empty if not known). ``place``: its place in its queue, if it waits at
+    gates, else 0. ``pods``: how many of it wait; ``podNames``: the first twenty of those that exist.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    queue: str
+    rule: str
+    message: str
+    since: str
+    place: int
+    pods: int
+    pod_names: list[str]
+
+
+class WaitingList(Model):
+    """A page of the jobs that wait. ``total`` counts all that were asked for, ``remaining`` those after this page.
+
+    ``continue``, if not empty, asks for the next page. Jobs that come or go in between move no other one.
+    """
+
+    total: int
+    remaining: int
+    continue_: str = Field(alias="continue")
+    items: list[WaitingJobModel]
+
+
 class ExplanationModel(Model):
     """The reason why a pod, or a Job that waits as a whole, is admitted or not, with current numbers and remedies.
 

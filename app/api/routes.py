@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from app.api import gates, jobs, queued_jobs, queues
+from app.api import gates, jobs, queued_jobs, queues, waiting
 from app.api.explanations import explanation, holders_of
 from app.api.models import (
     ConditionModel,
@@ -29,8 +29,10 @@ from app.api.models import (
     QueueList,
     QueueModel,
     ReservationList,
+    WaitingList,
     WaitingModel,
 )
+from app.api.waiting import Wanted
 from app.ending import end_of_job
 from app.extender.decisions import MOST, Decision
 from app.pause import Pause, at_leisure
@@ -178,6 +180,28 @@ async def _explain(
     return shown.model_copy(update={"gate": gates.place_of(cluster, pod)})
 
 
+@router.get("/waiting", responses=problems(404))
+async def list_waiting(
+    request: Request,
+    store: SyncedStore,
+    namespace: str | None = None,
+    queue: str | None = None,
+    rule: str | None = None,
+    sort: str = "since",
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+    token: Annotated[str | None, Query(alias="continue", max_length=4096)] = None,
+) -> WaitingList:
+    """Lists everything that waits by job: of a ``namespace``, a ``queue``, for a ``rule``, or all.
+
+    ``sort`` is ``since``, ``name``, ``queue``, ``rule`` or ``pods``. ``continue`` is that of the page before. Raises
+    Problem (404) for an unknown namespace or queue, and (422) for an unknown rule, order or token.
+    """
+    _ensure_known(store.cluster, namespace)
+    settings: Settings = request.app.state.settings
+    wanted = Wanted(namespace, queue, rule, sort, limit, token)
+    return await waiting.waiting(store.cluster, wanted, observe=settings.observes)
+
+
 @router.get("/decisions")
 async def list_decisions(request: Request, limit: Annotated[int, Query(ge=1, le=MOST)] = 100) -> DecisionList:
     """Lists the latest answers of filter to kube-scheduler, the latest first."""
@@ -237,8 +261,8 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
             continue
         pod, result = answer
         if isinstance(result, NoPlan):
-            waiting = WaitingModel(pod=f"{pod.namespace}/{pod.name}", reason=result.reason, message=result.text)
-            plan.waiting.append(waiting)
+            message = result.text
+            plan.waiting.append(WaitingModel(pod=f"{pod.namespace}/{pod.name}", reason=result.reason, message=message))
         else:
             planned = reclaim.reservation_of(result, time.time())
             _add(plan, planned, planned.victims, result.lost)
@@ -261,10 +285,10 @@ async def _add_reserved(plan: PlanModel, cluster: Cluster, terms: Terms) -> None
                 jobs.reservation_model(known or node_reservation.reservation_of(decision.job, place, now))
             )
         if decision.text and decision.job.waiting:
-            waiting = decision.job.waiting[0]
+            first = decision.job.waiting[0]
             message = f"no node is reserved for {decision.job.title}: {decision.text}"
             plan.waiting.append(
-                WaitingModel(pod=f"{waiting.namespace}/{waiting.name}", reason=decision.reason, message=message)
+                WaitingModel(pod=f"{first.namespace}/{first.name}", reason=decision.reason, message=message)
             )
 
 

@@ -1,7 +1,8 @@
 """Keeps the deserved parts of queues up to date, on every replica, since answers to the scheduler depend on them.
 
-So it does with the demand of Jobs that wait as a whole, which queues deserve something for. The work grows with queues,
-namespaces, and Jobs. So it is done in slices between answers, and limited in frequency.
+So it does with the devices that pods take, and with the demand of Jobs that wait as a whole: queues deserve something
+for them. The work grows with queues, namespaces, pods and Jobs. So it is done in slices between answers, and limited in
+frequency.
 """
 
 import asyncio
@@ -30,10 +31,12 @@ class Divide:
             await asyncio.sleep(max(INTERVAL, PAUSE * (time.perf_counter() - started)))
 
     async def look(self) -> None:
-        """Computes the demand of waiting Jobs anew, and then divides the cluster; both only if anything has changed."""
+        """Computes anew what pods and waiting Jobs demand, and then divides the cluster; only what has changed."""
         if not self._store.synced:
             return
         cluster, pause = self._store.cluster, Pause()
+        for _ in cluster.devices.renew_steps():
+            await pause.if_due()
         for _ in cluster.queued_jobs.renew_steps():
             await pause.if_due()
         if cluster.to_be_divided:

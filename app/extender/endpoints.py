@@ -56,6 +56,8 @@ class Extender:
         if (self.observe or (pod.priority >= exempt.CRITICAL and self._is_exempt_anyway(pod))) and self.store.unready():
             return "unready", wire.all_pass(args)
         self._ensure_ready()
+        if pod.needs is not None:
+            self._ensure_known(pod)
         try:
             answer = self._decide(args, pod)
         except Unsettled as unsettled:
@@ -177,6 +179,12 @@ class Extender:
     def _is_exempt_anyway(self, pod: Pod) -> bool:
         """Whether no rule applies to a pod. This can be known before anything is known of the cluster."""
         return exempt.by_namespace(pod, self.store.cluster.rules.exempt_namespaces)
+
+    def _ensure_known(self, pod: Pod) -> None:
+        """Ensures that it is known how many devices a pod takes: the watch of claims may lag behind the scheduler."""
+        cluster = self.store.cluster
+        if not self.observe and (why := cluster.devices.unknown(pod)) and cluster.is_governed(pod):
+            raise Problem(503, f"not decided yet: {why}", retry_after=NOT_SYNCED_RETRY)
 
     def _ensure_ready(self) -> None:
         reason = self.store.unready()

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from app.job_kinds import Row
 from app.store.budgets import BUDGETS
 from app.store.custom_jobs import kind_of
+from app.store.device_classes import DEVICE_CLASSES
 from app.store.elastic_quotas import ELASTIC_QUOTAS, LEGACY_ELASTIC_QUOTAS
 from app.store.jobs import JOBS
 from app.store.kind import Kind
@@ -16,11 +17,13 @@ from app.store.pods import PODS
 from app.store.priority_classes import PRIORITY_CLASSES
 from app.store.queues import QUEUES
 from app.store.reservations import RESERVATIONS
+from app.store.resource_claims import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from app.store.resource_quotas import RESOURCE_QUOTAS
 from app.store.runtime_classes import RUNTIME_CLASSES
 
 _BEFORE_PODS = (
     *(NAMESPACES, QUEUES, *POD_GROUPS, RESOURCE_QUOTAS, NODES),  # first those that tell which queue a pod is in
+    *(DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS),  # then those that tell what devices pods take
     *(PRIORITY_CLASSES, LIMIT_RANGES, RUNTIME_CLASSES, JOBS),  # and those that tell what a Job's pods will request
 )
 _OTHERS = (PODS, ELASTIC_QUOTAS, LEGACY_ELASTIC_QUOTAS, BUDGETS, RESERVATIONS)

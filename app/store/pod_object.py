@@ -1,7 +1,6 @@
 """The fields that are read of the JSON of a pod."""
 
 from datetime import datetime
-from typing import Any
 
 from msgspec import Raw, Struct, field
 
@@ -45,6 +44,14 @@ class SchedulingGroup(Struct, rename="camel", gc=False):
     pod_group_name: str | None = None
 
 
+class PodClaimSpec(Struct, rename="camel", gc=False):
+    """A claim that a pod uses: one that exists, or one that is made for it of a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class PodSpec(Struct, rename="camel", gc=False):
     """The fields that are read of a pod's spec."""
 
@@ -60,7 +67,7 @@ class PodSpec(Struct, rename="camel", gc=False):
     tolerations: Raw = NULL
     topology_spread_constraints: Raw = NULL
     volumes: list[Volume] | None = None
-    resource_claims: list[Any] | None = None
+    resource_claims: list[PodClaimSpec] | None = None
     scheduling_gates: list[SchedulingGate] | None = None
     scheduler_name: str | None = None
     scheduling_group: SchedulingGroup | None = None
@@ -98,6 +105,13 @@ class ContainerStatus(Struct, rename="camel", gc=False):
     resources: Requirements | None = None
 
 
+class PodClaimStatus(Struct, rename="camel", gc=False):
+    """The claim that was made for a pod of a template; without a name, the pod needs none."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodStatus(Struct, rename="camel", gc=False):
     """The fields that are read of a pod's status."""
 
@@ -109,6 +123,7 @@ class PodStatus(Struct, rename="camel", gc=False):
     init_container_statuses: list[ContainerStatus] | None = None
     allocated_resources: ResourceList | None = None
     resources: Requirements | None = None
+    resource_claim_statuses: list[PodClaimStatus] | None = None
 
 
 class PodObject(Struct, gc=False):

@@ -15,6 +15,7 @@ from app.store.metadata import (
     version_of,
 )
 from app.store.placement import constraints_of
+from app.store.pod_claims import names_class, needs_of
 from app.store.pod_groups import GROUPS, LEGACY_GROUPS, NATIVE_GROUPS, VOLCANO_GROUPS
 from app.store.pod_object import PodCondition, PodObject, PodSpec, PodStatus
 from app.store.pod_requests import drop_excess_resources, request_of
@@ -42,7 +43,7 @@ def pod_of(obj: PodObject) -> Pod:
         uid=meta.uid,
         namespace=shared_text(meta.namespace),
         name=meta.name,
-        request=request_of(spec, status),
+        request=(request := request_of(spec, status)),
         priority=spec.priority or 0,
         node=shared_text(spec.node_name) if spec.node_name else "",
         finished=status.phase in ("Succeeded", "Failed"),
@@ -69,6 +70,7 @@ def pod_of(obj: PodObject) -> Pod:
         job=_job_of(meta) if meta.owner_references else None,
         grace=GRACE if (grace := spec.termination_grace_period_seconds) is None else grace,
         counts_in=_counts_in(status.conditions) if spec.node_name and status.conditions else None,
+        needs=needs_of(spec, status, request) if spec.resource_claims or names_class(request) else None,
     )
 
 

@@ -4,11 +4,10 @@ from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from policy.cluster.cluster import Cluster
 from policy.explain.queue_path import why_in_queue
-from policy.explain.reasons import GATED, NO_ROOM, OTHER, QUEUED, UNTRIED, reason_in
+from policy.explain.reasons import GATED, NO_ROOM, OTHER, QUEUED, UNTRIED, is_waiting, reason_in
 from policy.objects.pod import Pod, StandsFor, turn
 from policy.queueing import positions
 from policy.quota.closed_queues import shortened
@@ -22,8 +21,6 @@ NOT_BY_NUMBERS = {rule.name: rule.text for rule in RULES if rule.refuses is None
 """Rules that also look at nodes. Whether they still refuse a pod is not checked here, as it may take a while."""
 LONGEST = 300
 """Maximum number of characters of a scheduler's message that are shown."""
-LONGEST_KEPT = 2000
-"""Maximum number of characters of a scheduler's message for which the rule that it names is cached."""
 FEW = 5
 """Pods whose rules are checked between two pauses."""
 
@@ -109,14 +106,14 @@ class Crowds:
         """Counts the waiting pods of a namespace, or those for which ``is_meant`` is true. Pauses in between."""
         crowd = Crowd()
         for index, pod in enumerate(list(cluster.pending_in(namespace)), start=1):
-            if _waits(cluster, pod) and (is_meant is None or is_meant(pod)):
+            if is_waiting(cluster, pod) and (is_meant is None or is_meant(pod)):
                 crowd.by_queue[cluster.queue_of(pod)] += 1
                 if pod.at_gate:
                     crowd.by_rule[GATED if pod.stands_for is None else QUEUED] += 1
                 elif pod.unschedulable is None:
                     crowd.untried.append(pod)
                 else:
-                    crowd.by_rule[_reason_in(pod.unschedulable.message)] += 1
+                    crowd.by_rule[reason_in(pod.unschedulable.message)] += 1
                 _join(crowd.first, pod)
             if index % SLICE == 0:
                 yield
@@ -174,18 +171,6 @@ def _join(first: list[Pod], pod: Pod) -> bool:
     return True
 
 
-def _reason_in(message: str) -> str:
-    """Returns the rule or other reason in a scheduler's message. Cached, as many pods have the same message."""
-    return _remembered_reason_in(message) if len(message) <= LONGEST_KEPT else reason_in(message)
-
-
-_remembered_reason_in = lru_cache(maxsize=1024)(reason_in)
-
-
-def _waits(cluster: Cluster, pod: Pod) -> bool:
-    return pod.pending and not pod.terminating and not pod.gated and pod.uid not in cluster.grants
-
-
 def _shown(cluster: Cluster, pod: Pod, *, observe: bool) -> WaitingPod:
     kept = cluster.reservations.reserved.of_pod(pod.uid) or cluster.reservations.held_for(pod.uid)
     refused = cluster.check(pod) if pod.uid in cluster.pods else None
@@ -212,7 +197,7 @@ def _said(pod: Pod, untried: str = "", retried: str = "") -> str:
     """Returns the scheduler's message on a pod. A prefix of ours says that it was not tried, or must be tried again."""
     if pod.unschedulable is None:
         return f"{untried}no scheduler has tried it yet"
-    reason = _reason_in(pod.unschedulable.message)
+    reason = reason_in(pod.unschedulable.message)
     if reason in (NO_ROOM, OTHER):
         return f"the scheduler says: {pod.unschedulable.message[:LONGEST]}"
     return NOT_BY_NUMBERS.get(reason, f"{retried}the scheduler has to try it again")

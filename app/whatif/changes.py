@@ -13,6 +13,7 @@ import msgspec
 from app.problems import Problem
 from app.sources.defaults import with_defaults
 from app.store.budgets import BUDGETS
+from app.store.device_classes import DEVICE_CLASSES
 from app.store.jobs import JOBS
 from app.store.kind import Key, Kind
 from app.store.kinds import KINDS, QUOTA_KINDS
@@ -25,6 +26,7 @@ from app.store.priority_classes import PRIORITY_CLASSES
 from app.store.quantities import InvalidObject
 from app.store.queues import QUEUES
 from app.store.reservations import RESERVATIONS
+from app.store.resource_claims import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from app.store.resource_quotas import RESOURCE_QUOTAS
 from app.store.runtime_classes import RUNTIME_CLASSES
 from app.whatif import rendering
@@ -34,8 +36,11 @@ from policy.objects.pod import Pod
 Json = dict[str, Any]
 
 _KINDS = {(kind.api_version, kind.name): kind for kind in KINDS}
-_LEFT_OUT = (RESERVATIONS, PRIORITY_CLASSES, LIMIT_RANGES, RUNTIME_CLASSES)
-"""Kinds that nobody may change here: plans are ours, and defaults of pods are not rendered as manifests."""
+_LEFT_OUT = (
+    *(RESERVATIONS, PRIORITY_CLASSES, LIMIT_RANGES, RUNTIME_CLASSES),
+    *(DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS),
+)
+"""Kinds that nobody may change here: plans are ours, and defaults and devices of pods are not rendered as manifests."""
 
 
 @dataclass(frozen=True, slots=True)

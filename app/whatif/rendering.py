@@ -216,7 +216,8 @@ def budget_manifest(budget: Budget) -> Json:
 
 
 def _pod_spec(pod: Pod) -> Json:
-    requests = {resource: amount for resource, amount in pod.request.items() if resource != "pods"}
+    asked = pod.request if pod.needs is None else pod.needs.request
+    requests = {resource: amount for resource, amount in asked.items() if resource != "pods"}
     constraints = pod.constraints
     container: Json = {"name": "main", "resources": {"requests": _quantities(requests)}}
     if constraints.host_ports:
@@ -236,12 +237,33 @@ def _pod_spec(pod: Pod) -> Json:
         or None,
         "topologySpreadConstraints": [_spread(each) for each in constraints.spread] or None,
         "schedulingGates": [{"name": "example.com/gate"}] if pod.gated else None,
-        "resourceClaims": [{"name": "claim"}] if CLAIM in constraints.undecidable else None,
+        "resourceClaims": _claims(pod) or ([{"name": "claim"}] if CLAIM in constraints.undecidable else None),
         "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
         if set(constraints.undecidable) - {CLAIM, BY_LABEL}
         else None,
     }
     return _given(spec)
+
+
+def _claims(pod: Pod) -> list[Json]:
+    return [
+        _given(
+            {
+                "name": f"claim-{number}",
+                "resourceClaimName": None if each.template else each.name,
+                "resourceClaimTemplateName": each.template or None,
+            }
+        )
+        for number, each in enumerate(pod.needs.claims if pod.needs is not None else ())
+    ]
+
+
+def _claims_made(pod: Pod) -> list[Json]:
+    return [
+        {"name": f"claim-{number}", "resourceClaimName": each.name}
+        for number, each in enumerate(pod.needs.claims if pod.needs is not None else ())
+        if each.name and each.template
+    ]
 
 
 def _pod_status(pod: Pod) -> Json:
@@ -258,6 +280,7 @@ def _pod_status(pod: Pod) -> Json:
         "startTime": _time(pod.started),
         "conditions": list(filter(None, conditions)) or None,
         "containerStatuses": [ended] if pod.finished_at else None,
+        "resourceClaimStatuses": _claims_made(pod) or None,
     }
     return _given(status)
 

@@ -12,6 +12,7 @@ from policy.cluster.attempts import Attempts
 from policy.cluster.budgets import Budget, Budgets
 from policy.cluster.capacity import Capacity
 from policy.cluster.destinations import Destinations
+from policy.cluster.devices import Devices
 from policy.cluster.gang_admission import Gangs
 from policy.cluster.gang_holds import HOLD_TIME
 from policy.cluster.gate_admission import GateAdmission
@@ -111,13 +112,14 @@ class Cluster:
         self.groups = Groups(self)
         self.pod_defaults = PodDefaults(self)
         self.reservations = Reservations(self)
+        self.devices = Devices(self)
         # What is counted
         self.queue_changes = QueueChanges(self)
         self.queue_of: Callable[[Pod], str] = self.queue_changes.queue_of
         self.states = PodStates(self, grant_lifetime)
         self.ledger = Ledger(self.queue_of, self.states.has_claim, self.queue_changes.own_queue_of)
         self.generations = self.ledger.generations
-        self.grants = Grants()
+        self.grants = Grants(self.devices.note)
         self.in_flight = InFlight(self, settle_time)
         self.capacity = Capacity(self)
         self.destinations = Destinations(self)
@@ -136,6 +138,7 @@ class Cluster:
 
     def upsert_pod(self, pod: Pod, now: float) -> None:
         """Adds a pod, or updates it. Does nothing if the pod has not changed."""
+        pod = self.devices.charged(pod)
         if self.pods.get(pod.uid) == pod:
             return
         self._take_the_place_of_others(pod)
@@ -173,6 +176,8 @@ class Cluster:
         if pod.assigned and pod.terminating:
             self.leaving.watch(pod)
         self.queued_jobs.see(pod, before, now)
+        self.devices.note(pod, before)
+        self.devices.settle()
 
     def take_in_steps(self, pods: Iterable[tuple[Pod, float]]) -> Steps[None]:
         """Adds new pods, each as ``upsert_pod`` does at its time. Iterate to the end; the caller may pause in between.
@@ -182,7 +187,7 @@ class Cluster:
         alike: dict[Hashable, list[Pod]] = {}
         for number, (pod, now) in enumerate(pods):
             plain = not (pod.terminating or pod.group or pod.uid in self.reservations.held or pod.counts_in is not None)
-            if pod.assigned and plain:
+            if pod.assigned and plain and pod.needs is None:
                 self.pods[pod.uid] = pod
                 self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
                 self.table.add(pod, pod.node)
@@ -218,6 +223,9 @@ class Cluster:
         self.capacity.forget(uid)
         self.states.leave(uid)
         self.hints.pod_left(uid, *stood)
+        if pod is not None:
+            self.devices.note(pod)
+        self.devices.settle()
 
     def upsert_node(self, node: Node) -> None:
         """Adds or changes a node."""
@@ -362,10 +370,13 @@ class Cluster:
         Until then pods count in the queue that they name, or in the one that an earlier process has noted on them.
         ``counted``: the queues in which pods count, by UID, whatever was noted on them.
         """
+        for _ in self.devices.renew_steps():
+            pass
         self.queue_changes.begin(counted)
 
     def tick(self, now: float) -> None:
         """Lets time pass: ends grants whose time is over. Call this only while the known pods are up to date."""
+        self.devices.tick(now)
         self.gangs.tick(now)
         for uid in self.grants.expire(now):
             self.states.restore_pending(uid)
@@ -373,6 +384,7 @@ class Cluster:
         self.in_vain.tick(now, self.pods)
         self.gate_admission.tick(now)
         self.queued_jobs.tick(now)
+        self.devices.settle()
         self.hints.look(now)
         self.queue_changes.try_to_move()
 
@@ -455,8 +467,9 @@ class Cluster:
         known = self.pending.get(pod.uid)
         if known is None and pod.uid in self.pods:
             return None  # it is on a node, or has ended: the scheduler's cache is older than ours
-        if known is not None and known.version > pod.version:
-            pod = known
+        pod = known if known is not None and known.version > pod.version else pod
+        if pod.needs is not None:
+            pod = self.devices.charged(pod, asking=True)
         if pod.uid in self.queue_changes.moving.counted:
             self.queue_changes.moving.discard(pod.uid)  # the queue that it names now is asked anew
         self._heed_others(pod, now)
@@ -493,6 +506,7 @@ class Cluster:
 
     def grant(self, pod: Pod, now: float) -> None:
         """Counts a pod as admitted without asking the rules."""
+        pod = self.devices.charged(pod, asking=True)
         self.ledger.enter("granted", pod)
         self.states.give_grant(pod, now)
 
@@ -508,6 +522,7 @@ class Cluster:
         known = self.pods.get(pod.uid)
         if known is not None and known.assigned:
             return None
+        pod = self.devices.charged(pod, asking=True)
         entry = self.ledger.entry("granted", pod)
         sure = dividing.is_sure(self, pod, entry.queue)
         with Lifted(self.ledger, pod.uid, entry):

@@ -56,11 +56,13 @@ class GateAdmission:
     def ungate(self, pod: Pod, ungated: Ungated, now: float) -> None:
         """Counts a pod whose gate is being opened as admitted, until it is bound, is gone, or has waited in vain."""
         cluster = self._cluster
+        pod = cluster.devices.charged(pod, asking=True)
         cluster.ledger.enter("granted", pod)
         cluster.gates.begin_ungating(pod.uid)
         cluster.gates.count(pod.uid, ungated)
         cluster.in_flight.uids.discard(pod.uid)
         cluster.grants.keep(pod, now, inf)
+        cluster.devices.settle()
 
     def regate(self, uid: str, now: float) -> None:
         """Notes that the gate of a pod could not be opened: the pod, if it still exists, waits there again."""

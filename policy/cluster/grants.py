@@ -4,8 +4,8 @@ Nothing tells an extender that a pod it passed was not placed after all, so each
 in vain again and again gets them for less and less time, so that it cannot keep others out.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import inf
 
@@ -25,9 +25,13 @@ class Grant:
 
 
 class Grants:
-    """Grants by pod UID, and how often earlier ones of the same pod were in vain."""
+    """Grants by pod UID, and how often earlier ones of the same pod were in vain.
 
-    def __init__(self) -> None:
+    ``seen`` is told when a pod that needs devices gets or loses a grant.
+    """
+
+    def __init__(self, seen: Callable[[Pod], None] = lambda _: None) -> None:
+        self._seen = seen
         self._grants: dict[str, Grant] = {}
         self._of_group: dict[tuple[str, str], int] = {}
         self._failures: dict[str, int] = {}
@@ -67,9 +71,13 @@ class Grants:
         if deadline < inf:
             heappush(self._deadlines, (deadline, pod.uid))
 
-    def release(self, uid: str) -> None:
-        """Takes back a grant, if there is one."""
-        self._pop(uid)
+    def replace(self, pod: Pod) -> None:
+        """Keeps a grant for a pod that is charged anew."""
+        self._grants[pod.uid] = replace(self._grants[pod.uid], pod=pod)
+
+    def release(self, uid: str) -> bool:
+        """Takes back a grant, if there is one. Returns whether its pod needs devices, which others may hold now."""
+        return self._pop(uid)
 
     def forget(self, uid: str) -> None:
         """Takes back a grant and forgets the pod, which was placed or is gone."""
@@ -105,14 +113,22 @@ class Grants:
         return ended
 
     def _put(self, grant: Grant) -> None:
-        self._pop(grant.pod.uid)
+        earlier = self._grants.get(grant.pod.uid)
+        if earlier is not None:
+            self._count(earlier.pod, -1)
         self._grants[grant.pod.uid] = grant
         self._count(grant.pod, 1)
+        if grant.pod.needs is not None:
+            self._seen(grant.pod)
 
-    def _pop(self, uid: str) -> None:
-        grant = self._grants.pop(uid, None)
-        if grant is not None:
-            self._count(grant.pod, -1)
+    def _pop(self, uid: str) -> bool:
+        if (grant := self._grants.pop(uid, None)) is None:
+            return False
+        self._count(grant.pod, -1)
+        if grant.pod.needs is None:
+            return False
+        self._seen(grant.pod)
+        return True
 
     def _count(self, pod: Pod, times: int) -> None:
         if pod.group:

@@ -87,6 +87,8 @@ class PodStates:
             self._cluster.grants.keep(pod, now, inf)
         else:
             self._cluster.grants.give(pod, now, self._grant_lifetime)
+        if self._cluster.devices.changed:
+            self._cluster.devices.settle()
 
     def keep_all(self, pods: list[Pod], now: float, deadline: float) -> None:
         """Counts pods that have not asked as admitted, until they ask or the deadline passes."""
@@ -95,12 +97,15 @@ class PodStates:
         for pod in pods:
             cluster.in_flight.uids.discard(pod.uid)
             cluster.grants.keep(pod, now, deadline)
+        cluster.devices.settle()
 
     def withdraw(self, uid: str) -> None:
         """Takes back the grant of a pod."""
+        needs_devices = self._cluster.grants.release(uid)
         self.restore_pending(uid)
         self._cluster.gates.discount(uid)
-        self._cluster.grants.release(uid)
+        if needs_devices:
+            self._cluster.devices.settle()
 
     def restore_pending(self, uid: str) -> None:
         """Takes from a pod all but the node that it is on. It waits for kept room or its nominated node, if any."""

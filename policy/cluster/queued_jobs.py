@@ -248,11 +248,18 @@ class QueuedJobs:
             self._ownerless.setdefault(uid, (now + self._patience, []))[1].append(pod.uid)
 
     def _filled(self, job: QueuedJob) -> QueuedJob:
-        fill = self._cluster.pod_defaults.fill
-        filled = (
-            each if each.template is None else replace(each, pod=fill(each.pod, each.template)) for each in job.pod_sets
-        )
-        return replace(job, pod_sets=tuple(filled))
+        shared: set[str] = set()
+        return replace(job, pod_sets=tuple([self._set_filled(each, shared) for each in job.pod_sets]))
+
+    def _set_filled(self, given: PodSet, shared: set[str]) -> PodSet:
+        """Returns a pod set with what its pods will take. ``shared``: claims that count for a set before it."""
+        pod = given.pod
+        if given.template is not None:
+            pod = self._cluster.pod_defaults.fill(pod, given.template)
+            if pod.needs is not None:
+                pod = replace(pod, needs=replace(pod.needs, request=pod.request))
+        pod, together = self._cluster.devices.of_job(pod, shared)
+        return replace(given, pod=pod, together=together)
 
     def _missing(self, job: QueuedJob) -> list[int]:
         """Returns how many pods of each pod set have not come."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from policy.objects import quantity
 from policy.objects.constraints import UNCONSTRAINED, Constraints
+from policy.objects.device import DeviceNeeds
 from policy.objects.job_kind import JOB, JobKind
 from policy.objects.resources import NOTHING, Resources, add, largest
 
@@ -108,7 +109,8 @@ class Pod:
     ``deletion_time`` is when a terminating pod has to be gone, its grace period included, in seconds since the epoch.
     ``counts_in`` is the queue that we noted on it as the one that has admitted it; None where the pod names that queue
     itself. ``grace`` is how many seconds it has to end once it is deleted. ``stands_for`` is the Job that waits as a
-    whole, if this is its stand-in and no pod that exists.
+    whole, if this is its stand-in and no pod that exists. ``needs`` is what its request follows from where it has
+    claims of devices, or names a device class: ``policy.cluster.devices`` then keeps its request up to date.
     """
 
     uid: str
@@ -142,6 +144,7 @@ class Pod:
     counts_in: str | None = None
     grace: int = GRACE
     stands_for: StandsFor | None = None
+    needs: DeviceNeeds | None = None
 
     @property
     def assigned(self) -> bool:

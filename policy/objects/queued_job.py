@@ -5,12 +5,12 @@ The stand-in waits in the lines of the gates and counts in the ledger like any g
 """
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from policy.objects.job_kind import JOB, JobKind
 from policy.objects.pod import JobMember, Pod, StandsFor
 from policy.objects.pod_template import PodTemplate
-from policy.objects.resources import add
+from policy.objects.resources import Resources, add
 
 Key = tuple[str, str]
 """Namespace and name of a Job; for a job of another kind, the lower-case kind and a slash stand before the name."""
@@ -22,12 +22,14 @@ PREFIX = "job/"
 class PodSet:
     """Pods of a job that are alike: one of them as its template describes it, and how many of them it takes to run.
 
-    ``template`` is what the API server adds something to when it creates the pod; None if it adds nothing.
+    ``template`` is what the API server adds something to when it creates the pod; None if it adds nothing. ``together``
+    is what these pods take once for all of them: devices that they share.
     """
 
     pod: Pod
     count: int
     template: PodTemplate | None = None
+    together: Resources = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +83,15 @@ def uid_of_stand_in(uid: str) -> str:
 def stand_in(job: QueuedJob, counts: Sequence[int]) -> Pod:
     """Returns the pod that waits for so many pods of each pod set. It is at its gate if the job is suspended.
 
-    It has the highest priority of these pods, as members of a group are ordered by the highest one.
+    It has the highest priority of these pods, as members of a group are ordered by the highest one. The first pod of a
+    set that comes takes over what the set shares.
     """
     request: dict[str, int] = {}
     for each, count in zip(job.pod_sets, counts, strict=True):
         if count:
             add(request, {resource: count * amount for resource, amount in each.pod.request.items()})
+        if count == each.count:
+            add(request, each.together)
     pods = [each.pod for each in job.pod_sets]
     first = max(pods, key=lambda pod: pod.priority)
     return replace(
@@ -95,6 +100,7 @@ def stand_in(job: QueuedJob, counts: Sequence[int]) -> Pod:
         namespace=job.namespace,
         name=name_of_stand_in(job.kind, job.name),
         request=request,
+        needs=None,
         created=job.created,
         version=0,
         group="",

@@ -82,6 +82,7 @@ class Simulation:
         """Goes on until nothing changes any more, as things are now. Iterate to the end; it may pause in between."""
         while True:
             steps, before = self.steps, self._what_could_help()
+            yield from self.cluster.devices.renew_steps()
             yield from self.cluster.queued_jobs.renew_steps()
             yield from self.cluster.divide_steps()
             yield from self._place_steps()

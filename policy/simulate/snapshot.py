@@ -14,6 +14,7 @@ from policy.cluster.quota_manager import Limit
 from policy.cluster.unschedulable import PATIENCE
 from policy.nodes.table import NodeTable
 from policy.objects.batch_job import BatchJob
+from policy.objects.device import DeviceClaim, DeviceRequests
 from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
@@ -65,6 +66,9 @@ class Snapshot:
     priority_classes: tuple[tuple[str, PriorityClass], ...]
     runtime_classes: tuple[tuple[str, MilliResources], ...]
     limit_ranges: tuple[tuple[str, str, MilliResources], ...]
+    device_classes: tuple[tuple[str, str], ...]
+    device_claims: tuple[DeviceClaim, ...]
+    claim_templates: tuple[tuple[tuple[str, str], DeviceRequests], ...]
     reservations: tuple[Reservation, ...]
     counted: tuple[tuple[str, str], ...]
     epoch: float
@@ -101,6 +105,9 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
             for namespace, ranges in cluster.pod_defaults.limit_ranges.items()
             for name, requests in ranges.items()
         ),
+        device_classes=tuple(cluster.devices.classes.items()),
+        device_claims=tuple(cluster.devices.claims.values()),
+        claim_templates=tuple(cluster.devices.templates.items()),
         reservations=tuple(cluster.reservations.all()),
         counted=tuple(cluster.queue_changes.moving.counted.items()),
         epoch=cluster.leaving.deletions.now,
@@ -172,7 +179,13 @@ def _copy_jobs(cluster: Cluster, taken: Snapshot) -> None:
 
 
 def _copy_defaults(cluster: Cluster, taken: Snapshot) -> None:
-    """Adds the objects that say what pods of waiting Jobs will request."""
+    """Adds the objects that say what pods take, and what pods of waiting Jobs will request."""
+    for name, extended in taken.device_classes:
+        cluster.devices.upsert_class(name, extended)
+    for key, asked in taken.claim_templates:
+        cluster.devices.upsert_template(*key, asked)
+    for claim in taken.device_claims:
+        cluster.devices.upsert_claim(claim)
     for name, of in taken.priority_classes:
         cluster.pod_defaults.upsert_priority_class(name, of)
     for name, overhead in taken.runtime_classes:

@@ -1,20 +1,34 @@
-"""Devices of dynamic resource allocation that pods ask for by an extended resource, which no node lists then."""
+"""Devices of Dynamic Resource Allocation count whatever way pods take them. No driver is needed to hand them out."""
 
 import pytest
 
 from tests.controlplane import schedulers
-from tests.controlplane.objects import GPU, pods
-from tests.e2e.waiting import wait_for
+from tests.controlplane.controller_manager import ControllerManager
+from tests.controlplane.objects import GPU, pod, pods
+from tests.controlplane.processes import wait_until
+from tests.e2e.waiting import bound, ensure_for, wait_for
 
-DRIVER = "gpu.example.com"
+DRIVER, CLASS, PLAIN = "gpu.example.com", "gpu", "plain"
 API = "resource.k8s.io/v1"
+IMPLICIT = "deviceclass.resource.kubernetes.io/"
 CAPABILITY = f"Queue capability exceeded: {GPU}"
+MAX = f"ElasticQuota max exceeded: {GPU}"
+PLURALS = {
+    "ResourceSlice": "resourceslices",
+    "DeviceClass": "deviceclasses",
+    "ResourceClaim": "resourceclaims",
+    "ResourceClaimTemplate": "resourceclaimtemplates",
+}
 
 
-def device_class():
+def made(kind, name, namespace=None, **fields):
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": API, "kind": kind, "metadata": metadata} | fields
+
+
+def device_class(name, **spec):
     by_driver = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
-    spec = {"selectors": [by_driver], "extendedResourceName": GPU}
-    return {"apiVersion": API, "kind": "DeviceClass", "metadata": {"name": DRIVER}, "spec": spec}
+    return made("DeviceClass", name, spec={"selectors": [by_driver]} | spec)
 
 
 def devices(number, node):
@@ -22,21 +36,59 @@ def devices(number, node):
     pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
     spec = {"driver": DRIVER, "nodeName": node, "pool": pool}
     spec["devices"] = [{"name": f"gpu-{each}"} for each in range(number)]
-    return {"apiVersion": API, "kind": "ResourceSlice", "metadata": {"name": f"{node}-gpus"}, "spec": spec}
+    return made("ResourceSlice", f"{node}-gpus", spec=spec)
+
+
+def asking(**exactly):
+    return {"devices": {"requests": [{"name": "g", "exactly": {"deviceClassName": CLASS} | exactly}]}}
+
+
+TWO_OR_ONE = {
+    "devices": {
+        "requests": [
+            {
+                "name": "g",
+                "firstAvailable": [
+                    {"name": "two", "deviceClassName": CLASS, "count": 2},
+                    {"name": "one", "deviceClassName": CLASS, "count": 1},
+                ],
+            }
+        ]
+    }
+}
 
 
 @pytest.fixture
 def with_devices(cluster):
-    """A node with four devices that it does not list, served by a device class."""
+    """A node with four devices that it does not list, served by two device classes, and controllers of claims."""
     if version := schedulers.chosen():
         pytest.skip(f"kube-scheduler {version} knows other versions of devices, or none")
-    made = cluster.api.create(device_class())
     node = cluster.node(cpu=16)
-    slices = cluster.api.create(devices(4, node))
-    yield
-    for each in (slices, made):
-        plural = {"ResourceSlice": "resourceslices", "DeviceClass": "deviceclasses"}[each["kind"]]
-        cluster.api.request("DELETE", f"/apis/{API}/{plural}/{each['metadata']['name']}")
+    given = [device_class(CLASS, extendedResourceName=GPU), device_class(PLAIN), devices(4, node)]
+    for each in given:
+        cluster.api.create(each)
+    with ControllerManager(cluster.control_plane, "resourceclaim-controller"):
+        yield
+        cluster.wipe()
+        for each in given:
+            cluster.api.request("DELETE", f"/apis/{API}/{PLURALS[each['kind']]}/{each['metadata']['name']}")
+
+
+def claiming(name, namespace, **source):
+    """A pod with a claim: a shared one, or one that is made of a template."""
+    item = pod(name, namespace, resourceClaims=[{"name": "g"} | source])
+    item["spec"]["containers"][0]["resources"]["claims"] = [{"name": "g"}]
+    return item
+
+
+def of_template(name, namespace, spec):
+    return made("ResourceClaimTemplate", name, namespace, spec={"spec": spec})
+
+
+def used(quotaward, namespace):
+    items = quotaward.get("/api/v1/elasticquotas")["items"]
+    found = next((item for item in items if item["namespace"] == namespace), {})
+    return found.get("used", {}).get(GPU, "0")
 
 
 def test_unlisted_devices_go_to_pods_of_queues_within_a_capability_that_names_them(
@@ -48,3 +100,85 @@ def test_unlisted_devices_go_to_pods_of_queues_within_a_capability_that_names_th
     wait_for(watch(first), bound=2)
     cluster.api.create_all(pods(2, second, gpus=1))
     wait_for(watch(second), bound=1, refused=1, why=CAPABILITY)
+
+
+def requesting(name, namespace, resource, number=1):
+    item = pod(name, namespace)
+    for part in item["spec"]["containers"][0]["resources"].values():
+        part[resource] = str(number)
+    return item
+
+
+@pytest.mark.parametrize("named", [GPU, f"{IMPLICIT}{CLASS}", f"deviceclass/{CLASS}", f"requests.{GPU}"])
+def test_a_quota_of_any_name_bounds_requests_of_each_name_and_claims(
+    cluster, with_devices, quotaward, scheduler, watch, named
+):
+    namespace = cluster.namespace("a")
+    cluster.quota(namespace, max={named: 3})
+    cluster.api.create(of_template("one", namespace, asking()))
+    watching = watch(namespace)
+    cluster.api.create(requesting("extended", namespace, GPU))
+    cluster.api.create(requesting("implicit", namespace, f"{IMPLICIT}{CLASS}"))
+    cluster.api.create(claiming("claim", namespace, resourceClaimTemplateName="one"))
+    wait_for(watching, bound=3)
+    assert used(quotaward, namespace) == "3"
+    cluster.api.create(requesting("extended-2", namespace, GPU))
+    cluster.api.create(requesting("implicit-2", namespace, f"{IMPLICIT}{CLASS}"))
+    cluster.api.create(claiming("claim-2", namespace, resourceClaimTemplateName="one"))
+    wait_for(watching, bound=3, refused=3, why=MAX)
+    cluster.api.delete("pods", "claim", namespace)
+    wait_for(watching, bound=3, refused=2, why=MAX)
+
+
+@pytest.mark.parametrize("spec", [asking(count=2), TWO_OR_ONE], ids=["ExactCount", "firstAvailable"])
+def test_a_claim_counts_before_it_has_devices(cluster, with_devices, quotaward, scheduler, watch, spec):
+    namespace = cluster.namespace("a")
+    cluster.quota(namespace, max={GPU: 1})
+    cluster.api.create(of_template("t", namespace, spec))
+    watching = watch(namespace)
+    cluster.api.create(claiming("p", namespace, resourceClaimTemplateName="t"))
+    wait_for(watching, bound=0, refused=1, why=MAX)
+    cluster.change_quota(namespace, max={GPU: 2})
+    wait_for(watching, bound=1)
+    assert used(quotaward, namespace) == "2"
+
+
+def test_a_shared_claim_counts_once_until_its_last_pod_has_gone(cluster, with_devices, quotaward, scheduler, watch):
+    namespace = cluster.namespace("a")
+    cluster.quota(namespace, max={GPU: 2})
+    cluster.api.create(made("ResourceClaim", "shared", namespace, spec=asking(count=2)))
+    watching = watch(namespace)
+    cluster.api.create_all(claiming(name, namespace, resourceClaimName="shared") for name in ("p", "q", "r"))
+    wait_for(watching, bound=3)
+    assert used(quotaward, namespace) == "2"
+    cluster.api.create(requesting("more", namespace, GPU))
+    wait_for(watching, bound=3, refused=1, why=MAX)
+    for name in ("p", "q"):
+        cluster.api.delete("pods", name, namespace)
+    ensure_for(2, lambda: bound(watching) <= {"p", "q", "r"}, "the last one still holds the claim")
+    cluster.api.delete("pods", "r", namespace)
+    wait_until(lambda: "more" in bound(watching), "the claim is free")
+
+
+def test_a_claim_for_all_devices_counts_what_it_got(cluster, with_devices, quotaward, scheduler, watch):
+    namespace = cluster.namespace("a")
+    cluster.quota(namespace, max={GPU: 4})
+    cluster.api.create(of_template("all", namespace, asking(allocationMode="All")))
+    watching = watch(namespace)
+    cluster.api.create(claiming("p", namespace, resourceClaimTemplateName="all"))
+    wait_for(watching, bound=1)
+    wait_until(lambda: used(quotaward, namespace) == "4", "all four count")
+
+
+def test_access_for_administrators_counts_for_nothing(cluster, with_devices, quotaward, scheduler, watch):
+    namespace = cluster.namespace("a")
+    cluster.api.patch(
+        "namespaces", namespace, {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
+    )
+    cluster.quota(namespace, max={GPU: 1})
+    cluster.api.create(of_template("admin", namespace, asking(adminAccess=True, allocationMode="All")))
+    watching = watch(namespace)
+    cluster.api.create(claiming("admin", namespace, resourceClaimTemplateName="admin"))
+    cluster.api.create(requesting("p", namespace, GPU))
+    wait_for(watching, bound=2)
+    assert used(quotaward, namespace) == "1"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import yaml
 
+from app.store.device_classes import DEVICE_CLASSES
 from app.store.heeded import ALLOWED_QUEUES, GATED, QUEUE, WEIGHT
 from app.store.jobs import JOBS
 from app.store.kinds import KINDS
@@ -12,6 +13,7 @@ from app.store.limit_ranges import LIMIT_RANGES
 from app.store.namespaces import NAMESPACES
 from app.store.pod_groups import NATIVE_GROUPS, POD_GROUPS
 from app.store.priority_classes import PRIORITY_CLASSES
+from app.store.resource_claims import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from app.store.resource_quotas import RESOURCE_QUOTAS
 from app.store.runtime_classes import RUNTIME_CLASSES
 from app.whatif.models import EXAMPLES
@@ -117,6 +119,26 @@ def _node(name: str, zone: str) -> Json:
     return there
 
 
+_DEVICES: Json = {
+    "devices": {
+        "requests": [
+            {"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}},
+            {"name": "s", "firstAvailable": [{"name": "t", "deviceClassName": "gpu", "allocationMode": "All"}]},
+        ]
+    }
+}
+_ALLOCATED: Json = {"allocation": {"devices": {"results": [{"request": "s/t"}, {"request": "r", "adminAccess": True}]}}}
+
+
+def _with_claims(name: str) -> Json:
+    item = pod(name, "a")
+    item["spec"]["resourceClaims"] = [
+        {"name": "shared", "resourceClaimName": "shared"},
+        {"name": "own", "resourceClaimTemplateName": "own"},
+    ]
+    return item | {"status": {"resourceClaimStatuses": [{"name": "own", "resourceClaimName": f"{name}-own"}]}}
+
+
 ITEMS: list[Json] = [
     *(_node("n1", "a"), _node("n2", "b"), _node("n3", "b")),
     namespace("a"),
@@ -138,6 +160,10 @@ ITEMS: list[Json] = [
     *(_job("a", "train"), _of_job("a", "train-0"), _suspended("c", "waits")),
     made(PRIORITY_CLASSES, "high", value=1000, globalDefault=True, preemptionPolicy="Never"),
     made(LIMIT_RANGES, "defaults", "c", spec={"limits": [{"type": "Container", "defaultRequest": {"cpu": "500m"}}]}),
+    made(DEVICE_CLASSES, "gpu", spec={"extendedResourceName": "example.com/gpu"}),
+    made(RESOURCE_CLAIMS, "shared", "a", spec=_DEVICES, status=_ALLOCATED),
+    made(RESOURCE_CLAIM_TEMPLATES, "own", "a", spec={"spec": _DEVICES}),
+    _with_claims("devices"),
     made(RUNTIME_CLASSES, "vm", overhead={"podFixed": {"cpu": "250m"}}),
     *(*running("a", 5), *running("b", 3), *running("c", 2)),
     *(member("m0"), member("m1"), refused(member("m2"), "Gang minimum cannot be placed yet")),

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.store.budgets import BUDGETS
+from app.store.device_classes import DEVICE_CLASSES
 from app.store.elastic_quotas import ELASTIC_QUOTAS
 from app.store.heeded import (
     ALLOWED_QUEUES,
@@ -27,6 +28,7 @@ from app.store.pod_groups import NATIVE_GROUPS, POD_GROUPS
 from app.store.pods import PODS
 from app.store.priority_classes import PRIORITY_CLASSES
 from app.store.reservations import RESERVATIONS
+from app.store.resource_claims import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from app.store.resource_quotas import RESOURCE_QUOTAS
 from app.store.runtime_classes import RUNTIME_CLASSES
 from policy.quota import kept_nodes
@@ -195,7 +197,18 @@ class Objects:
             spec["nodeName"] = self.of(*NODES[:2]) if self.sane() else self.of(*NODES, "gone")
             phases = ("Running",) if self.sane() else ("Pending", "Succeeded", "Failed", "Unknown")
             item["status"] = {"phase": self.of(*phases)}
+        self._claim_devices(spec, item["status"])
         return item
+
+    def _claim_devices(self, spec: Json, status: Json) -> None:
+        """Lets some pods use claims: one that may be shared, or one that is made for them."""
+        if not self.often(1):
+            return
+        spec["resourceClaims"] = self.several(
+            lambda: {"name": "x", self.of("resourceClaimName", "resourceClaimTemplateName"): self.of("c", "d")}
+        )
+        if self.often(3):
+            status["resourceClaimStatuses"] = [{"name": "x", "resourceClaimName": self.of("c", "e", None)}]
 
     def _join(self, group: str, annotations: Json, labels: Json, spec: Json) -> None:
         """Makes a pod a member of a group of one of the three kinds, mostly of the same."""
@@ -485,6 +498,19 @@ class Objects:
             made(LIMIT_RANGES, name, namespace, spec={"limits": limits}),
             made(PRIORITY_CLASSES, name, value=self.of(0, 5, -5), globalDefault=self.often(2)),
             made(RUNTIME_CLASSES, name, overhead=self.of(None, {"podFixed": self.amounts()})),
+        )
+
+    def device(self, namespace: str, name: str) -> Json:
+        """Something that says what devices pods take."""
+        mode = self.of({}, {}, {"allocationMode": "All"}, {"adminAccess": True})
+        exactly = {"deviceClassName": self.of("x", "y"), "count": self.of(1, 2, None)} | mode
+        requests = [{"name": "r", "exactly": exactly}]
+        spec = {"devices": {"requests": requests}}
+        allocated = {"allocation": {"devices": {"results": [{"request": "r"}] * self.of(0, 1, 3)}}}
+        return self.of(
+            made(DEVICE_CLASSES, name, spec=self.of({}, {"extendedResourceName": self.of("cpu", "example.com/gpu")})),
+            made(RESOURCE_CLAIM_TEMPLATES, name, namespace, spec={"spec": spec}),
+            made(RESOURCE_CLAIMS, self.of("c", "d", "e"), namespace, spec=spec, status=self.of({}, allocated)),
         )
 
     def _job_status(self) -> Json:

@@ -145,6 +145,7 @@ class WildWorld:
             lambda: objects.budget(of, pick(("pdb", "pdb2"))),
             *[lambda: objects.job(of, pick("jk"))] * 2,
             lambda: objects.default_of_pods(of, pick("xy")),
+            lambda: objects.device(of, pick("cd")),
         )
         return pick(makers)()
 
@@ -428,6 +429,9 @@ class WildWorld:
             (cluster.upsert_budget, seen.budgets),
             (cluster.batch_jobs.upsert, seen.batch_jobs),
             (lambda each: cluster.queued_jobs.upsert(each, self.clock()), seen.queued_jobs),
+            (cluster.devices.upsert_claim, seen.device_claims),
+            (lambda each: cluster.devices.upsert_template(*each[0], each[1]), seen.claim_templates),
+            (lambda each: cluster.devices.upsert_class(*each), seen.device_classes),
             (lambda each: cluster.pod_defaults.upsert_priority_class(*each), seen.priority_classes),
             (lambda each: cluster.pod_defaults.upsert_runtime_class(*each), seen.runtime_classes),
             (lambda each: cluster.pod_defaults.upsert_limit_range(*each), seen.limit_ranges),
@@ -454,6 +458,7 @@ def _uid_of(reference: Json) -> str:
 
 def _rest(cluster: Cluster, now: float) -> None:
     """Time passes until nothing is changed by it any more."""
+    at_once(cluster.devices.renew_steps())
     at_once(cluster.queued_jobs.renew_steps())
     for later in (0, 1000, 2000):
         cluster.tick(now + later)

@@ -4,6 +4,7 @@ import pytest
 
 from app.web import waiting
 from app.web.waiting import FEW, SHOWN, SLICE, Crowds
+from policy.explain import reasons
 from policy.objects.pod import turn
 from tests.unit.app.given import pod, quota, refused, store_with
 
@@ -66,8 +67,8 @@ def test_the_rules_are_asked_about_a_few_pods_at_a_time(monkeypatch):
 
 def test_what_a_scheduler_says_at_great_length_is_read_and_not_kept():
     said = "0/1 nodes are available: 1 ElasticQuota max exceeded: cpu." + " more" * 10_000
-    before = waiting._remembered_reason_in.cache_info().currsize
-    assert waiting._reason_in(said) == "elastic-quota-max"
-    assert waiting._remembered_reason_in.cache_info().currsize == before
-    assert waiting._reason_in(said[:1000]) == "elastic-quota-max"
-    assert waiting._remembered_reason_in.cache_info().currsize == before + 1
+    before = reasons._cached_reason_in.cache_info().currsize
+    assert reasons.reason_in(said) == "elastic-quota-max"
+    assert reasons._cached_reason_in.cache_info().currsize == before
+    assert reasons.reason_in(said[:1000]) == "elastic-quota-max"
+    assert reasons._cached_reason_in.cache_info().currsize == before + 1

@@ -8,6 +8,7 @@ import pytest
 
 from policy.objects import signature
 from policy.objects.constraints import Constraints
+from policy.objects.device import DeviceNeeds
 from policy.objects.pod import JobMember, Pod, StandsFor, Unschedulable
 
 POLICY = Path(signature.__file__).parents[1]
@@ -58,6 +59,7 @@ ASKED_BY_OTHERS = {
     "job": JobMember("j", "j"),
     "controller": "c",
     "stands_for": StandsFor("j", "j", 1, 1),  # the lines, and whoever shows or writes a pod
+    "needs": DeviceNeeds({"cpu": 1}),  # what the request follows from
 }
 """What no rule of quotas and queues, and no node, asks for."""
 

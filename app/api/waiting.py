@@ -1,0 +1,199 @@
+"""Everything that waits, by job, as REST shows it: sorted, filtered, and page by page."""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.api import gates
+from app.api.jobs import time_of
+from app.api.models import WaitingJobModel, WaitingList
+from app.pause import Pause
+from app.problems import Problem
+from policy.cluster.cluster import Cluster
+from policy.explain.reasons import GATED, NO_ROOM, OTHER, QUEUED, UNTRIED, is_waiting, reason_in
+from policy.objects.job import ALONE, job_name, short
+from policy.objects.pod import Pod, turn
+from policy.objects.verdict import Refusal
+from policy.quota.closed_queues import shortened
+from policy.quota.rules import RULES
+
+NAMED = 20
+"""Maximum number of pods of a job that are named."""
+TEXTS = {rule.name: rule.text for rule in RULES} | {
+    GATED: "It waits at its gate for its turn",
+    QUEUED: "It is suspended and waits for its turn",
+    NO_ROOM: "No node has room for it",
+    OTHER: "The scheduler names another reason",
+    UNTRIED: "No scheduler has tried it yet",
+}
+"""The text of each reason; refusals by rules of quotas and queues also name resources."""
+
+Key = tuple[str | int | float | bool, ...]
+
+
+@dataclass(slots=True)
+class WaitingJob:
+    """A job of which pods wait. ``since`` in seconds since the epoch, 0 if not known; ``place`` 0 if in no line."""
+
+    namespace: str
+    kind: str
+    name: str
+    queue: str
+    pods: list[Pod] = field(default_factory=list)
+    since: float = 0.0
+    reason: str = ""
+    message: str = ""
+    place: int = 0
+
+    @property
+    def number(self) -> int:
+        """The number of pods that wait."""
+        job = self.pods[0].stands_for
+        return job.pods if job is not None else len(self.pods)
+
+
+def _name(job: WaitingJob) -> Key:
+    return job.namespace, job.name, job.kind
+
+
+ORDERS: Mapping[str, Callable[[WaitingJob], Key]] = {
+    "since": lambda job: (job.since, *_name(job)),
+    "name": _name,
+    "queue": lambda job: (job.queue, not job.place, job.place, job.since, *_name(job)),
+    "rule": lambda job: (job.reason, job.since, *_name(job)),
+    "pods": lambda job: (-job.number, job.since, *_name(job)),
+}
+"""Sort keys by their name in ``sort``: who waits longest comes first, and by ``pods`` who has most of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which jobs are asked for (None: all), how they are sorted, how many, and after which one (a token)."""
+
+    namespace: str | None
+    queue: str | None
+    rule: str | None
+    sort: str
+    limit: int
+    token: str | None
+
+
+async def waiting(cluster: Cluster, wanted: Wanted, *, observe: bool = False) -> WaitingList:
+    """Returns a page of the jobs that wait. ``observe``: none waits for a rule of ours, as none is refused.
+
+    Raises Problem for an unknown order, rule or queue, or a strange token.
+    """
+    if (key := ORDERS.get(wanted.sort)) is None:
+        raise Problem(422, f"there is no order {wanted.sort!r}; there are {', '.join(ORDERS)}", field="sort")
+    if wanted.rule is not None and wanted.rule not in TEXTS:
+        raise Problem(422, f"there is no rule {wanted.rule!r}; there are {', '.join(TEXTS)}", field="rule")
+    after = _key_of(wanted)
+    jobs = await _jobs(cluster, wanted.namespace, observe=observe)
+    found = [job for job in jobs if wanted.queue in (None, job.queue) and wanted.rule in (None, job.reason)]
+    if not found and wanted.queue and wanted.queue not in cluster.queues:
+        raise Problem(404, f"there is no queue {wanted.queue}", field="queue")
+    found.sort(key=key)
+    try:
+        rest = found if after is None else [job for job in found if key(job) > after]
+    except TypeError:
+        raise _strange() from None
+    page = rest[: wanted.limit]
+    return WaitingList(
+        total=len(found),
+        remaining=len(rest) - len(page),
+        continue_=_token(wanted.sort, key(page[-1])) if len(rest) > len(page) else "",
+        items=[_model(job) for job in page],
+    )
+
+
+async def _jobs(cluster: Cluster, namespace: str | None, *, observe: bool) -> Sequence[WaitingJob]:
+    """Returns the jobs of a namespace or of all, with their reasons. Pauses in between."""
+    pause, places, refusals = Pause(), dict[str, int](), gates.Refusals(cluster)
+    jobs: dict[tuple[str, str, str], WaitingJob] = {}
+    refused = dict[str, Refusal | None]()
+    async for queue, place, gated in gates.in_order(cluster, namespace):
+        why = refusals.of(queue, gated)
+        for uid in gated.members:
+            places[uid], refused[uid] = place, why
+    for pod in list(cluster.pending.values() if namespace is None else cluster.pending_in(namespace)):
+        await pause.if_due()
+        if is_waiting(cluster, pod):
+            kind, name = _job_of(cluster, pod)
+            if (job := jobs.get((pod.namespace, kind, name))) is None:
+                job = WaitingJob(pod.namespace, kind, name, shortened(cluster.queue_of(pod)))
+                jobs[pod.namespace, kind, name] = job
+            job.pods.append(pod)
+    for job in jobs.values():
+        await pause.if_due()
+        job.pods.sort(key=turn)
+        first = job.pods[0]
+        job.since = min(_since(cluster, pod) for pod in job.pods)
+        job.place = places.get(first.uid, 0)
+        job.reason, job.message = _why(cluster, first, refused.get(first.uid), observe=observe)
+    return list(jobs.values())
+
+
+def _since(cluster: Cluster, pod: Pod) -> float:
+    """Returns since when a pod waits: for a pod that had a node nominated, or a Job that ran, since it lost that."""
+    known = cluster.queued_jobs.of(pod) if pod.stands_for is not None else None
+    said = pod.unschedulable.since if pod.unschedulable is not None else 0.0
+    return (known.since if known is not None else said) or pod.created
+
+
+def _why(cluster: Cluster, pod: Pod, refused: Refusal | None, *, observe: bool) -> tuple[str, str]:
+    """Returns the reason and its text. ``refused``: by what, if the pod waits at a gate."""
+    if not (pod.at_gate or pod.unschedulable or observe):
+        refused = cluster.check(pod) if pod.uid in cluster.pods else None
+    if refused is not None:
+        return refused.rule, refused.message
+    if pod.at_gate:
+        reason = GATED if pod.stands_for is None else QUEUED
+    else:
+        reason = UNTRIED if pod.unschedulable is None else reason_in(pod.unschedulable.message)
+    return reason, TEXTS[reason]
+
+
+def _job_of(cluster: Cluster, pod: Pod) -> tuple[str, str]:
+    """Returns the kind and the name of the job that a pod belongs to."""
+    if pod.stands_for is not None:
+        return pod.stands_for.kind.name, pod.stands_for.name
+    name = job_name(cluster.membership.groups, pod)
+    return ("Pod", pod.name) if name.startswith(ALONE) else (name.partition("/")[0], short(name))
+
+
+def _model(job: WaitingJob) -> WaitingJobModel:
+    exist = job.pods[0].stands_for is None
+    return WaitingJobModel(
+        kind=job.kind,
+        namespace=job.namespace,
+        name=job.name,
+        queue=job.queue,
+        rule=job.reason,
+        message=job.message,
+        since=time_of(job.since) if job.since else "",
+        place=job.place,
+        pods=job.number,
+        pod_names=[pod.name for pod in job.pods[:NAMED]] if exist else [],
+    )
+
+
+def _token(sort: str, key: Key) -> str:
+    return urlsafe_b64encode(json.dumps([sort, *key]).encode()).decode()
+
+
+def _key_of(wanted: Wanted) -> Key | None:
+    """Returns the key in a token. Raises Problem for a token that is not of this order."""
+    if not wanted.token:
+        return None
+    try:
+        sort, *key = json.loads(urlsafe_b64decode(wanted.token))
+    except (ValueError, TypeError, RecursionError):
+        raise _strange() from None
+    if sort != wanted.sort:
+        raise Problem(422, "it is of a list in another order: ask from the beginning", field="continue")
+    return tuple(key)
+
+
+def _strange() -> Problem:
+    return Problem(422, "it is not from an earlier answer: ask from the beginning", field="continue")

@@ -1,0 +1,90 @@
+"""Devices of Dynamic Resource Allocation (DRA): their names as resources, and what claims ask for.
+
+One key per device class counts in quotas and queues: the extended resource name of the class if it has one, else the
+implicit name that Kubernetes gives each class (``deviceclass.resource.kubernetes.io/NAME``). A pod may use either name.
+"""
+
+from dataclasses import dataclass, field
+
+from policy.objects.resources import Resources
+
+IMPLICIT = "deviceclass.resource.kubernetes.io/"
+"""The prefix of the implicit name of a class in requests of pods."""
+REQUESTS = "requests."
+"""The prefix of an extended resource in a ResourceQuota."""
+_OF_CLAIMS = ".deviceclass.resource.k8s.io/devices"
+"""The end of the name by which a ResourceQuota counts devices of claims."""
+_OF_PEERS = "deviceclass/"
+"""The prefix of a class in quotas of other projects."""
+
+MOST_CLAIMS = 256
+"""The most claims of a pod that are counted, and the most pods that a claim is reserved for by kube-scheduler."""
+
+
+def as_in_pods(name: str) -> str:
+    """Returns a resource that a quota or queue names as pods name it: ResourceQuotas and peers have other names."""
+    if name.endswith(_OF_CLAIMS):
+        return IMPLICIT + name.removesuffix(_OF_CLAIMS)
+    if name.startswith(_OF_PEERS):
+        return IMPLICIT + name.removeprefix(_OF_PEERS)
+    return name.removeprefix(REQUESTS) if "/" in name else name
+
+
+def class_of(resource: str) -> str:
+    """Returns the device class whose implicit name this is; empty for any other resource."""
+    return resource.removeprefix(IMPLICIT) if resource.startswith(IMPLICIT) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequests:
+    """The number of devices by class that a claim asks for, before devices are allocated to it.
+
+    Of several alternatives the largest number of each class counts. ``whole`` are classes of which it asks for all
+    devices of a node, so that their number is not known before. Requests for administrators count for nothing.
+    """
+
+    counts: Resources = field(default_factory=dict)
+    whole: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClaim:
+    """A ResourceClaim. ``allocated`` is the number of devices by class that it has, None while it has none."""
+
+    namespace: str
+    name: str
+    requests: DeviceRequests
+    allocated: Resources | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Its namespace and name."""
+        return self.namespace, self.name
+
+    @property
+    def counts(self) -> Resources:
+        """The number of devices by class that count for it: what it has, or else asks for."""
+        return self.requests.counts if self.allocated is None else self.allocated
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaim:
+    """A claim that a pod uses: its name, empty while it is not made yet, and the template that it is made of, if any.
+
+    A claim that is made of a template is the pod's own.
+    """
+
+    name: str = ""
+    template: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNeeds:
+    """Things that a pod takes beside the request of its spec, or that this request calls by another name.
+
+    ``request`` is that of the spec. ``excess``: the pod has more claims than are counted.
+    """
+
+    request: Resources
+    claims: tuple[PodClaim, ...] = ()
+    excess: bool = False

@@ -1,0 +1,136 @@
+"""What is read of claims, their templates, device classes, and pods that use claims."""
+
+import pytest
+
+from app.store.device_classes import DEVICE_CLASSES
+from app.store.pods import PODS, pod_of
+from app.store.resource_claims import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, claim_of
+from policy.cluster.cluster import Cluster
+from policy.objects.device import MOST_CLAIMS, DeviceRequests, PodClaim
+from tests.unit.app.given import pod
+from tests.unit.app.test_objects import decoded
+
+
+def exactly(name="r", of="gpu", **fields):
+    return {"name": name, "exactly": {"deviceClassName": of} | fields}
+
+
+def a_claim(*requests, **status):
+    item = {"metadata": {"name": "c", "namespace": "a"}, "spec": {"devices": {"requests": list(requests)}}}
+    return claim_of(decoded(RESOURCE_CLAIMS, item | {"status": status}))
+
+
+def results(*requests, **fields):
+    return {"allocation": {"devices": {"results": [{"request": each} | fields for each in requests]}}}
+
+
+TWO_OR_ONE = {
+    "name": "g",
+    "firstAvailable": [
+        {"name": "two", "deviceClassName": "gpu", "count": 2},
+        {"name": "one", "deviceClassName": "gpu", "count": 1},
+        {"name": "big", "deviceClassName": "big", "count": 1},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("requests", "counts", "whole"),
+    [
+        ([exactly()], {"gpu": 1}, ()),
+        ([exactly(count=2, allocationMode="ExactCount")], {"gpu": 2}, ()),
+        ([exactly(count=2), exactly("s", count=3), exactly("t", "big")], {"gpu": 5, "big": 1}, ()),
+        ([exactly(allocationMode="All")], {}, ("gpu",)),
+        ([exactly(adminAccess=True), exactly("s", adminAccess=True, allocationMode="All")], {"gpu": 0}, ()),
+        ([TWO_OR_ONE], {"gpu": 2, "big": 1}, ()),
+        ([], {}, ()),
+    ],
+)
+def test_a_claim_without_devices_counts_what_it_asks_for(requests, counts, whole):
+    found = a_claim(*requests)
+    assert {name: count for name, count in found.requests.counts.items() if count} == {
+        name: count for name, count in counts.items() if count
+    }
+    assert found.requests.whole == set(whole)
+    assert found.allocated is None
+
+
+@pytest.mark.parametrize(
+    ("requests", "status", "allocated"),
+    [
+        ([exactly(count=2)], results("r", "r"), {"gpu": 2}),
+        ([exactly(allocationMode="All")], results(*"rrr"), {"gpu": 3}),
+        ([TWO_OR_ONE], results("g/one"), {"gpu": 1}),
+        ([TWO_OR_ONE], results("g/big"), {"big": 1}),
+        ([exactly(adminAccess=True)], results("r", adminAccess=True), {}),
+        ([exactly()], {"allocation": {}}, {}),
+        ([exactly()], results("of nobody"), {}),
+    ],
+)
+def test_a_claim_with_devices_counts_those_that_it_has(requests, status, allocated):
+    assert a_claim(*requests, **status).counts == allocated
+
+
+def test_a_deallocated_claim_counts_what_it_asks_for_again():
+    assert a_claim(exactly(count=2)).counts == {"gpu": 2}
+
+
+def test_templates_and_classes_are_taken_in_and_go():
+    cluster = Cluster()
+    spec = {"spec": {"devices": {"requests": [exactly(count=2)]}}}
+    template = {"metadata": {"name": "t", "namespace": "a"}, "spec": spec}
+    RESOURCE_CLAIM_TEMPLATES.upsert(cluster, decoded(RESOURCE_CLAIM_TEMPLATES, template), 0)
+    named = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "nvidia.com/gpu", "selectors": [{}]}}
+    for item in (named, {"metadata": {"name": "plain"}}):
+        DEVICE_CLASSES.upsert(cluster, decoded(DEVICE_CLASSES, item), 0)
+    RESOURCE_CLAIMS.upsert(cluster, decoded(RESOURCE_CLAIMS, {"metadata": {"name": "c", "namespace": "a"}}), 0)
+    devices = cluster.devices
+    assert devices.templates == {("a", "t"): DeviceRequests({"gpu": 2})}
+    assert devices.classes == {"gpu": "nvidia.com/gpu", "plain": ""}
+    assert devices.claims.keys() == {("a", "c")}
+    RESOURCE_CLAIM_TEMPLATES.delete(cluster, ("a", "t"))
+    RESOURCE_CLAIMS.delete(cluster, ("a", "c"))
+    for name in ("gpu", "plain"):
+        DEVICE_CLASSES.delete(cluster, name)
+    assert (devices.templates, devices.classes, devices.claims) == ({}, {}, {})
+
+
+def needs(claims, made=()):
+    item = pod("p", resourceClaims=claims)
+    return pod_of(decoded(PODS, item | {"status": {"resourceClaimStatuses": list(made)}})).needs
+
+
+OF_T = {"name": "x", "resourceClaimTemplateName": "t"}
+
+
+@pytest.mark.parametrize(
+    ("claims", "made", "found"),
+    [
+        ([{"name": "x", "resourceClaimName": "c"}], [], [PodClaim("c")]),
+        ([{"name": x, "resourceClaimName": "c"} for x in "xy"], [], [PodClaim("c")]),
+        ([OF_T], [], [PodClaim("", "t")]),
+        ([OF_T, OF_T | {"name": "y"}], [], [PodClaim("", "t"), PodClaim("", "t")]),
+        ([OF_T], [{"name": "x", "resourceClaimName": "p-x"}], [PodClaim("p-x", "t")]),
+    ],
+)
+def test_the_claims_of_a_pod_are_those_that_it_names_and_those_made_for_it(claims, made, found):
+    assert list(needs(claims, made).claims) == found
+
+
+def test_a_pod_whose_template_makes_no_claim_for_it_needs_none():
+    assert needs([OF_T], [{"name": "x"}]) is None
+    assert needs([{"name": "x"}]) is None
+
+
+def test_a_pod_with_more_claims_than_are_counted_says_so():
+    many = [{"name": f"x{number}", "resourceClaimName": f"c{number}"} for number in range(MOST_CLAIMS + 1)]
+    assert (len(needs(many).claims), needs(many).excess) == (MOST_CLAIMS, True)
+    assert not needs(many[:-1]).excess
+
+
+def test_only_a_pod_that_names_a_class_or_claims_needs_more_than_it_requests():
+    plain, implicit = pod("p"), pod("p")
+    implicit["spec"]["containers"][0]["resources"] = {"requests": {"deviceclass.resource.kubernetes.io/gpu": "2"}}
+    assert pod_of(decoded(PODS, plain)).needs is None
+    found = pod_of(decoded(PODS, implicit))
+    assert found.needs.request is found.request
