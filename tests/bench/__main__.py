@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from tests.bench import clients, interference, planner, protocol, remedies, scheduler, store
+from tests.bench import clients, interference, jobs, planner, protocol, remedies, scheduler, store
 from tests.bench.figures import Figure, show
 
 ACCEPTANCE: dict[str, Callable[[], list[Figure]]] = {
@@ -12,6 +12,7 @@ ACCEPTANCE: dict[str, Callable[[], list[Figure]]] = {
     "store": store.run,
     "interference": interference.run,
     "scheduler": scheduler.run,
+    "jobs": jobs.run,
 }
 BENCHMARKS = ACCEPTANCE | {"clients": clients.run, "remedies": remedies.run}
 

@@ -16,7 +16,7 @@ from tests.controlplane.launch import QUOTAWARD
 from tests.controlplane.processes import Process, free_port, wait_until
 
 _ROOT = Path(__file__).parents[2]
-_MANIFESTS = _ROOT / "manifests"
+MANIFESTS = _ROOT / "manifests"
 _NAMESPACE, _ACCOUNT = "quotaward-system", "quotaward"
 _numbers = itertools.count(1)
 
@@ -98,7 +98,7 @@ class Quotaward:
 
 def install_definitions(api: Api) -> None:
     """Install the custom resource definitions, and wait until the API server serves them."""
-    for definition in api.apply_files(_MANIFESTS / "crds"):
+    for definition in api.apply_files(MANIFESTS / "crds"):
         spec = definition["spec"]
         for version in (version["name"] for version in spec["versions"] if version["served"]):
             url = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
@@ -108,27 +108,27 @@ def install_definitions(api: Api) -> None:
 def install_rights(api: Api) -> None:
     """Create Quotaward's service account, with the rights that it needs in every set-up."""
     api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}})
-    api.apply_files(_MANIFESTS / "rbac" / "serviceaccount.yaml", _MANIFESTS / "rbac" / "quotaward.yaml")
+    api.apply_files(MANIFESTS / "rbac" / "serviceaccount.yaml", MANIFESTS / "rbac" / "quotaward.yaml")
 
 
 @contextmanager
 def right_to_bind(api: Api) -> Iterator[None]:
     """Let Quotaward bind pods, as it must where the scheduler's configuration has a bindVerb."""
-    with _given(api, _MANIFESTS / "bind" / "quotaward-bind.yaml"):
+    with _given(api, MANIFESTS / "bind" / "quotaward-bind.yaml"):
         yield
 
 
 @contextmanager
 def right_to_delete(api: Api) -> Iterator[None]:
     """Let Quotaward delete pods, as it must where budgets that never allow anything are borne for a while only."""
-    with _given(api, _MANIFESTS / "patience" / "quotaward-patience.yaml"):
+    with _given(api, MANIFESTS / "patience" / "quotaward-patience.yaml"):
         yield
 
 
 @contextmanager
 def right_to_review(api: Api) -> Iterator[None]:
     """Let Quotaward ask who bears a token, as it must where it listens beyond loopback."""
-    with _given(api, _MANIFESTS / "access" / "quotaward-access.yaml"):
+    with _given(api, MANIFESTS / "access" / "quotaward-access.yaml"):
         yield
 
 
