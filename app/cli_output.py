@@ -78,7 +78,8 @@ def print_jobs(document: dict[str, Any], **_: bool) -> None:
     for each in document["items"]:
         kind = "" if each.get("kind", "Job") == "Job" else f"{each['kind']} "  # an older server names none
         name, place = f"{kind}{each['namespace']}/{each['name']}", str(each["place"] or "-")
-        figures = (str(each["pods"]), str(each["priority"]), each["state"], each["since"])
+        pods = f"{each['minPods']}-{each['pods']}" if 0 < each.get("minPods", 0) < each["pods"] else str(each["pods"])
+        figures = (pods, str(each["priority"]), each["state"], each["since"])
         table.add_row(each["queue"], place, name, *figures, each["message"])
     _print_first(table, document["total"], "no Jobs wait as a whole")
 

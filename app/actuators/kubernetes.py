@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import aiohttp
+import msgspec
 import structlog
 
 from app.actuators import resource_quotas
@@ -18,7 +19,7 @@ from app.actuators.events import Event, Series
 from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, NoRight, Rejected, TimedOut
 from app.inert import inert
 from app.kube.client import KubeClient
-from app.kube.job_patches import path_of, start, suspension
+from app.kube.job_patches import MANAGER, disowning, path_of, start, suspension
 from app.kube.said import said
 from app.kube.scheduling_gates import removal
 from app.store.heeded import COUNTS_IN
@@ -123,19 +124,35 @@ class KubernetesActuator:
         """Starts a Job if it is suspended and as large as it was. Raises Rejected, NoRight, ActionFailed."""
         job = pod.stands_for
         assert job is not None, "only stand-ins are started"  # noqa: S101
-        await self._patch_exactly(path_of(job.kind, pod.namespace, job.name), start(job))
+        path = path_of(job.kind, pod.namespace, job.name)
+        if job.least:
+            await self._disown(path, await self._patch_exactly(f"{path}?fieldManager={MANAGER}", start(job)))
+        else:
+            await self._patch_exactly(path, start(job))
 
     async def suspend_job(self, job: BatchJob) -> None:
         """Suspends a Job if it is not suspended yet. Raises Rejected, ActionFailed."""
         await self._patch_exactly(path_of(job.kind, job.namespace, job.name), suspension(job))
 
-    async def _patch_exactly(self, path: str, patch: list[dict[str, Any]]) -> None:
-        """Sends a JSON patch with tests. Does nothing if the object is gone. Raises Rejected, NoRight, ActionFailed."""
+    async def _disown(self, path: str, answer: bytes) -> None:
+        """Gives up the ownership of the fields of a Job that were written. If that fails, some of its applies conflict.
+
+        ``answer`` is the Job as it was written.
+        """
+        with suppress(ActionFailed, msgspec.MsgspecError):
+            if patch := disowning(_written.decode(answer).metadata.managed_fields):
+                await self._send("PATCH", path, patch, JSON_PATCH)
+
+    async def _patch_exactly(self, path: str, patch: list[dict[str, Any]]) -> bytes:
+        """Sends a JSON patch with tests; returns the object as it is then, empty if it is gone.
+
+        Raises Rejected, NoRight, ActionFailed.
+        """
         try:
-            await self._send("PATCH", path, patch, JSON_PATCH)
+            return await self._send("PATCH", path, patch, JSON_PATCH)
         except Refused as refused:
             if refused.status == HTTPStatus.NOT_FOUND and DENIED not in str(refused):
-                return
+                return b""
             if DENIED in str(refused) or (refused.status in OF_THE_OBJECT and NO_RIGHT not in str(refused)):
                 raise Rejected(str(refused)) from refused
             if refused.status == HTTPStatus.FORBIDDEN:
@@ -317,8 +334,11 @@ class KubernetesActuator:
         body = {"metadata": {"uid": pod.uid}, "status": status}
         await self._unless_gone(self._send("PATCH", path, body, STRATEGIC_MERGE_PATCH))
 
-    async def _send(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> None:
-        """Sends a write. Raises Refused if the API server refuses, TimedOut or ActionFailed if it does not answer."""
+    async def _send(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> bytes:
+        """Sends a write; returns the answer.
+
+        Raises Refused if the API server refuses, TimedOut or ActionFailed if it does not answer.
+        """
         try:
             status, answer = await self._client.send(method, path, body, content_type, timeout=TIMEOUT)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -327,8 +347,9 @@ class KubernetesActuator:
             raise ActionFailed(f"the API server cannot be reached: {type(error).__name__}") from error
         if status >= HTTPStatus.MULTIPLE_CHOICES:
             raise Refused(status, said(answer))
+        return answer
 
-    async def _unless_gone(self, request: Awaitable[None]) -> None:
+    async def _unless_gone(self, request: Awaitable[bytes]) -> None:
         """Sends a request, and ignores that the pod is gone."""
         try:
             await request
@@ -336,12 +357,27 @@ class KubernetesActuator:
             if refused.status not in GONE:
                 raise
 
-    async def _unless(self, harmless: HTTPStatus, request: Awaitable[None]) -> None:
+    async def _unless(self, harmless: HTTPStatus, request: Awaitable[bytes]) -> None:
         try:
             await request
         except Refused as refused:
             if refused.status != harmless:
                 raise
+
+
+class WrittenMetadata(msgspec.Struct, rename="camel", gc=False):
+    """The fields that are read of the metadata of an object that was written."""
+
+    managed_fields: list[dict[str, Any]] = []
+
+
+class Written(msgspec.Struct, gc=False):
+    """An object that was written."""
+
+    metadata: WrittenMetadata
+
+
+_written = msgspec.json.Decoder(Written)
 
 
 class Refused(ActionFailed):

@@ -16,7 +16,7 @@ from app.whatif.service import COMPLETE, OUT_OF_TIME, Searched
 from policy.cluster.cluster import Cluster
 from policy.explain import holders as holding
 from policy.explain.holders import Holder
-from policy.explain.next_steps import NOT_JUDGED, NextStep
+from policy.explain.next_steps import NOT_ELASTIC, NOT_JUDGED, NextStep
 from policy.explain.remedies import is_tried
 from policy.objects.pod import Pod
 from policy.objects.quantity import render
@@ -25,7 +25,7 @@ from policy.quota.rules import BY_NAME
 
 NAMED = 20
 """Maximum number of pods of a holder that are named."""
-MINDED = {JOB_ENDS, NOT_JUDGED}
+MINDED = {JOB_ENDS, NOT_ELASTIC, NOT_JUDGED}
 """Steps that the summary always mentions."""
 TOLD = 3
 """Maximum number of holders, and pods of each, in the summary."""

@@ -64,7 +64,7 @@ class Refusals:
         pod = job.first()
         kind = queue, pod.namespace, job.kind
         if kind not in self._known:
-            self._known[kind] = self._cluster.check(pod)
+            self._known[kind] = self._cluster.why_waits(pod)
         return self._known[kind]
 
 

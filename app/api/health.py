@@ -65,7 +65,8 @@ async def _count_pending(cluster: Cluster) -> None:
     waiting, jobs = dict.fromkeys(RULES, 0), Counter[tuple[str, str]]()
     for index, pod in enumerate(list(cluster.pods.values()), start=1):
         if pod.stands_for is not None:
-            jobs[label_of(cluster, pod), pod.namespace] += pod.uid not in cluster.grants
+            waits = pod.uid not in cluster.grants and not pod.stands_for.grows
+            jobs[label_of(cluster, pod), pod.namespace] += waits
         elif _is_before_the_scheduler(cluster, pod):
             waiting[_waits_for(pod)] += 1
         if index % SLICE == 0:

@@ -168,11 +168,13 @@ class GatedList(Model):
 class QueuedJobModel(Model):
     """A job that waits as a whole, of ``batch/v1`` (``kind`` is ``Job``) or of a kind in the setting ``jobs.kinds``.
 
-    ``state``: ``waiting`` (it is suspended), or ``starting`` (room is kept for its pods, and some have not come yet).
+    ``state``: ``waiting`` (it is suspended), ``starting`` (room is kept for its pods, and some have not come yet), or
+    ``growing`` (an elastic Job runs with fewer pods than its user asks for, and waits for the others).
     ``place``: its place in its queue, among all that wait at gates there; 0 if it stands in no line now. ``pods`` and
     ``demand``: of all that it takes to run; if it is starting, of those that have not come. ``since``: when it was
     created, or suspended again (RFC 3339; empty if that is not known). ``rule``: what refuses it now; empty if nothing
-    does. ``message``: why it waits.
+    does. ``message``: why it waits. Of elastic Jobs ``minPods`` are enough, and ``askedParallelism`` is what the user
+    asks for; both are 0 for others.
     """
 
     namespace: str
@@ -182,6 +184,8 @@ class QueuedJobModel(Model):
     state: str
     place: int
     pods: int
+    min_pods: int = 0
+    asked_parallelism: int = 0
     demand: Quantities
     priority: int
     since: str

@@ -14,7 +14,7 @@ from policy.objects.verdict import Refusal, Verdict
 from policy.queueing import positions
 from policy.quota.closed_queues import shortened
 
-WAITING, STARTING = "waiting", "starting"
+WAITING, STARTING, GROWING = "waiting", "starting", "growing"
 """The states of a Job that waits as a whole."""
 
 
@@ -37,9 +37,9 @@ async def queued(cluster: Cluster, namespace: str | None, limit: int) -> QueuedJ
 
 
 def stand_in_of(cluster: Cluster, namespace: str, kind: str, name: str) -> Pod | None:
-    """Returns the stand-in of a job that waits as a whole, of a kind in lower case; None if it does not wait so."""
+    """Returns the stand-in of a job of a kind in lower case, for as few pods as are enough; None if there is none."""
     pod = cluster.pod(namespace, f"{kind}/{name}")
-    return pod if pod is not None and pod.stands_for is not None else None
+    return cluster.queued_jobs.at_least(pod) if pod is not None and pod.stands_for is not None else None
 
 
 def verdict_on_other(cluster: Cluster, namespace: str, kind: str, name: str) -> Verdict:
@@ -58,7 +58,8 @@ def _in_line(cluster: Cluster, pod: Pod, place: int, refused: Refusal | None) ->
     """Shows a Job that stands in a line."""
     of_turn = refused.message if refused else f"it {positions.when_ungated(cluster, pod)}"
     why = positions.let_go_text(cluster, pod) or of_turn
-    return _model(cluster, pod, WAITING, place, refused, why)
+    state = GROWING if pod.stands_for is not None and pod.stands_for.grows else WAITING
+    return _model(cluster, pod, state, place, refused, why)
 
 
 def _in_no_line(cluster: Cluster, pod: Pod) -> QueuedJobModel:
@@ -81,6 +82,8 @@ def _model(cluster: Cluster, pod: Pod, state: str, place: int, refused: Refusal 
         state=state,
         place=place,
         pods=job.pods,
+        min_pods=job.least,
+        asked_parallelism=job.asked if job.least else 0,
         demand=quantities(shown(cluster, pod.request)),
         priority=pod.priority,
         since=time_of(known.since) if known is not None and known.since else "",

@@ -224,7 +224,7 @@ def _budget_warnings(cluster: Cluster) -> list[Finding]:
 
 
 def _job_warnings(cluster: Cluster) -> list[Finding]:
-    """Finds Jobs whose deadline runs while their pods wait at gates, and Jobs that one eviction fails."""
+    """Finds Jobs whose deadline runs while their pods wait at gates, that one eviction fails, or with a bad minimum."""
     findings = []
     for job in sorted(cluster.batch_jobs, key=lambda job: job.key):
         if job.deadline and cluster.gate_admission.is_gated(job.namespace):
@@ -233,6 +233,8 @@ def _job_warnings(cluster: Cluster) -> list[Finding]:
                 f" namespace {job.namespace}, and then ends the Job; a deadline in its pod template does not"
             )
             findings.append(Finding("warning", f"Job {job.title}: {text}"))
+        if job.problem:
+            findings.append(Finding("warning", f"Job {job.title}: {job.problem}"))
         if job.fails_at_once and (job.namespace in cluster.quotas or cluster.queues):
             text = (
                 "one eviction fails it, so its pods are evicted last; a rule in its podFailurePolicy that ignores"

@@ -18,7 +18,7 @@ from app.observability.queue_metrics import label_of
 from app.pause import SLICE
 from app.settings import GateSettings
 from app.store.store import Store
-from policy.objects.pod import Pod
+from policy.objects.pod import Pod, StandsFor
 from policy.queueing import ungating
 from policy.queueing.ungating import UngatingRound
 
@@ -160,14 +160,27 @@ class Gates:
         else:
             self._pause = SOON[0]
             self._rejected.clear(pod.uid)
-            counter.labels("started" if whole else "opened").inc()
-            log.debug("job started" if whole else "gate opened", namespace=pod.namespace, pod=pod.name)
             if whole:
-                self._told_of_right.discard(pod.namespace)
-                self._actuator.report(Event(about_pod(pod), "Started", STARTED))
-                if waits_since:
-                    waited = max(0.0, clock() + cluster.epoch - waits_since)
-                    metrics.ADMISSION_WAIT.labels(label_of(cluster, pod)).observe(waited)
+                self._tell_of_start(pod, waits_since)
+            else:
+                counter.labels("opened").inc()
+                log.debug("gate opened", namespace=pod.namespace, pod=pod.name)
+
+    def _tell_of_start(self, pod: Pod, waits_since: float) -> None:
+        """Tells of a Job that was started, or has grown."""
+        job = pod.stands_for
+        assert job is not None, "only stand-ins are started"  # noqa: S101
+        outcome, reason = ("grown", "Grown") if job.grows else ("started", "Started")
+        metrics.JOBS_STARTED.labels(outcome).inc()
+        log.debug("job started", outcome=outcome, namespace=pod.namespace, job=job.name)
+        self._told_of_right.discard(pod.namespace)
+        self._actuator.report(Event(about_pod(pod), reason, _how_started(job)))
+        known = self._store.cluster.batch_jobs.of_stand_in(pod)
+        if known is not None and known.problem:
+            self._actuator.report(Event(about_pod(pod), "NotElastic", known.problem, warning=True))
+        if waits_since and not job.grows:
+            waited = max(0.0, self._store.clock() + self._store.cluster.epoch - waits_since)
+            metrics.ADMISSION_WAIT.labels(label_of(self._store.cluster, pod)).observe(waited)
 
     def _tell_of_right(self, pod: Pod) -> None:
         """Tells of a Job that may not be started, one of each namespace. Pods at gates and others' Jobs go on."""
@@ -179,3 +192,12 @@ class Gates:
         """Returns since when a Job waits, in seconds since the epoch; 0 if that is not known, or it is a pod."""
         job = self._store.cluster.queued_jobs.of(pod)
         return job.since if job is not None else 0.0
+
+
+def _how_started(job: StandsFor) -> str:
+    """Returns with how many pods a Job was started, or to how many it has grown, for people."""
+    if job.grows:
+        return f"there is room for {job.number}: its parallelism is raised from {job.parallelism} to {job.granted}"
+    if job.granted < job.asked:
+        return f"it was suspended until there was room for it: it starts with {job.granted} of {job.asked} pods"
+    return STARTED

@@ -94,7 +94,7 @@ class Refusals:
         at_gates = set[Story]()
         for where in list(cluster.gates.lines):
             first = self._first_at_gate(where)
-            refused = cluster.check(first) if first is not None else None
+            refused = cluster.why_waits(first) if first is not None else None
             if first is not None and refused is not None and (story := self._story(first, refused.message)):
                 waiting = self._enter(found, story, first)
                 if story not in at_gates:  # of several lines of the namespace, all are counted at once
@@ -134,6 +134,6 @@ class Refusals:
         return Series(f"{story[1][:200]}.{secrets.token_hex(8)}", datetime.now(UTC), 1)
 
     def _message(self, rule: Rule[Any], waiting: Waiting) -> str:
-        refused = self._store.cluster.check(waiting.first)
+        refused = self._store.cluster.why_waits(waiting.first)
         text = refused.message if refused is not None and refused.rule == rule.name else rule.text
         return f"{text}; {waiting.text}"

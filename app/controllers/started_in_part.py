@@ -42,8 +42,8 @@ class StartedInPart:
             self._out_of_line.discard(uid)
             cluster.gate_admission.regate(uid, now)
         while cluster.queued_jobs.late:
-            job, missing = cluster.queued_jobs.late.pop()
-            message = f"{missing} of {job.pods} pods were not created in time: no room is kept for them any more"
+            job, missing, pods = cluster.queued_jobs.late.pop()
+            message = f"{missing} of {pods} pods were not created in time: no room is kept for them any more"
             if self._is_useless(job):
                 self._useless[job.uid] = job
                 message += "; the others are of no use without them, so it is suspended, and waits again"

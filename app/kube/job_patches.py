@@ -1,10 +1,22 @@
-"""Starts and suspends a job by an exact patch: nothing else of it changes, and it changes only as it was seen."""
+"""Starts, enlarges and suspends a job by an exact patch: nothing else changes, and it changes only as it was seen.
 
+The patches of elastic Jobs write the parallelism, which belongs to the user. ``disowning`` makes good for that: with a
+field that another manager has changed, each server-side apply of the user's manifest would end in a conflict.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
+from app.store.heeded import PARALLELISM
 from policy.objects.batch_job import BatchJob
 from policy.objects.job_kind import JOB, JobKind
 from policy.objects.pod import StandsFor
+
+MANAGER = "quotaward"
+"""The field manager of these patches."""
+ASKED = f"/metadata/annotations/{PARALLELISM.replace('/', '~1')}"
+
+Patch = list[dict[str, Any]]
 
 
 def path_of(kind: JobKind, namespace: str, name: str) -> str:
@@ -12,22 +24,27 @@ def path_of(kind: JobKind, namespace: str, name: str) -> str:
     return f"/apis/{kind.api_version}/namespaces/{namespace}/{kind.plural}/{name}"
 
 
-def start(job: StandsFor) -> list[dict[str, Any]]:
-    """Returns a JSON patch that ends the suspension of this job. The server refuses it if the job has changed.
+def start(job: StandsFor) -> Patch:
+    """Returns a JSON patch that ends the suspension of this job, or lets it grow. The server refuses it if it changed.
 
-    The counts of pods of other kinds than Job are not compared: what has become larger meanwhile is asked anew.
+    Of an elastic Job it sets the parallelism that was granted, and notes the one that its user asks for. The counts of
+    pods of other kinds than Job are not compared: what has become larger meanwhile is asked anew.
     """
     suspend = _pointer(job.kind)
-    size = [{"op": "test", "path": "/spec/parallelism", "value": job.parallelism}] if job.kind is JOB else []
-    return [
+    patch: Patch = [
         {"op": "test", "path": "/metadata/uid", "value": job.uid},
-        {"op": "test", "path": suspend, "value": True},
-        *size,
-        {"op": "replace", "path": suspend, "value": False},
+        {"op": "test", "path": suspend, "value": not job.grows},
     ]
+    if job.kind is JOB:
+        patch.append({"op": "test", "path": "/spec/parallelism", "value": job.parallelism})
+    if not job.grows:
+        patch.append({"op": "replace", "path": suspend, "value": False})
+    if job.least:
+        patch += _parallelism(job.granted, job.asked)
+    return patch
 
 
-def suspension(job: BatchJob) -> list[dict[str, Any]]:
+def suspension(job: BatchJob) -> Patch:
     """Returns a JSON patch that suspends this job. The server refuses it if it is suspended already.
 
     An object of another kind may lack the field, for which ``null`` stands.
@@ -40,5 +57,19 @@ def suspension(job: BatchJob) -> list[dict[str, Any]]:
     ]
 
 
+def disowning(managed_fields: Sequence[dict[str, Any]]) -> Patch:
+    """Returns a JSON patch by which no field of an object is ours any more; empty if none is."""
+    at = [number for number, entry in enumerate(managed_fields) if entry.get("manager") == MANAGER]
+    tests = [{"op": "test", "path": f"/metadata/managedFields/{number}/manager", "value": MANAGER} for number in at]
+    return tests + [{"op": "remove", "path": f"/metadata/managedFields/{number}"} for number in reversed(at)]
+
+
 def _pointer(kind: JobKind) -> str:
     return "/" + "/".join(kind.suspend)
+
+
+def _parallelism(granted: int, asked: int) -> Patch:
+    return [
+        {"op": "replace", "path": "/spec/parallelism", "value": granted},
+        {"op": "add", "path": ASKED, "value": str(asked)},
+    ]

@@ -22,6 +22,10 @@ JOBS_WAIT = "quotaward.dev/jobs"
 """The label of a namespace whose Jobs wait as a whole."""
 QUEUED = "quotaward.dev/queued"
 """The label that manifests/jobs/queued gives to a Job that it has suspended for us."""
+MIN_PARALLELISM = "quotaward.dev/min-parallelism"
+"""The annotation of a Job with how many pods it may start with. It makes the Job elastic."""
+PARALLELISM = "quotaward.dev/parallelism"
+"""The annotation of an elastic Job with the parallelism that its user asks for. Its spec has what was granted."""
 MANAGED = "quotaward.dev/managed"
 MIRROR = "kubernetes.io/config.mirror"
 """The annotation that a kubelet sets on the mirror pod of a static pod."""
@@ -66,6 +70,8 @@ KEYS = (
     Key(IGNORE_DISRUPTIONS, LABEL, ("Namespace",), ("false", "true")),
     Key(JOBS_WAIT, LABEL, ("Namespace",), ("queued",)),
     Key(QUEUED, LABEL, ("Job",), ("true",)),
+    Key(MIN_PARALLELISM, ANNOTATION, ("Job",)),
+    Key(PARALLELISM, ANNOTATION, ("Job",)),
     Key(MANAGED, LABEL, ("ResourceQuota",)),
     Key(AT, ANNOTATION, ()),
     Key(FOR, ANNOTATION, ("Pod",)),

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
-from app.store.heeded import QUEUED
+from app.store.heeded import MIN_PARALLELISM, QUEUED
 from app.store.kind import Key, Kind
-from app.store.metadata import Metadata, controller_ref, is_custom, seconds
+from app.store.metadata import Metadata, as_text, controller_ref, is_custom, seconds
 from app.store.placement import NULL
 from app.store.pod_object import PodSpec
 from app.store.pod_templates import pod_and_template
@@ -27,6 +28,9 @@ CRON_JOB = "CronJob"
 """The only owner of Jobs that does not decide itself when these run."""
 ENDED = frozenset({"Failed", "FailureTarget", "Complete", "SuccessCriteriaMet"})
 """The conditions of a Job that has ended or is about to end."""
+LARGEST = 2**31 - 1
+"""The largest parallelism of a Job."""
+NOT_A_MINIMUM = "is not a whole number from 1 to the parallelism that is asked for: the Job starts with all of its pods"
 
 
 class OnExitCodes(Struct, gc=False):
@@ -131,6 +135,7 @@ def batch_job_of(obj: JobObject) -> BatchJob:
         controller=owner.uid if (owner := controller_ref(meta)) is not None and is_custom(owner) else "",
         deadline=spec.active_deadline_seconds or 0,
         started=seconds(status.start_time),
+        problem=elasticity(obj).problem,
     )
 
 
@@ -192,20 +197,23 @@ def awaits_pods(obj: JobObject) -> bool:
 def queued_job_of(obj: JobObject) -> QueuedJob:
     """Returns a Job as one that waits as a whole. Raises InvalidObject, msgspec.MsgspecError."""
     meta, spec, status = obj.metadata, obj.spec or JobSpec(), obj.status or JobStatus()
-    parallelism = 1 if spec.parallelism is None else max(0, spec.parallelism)
-    missing = parallelism if spec.completions is None else max(0, spec.completions - (status.succeeded or 0))
+    parallelism, asked, least, _ = elasticity(obj)
+    missing = LARGEST if spec.completions is None else max(0, spec.completions - (status.succeeded or 0))
     created = seconds(meta.creation_timestamp)
     return QueuedJob(
         namespace=meta.namespace or "",
         name=meta.name,
         uid=meta.uid or "",
-        pod_sets=(pod_set_of(meta, spec.template, min(parallelism, missing)),),
+        pod_sets=(pod_set_of(meta, spec.template, min(asked, missing)),),
         parallelism=parallelism,
         suspended=spec.suspend is True,
         marked=is_marked(obj),
         awaits_pods=awaits_pods(obj),
         created=created,
         since=suspended_since(status.conditions) or created,
+        least=least,
+        asked=asked,
+        lacking=max(0, min(asked, missing) - parallelism),
     )
 
 
@@ -231,12 +239,44 @@ def suspended_since(conditions: Iterable[JobCondition] | None) -> float:
     return next((seconds(each.last_transition_time) for each in suspended), 0.0)
 
 
+class Elasticity(NamedTuple):
+    """The parallelism of a Job, the one that its user asks for, with how few pods it may start (0: it is not elastic).
+
+    ``problem``: what is wrong with its annotation, for people.
+    """
+
+    parallelism: int
+    asked: int
+    least: int = 0
+    problem: str = ""
+
+
+def elasticity(obj: JobObject) -> Elasticity:
+    """Returns with how many pods a Job may run."""
+    spec, annotations = obj.spec or JobSpec(), obj.metadata.annotations
+    parallelism = 1 if spec.parallelism is None else max(0, spec.parallelism)
+    if annotations is None or annotations.min_parallelism is None:
+        return Elasticity(parallelism, parallelism)
+    asked, least = max(parallelism, _number(annotations.parallelism)), _number(annotations.min_parallelism)
+    if 1 <= least <= asked:
+        return Elasticity(parallelism, asked, least)
+    return Elasticity(parallelism, parallelism, 0, f"annotation {MIN_PARALLELISM} {NOT_A_MINIMUM}")
+
+
+def _number(given: Any) -> int:
+    """Returns a number of pods; 0 if the value of an annotation is none."""
+    text = as_text(given)
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST)) else 0
+    return number if number <= LARGEST else 0
+
+
 def _upsert(cluster: Cluster, obj: JobObject, now: float) -> None:
     cluster.batch_jobs.upsert(job := batch_job_of(obj))
     cluster.queued_jobs.owner_seen(job, now)
     key = obj.metadata.namespace or "", obj.metadata.name
     suspended = obj.spec is not None and obj.spec.suspend is True
-    if not (suspended or awaits_pods(obj) or key in cluster.queued_jobs):
+    elastic = obj.metadata.annotations is not None and obj.metadata.annotations.min_parallelism is not None
+    if not (suspended or elastic or awaits_pods(obj) or key in cluster.queued_jobs):
         return  # most Jobs: their templates are not even decoded
     if may_be_started(obj):
         cluster.queued_jobs.upsert(queued_job_of(obj), now)

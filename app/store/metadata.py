@@ -5,7 +5,16 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from app.store.heeded import ALLOWED_QUEUES, INDEX_FAILURES, MIRROR, PREEMPTIBLE, QUEUE, VOLCANO_GROUP
+from app.store.heeded import (
+    ALLOWED_QUEUES,
+    INDEX_FAILURES,
+    MIN_PARALLELISM,
+    MIRROR,
+    PARALLELISM,
+    PREEMPTIBLE,
+    QUEUE,
+    VOLCANO_GROUP,
+)
 
 LONGEST_NAME = 253
 """The most characters that the name of an object may have."""
@@ -20,6 +29,8 @@ class Annotations(Struct, gc=False):
     group: Any = field(name=VOLCANO_GROUP, default=None)
     mirror: Any = field(name=MIRROR, default=None)
     index_failures: Any = field(name=INDEX_FAILURES, default=None)
+    min_parallelism: Any = field(name=MIN_PARALLELISM, default=None)
+    parallelism: Any = field(name=PARALLELISM, default=None)
 
 
 class OwnerReference(Struct, rename="camel", gc=False):

@@ -158,7 +158,7 @@ class Crowds:
 
 def _rule_now(cluster: Cluster, pod: Pod) -> str:
     """Returns the rule that refuses a pod that no scheduler has tried yet."""
-    refused = cluster.check(pod) if pod.uid in cluster.pods else None
+    refused = cluster.why_waits(pod) if pod.uid in cluster.pods else None
     return refused.rule if refused else UNTRIED
 
 
@@ -173,7 +173,7 @@ def _join(first: list[Pod], pod: Pod) -> bool:
 
 def _shown(cluster: Cluster, pod: Pod, *, observe: bool) -> WaitingPod:
     kept = cluster.reservations.reserved.of_pod(pod.uid) or cluster.reservations.held_for(pod.uid)
-    refused = cluster.check(pod) if pod.uid in cluster.pods else None
+    refused = cluster.why_waits(pod) if pod.uid in cluster.pods else None
     why = ": ".join(filter(None, (refused.message, why_in_queue(cluster, pod, refused)))) if refused else ""
     if at_gate := positions.position_text(cluster, pod):
         message = f"{why}; {at_gate}" if why else at_gate

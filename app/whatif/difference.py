@@ -84,7 +84,7 @@ def rule_of(pod: Pod) -> str:
 def why_it_waits(cluster: Cluster, pod: Pod) -> tuple[str, str]:
     """Returns the rule that refuses a pod that still waits (empty if none does), and the message; empty if untried."""
     if pod.stands_for is not None:
-        if refused := cluster.check(pod):
+        if refused := cluster.why_waits(pod):
             return refused.rule, refused.message
         too_large = f"a Job of more than {LARGEST_JOB} pods is not started here"
         return "", too_large if pod.stands_for.pods > LARGEST_JOB else "there is no room for all of its pods"

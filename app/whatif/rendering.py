@@ -13,7 +13,9 @@ from app.store.heeded import (
     GROUP,
     INDEX_FAILURES,
     LEGACY_GROUP,
+    MIN_PARALLELISM,
     MIRROR,
+    PARALLELISM,
     PREEMPTIBLE,
     QUEUE,
     QUEUED,
@@ -108,14 +110,23 @@ def job_manifest(job: BatchJob, queued: QueuedJob | None = None) -> Json:
         spec |= {
             "suspend": queued.suspended,
             "parallelism": queued.parallelism,
-            "completions": queued.pods if queued.pods < queued.parallelism else None,
+            "completions": _completions(queued),
             "template": {"metadata": _given(labels), "spec": _template_spec(one["spec"], pod_set.template)},
         }
+        if queued.least:
+            metadata["annotations"] = {MIN_PARALLELISM: str(queued.least), PARALLELISM: str(queued.asked)}
         metadata |= {"creationTimestamp": _time(queued.created), "labels": {QUEUED: "true"} if queued.marked else {}}
         if queued.since != queued.created:
             again = {"type": "Suspended", "status": "True", "lastTransitionTime": _time(queued.since)}
             status["conditions"] = [*(status["conditions"] or ()), again]
     return {"metadata": _given(metadata), "spec": _given(spec), "status": _given(status)}
+
+
+def _completions(job: QueuedJob) -> int | None:
+    """Returns how many pods of a Job are missing to its completions, if it asks for more at a time."""
+    asked = job.asked if job.least else job.parallelism
+    could_run = job.pods if job.suspended or not job.least else job.parallelism + job.lacking
+    return could_run if could_run < asked else None
 
 
 def _template_spec(of_pod: Json, template: PodTemplate | None) -> Json:

@@ -529,6 +529,10 @@ class Cluster:
             refused = self.refusal(pod)
             return refused if refused is not None or sure else self._refusal_until_known(pod, entry.queue)
 
+    def why_waits(self, pod: Pod) -> Refusal | None:
+        """Returns what refuses a waiting pod now, or None. An elastic Job waits for as few pods as are enough."""
+        return self.check(self.queued_jobs.at_least(pod))
+
     def pod(self, namespace: str, name: str) -> Pod | None:
         """Returns the pod of that name, if there is one."""
         uid = self._uids.get(namespace, {}).get(name)

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from policy.objects.pod import Pod
 
 
+BEHIND = 1e12
+"""Added to the age of a Job that runs and waits to grow: all that waits to start with its priority comes first."""
+
+
 class GateAdmission:
     """Ungates pods of a cluster, and regates them. ``patience``: seconds for which an ungated pod may wait in vain."""
 
@@ -48,9 +52,11 @@ class GateAdmission:
         if group is not None:
             job = GatedJob(job_name(cluster.membership.groups, pod), group.key, group.created)
         else:
+            of_job = pod.stands_for
             shapes = cluster.queued_jobs.shapes_of(pod)  # of equal sums one may fit, and another not
             kind = frozenset(pod.request.items()), pod.priority, pod.preemptible, pod.constraints, shapes
-            job = GatedJob(f"{ALONE}{pod.name}", kind)
+            created = BEHIND + pod.created if of_job is not None and of_job.grows else 0.0
+            job = GatedJob(f"{ALONE}{pod.name}", kind, created)
         cluster.gates.put(pod, cluster.queue_of(pod), job, now)
 
     def ungate(self, pod: Pod, ungated: Ungated, now: float) -> None:
@@ -68,6 +74,7 @@ class GateAdmission:
         """Notes that the gate of a pod could not be opened: the pod, if it still exists, waits there again."""
         self._cluster.gates.ungating.discard(uid)
         self.back_off(uid)
+        self._cluster.queued_jobs.not_started(uid, now)
         if (pod := self._cluster.pods.get(uid)) is not None:
             self.stand(pod, now)
 

@@ -2,18 +2,31 @@
 
 A Job is started by not suspending it any more. Its pods come a little later, one by one. Until then its stand-in keeps
 the grant for them; each pod that comes takes over its own part of it. Jobs of other kinds are treated alike.
+
+An elastic Job stays known while it runs. As long as it runs with fewer pods than its user asks for, its stand-in waits
+for the others, at the end of its line, and is granted as many of them as there is room for.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
 from policy.cluster.gates import Ungated
 from policy.objects.job_kind import JOB
-from policy.objects.queued_job import PREFIX, key_of, pods_of, set_of, shapes_of, stand_in, uid_of_stand_in
+from policy.objects.queued_job import (
+    PREFIX,
+    key_of,
+    pods_of,
+    set_of,
+    shapes_of,
+    stand_in,
+    started,
+    uid_of_stand_in,
+    waiting,
+)
 from policy.objects.resources import add
 
 if TYPE_CHECKING:
@@ -33,16 +46,30 @@ MOST_LATE = 1000
 """Late Jobs that are noted at most: replicas that do not lead tell nobody of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """How many pods of an elastic Job are granted, and whether it was suspended and its parallelism before that."""
+
+    pods: int
+    suspended: bool
+    parallelism: int
+
+    def is_seen_by(self, job: QueuedJob) -> bool:
+        """Whether a Job is seen to have been changed since: usually by our patch."""
+        return (job.suspended, job.parallelism) != (self.suspended, self.parallelism)
+
+
 class QueuedJobs:
-    """The Jobs that are suspended or are being started. ``patience``: seconds for which a start may take.
+    """The Jobs that are suspended or are being started, or are elastic. ``patience``: seconds that a start may take.
 
     ``arrived`` are pods of started Jobs at their own gates, with the grant that was kept for them. ``late`` are Jobs
-    of which some pods have not come in time, with the number of these; whoever tells people of them takes them out.
+    of which some pods have not come in time: the number of these, and of how many. The controller that tells
+    people of them takes them out.
     """
 
     def __init__(self, cluster: Cluster, patience: float) -> None:
         self.arrived: set[str] = set()
-        self.late: list[tuple[QueuedJob, int]] = []
+        self.late: list[tuple[QueuedJob, int, int]] = []
         self._cluster = cluster
         self._patience = patience
         self._jobs: dict[Key, QueuedJob] = {}
@@ -50,6 +77,7 @@ class QueuedJobs:
         self._until: dict[str, float] = {}
         self._asked: dict[str, float] = {}
         self._came: dict[str, Counter[int]] = {}
+        self._parts: dict[str, _Part] = {}
         self._made: dict[Key, list[str]] = {}
         self._outdated: dict[Key, None] = {}
         self._others: Counter[str] = Counter()
@@ -71,29 +99,31 @@ class QueuedJobs:
         job = stand_in.stands_for
         return self._jobs.get(key_of(job.kind, stand_in.namespace, job.name)) if job is not None else None
 
-    def pod_sets_of(self, pod: Pod) -> tuple[PodSet, ...]:
-        """Returns the pods that the Job of a stand-in makes, by template; none for a pod."""
-        job = self.of(pod)
-        return job.pod_sets if job is not None else ()
+    def wanted(self, pod: Pod) -> list[tuple[Pod, int]]:
+        """Returns the pods that a stand-in waits for, one of each pod set and how many; none for a pod."""
+        job, of = self.of(pod), pod.stands_for
+        if job is None or of is None:
+            return []
+        counts = [of.pods] if job.least else waiting(job)
+        return [(each.pod, count) for each, count in zip(job.pod_sets, counts, strict=True)]
 
     def shapes_of(self, pod: Pod) -> Hashable:
-        """Returns the shapes of the pods that the Job of a stand-in makes; None for a pod."""
-        job = self.of(pod)
-        return shapes_of(job) if job is not None else None
+        """Returns the shapes of the pods that a stand-in waits for; None for a pod."""
+        job, of = self.of(pod), pod.stands_for
+        return shapes_of(job, of.pods) if job is not None and of is not None else None
 
     def demands_of(self, pod: Pod) -> Mapping[tuple[Toleration, ...], Resources]:
         """Returns what a pod requests, by its tolerations; for a stand-in what the pods of its Job request."""
-        job = self.of(pod)
-        if job is None:
+        if self.of(pod) is None:
             return {pod.constraints.tolerations: pod.request}
         found: dict[tuple[Toleration, ...], dict[str, int]] = {}
-        for each in job.pod_sets:
-            asked = {resource: each.count * amount for resource, amount in each.pod.request.items()}
-            add(found.setdefault(each.pod.constraints.tolerations, {}), asked)
+        for each, count in self.wanted(pod):
+            asked = {resource: count * amount for resource, amount in each.request.items()}
+            add(found.setdefault(each.constraints.tolerations, {}), asked)
         return found
 
     def upsert(self, job: QueuedJob, now: float) -> None:
-        """Sees a Job that is suspended, or one that was when it was seen last."""
+        """Sees a Job that is suspended or elastic, or one that was when it was seen last."""
         self._now, known = now, self._jobs.get(job.key)
         if known is not None and known.uid != job.uid:
             self.delete(job.key)
@@ -158,12 +188,36 @@ class QueuedJobs:
         return job is not None and key_of(job.kind, pod.namespace, job.name) in self._outdated
 
     def waits(self, job: QueuedJob) -> bool:
-        """Whether a suspended Job is one that we start: its namespace says so, or it was suspended for us.
+        """Whether a Job waits for us to start it, or to let it grow: its namespace or its label says that it is ours.
 
         A Job without pods to run waits for nothing. Nor does one whose pods have all come, before it was seen started.
         """
-        is_ours = job.marked or self.are_queued(job.namespace)
-        return is_ours and any(self._missing(job))
+        return (job.suspended or job.least > 0) and self._is_ours(job) and any(self._missing(job))
+
+    def part(self, pod: Pod, pods: int) -> Pod:
+        """Returns the stand-in of an elastic Job for so many of its pods alone."""
+        job = self.of(pod)
+        assert job is not None, "it is a stand-in"  # noqa: S101
+        return self._stand_in(job, [pods], at_gate=True)
+
+    def at_least(self, pod: Pod) -> Pod:
+        """Returns the stand-in of a Job for as few pods as are enough; any other pod as it is."""
+        job = pod.stands_for
+        return pod if job is None or not job.least else self.part(pod, job.least)
+
+    def grant(self, part: Pod) -> None:
+        """Notes that a part of an elastic Job is granted: it is to run with these pods, or with these, too."""
+        job = self.of(part)
+        assert job is not None and part.stands_for is not None, "it is a stand-in"  # noqa: S101, PT018
+        self._parts[part.uid] = _Part(part.stands_for.pods, job.suspended, job.parallelism)
+
+    def not_started(self, uid: str, now: float) -> None:
+        """Notes that a stand-in waits again, for all pods of its Job. Does nothing if its Job is seen started."""
+        if uid not in self._cluster.gates.ungated and self._parts.pop(uid, None) is not None:
+            pod = self._cluster.pods.get(uid)
+            job = self.of(pod) if pod is not None else None
+            if job is not None:
+                self._stand(job, now)
 
     def are_queued(self, namespace: str) -> bool:
         """Whether Jobs of a namespace are to wait as a whole."""
@@ -197,13 +251,15 @@ class QueuedJobs:
                 self.see(pod, None, now)
 
     def make_pods(self, stand_in: Pod, now: float) -> list[Pod]:
-        """Makes the pods of a Job that was started, where no controller of Jobs does it: all that it takes to run."""
-        job = self.of(stand_in)
-        if job is None:
+        """Makes the pods of a Job that was started or has grown, where no controller of Jobs does it."""
+        job, by = self.of(stand_in), stand_in.stands_for
+        if job is None or by is None:
             return []
-        self.upsert(replace(job, suspended=False), now)  # without a grant, nothing is kept for them
-        pods = list(pods_of(job))
-        self._made[job.key] = [pod.uid for pod in pods]
+        counts = [by.pods] if job.least else waiting(job)
+        self.upsert(started(job, by), now)  # without a grant, nothing is kept for them
+        made = self._made.setdefault(job.key, [])
+        pods = list(pods_of(job, counts, len(made) or by.grows * job.parallelism))
+        made += [pod.uid for pod in pods]
         for pod in pods:
             self._cluster.upsert_pod(pod, now)
         return pods
@@ -225,9 +281,11 @@ class QueuedJobs:
         while self._ownerless and next(iter(self._ownerless.values()))[0] <= now:
             del self._ownerless[next(iter(self._ownerless))]
         for uid in [uid for uid, until in self._until.items() if until <= now]:
-            job, missing = self._kept(uid)
-            self.delete(job.key)
-            self.late = [*self.late[1 - MOST_LATE :], (job, missing)]
+            (job, missing), part = self._kept(uid), self._parts.get(uid)
+            if part is None or part.suspended:
+                late = job, missing, job.pods if part is None else part.pods
+                self.late = [*self.late[1 - MOST_LATE :], late]
+            self._settle(job, now)
         self._ask_again(now)
 
     def _job_of(self, pod: Pod) -> QueuedJob | None:
@@ -261,10 +319,18 @@ class QueuedJobs:
         pod, together = self._cluster.devices.of_job(pod, shared)
         return replace(given, pod=pod, together=together)
 
+    def _stand_in(self, job: QueuedJob, counts: list[int], *, at_gate: bool) -> Pod:
+        uid = uid_of_stand_in(job.uid)
+        part = self._parts.get(uid)
+        begins = (job.suspended if part is None else part.suspended) and uid not in self._came
+        return stand_in(job, counts, at_gate=at_gate, begins=begins)
+
     def _missing(self, job: QueuedJob) -> list[int]:
-        """Returns how many pods of each pod set have not come."""
-        came = self._came.get(uid_of_stand_in(job.uid), Counter())
-        return [max(0, each.count - came[at]) for at, each in enumerate(job.pod_sets)]
+        """Returns how many pods of each pod set have not come: of a part that was granted, or of all it waits for."""
+        uid = uid_of_stand_in(job.uid)
+        part, came = self._parts.get(uid), self._came.get(uid, Counter())
+        counts = waiting(job) if part is None else [part.pods]
+        return [max(0, count - came[at]) for at, count in enumerate(counts)]
 
     def _kept(self, uid: str) -> tuple[QueuedJob, int]:
         """Returns the Job of a stand-in, and how many pods it stands for."""
@@ -287,20 +353,32 @@ class QueuedJobs:
 
     def _stand(self, job: QueuedJob, now: float) -> None:
         uid = uid_of_stand_in(job.uid)
+        part = self._parts.get(uid)
+        if job.suspended and (uid in self._until or (part is not None and not part.suspended)):
+            self._end(uid)  # it was suspended again while it was starting or growing
         ungated = self._cluster.gates.ungated.get(uid)
-        if job.suspended and uid in self._until:
-            self._end(uid)  # it was suspended again while it was starting
-            ungated = None
-        if ungated is not None:
-            if not job.suspended:
+        if ungated is None and part is not None and part.is_seen_by(job):
+            self._settle(job, now)  # all its pods have come before it was seen started
+        elif ungated is not None:
+            if self._is_seen_started(job):
                 self._until.setdefault(uid, now + self._patience)
             self._keep_for_missing(job, ungated, now)
-        elif job.suspended and self.waits(job):
-            self._cluster.upsert_pod(stand_in(job, [each.count for each in job.pod_sets]), now)
-        elif job.suspended:
-            self._end(uid)
+        elif uid in self._parts and not self._is_seen_started(job) and not any(self._missing(job)):
+            pass  # all its pods have come before it is seen started
         elif not (job.awaits_pods and self._keep_anew(job, now)):
-            self.delete(job.key)  # its pods ask for themselves
+            self._wait_or_rest(job, now)
+
+    def _wait_or_rest(self, job: QueuedJob, now: float) -> None:
+        """Puts a Job into its line, if it waits for pods; else its pods ask for themselves.
+
+        An elastic one of ours stays known then, as it may lack pods again.
+        """
+        if self.waits(job):
+            self._cluster.upsert_pod(self._stand_in(job, waiting(job), at_gate=True), now)
+        elif job.suspended or (job.least and self._is_ours(job)):
+            self._end(uid_of_stand_in(job.uid))
+        else:
+            self.delete(job.key)
 
     def _keep_anew(self, job: QueuedJob, now: float) -> bool:
         """Keeps room for all pods of a Job that was started, if the rules admit them; returns whether they do.
@@ -308,9 +386,12 @@ class QueuedJobs:
         An earlier leader may have started it, or this one, and the answer was lost.
         """
         cluster, uid = self._cluster, uid_of_stand_in(job.uid)
-        kept = stand_in(job, self._missing(job))
+        if job.least:
+            self._parts[uid] = _Part(job.pods - job.lacking, suspended=True, parallelism=job.asked)
+        kept = self._stand_in(job, self._missing(job), at_gate=False)
         cluster.upsert_pod(kept, now)
         if cluster.check(kept) is not None:
+            self._parts.pop(uid, None)
             return False
         cluster.gate_admission.ungate(kept, Ungated((cluster.queue_of(kept), kept.namespace), kept.request), now)
         self._until[uid] = now + self._patience
@@ -318,18 +399,32 @@ class QueuedJobs:
         return True
 
     def _keep_for_missing(self, job: QueuedJob, ungated: Ungated, now: float) -> None:
-        uid = uid_of_stand_in(job.uid)
+        uid, seen = uid_of_stand_in(job.uid), self._is_seen_started(job)
         missing = self._missing(job)
         if not any(missing):
             self._until.pop(uid, None)
             self._cluster.delete_pod(uid)
-            if not job.suspended:
-                self.delete(job.key)
+            if seen:
+                self._settle(job, now)
             return
-        kept = stand_in(job, missing)
+        kept = self._stand_in(job, missing, at_gate=not seen)
         self._cluster.gates.count(uid, replace(ungated, request=kept.request))
         self._cluster.grants.keep(kept, now, inf)
         self._cluster.upsert_pod(kept, now)
+
+    def _settle(self, job: QueuedJob, now: float) -> None:
+        """Ends a start, or a growth. An elastic Job may wait for more pods at once."""
+        self._end(uid_of_stand_in(job.uid))
+        self._jobs[job.key] = job = replace(job, awaits_pods=False)
+        self._wait_or_rest(job, now)
+
+    def _is_seen_started(self, job: QueuedJob) -> bool:
+        """Whether a Job is seen as it is after it was started, or has grown."""
+        part = self._parts.get(uid_of_stand_in(job.uid))
+        return not job.suspended and (part is None or part.is_seen_by(job))
+
+    def _is_ours(self, job: QueuedJob) -> bool:
+        return job.marked or self.are_queued(job.namespace)
 
     def _take_over(self, pod: Pod, ungated: Ungated, now: float) -> None:
         cluster = self._cluster
@@ -344,4 +439,5 @@ class QueuedJobs:
     def _end(self, uid: str) -> None:
         self._until.pop(uid, None)
         self._came.pop(uid, None)
+        self._parts.pop(uid, None)
         self._cluster.delete_pod(uid)

@@ -50,6 +50,8 @@ class Times:
 
 NOT_JUDGED = "not-judged"
 """The step of a pod that has more constraints than are judged."""
+NOT_ELASTIC = "not-elastic"
+"""The step of a Job whose minimum cannot be read."""
 
 WhyIdle = Callable[[str], str]
 """Tells people why a controller (by its name) does not act; empty if it does."""
@@ -77,7 +79,7 @@ def next_steps(
         *_of_kept_nodes(cluster, pod),
         *of_reserving,
     ] or [_to_be_tried(cluster, pod)]
-    return [*steps, *_of_excess(cluster, pod)]
+    return [*steps, *_of_excess(cluster, pod), *_of_elasticity(cluster, pod)]
 
 
 def unjudged_text(what: str) -> str:
@@ -90,6 +92,13 @@ def _of_excess(cluster: Cluster, pod: Pod) -> Iterator[NextStep]:
     what = fit.unjudged(cluster.table, pod)
     if what:
         yield NextStep(NOT_JUDGED, unjudged_text(what))
+
+
+def _of_elasticity(cluster: Cluster, pod: Pod) -> Iterator[NextStep]:
+    """Tells why a Job that is to be elastic is not."""
+    job = cluster.batch_jobs.of_stand_in(pod)
+    if job is not None and job.problem:
+        yield NextStep(NOT_ELASTIC, job.problem)
 
 
 def _of_gate(cluster: Cluster, pod: Pod, idle: str) -> Iterator[NextStep]:

@@ -23,6 +23,7 @@ def verdict_on(cluster: Cluster, namespace: str, name: str) -> Verdict:
         lost = ", which is lost; it is overdue, and counts for nobody" if pod.uid in cluster.leaving.overdue else ""
         moved = cluster.queue_changes.moving.sentence_of(pod.uid)
         return Verdict("bound", message=f"finished, {where}" if pod.finished else f"{where}{lost}{moved}")
+    pod = cluster.queued_jobs.at_least(pod)
     with cluster.ledger.trial() as trial:
         trial.take_out(pod.uid)
         refused = admission.refusal(cluster.ledger, pod, cluster.ledger.queue_of(pod), cluster.rules)
@@ -59,6 +60,8 @@ def _what_it_waits_for(cluster: Cluster, pod: Pod) -> str:
 def _what_a_job_waits_for(cluster: Cluster, pod: Pod) -> str:
     if pod.uid in cluster.grants:
         return "it is being started, and room is kept for its pods until they have come"
+    if pod.stands_for is not None and pod.stands_for.grows:
+        return f"it runs with a parallelism of {pod.stands_for.parallelism} and waits for its turn to grow"
     return "it waits suspended for its turn" if pod.uid in cluster.gates else "it is to be started"
 
 

@@ -59,7 +59,8 @@ class BatchJob:
     failed or succeeded, or is about to. ``started`` in seconds since the epoch, 0 if it has not; ``deadline`` in
     seconds from then, 0 if there is none. ``ours``: no other controller decides when it runs. ``controller`` is the
     UID of its controller if that is a custom resource. ``can_be_suspended`` is false for a job of another kind that is
-    suspended, or has nowhere to say it. ``suspend_unset``: it says nothing of that yet.
+    suspended, or has nowhere to say it. ``suspend_unset``: it says nothing of that yet. ``problem``: what is wrong with
+    its annotation about its minimum, for people; empty if nothing is.
     """
 
     namespace: str
@@ -79,6 +80,7 @@ class BatchJob:
     kind: JobKind = JOB
     can_be_suspended: bool = True
     suspend_unset: bool = False
+    problem: str = ""
 
     @property
     def key(self) -> Key:
@@ -169,6 +171,11 @@ class BatchJobs:
         found = self.others.get(uid) or (self.others.labelled(pod) if by_label else None)
         found = self.others.deciding(found) if found is not None else None
         return found if found is not None and found.namespace == pod.namespace else None
+
+    def of_stand_in(self, pod: Pod) -> BatchJob | None:
+        """Returns the Job of ``batch/v1`` that a stand-in represents; None if it represents none, or is a pod."""
+        job = pod.stands_for
+        return self.get((pod.namespace, job.name)) if job is not None and job.kind is JOB else None
 
     def whole(self, pod: Pod) -> BatchJob | None:
         """Returns the Job of a pod if it is taken back as a whole: by suspending it, which is no failure.

@@ -70,13 +70,22 @@ class JobMember:
 
 @dataclass(frozen=True, slots=True)
 class StandsFor:
-    """The job that a stand-in represents, and how many of its pods (see policy.objects.queued_job)."""
+    """The job that a stand-in represents, and how many of its pods (see policy.objects.queued_job).
+
+    ``parallelism`` is that of the Job now. The rest is about elastic Jobs. ``least`` is how few of the pods are enough;
+    0: it takes all of them. ``asked`` is the parallelism that its user asks for, and ``granted`` the one that it is to
+    have with these pods. It ``grows`` if it runs already, and these are further pods.
+    """
 
     name: str
     uid: str
     parallelism: int
     pods: int
     kind: JobKind = JOB
+    least: int = 0
+    asked: int = 0
+    granted: int = 0
+    grows: bool = False
 
     @property
     def text(self) -> str:
@@ -85,8 +94,8 @@ class StandsFor:
 
     @property
     def number(self) -> str:
-        """How many pods it takes, for people: ``3 pods``."""
-        return "1 pod" if self.pods == 1 else f"{self.pods} pods"
+        """How many pods it takes, for people: ``3 pods``, ``2 more pods``."""
+        return f"{self.pods}{' more' * self.grows} {'pod' if self.pods == 1 else 'pods'}"
 
 
 GRACE = 30

@@ -2,6 +2,9 @@
 
 A job that waits is represented by its stand-in: one pod that requests all that the pods of the job request together.
 The stand-in waits in the lines of the gates and counts in the ledger like any gated pod. No API server knows it.
+
+An elastic Job may start with fewer pods than its user asks for. While it runs with fewer, its stand-in waits for the
+others: then the Job grows.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -34,12 +37,16 @@ class PodSet:
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """A job that is suspended, or was until now.
+    """A job that is suspended, or was until now, or that is elastic.
 
     ``pod_sets`` are the pods that it takes to run, by template. ``parallelism`` is that of a Job, which may be more
     than it still takes; it is 0 for jobs of other kinds. ``marked``: it was suspended for us when it was created.
     ``awaits_pods``: it is suspended no more, and its controller has not begun to make pods. ``created``, and ``since``
     when it has been suspended without a break, in seconds since the epoch.
+
+    ``least`` is with how few pods an elastic Job may start; 0 for any other. An elastic Job has one pod set, and takes
+    as many pods as its user asks for: ``asked`` is that parallelism. ``lacking`` is how many more pods it could use if
+    it runs.
     """
 
     namespace: str
@@ -53,6 +60,9 @@ class QueuedJob:
     created: float = 0.0
     since: float = 0.0
     kind: JobKind = JOB
+    least: int = 0
+    asked: int = 0
+    lacking: int = 0
 
     @property
     def key(self) -> Key:
@@ -80,17 +90,22 @@ def uid_of_stand_in(uid: str) -> str:
     return f"{PREFIX}{uid}"
 
 
-def stand_in(job: QueuedJob, counts: Sequence[int]) -> Pod:
-    """Returns the pod that waits for so many pods of each pod set. It is at its gate if the job is suspended.
+def waiting(job: QueuedJob) -> list[int]:
+    """Returns for how many pods of each pod set a job waits: all of them, or those by which an elastic Job may grow."""
+    return [each.count for each in job.pod_sets] if job.suspended or not job.least else [job.lacking]
+
+
+def stand_in(job: QueuedJob, counts: Sequence[int], *, at_gate: bool, begins: bool) -> Pod:
+    """Returns the pod that waits for so many pods of each pod set, at its gate until these are granted.
 
     It has the highest priority of these pods, as members of a group are ordered by the highest one. The first pod of a
-    set that comes takes over what the set shares.
+    set that comes takes over what the set shares. An elastic Job ``begins`` to run before that.
     """
     request: dict[str, int] = {}
     for each, count in zip(job.pod_sets, counts, strict=True):
         if count:
             add(request, {resource: count * amount for resource, amount in each.pod.request.items()})
-        if count == each.count:
+        if count and begins if job.least else count == each.count:
             add(request, each.together)
     pods = [each.pod for each in job.pod_sets]
     first = max(pods, key=lambda pod: pod.priority)
@@ -105,18 +120,38 @@ def stand_in(job: QueuedJob, counts: Sequence[int]) -> Pod:
         version=0,
         group="",
         gated=False,
-        gate=0 if job.suspended else -1,
+        gate=0 if at_gate else -1,
         owner="",
         job=None,
         preemptible=all(pod.preemptible for pod in pods),
         may_preempt=all(pod.may_preempt for pod in pods),
-        stands_for=StandsFor(job.name, job.uid, job.parallelism, sum(counts), job.kind),
+        stands_for=_stands_for(job, sum(counts)),
     )
 
 
-def shapes_of(job: QueuedJob) -> Hashable:
-    """Returns a value that is equal for jobs whose pods fit the same nodes in the same numbers."""
-    return tuple((frozenset(each.pod.request.items()), each.pod.constraints, each.count) for each in job.pod_sets)
+def _stands_for(job: QueuedJob, pods: int) -> StandsFor:
+    if not job.least:
+        return StandsFor(job.name, job.uid, job.parallelism, pods, job.kind)
+    grows = not job.suspended
+    least = min(pods, 1 if grows else job.least)
+    granted = job.asked if [pods] >= waiting(job) else pods + grows * job.parallelism
+    return StandsFor(job.name, job.uid, job.parallelism, pods, job.kind, least, job.asked, granted, grows)
+
+
+def started(job: QueuedJob, by: StandsFor) -> QueuedJob:
+    """Returns a job as it is once it was started, or has grown, by these pods."""
+    if not job.least:
+        return replace(job, suspended=False)
+    return replace(job, suspended=False, parallelism=by.granted, lacking=sum(waiting(job)) - by.pods)
+
+
+def shapes_of(job: QueuedJob, pods: int) -> Hashable:
+    """Returns a value that is equal for jobs whose pods fit the same nodes in the same numbers.
+
+    ``pods``: of which an elastic Job may have fewer, if it waits for so many.
+    """
+    shapes = tuple((frozenset(each.pod.request.items()), each.pod.constraints, each.count) for each in job.pod_sets)
+    return shapes if not job.least else (shapes, _stands_for(job, pods).least, pods, job.suspended)
 
 
 def set_of(job: QueuedJob, pod: Pod, missing: Sequence[int]) -> int:
@@ -129,12 +164,12 @@ def set_of(job: QueuedJob, pod: Pod, missing: Sequence[int]) -> int:
     return next(alike, short[0] if short else 0)
 
 
-def pods_of(job: QueuedJob) -> Iterator[Pod]:
-    """Yields the pods that a job makes when it is started, as its templates describe them."""
+def pods_of(job: QueuedJob, counts: Sequence[int], first: int) -> Iterator[Pod]:
+    """Yields so many pods of each pod set, as the templates of a job describe them, numbered from ``first``."""
     member = JobMember(job.uid, job.name) if job.kind == JOB else None
     controller = "" if job.kind == JOB else job.uid
-    pods = (each.pod for each in job.pod_sets for _ in range(each.count))
-    for number, pod in enumerate(pods):
+    pods = (each.pod for each, count in zip(job.pod_sets, counts, strict=True) for _ in range(count))
+    for number, pod in enumerate(pods, start=first):
         name = f"{job.name}-{number}"
         uid = f"{job.uid}/{number}"
         yield replace(pod, uid=uid, name=name, owner=job.kind.name, job=member, controller=controller)

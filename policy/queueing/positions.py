@@ -58,22 +58,21 @@ def position_text(cluster: Cluster, pod: Pod) -> str:
         return text
     where = f"of namespace {namespace}" + (f" in queue {shortened(queue)}" if queue else "")
     at = line.position(job.name)
-    how = "suspended" if pod.stands_for is not None else "at its gate"
-    text = f"it waits {how}, {at} of {len(line)} in the line {where}"
+    text = f"{_how_it_waits(job.first())}, {at} of {len(line)} in the line {where}"
     if at > 1:
         first = line.first().first()
-        refused = cluster.check(first)
+        refused = cluster.why_waits(first)
         when = f"waits for: {refused.message}" if refused else when_ungated(cluster, first)
         return f"{text}; the first there, {_title(first)}, {when}"
     others = sum(each[0] == queue for each in cluster.gates.lines) - 1
     beside = f", beside {others} other {'line' if others == 1 else 'lines'}" if others else ""
-    return f"{text}{beside}" if cluster.check(pod) else f"{text}{beside}; it {when_ungated(cluster, pod)}"
+    return f"{text}{beside}" if cluster.why_waits(pod) else f"{text}{beside}; it {when_ungated(cluster, pod)}"
 
 
 def let_go_text(cluster: Cluster, pod: Pod) -> str:
     """Returns why a pod at its gate, or a Job that it stands for, does not wait for its turn; empty if it does."""
     whole = pod.stands_for is not None
-    let_go = "started" if whole else "ungated"
+    let_go = ("enlarged" if pod.stands_for.grows else "started") if pod.stands_for is not None else "ungated"
     if not cluster.gate_admission.holds(pod):
         of = pod.namespace
         is_free = f"Jobs of namespace {of} are not queued" if whole else f"namespace {of} is not gated"
@@ -83,10 +82,19 @@ def let_go_text(cluster: Cluster, pod: Pod) -> str:
 
 def when_ungated(cluster: Cluster, pod: Pod) -> str:
     """Returns when a pod that no rule refuses is ungated."""
-    if pod.stands_for is not None:
-        return "is started as soon as there is room for all of its pods"
+    job = pod.stands_for
+    if job is not None and job.grows:
+        return "grows as soon as there is room for one more pod"
+    if job is not None:
+        return f"is started as soon as there is room for {job.least or 'all'} of its pods"
     whose = "all that its group takes to start" if cluster.gangs.is_waiting(pod) else "it"
     return f"is ungated as soon as there is room for {whose}"
+
+
+def _how_it_waits(pod: Pod) -> str:
+    if pod.stands_for is None:
+        return "it waits at its gate"
+    return f"it runs and waits for {pod.stands_for.number}" if pod.stands_for.grows else "it waits suspended"
 
 
 def _title(pod: Pod) -> str:

@@ -161,9 +161,17 @@ class UngatingRound:
         return []
 
     def _open(self, where: Where, job: GatedJob, now: float) -> list[Pod]:
+        """Ungates a job, or as much of it as may start now; nobody, if it may not start."""
+        pod = job.first()
+        if self._cluster.queued_jobs.is_outdated(pod):
+            return []
+        is_elastic = pod.stands_for is not None and pod.stands_for.least > 0
+        return self._open_part(where, pod, now) if is_elastic else self._open_whole(where, job, now)
+
+    def _open_whole(self, where: Where, job: GatedJob, now: float) -> list[Pod]:
         """Ungates a job, or the next member of a started group; nobody, if it may not start now."""
         cluster, pod = self._cluster, job.first()
-        if cluster.queued_jobs.is_outdated(pod) or cluster.check(pod) is not None:
+        if cluster.check(pod) is not None:
             return []
         group = cluster.gangs.gang_of(pod)
         missing = max(1, group.minimum - len(cluster.gangs.ready(group) - {pod.uid})) if group else 1
@@ -184,6 +192,29 @@ class UngatingRound:
             placed = bool(cluster.gangs.node_for(each.uid))
             self._ungate(each, Ungated(where, each.request, placed=placed), now)
         return members
+
+    def _open_part(self, where: Where, pod: Pod, now: float) -> list[Pod]:
+        """Lets an elastic Job start, or grow, with as many pods as the rules admit and there is room for; or not.
+
+        Like other Jobs it may start without room, if others owe it that, but then with as few pods as are enough.
+        """
+
+        def has_room(part: Pod) -> bool:
+            demands = self._cluster.queued_jobs.demands_of(part)
+            return not self._lacking(where[0], demands) and has_room_for_all(self._cluster, part)
+
+        part = largest_part(self._cluster, pod, has_room)
+        beyond = part is None
+        if part is None:
+            part = self._cluster.queued_jobs.at_least(pod)
+            lacking = self._lacking(where[0], self._cluster.queued_jobs.demands_of(part))
+            if self._some_beyond(where, lacking) or not may_go_without_room(self._cluster, part):
+                return []
+            if self._cluster.check(part) is not None:
+                return []
+        self._cluster.queued_jobs.grant(part)
+        self._ungate(part, Ungated(where, part.request, beyond), now)
+        return [part]
 
     def _open_native(self, where: Where, job: GatedJob, missing: int, now: float) -> list[Pod]:
         """Ungates as many members as a group needs, which the scheduler itself places together; or nobody."""
@@ -272,15 +303,38 @@ class UngatingRound:
 
 def has_room_for_all(cluster: Cluster, pod: Pod) -> bool:
     """Whether nodes have room for each pod of a Job that waits as a whole; true for any other pod."""
-    pod_sets = cluster.queued_jobs.pod_sets_of(pod)
-    return room_for_all.has_room(cluster.table, [(each.pod, each.count) for each in pod_sets])
+    return room_for_all.has_room(cluster.table, cluster.queued_jobs.wanted(pod))
+
+
+def largest_part(cluster: Cluster, pod: Pod, has_room: Callable[[Pod], bool]) -> Pod | None:
+    """Returns the stand-in of an elastic Job for as many of its pods as the rules admit and there is room for.
+
+    None if these are too few. It finds the number by bisection, so that a Job of any size takes some thirty questions.
+    """
+    job, found = pod.stands_for, None
+    assert job is not None, "only Jobs have parts"  # noqa: S101
+    low, high, tried = job.least, job.pods, job.least
+    while low <= high:
+        part = cluster.queued_jobs.part(pod, tried)
+        if cluster.check(part) is None and has_room(part):
+            low, found = tried + 1, part
+            tried = high if tried == job.least else (low + high) // 2
+        elif found is None:
+            return None
+        else:
+            high = tried - 1
+            tried = (low + high) // 2
+    return found
 
 
 def may_go_without_room(cluster: Cluster, pod: Pod) -> bool:
     """Whether a pod that its rules admit may be let go without room, so that others are evicted for it.
 
-    A Job as a whole may only if others owe it all of that room: else it would run in part, and wait there.
+    A Job as a whole may only if others owe it all of that room: else it would run in part, and wait there. One that
+    runs already grows only into room that is free.
     """
+    if pod.stands_for is not None and pod.stands_for.grows:
+        return False
     if pod.stands_for is None or cluster.queue_of(pod) in cluster.queues:
         return True  # a queue admits no more than it deserves
     account = cluster.ledger.account(pod.namespace)

@@ -7,6 +7,7 @@ Evicted pods are gone; nobody creates them anew.
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from policy.objects.reservation import RECLAIM
 from policy.preemption import reclaim, victims
 from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.reclaim import Shape
-from policy.queueing.ungating import has_room_for_all, may_go_without_room
+from policy.queueing.ungating import has_room_for_all, largest_part, may_go_without_room
 from policy.quota.exempt import is_critical
 from policy.reserve import node_reservation, preferred_nodes, starving
 from policy.reserve.node_reservation import ReserveDecision
@@ -149,18 +150,31 @@ class Simulation:
 
         Its pods are tried at once: the room is theirs.
         """
-        cluster, job = self.cluster, stand_in.stands_for
-        assert job is not None, "it is a stand-in"  # noqa: S101
+        cluster = self.cluster
         yield
-        held = cluster.gate_admission.holds(stand_in)
-        if job.pods > LARGEST_JOB or (held and cluster.check(stand_in) is not None):
-            return
-        if held and not (has_room_for_all(cluster, stand_in) or may_go_without_room(cluster, stand_in)):
+        part = self._with_room(stand_in)
+        if part.stands_for is None or part.stands_for.pods > LARGEST_JOB or not self._may_start(part):
             return
         self.steps += 1
-        for pod in cluster.queued_jobs.make_pods(stand_in, self.now):
+        for pod in cluster.queued_jobs.make_pods(part, self.now):
             yield from self._attempt_steps(pod)
             yield
+
+    def _with_room(self, stand_in: Pod) -> Pod:
+        """Returns the part of an elastic Job that there is room for, or the least; of any other Job all of it."""
+        job = stand_in.stands_for
+        if job is None or not job.least or not self.cluster.gate_admission.holds(stand_in):
+            return stand_in
+        part = largest_part(self.cluster, stand_in, partial(has_room_for_all, self.cluster))
+        return part if part is not None else self.cluster.queued_jobs.at_least(stand_in)
+
+    def _may_start(self, stand_in: Pod) -> bool:
+        cluster = self.cluster
+        if not cluster.gate_admission.holds(stand_in):
+            return True
+        if cluster.check(stand_in) is not None:
+            return False
+        return has_room_for_all(cluster, stand_in) or may_go_without_room(cluster, stand_in)
 
     def _kind(self, pod: Pod) -> Hashable:
         """Returns a key for pods of which none is placed if one is not. A pod of a gang, or with a node, is alone."""

@@ -97,7 +97,7 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         budgets=tuple(cluster.budgets.values()),
         batch_jobs=tuple(cluster.batch_jobs),
         other_jobs=tuple(cluster.batch_jobs.others),
-        queued_jobs=tuple(job for job in cluster.queued_jobs if job.suspended),
+        queued_jobs=tuple(job for job in cluster.queued_jobs if job.suspended or job.least),
         priority_classes=tuple(cluster.pod_defaults.priority_classes.items()),
         runtime_classes=tuple(cluster.pod_defaults.runtime_classes.items()),
         limit_ranges=tuple(

@@ -2,10 +2,19 @@
 
 import pytest
 
+from app.store.heeded import PARALLELISM
 from tests.controlplane.objects import budget_of_none, job, pod
 from tests.controlplane.processes import wait_until
+from tests.e2e.test_ignore_disruptions import kubectl  # noqa: F401 - a fixture
 from tests.e2e.test_jobs import KILLED, events, failed
-from tests.e2e.test_queued_jobs_policy import controllers, in_force, installed, labelled  # noqa: F401 - fixtures
+from tests.e2e.test_queued_jobs_policy import (
+    controllers,  # noqa: F401 - a fixture
+    elastic,
+    in_force,
+    installed,  # noqa: F401 - a fixture
+    labelled,
+    numbers,
+)
 from tests.e2e.waiting import bound, ensure_for, wait_for
 
 
@@ -94,3 +103,74 @@ def test_a_budget_keeps_a_job_from_being_suspended(cluster, queued, watch):
     cluster.api.delete("poddisruptionbudgets", "none", queued)
     wait_for(theirs, bound=1)
     assert suspended(cluster, queued, "train") == ["train"]
+
+
+def borrows(cluster, namespace):
+    """Lets a namespace run only what there is free room for: nobody owes it anything."""
+    cluster.quota(namespace, min={"cpu": 0}, max={"cpu": 6})
+    cluster.quota(cluster.namespace("lender"), min={"cpu": 9}, max={"cpu": 9})
+
+
+def stored(cluster, namespace, name="j"):
+    return numbers(cluster.api.get("jobs", name, namespace))
+
+
+@pytest.mark.parametrize("mode", ["NonIndexed", "Indexed"])
+def test_an_elastic_job_starts_with_what_there_is_room_for_and_grows(cluster, queued, watch, mode):
+    completions = {"completions": 4, "completionMode": mode} if mode == "Indexed" else {}
+    borrows(cluster, queued)
+    cluster.node("n1", cpu=1)
+    watching = watch(queued)
+    item = elastic(queued, 4)
+    item["spec"] |= completions
+    cluster.api.create(item)
+    ensure_for(1, lambda: not watching.pods, "one pod is fewer than its minimum")
+    cluster.node("n2", cpu=2)
+    wait_for(watching, bound=3)
+    assert stored(cluster, queued) == (3, 4)
+    assert "starts with 3 of 4 pods" in events(cluster, queued, "Started")[0]
+    cluster.node("n3", cpu=9)
+    wait_for(watching, bound=4)
+    assert stored(cluster, queued) == (4, 4)
+    assert events(cluster, queued, "Grown")
+    ensure_for(1, lambda: len(watching.pods) == 4, "it never has more pods than are asked for")
+
+
+def test_its_manifest_is_applied_each_second_while_it_waits_and_grows(cluster, queued, watch, kubectl):  # noqa: F811
+    """As a GitOps tool does it that applies on the server's side."""
+    borrows(cluster, queued)
+    cluster.node("n1", cpu=1)
+    watching, item, seen = watch(queued), elastic(queued, 4), []
+
+    def applied():
+        done, said = kubectl(item, "apply", "--server-side")
+        assert done == 0, said
+        seen.append((stored(cluster, queued)[0], len(watching.pods)))
+        return seen[-1]
+
+    assert applied() == (4, 0)
+    cluster.node("n0", cpu=1)
+    wait_until(lambda: applied() == (2, 2), "it starts with two pods")
+    ensure_for(2, lambda: applied() == (2, 2), "and keeps to them")
+    cluster.node("n2", cpu=1)
+    wait_until(lambda: applied() == (3, 3), "it grows by one")
+    item["spec"]["parallelism"] = 5
+    ensure_for(1, lambda: applied() == (3, 3), "what is asked for is not what is granted")
+    assert stored(cluster, queued) == (3, 5)
+    cluster.node("n3", cpu=5)
+    wait_until(lambda: applied() == (5, 5), "it has all that its user asks for")
+    item["spec"]["parallelism"] = 2
+    wait_until(lambda: applied()[0] == 2 and len(bound(watching)) == 2, "and less as soon as he asks for less")
+
+
+def test_a_job_with_a_minimum_that_cannot_be_read_starts_with_all_of_its_pods(cluster, queued, watch):
+    borrows(cluster, queued)
+    cluster.node("n1", cpu=2)
+    watching = watch(queued)
+    cluster.api.create(elastic(queued, 3, least="two"))
+    ensure_for(1, lambda: not watching.pods, "there is no room for all of it")
+    cluster.node("n2", cpu=1)
+    wait_for(watching, bound=3)
+    assert PARALLELISM not in cluster.api.get("jobs", "j", queued)["metadata"]["annotations"]
+    [event] = wait_until(lambda: events(cluster, queued, "NotElastic"), "its user is told")
+    assert "quotaward.dev/min-parallelism" in event

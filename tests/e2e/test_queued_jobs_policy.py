@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.kube.job_patches import start, suspension
+from app.kube.job_patches import MANAGER, disowning, start, suspension
+from app.store.heeded import MIN_PARALLELISM, PARALLELISM
 from policy.objects.batch_job import BatchJob
 from policy.objects.pod import StandsFor
 from tests.controlplane.api import Api, path, read_manifests
@@ -376,6 +377,48 @@ def test_a_job_that_has_ended_is_left_alone(cluster, queued, ours):
     wait_until(lambda: condition(cluster.api.get("jobs", "j", queued), "Failed"), "its time is over")
     cluster.api.patch("jobs", "j", {"spec": {"suspend": True}}, queued)
     assert not cluster.api.patch("jobs", "j", FALSE, queued)["spec"]["suspend"]
+
+
+def elastic(namespace, asked, least=2, name="j", **spec):
+    item = job(name, namespace, asked, completions=None, **spec)
+    item["metadata"]["annotations"] = {MIN_PARALLELISM: str(least)}
+    return item
+
+
+def started_with(api, item, granted):
+    """Starts an elastic Job as Quotaward does, with fewer pods than its user asks for."""
+    metadata, asked = item["metadata"], item["spec"]["parallelism"]
+    stands_for = StandsFor(metadata["name"], metadata["uid"], asked, granted, least=2, asked=asked, granted=granted)
+    done = json_patch(api, item, start(stands_for), fieldManager=MANAGER)
+    json_patch(api, item, disowning(done["metadata"]["managedFields"]))
+    return done
+
+
+def numbers(item):
+    """How many pods a Job may run, and how many its user asks for."""
+    return item["spec"]["parallelism"], int(item["metadata"]["annotations"].get(PARALLELISM, 0))
+
+
+@pytest.mark.parametrize("side", ["client-side", "server-side"])
+def test_a_manifest_is_applied_again_and_again_while_less_is_granted(cluster, queued, ours, kubectl, side):  # noqa: F811
+    flags = ["--server-side"] if side == "server-side" else []
+    item = elastic(queued, 4)
+    assert kubectl(item, "apply", *flags)[0] == 0
+    started_with(ours, cluster.api.get("jobs", "j", queued), 2)
+    for limit in (1, 2, 3):
+        item["spec"]["backoffLimit"] = limit
+        assert kubectl(item, "apply", *flags) == (0, f"job.batch/j {'serverside-applied' if flags else 'configured'}\n")
+        found = cluster.api.get("jobs", "j", queued)
+        assert (numbers(found), found["spec"]["backoffLimit"]) == ((2, 4), limit)
+    assert kubectl(item, "diff", *flags) == (0, "")
+    wait_until(lambda: pods_of(cluster, queued, "j") == 2, "it runs with what was granted")
+    ensure_for(1, lambda: pods_of(cluster, queued, "j") == 2, "and with no more")
+    item["spec"]["parallelism"] = 6
+    assert kubectl(item, "apply", *flags)[0] == 0
+    assert numbers(cluster.api.get("jobs", "j", queued)) == (2, 6), "more is asked for from now on"
+    item["spec"]["parallelism"] = 1
+    assert kubectl(item, "apply", *flags)[0] == 0
+    assert numbers(cluster.api.get("jobs", "j", queued)) == (1, 1), "and less at once"
 
 
 TEMPLATE = "/spec/template"

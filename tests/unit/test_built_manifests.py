@@ -132,6 +132,7 @@ def test_policies_for_waiting_jobs_know_whom_the_right_is_given_to(kustomize, di
     assert given == {account.rpartition(":")[2] for account in accounts}
     for kind, name in (
         ("MutatingAdmissionPolicy", "quotaward-jobs-stay-suspended"),
+        ("MutatingAdmissionPolicy", "quotaward-jobs-keep-granted"),
         ("ValidatingAdmissionPolicy", "quotaward-jobs-own-changes"),
     ):
         condition = objects[kind, name]["spec"]["matchConditions"][0]["expression"]

@@ -9,7 +9,7 @@ import yaml
 
 from app import checks
 from app.settings import load
-from app.store.heeded import IGNORE_DISRUPTIONS, JOBS_WAIT, QUEUED
+from app.store.heeded import IGNORE_DISRUPTIONS, JOBS_WAIT, PARALLELISM, QUEUED
 from app.store.jobs import CRON_JOB, ENDED, JOB_CONTROLLER
 from app.store.kinds import KINDS
 
@@ -441,7 +441,7 @@ def test_new_jobs_are_changed_only_where_that_is_asked_for_or_not_created_at_all
     assert selector["matchExpressions"] == gates["namespaceSelector"]["matchExpressions"]
 
 
-WAITING_JOBS = {"suspend": "CREATE", "stay-suspended": "UPDATE"}
+WAITING_JOBS = {"suspend": "CREATE", "stay-suspended": "UPDATE", "keep-granted": "UPDATE"}
 
 
 @pytest.mark.parametrize(("file", "operation"), WAITING_JOBS.items(), ids=WAITING_JOBS)
@@ -454,7 +454,8 @@ def test_jobs_are_suspended_only_where_that_is_asked_for(file, operation):
     gates = the("MutatingAdmissionPolicy", "gates/quotaward-gate.yaml")["spec"]["matchConstraints"]
     assert selector["matchExpressions"] == gates["namespaceSelector"]["matchExpressions"]
     [mutation] = policy["mutations"]
-    assert f'"{QUEUED}": "true"' in mutation["applyConfiguration"]["expression"]
+    set_by_it = f'"{PARALLELISM}": string(' if file == "keep-granted" else f'"{QUEUED}": "true"'
+    assert set_by_it in mutation["applyConfiguration"]["expression"]
 
 
 @pytest.mark.parametrize("file", WAITING_JOBS)
@@ -463,7 +464,7 @@ def test_the_jobs_that_are_suspended_are_those_that_quotaward_starts(file):
     conditions = {each["name"]: each["expression"] for each in policy["matchConditions"]}
     assert f"managedBy == '{JOB_CONTROLLER}'" in conditions["is-run-by-the-controller-of-jobs"]
     assert f"o.kind == '{CRON_JOB}'" in conditions["has-no-owner-that-starts-it"]
-    if file == "stay-suspended":
+    if file != "suspend":
         _, _, types = conditions["has-not-ended"].partition(" c.type in ")
         assert {word.strip(" '[])") for word in types.split(",")} == ENDED
 

@@ -24,7 +24,7 @@
 {{/* The policies for Jobs that wait as a whole, which know Quotaward by the names of its accounts. */}}
 {{- define "quotaward.queuedJobs" -}}
 {{- $accounts := "['system:serviceaccount:quotaward-system:quotaward', 'system:serviceaccount:quotaward-system:quotaward-scheduler']" -}}
-{{- range list "suspend" "stay-suspended" "own-changes" }}
+{{- range list "suspend" "stay-suspended" "keep-granted" "own-changes" }}
 ---
 {{ $text := $.Files.Get (printf "files/jobs/queued/%s.yaml" .) | required (printf "jobs/queued/%s.yaml is missing" .) -}}
 {{- if eq $.Values.run "none" }}{{ $text = $text | replace $accounts "['quotaward']" }}{{ end -}}

@@ -208,7 +208,7 @@ def test_a_job_of_too_many_different_templates_is_reported_and_not_started(capsy
 def test_equal_templates_count_once_however_many_there_are():
     store = world(job_set("set", *(replicated(f"r{at}", 1, 1) for at in range(1000))))
     assert stand_in(store).stands_for.pods == 1000
-    assert len(store.cluster.queued_jobs.pod_sets_of(stand_in(store))) == 1
+    assert len(store.cluster.queued_jobs.wanted(stand_in(store))) == 1
 
 
 @pytest.mark.parametrize(

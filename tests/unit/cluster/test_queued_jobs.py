@@ -137,7 +137,7 @@ def test_what_is_missing_after_the_patience_is_released_and_told():
     assert (used(cluster), cluster.queued_jobs.late) == (3, [])
     cluster.tick(10 + PATIENCE)
     assert used(cluster) == 1
-    assert [(of.name, missing) for of, missing in cluster.queued_jobs.late] == [("train", 2)]
+    assert [(of.name, missing, pods) for of, missing, pods in cluster.queued_jobs.late] == [("train", 2, 3)]
 
 
 def test_a_pod_that_asks_for_more_than_its_template_is_asked_anew():
@@ -414,7 +414,7 @@ def test_room_is_kept_for_the_pods_of_a_job_that_was_started_unnoticed(tried):
     cluster.upsert_pod(its_pod(train, 0), now=0)
     assert cluster.pods["job/uid-train"].stands_for.pods == 4
     cluster.tick(PATIENCE)
-    assert (used(cluster), [missing for _, missing in cluster.queued_jobs.late]) == (1, [4])
+    assert (used(cluster), [missing for _, missing, _ in cluster.queued_jobs.late]) == (1, [4])
     assert started(cluster) == ["late"]
 
 

@@ -1,0 +1,300 @@
+"""Elastic Jobs: started with as many pods as there is room for, at least their minimum, and enlarged later."""
+
+from dataclasses import replace
+
+import pytest
+
+from policy.cluster.cluster import Cluster
+from policy.explain.verdicts import verdict_on
+from policy.objects.pod import JobMember, Pod
+from policy.objects.queued_job import QueuedJob
+from policy.queueing.positions import position_text
+from policy.queueing.ungating import UngatingRound
+from tests.unit.cluster.test_queued_jobs import job, queued, used
+from tests.unit.given_nodes import node
+from tests.unit.given_queues import divided
+
+STAND_IN = "job/uid-train"
+
+
+def elastic(least: int, asked: int, name: str = "train", **rest) -> QueuedJob:
+    """A suspended Job of pods of one core."""
+    return replace(job(name, asked, **rest), least=least, asked=asked)
+
+
+def running(of: QueuedJob, parallelism: int, missing: int = 99) -> QueuedJob:
+    """The Job as it is seen once it runs with so many pods."""
+    lacking = max(0, min(of.asked, missing) - parallelism)
+    return replace(of, suspended=False, parallelism=parallelism, lacking=lacking)
+
+
+def let_go(cluster: Cluster, now: float = 0) -> dict[str, int]:
+    """What is started or enlarged in one round: Jobs by name, and the parallelism that each gets."""
+    ungating = UngatingRound(divided(cluster), lookahead=1)
+    return {each.stands_for.name: each.stands_for.granted for some in ungating.run(now) for each in some}
+
+
+def comes(cluster: Cluster, of: QueuedJob, number: int, now: float = 0) -> Pod:
+    """A pod of a Job that its controller has made."""
+    uid = f"{of.name}-{number}"
+    [pod_set] = of.pod_sets
+    made = replace(pod_set.pod, uid=uid, name=uid, owner="Job", job=JobMember(of.uid, of.name))
+    cluster.upsert_pod(made, now)
+    return made
+
+
+def runs(cluster: Cluster, of: QueuedJob, parallelism: int, missing: int = 99) -> QueuedJob:
+    """Shows that a Job was started, with its pods on the node; returns the Job as it is seen then."""
+    seen = running(of, parallelism, missing)
+    cluster.queued_jobs.upsert(seen, now=0)
+    for number in range(parallelism):
+        cluster.upsert_pod(replace(comes(cluster, of, number), node="n1"), now=0)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("cpu", "most", "granted"),
+    [(9, 99, 6), (6, 99, 6), (5, 99, 5), (2, 99, 2), (1, 99, None), (9, 4, 4), (9, 2, 2), (9, 1, None)],
+)
+def test_it_starts_with_as_many_pods_as_room_and_rules_allow(cpu, most, granted):
+    cluster = queued(elastic(2, 6), cpu=cpu, most=most)
+    assert let_go(cluster) == ({"train": granted} if granted else {})
+    assert used(cluster) == (granted or 0)
+
+
+def test_what_the_job_asks_for_counts_as_its_demand_until_it_starts():
+    cluster = queued(elastic(2, 6), cpu=1, least=9)
+    assert cluster.pods[STAND_IN].request == {"cpu": 6000, "pods": 6}
+    assert let_go(queued(elastic(6, 6), cpu=5)) == {}
+
+
+def test_room_is_kept_for_the_pods_that_were_granted_and_for_no_more():
+    train = elastic(2, 6)
+    cluster = queued(train, cpu=3)
+    let_go(cluster)
+    cluster.queued_jobs.upsert(running(train, 3), now=0)
+    comes(cluster, train, 0)
+    assert (used(cluster), cluster.pods[STAND_IN].stands_for.pods) == (3, 2)
+    assert not cluster.pods[STAND_IN].at_gate
+    for number in (1, 2):
+        comes(cluster, train, number)
+    assert used(cluster) == 3
+    assert cluster.pods[STAND_IN].at_gate, "and now it waits for the others"
+    assert cluster.pods[STAND_IN].stands_for.number == "3 more pods"
+
+
+def test_it_grows_as_there_is_room_and_never_beyond_what_is_asked():
+    train = elastic(2, 5)
+    cluster = queued(train, cpu=2)
+    assert let_go(cluster) == {"train": 2}
+    seen = runs(cluster, train, 2)
+    assert let_go(cluster) == {}
+    cluster.upsert_node(node("n1", size={"cpu": 4, "pods": 99}))
+    assert let_go(cluster) == {"train": 4}
+    assert used(cluster) == 4, "before anything is written"
+    seen = running(seen, 4)
+    cluster.queued_jobs.upsert(seen, now=0)
+    for number in (2, 3):
+        cluster.upsert_pod(replace(comes(cluster, train, number), node="n1"), now=0)
+    assert used(cluster) == 4
+    cluster.upsert_node(node("n1", size={"cpu": 99, "pods": 99}))
+    assert let_go(cluster) == {"train": 5}
+    cluster.queued_jobs.upsert(running(seen, 5), now=0)
+    comes(cluster, train, 4)
+    assert STAND_IN not in cluster.pods
+    assert let_go(cluster) == {}
+
+
+def test_pods_that_came_before_the_job_was_seen_enlarged_are_counted_once():
+    train = elastic(2, 4)
+    cluster = queued(train, cpu=2)
+    let_go(cluster)
+    seen = runs(cluster, train, 2)
+    cluster.upsert_node(node("n1", size={"cpu": 3, "pods": 99}))
+    assert let_go(cluster) == {"train": 3}
+    comes(cluster, train, 2)
+    assert (used(cluster), STAND_IN in cluster.pods) == (3, False)
+    cluster.queued_jobs.upsert(seen, now=0)
+    assert STAND_IN not in cluster.pods, "as it was seen before, it has grown"
+    cluster.queued_jobs.upsert(running(seen, 3), now=0)
+    assert cluster.pods[STAND_IN].stands_for.pods == 1
+
+
+def test_no_more_pods_are_asked_for_than_are_missing_to_its_completions():
+    train = elastic(2, 6)
+    cluster = queued(train, cpu=2)
+    let_go(cluster)
+    runs(cluster, train, 2, missing=3)
+    assert cluster.pods[STAND_IN].stands_for.pods == 1
+    cluster.queued_jobs.upsert(running(train, 2, missing=2), now=0)
+    assert STAND_IN not in cluster.pods
+
+
+def test_all_that_waits_to_start_with_its_priority_comes_before_growth():
+    old = elastic(1, 4, created=1)
+    cluster = queued(old, cpu=1)
+    let_go(cluster)
+    runs(cluster, old, 1)
+    for each in (job("young", 1, created=9), job("low", 1, created=2, priority=-1)):
+        cluster.queued_jobs.upsert(each, now=0)
+    cluster.upsert_node(node("n1", size={"cpu": 3, "pods": 99}))
+    assert let_go(cluster) == {"young": 0, "train": 2}
+
+
+def test_it_grows_only_into_free_room_though_others_owe_it_more():
+    train = elastic(1, 4)
+    cluster = queued(train, cpu=1, least=8)
+    let_go(cluster)
+    runs(cluster, train, 1)
+    assert let_go(cluster) == {}
+
+
+def test_others_owe_it_no_more_than_its_minimum_where_there_is_no_room():
+    cluster = queued(elastic(2, 6), cpu=1, least=8)
+    assert let_go(cluster) == {"train": 2}
+    assert let_go(queued(elastic(2, 6), cpu=1, least=1)) == {}
+
+
+def test_a_start_that_fails_leaves_it_waiting_for_all_its_pods():
+    cluster = queued(elastic(2, 6), cpu=3)
+    assert let_go(cluster) == {"train": 3}
+    cluster.gate_admission.regate(STAND_IN, now=1)
+    assert (used(cluster), cluster.pods[STAND_IN].request["cpu"]) == (0, 6000)
+    assert let_go(cluster) == {"train": 3}
+
+
+def test_a_growth_that_fails_leaves_it_running_as_it_was():
+    train = elastic(1, 3)
+    cluster = queued(train, cpu=1)
+    let_go(cluster)
+    runs(cluster, train, 1)
+    cluster.upsert_node(node("n1", size={"cpu": 2, "pods": 99}))
+    assert let_go(cluster) == {"train": 2}
+    cluster.gate_admission.regate(STAND_IN, now=1)
+    assert (used(cluster), cluster.pods[STAND_IN].stands_for.pods) == (1, 2)
+
+
+def test_growth_that_makes_no_pods_in_time_is_released_and_tried_again():
+    train = elastic(1, 3)
+    cluster = queued(train, cpu=1)
+    let_go(cluster)
+    seen = runs(cluster, train, 1)
+    cluster.upsert_node(node("n1", size={"cpu": 2, "pods": 99}))
+    let_go(cluster)
+    cluster.queued_jobs.upsert(running(seen, 2), now=10)
+    cluster.tick(70)
+    assert (used(cluster), cluster.queued_jobs.late) == (1, [])
+    assert cluster.pods[STAND_IN].stands_for.pods == 1
+
+
+def test_growth_that_is_never_seen_is_tried_again():
+    train = elastic(1, 3)
+    cluster = queued(train, cpu=1)
+    let_go(cluster)
+    runs(cluster, train, 1)
+    cluster.upsert_node(node("n1", size={"cpu": 2, "pods": 99}))
+    let_go(cluster)
+    for now in (1, 62):
+        cluster.tick(now)
+    assert used(cluster) == 1
+    assert let_go(cluster, now=62) == {"train": 2}
+
+
+def test_of_a_job_that_starts_with_part_of_its_pods_those_missing_in_time_are_told():
+    train = elastic(2, 6)
+    cluster = queued(train, cpu=3)
+    let_go(cluster)
+    cluster.queued_jobs.upsert(running(train, 3), now=0)
+    comes(cluster, train, 0)
+    cluster.tick(60)
+    assert [(missing, pods) for _, missing, pods in cluster.queued_jobs.late] == [(2, 3)]
+    assert cluster.pods[STAND_IN].stands_for.pods == 3
+
+
+def test_a_job_that_is_suspended_while_it_grows_waits_as_a_whole_again():
+    train = elastic(1, 3)
+    cluster = queued(train, cpu=1)
+    let_go(cluster)
+    seen = runs(cluster, train, 1)
+    cluster.upsert_node(node("n1", size={"cpu": 2, "pods": 99}))
+    let_go(cluster)
+    cluster.queued_jobs.upsert(replace(seen, suspended=True), now=0)
+    assert (used(cluster), cluster.pods[STAND_IN].stands_for.pods) == (1, 3)
+    assert not cluster.pods[STAND_IN].stands_for.grows
+
+
+def test_what_the_user_asks_for_meanwhile_holds():
+    train = elastic(1, 6)
+    cluster = queued(train, cpu=2)
+    let_go(cluster)
+    runs(cluster, train, 2)
+    cluster.queued_jobs.upsert(running(replace(train, asked=3), 2), now=0)
+    assert cluster.pods[STAND_IN].stands_for.pods == 1
+    cluster.queued_jobs.upsert(running(replace(train, asked=1), 1), now=0)
+    assert STAND_IN not in cluster.pods
+
+
+def test_where_jobs_wait_no_longer_it_is_enlarged_at_once():
+    train = elastic(1, 6)
+    cluster = queued(replace(train, marked=True), cpu=1)
+    let_go(cluster)
+    runs(cluster, replace(train, marked=True), 1)
+    cluster.delete_namespace("a")
+    assert let_go(cluster) == {"train": 6}
+
+
+def test_a_job_that_is_not_ours_is_not_enlarged():
+    train = running(elastic(1, 6), 1)
+    cluster = queued(cpu=9)
+    cluster.delete_namespace("a")
+    cluster.queued_jobs.upsert(train, now=0)
+    assert (STAND_IN in cluster.pods, ("a", "train") in cluster.queued_jobs) == (False, False)
+
+
+def test_people_are_told_of_the_minimum_that_it_waits_for():
+    cluster = queued(elastic(2, 6), cpu=1)
+    assert "as soon as there is room for 2 of its pods" in position_text(cluster, cluster.pods[STAND_IN])
+    cluster = queued(elastic(2, 6), most=1)
+    verdict = verdict_on(cluster, "a", "job/train")
+    assert (verdict.rule, verdict.numbers["cpu"]["request"]) == ("elastic-quota-max", 2000)
+
+
+def test_people_are_told_how_a_job_waits_that_runs_with_fewer_pods():
+    train = elastic(2, 6)
+    cluster = queued(train, cpu=2)
+    let_go(cluster)
+    runs(cluster, train, 2)
+    text = position_text(cluster, cluster.pods[STAND_IN])
+    assert "it runs and waits for 4 more pods, 1 of 1 in the line" in text
+    assert "it grows as soon as there is room for one more pod" in text
+    assert "runs with a parallelism of 2" in verdict_on(cluster, "a", "job/train").message
+
+
+def test_a_job_of_many_pods_costs_few_questions(monkeypatch):
+    cluster = queued(elastic(1, 10**6), cpu=10**6, most=777_777, least=777_777)
+    cluster.upsert_node(node("n1", size={"cpu": 10**6, "pods": 10**6}))
+    asked = []
+    check = Cluster.check
+    monkeypatch.setattr(Cluster, "check", lambda *args: asked.append(args) or check(*args))
+    assert let_go(cluster) == {"train": 777_777}
+    assert len(asked) < 30
+
+
+def test_a_part_that_was_started_unnoticed_has_its_room_kept_and_no_more():
+    train = elastic(2, 6)
+    cluster = queued(cpu=9)
+    unnoticed = replace(running(train, 3), marked=True, awaits_pods=True)
+    cluster.queued_jobs.upsert(unnoticed, now=0)
+    assert (used(cluster), let_go(cluster)) == (3, {})
+    for number in range(3):
+        comes(cluster, train, number)
+    assert (used(cluster), cluster.pods[STAND_IN].stands_for.pods) == (3, 3)
+    cluster.queued_jobs.namespace_changed("a")
+    assert used(cluster) == 3, "it is not taken for one without pods again"
+
+
+def test_a_part_that_was_started_unnoticed_and_is_refused_keeps_nothing():
+    train = elastic(2, 6)
+    cluster = queued(cpu=9, most=2)
+    cluster.queued_jobs.upsert(replace(running(train, 3), marked=True, awaits_pods=True), now=0)
+    assert (used(cluster), cluster.pods[STAND_IN].stands_for.number) == (0, "3 more pods")
