@@ -7,7 +7,7 @@ names of fields with dots between them; ``[*]`` stands for each item of a list o
 
 import re
 from collections.abc import Iterator
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
@@ -80,7 +80,7 @@ class Manager(_Row):
 
 
 class Row(_Row):
-    """A kind of jobs."""
+    """A kind of jobs. ``only_if`` is the path of a boolean: unless it is true, a job does not bear to be suspended."""
 
     group: str
     version: str
@@ -90,6 +90,7 @@ class Row(_Row):
     templates: tuple[Template, ...] = Field(min_length=1)
     end: End = End()
     managed_by: Manager | None = None
+    only_if: str = ""
     pod_label: str = ""
 
     @field_validator("group")
@@ -117,6 +118,11 @@ class Row(_Row):
     def _is_a_path(cls, value: str) -> str:
         return _matching(value, _PATH, "spec.suspend")
 
+    @field_validator("only_if")
+    @classmethod
+    def _is_a_path_or_none(cls, value: str) -> str:
+        return _matching(value, _PATH, "spec.mayBeSuspended") if value else value
+
     @model_validator(mode="after")
     def _paths_agree(self) -> Self:
         """Refuses fields that would have to be two things: a value and a part with fields, or with items as well."""
@@ -125,6 +131,7 @@ class Row(_Row):
         found += [(count, "counts") for each in self.templates for count in each.counts]
         found += [(self.end.field, "end")] if self.end.field else []
         found += [(self.managed_by.field, "managedBy")] if self.managed_by else []
+        found += [(self.only_if, "onlyIf")] if self.only_if else []
         for path, use in found:
             if named.setdefault(path, use) != use:
                 raise ValueError(f"{path} is named twice, for {named[path]} and {use}")
@@ -143,7 +150,8 @@ class Row(_Row):
         for template in self.templates:
             yield template.path
             yield from template.counts
-        yield from (each for each in (self.end.field, self.managed_by.field if self.managed_by else "") if each)
+        of_manager = self.managed_by.field if self.managed_by else ""
+        yield from filter(None, (self.end.field, of_manager, self.only_if))
 
 
 def _matching(value: str, pattern: re.Pattern[str], example: str) -> str:
@@ -152,11 +160,10 @@ def _matching(value: str, pattern: re.Pattern[str], example: str) -> str:
     return value
 
 
-_REPLICAS = "spec.{}[*].replicas"
 _OF_RAY = Manager(field="spec.managedBy", own="ray.io/kuberay-operator")
 
 
-def _of_ray(plural: str, kind: str, cluster: str, end: End, pod_label: str = "") -> Row:
+def _of_ray(plural: str, kind: str, cluster: str, **more: Any) -> Row:
     workers = f"{cluster}.workerGroupSpecs[*]"
     return Row(
         group="ray.io",
@@ -168,9 +175,8 @@ def _of_ray(plural: str, kind: str, cluster: str, end: End, pod_label: str = "")
             Template(path=f"{cluster}.headGroupSpec.template"),
             Template(path=f"{workers}.template", counts=(f"{workers}.replicas", f"{workers}.numOfHosts")),
         ),
-        end=end,
         managed_by=_OF_RAY,
-        pod_label=pod_label,
+        **more,
     )
 
 
@@ -207,8 +213,9 @@ SHIPPED = (
     _of_ray(
         *("rayjobs", "RayJob", "spec.rayClusterSpec"),
         end=End(field="status.jobDeploymentStatus", values=("Complete", "Failed", "ValidationFailed")),
+        only_if="spec.shutdownAfterJobFinishes",
     ),
-    _of_ray("rayclusters", "RayCluster", "spec", End(), pod_label="ray.io/cluster"),
+    _of_ray("rayclusters", "RayCluster", "spec", pod_label="ray.io/cluster"),
     _of_kubeflow("mpijobs", "MPIJob", "v2beta1", "mpiReplicaSpecs", "kubeflow.org/mpi-operator"),
     _of_kubeflow("pytorchjobs", "PyTorchJob", "v1", "pytorchReplicaSpecs", "kubeflow.org/training-operator"),
 )

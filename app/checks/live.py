@@ -101,7 +101,7 @@ async def _rights(client: KubeClient, settings: Settings, live: Live) -> None:
     wanted = [
         *rights(settings.leader),
         *rights_to_delete(settings.reclaim),
-        *rights_to_start_jobs(needed=await _some_queue_jobs(client)),
+        *rights_to_start_jobs(needed=await _some_queue_jobs(client), rows=settings.jobs.rows),
     ]
     missing = [
         right for right, lacking in zip(wanted, await asyncio.gather(*map(lacks, wanted)), strict=True) if lacking

@@ -1,8 +1,9 @@
 """All rights that Quotaward needs on the API server, as the manifests grant them (a test compares them)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from app.job_kinds import BUILT_IN, Row
 from app.settings import LeaderSettings, ReclaimSettings
 from app.store.jobs import JOBS
 from app.store.kinds import KINDS, QUOTA_KINDS, SUCCESSORS
@@ -59,6 +60,13 @@ def rights_to_delete(reclaim: ReclaimSettings) -> Iterator[Right]:
     yield Right("", "pods", "delete", needed=reclaim.budget_patience is not None, given_by="manifests/patience")
 
 
-def rights_to_start_jobs(*, needed: bool) -> Iterator[Right]:
-    """Yields every right that manifests/jobs/queued grants. ``needed``: Jobs of some namespace wait as a whole."""
+def rights_to_start_jobs(*, needed: bool, rows: Iterable[Row] = ()) -> Iterator[Right]:
+    """Yields every right that manifests/jobs/queued grants. ``needed``: Jobs of some namespace wait as a whole.
+
+    For the ``rows`` of the table of kinds of jobs, also those of manifests/jobs/kinds.
+    """
     yield Right(JOBS.group, JOBS.plural, "patch", needed=needed, given_by="manifests/jobs/queued")
+    for row in rows:
+        folder = f"manifests/jobs/kinds/{row.kind.lower()}" if row.kind in BUILT_IN else "docs/jobs.md"
+        for verb in ("list", "watch", "patch"):
+            yield Right(row.group, row.plural, verb, needed=needed, given_by=folder)

@@ -84,18 +84,25 @@ class _Reader:
         meta: Metadata = obj.metadata
         manager, owner = self._row.managed_by, controller_ref(meta)
         managed_by = _at(obj, manager.field) if manager is not None else None
+        bears_suspension = not self._row.only_if or _at(obj, self._row.only_if) is True
         suspend, parent = _at(obj, self._row.suspend), self._row.suspend.rpartition(".")[0]
         return BatchJob(
             meta.namespace or "",
             meta.name,
             meta.uid or "",
             ended=self._has_ended(obj),
-            ours=owner is None and (not managed_by or (manager is not None and managed_by == manager.own)),
+            ours=owner is None and bears_suspension and managed_by in (None, "", manager.own if manager else None),
             controller=owner.uid if owner is not None and is_custom(owner) else "",
             kind=self.job_kind,
-            can_be_suspended=suspend is not True and (not parent or _at(obj, parent) is not None),
+            can_be_suspended=(
+                suspend is not True and (not parent or _at(obj, parent) is not None) and self._makes_pods(obj)
+            ),
             suspend_unset=suspend is None,
         )
+
+    def _makes_pods(self, obj: Any) -> bool:
+        """Whether a job has templates of its own: a RayJob may use the pods of a RayCluster that is not its own."""
+        return any(True for template in self._row.templates for _ in _templates(obj, template))
 
     def _has_ended(self, obj: Any) -> bool:
         end = self._row.end
@@ -182,6 +189,8 @@ def _structure(row: Row) -> type[Struct]:
             _put(tree, count, int | None)
     if row.end.field:
         _put(tree, row.end.field, str | None)
+    if row.only_if:
+        _put(tree, row.only_if, bool | None)
     if row.managed_by is not None:
         _put(tree, row.managed_by.field, str | None)
     return _struct(row.kind, tree, [("metadata", Metadata)])

@@ -153,7 +153,7 @@ async def find_pod(request: Request, name: str = "") -> Response:
         return _error_page(request, Problem(422, "a pod is named NAMESPACE/NAME, a Job NAMESPACE/job/NAME"), root=".")
     kind, is_job, job = only.partition("/")
     parts = ["pods", namespace, only]
-    if kind and is_job and "/" not in job:
+    if kind and is_job:
         parts = ["jobs", namespace, *(() if kind == JOB.name.lower() else (kind,)), job]
     return RedirectResponse("/".join(quote(part, safe="") for part in parts), 303, HEADERS)
 

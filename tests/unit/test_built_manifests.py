@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from app.job_kinds import BUILT_IN
+
 pytestmark = pytest.mark.slow
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
@@ -172,6 +174,15 @@ def compared(objects: Objects) -> dict[tuple[str, str], dict[str, Any]]:
             ("--set", "run=none,queuedJobs=true"),
             ["overlays/default-scheduler", "overlays/default-scheduler/jobs/queued"],
         ),
+        (("--set", "jobKinds={JobSet}"), ["base", "jobs/kinds/jobset"]),
+        (
+            ("--set", f"run=standalone,jobKinds={{{','.join(BUILT_IN)}}}"),
+            ["overlays/standalone", *(f"jobs/kinds/{kind.lower()}" for kind in BUILT_IN)],
+        ),
+        (
+            ("--set", f"run=none,jobKinds={{{','.join(BUILT_IN)}}}"),
+            ["overlays/default-scheduler", *(f"overlays/default-scheduler/jobs/kinds/{k.lower()}" for k in BUILT_IN)],
+        ),
         (("--set", "gates=true"), ["base", "gates"]),
         (("--set", "run=standalone,gates=true"), ["overlays/standalone", "gates"]),
         (("--set", "run=none,gates=true"), ["overlays/default-scheduler", "overlays/default-scheduler/gates"]),
@@ -181,6 +192,7 @@ def compared(objects: Objects) -> dict[tuple[str, str], dict[str, Any]]:
         *("standalone that deletes", "rights to delete", "admission", "admission for the cluster's own scheduler"),
         *("resize", "jobs that ignore disruptions"),
         *("jobs that wait", "standalone with jobs that wait", "rights to start jobs"),
+        *("jobs of another kind", "standalone with all kinds", "rights to start all kinds"),
         *("gates", "standalone with gates", "rights to open gates"),
     ],
 )

@@ -12,6 +12,7 @@ from app.settings import load
 from app.store.heeded import IGNORE_DISRUPTIONS, JOBS_WAIT, PARALLELISM, QUEUED
 from app.store.jobs import CRON_JOB, ENDED, JOB_CONTROLLER
 from app.store.kinds import KINDS
+from tests import job_kind_manifests
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"
@@ -477,6 +478,14 @@ def test_starting_jobs_is_a_right_of_its_own_and_a_policy_narrows_it():
     assert "namespaceSelector" not in policy["matchConstraints"], "the right holds in every namespace"
 
 
+def test_the_manifests_of_each_kind_of_jobs_are_made_from_its_row():
+    there = {str(file.relative_to(MANIFESTS)) for file in MANIFESTS.rglob("jobs/kinds/*/*.yaml")}
+    made = job_kind_manifests.files()
+    assert {path for path in there if not path.startswith("chart/")} == made.keys()
+    for path, text in made.items():
+        assert (MANIFESTS / path).read_text() == text, path
+
+
 def test_asking_who_bears_a_token_is_a_right_of_its_own():
     rules = the("ClusterRole", "access/quotaward-access.yaml")["rules"]
     reviews = {"authentication.k8s.io": "tokenreviews", "authorization.k8s.io": "subjectaccessreviews"}
@@ -491,15 +500,14 @@ def test_who_views_everything_gets_no_right_over_objects():
 
 
 @pytest.mark.parametrize(
-    "folder", ["bind", "patience", "admission", "resize", "jobs/ignore-disruptions", "jobs/queued"]
+    "folder", ["bind", "patience", "admission", "resize", "jobs/ignore-disruptions", "jobs/queued", "jobs/kinds/jobset"]
 )
 @pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=name)
 def test_nothing_takes_in_what_is_for_the_operator_to_choose(file, folder):
     taken_in = yaml.safe_load(file.read_text()).get("resources", [])
-    last = Path(folder).name
-    of_the_folder = {entry.name for entry in (MANIFESTS / folder).iterdir()} | {last}
-    takes_it_in = any(Path(each).name in of_the_folder - {"kustomization.yaml"} for each in taken_in)
-    assert takes_it_in == (file.parent.name == last)
+    there = (MANIFESTS / folder).resolve()
+    takes_it_in = any((file.parent / each).resolve().is_relative_to(there) for each in taken_in)
+    assert takes_it_in == (file.parent.name == there.name)
 
 
 @pytest.mark.parametrize("file", FILES, ids=name)

@@ -21,14 +21,19 @@
 {{- $text | replace "quotaward-system" $context.Release.Namespace -}}
 {{- end -}}
 
-{{/* The policies for Jobs that wait as a whole, which know Quotaward by the names of its accounts. */}}
+{{/* The policies for jobs that wait as a whole, which know Quotaward by the names of its accounts. Takes a list: the chart's
+context, the folder. */}}
 {{- define "quotaward.queuedJobs" -}}
+{{- $context := index . 0 -}}
+{{- $folder := index . 1 -}}
 {{- $accounts := "['system:serviceaccount:quotaward-system:quotaward', 'system:serviceaccount:quotaward-system:quotaward-scheduler']" -}}
-{{- range list "suspend" "stay-suspended" "keep-granted" "own-changes" }}
+{{- $files := list "suspend" "stay-suspended" "own-changes" -}}
+{{- if eq $folder "jobs/queued" }}{{ $files = append $files "keep-granted" }}{{ end -}}
+{{- range $files }}
 ---
-{{ $text := $.Files.Get (printf "files/jobs/queued/%s.yaml" .) | required (printf "jobs/queued/%s.yaml is missing" .) -}}
-{{- if eq $.Values.run "none" }}{{ $text = $text | replace $accounts "['quotaward']" }}{{ end -}}
-{{- $text | replace "quotaward-system" $.Release.Namespace -}}
+{{ $text := $context.Files.Get (printf "files/%s/%s.yaml" $folder .) | required (printf "%s/%s.yaml is missing" $folder .) -}}
+{{- if eq $context.Values.run "none" }}{{ $text = $text | replace $accounts "['quotaward']" }}{{ end -}}
+{{- $text | replace "quotaward-system" $context.Release.Namespace -}}
 {{- end -}}
 {{- end -}}
 

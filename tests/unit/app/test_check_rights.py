@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from app.checks.extender import extender
 from app.checks.rights import rights, rights_to_delete, rights_to_start_jobs
 from app.cli import app
+from app.job_kinds import SHIPPED
 from app.settings import LeaderSettings, ReclaimSettings
 from tests.controlplane.processes import free_port
 from tests.unit.app.forwarding import Forwarding
@@ -34,11 +35,16 @@ def asked(wanted):
 def test_the_rights_that_are_asked_for_are_those_that_the_manifests_grant():
     assert asked(rights(LeaderSettings())) == set(granted("rbac/quotaward.yaml"))
     assert asked(rights_to_delete(ReclaimSettings())) == set(granted("patience/quotaward-patience.yaml"))
-    assert asked(rights_to_start_jobs(needed=True)) == set(granted("jobs/queued/quotaward-jobs.yaml"))
+    of_jobs = set(granted("jobs/queued/quotaward-jobs.yaml"))
+    assert asked(rights_to_start_jobs(needed=True)) == of_jobs
+    of_kinds = {
+        right for row in SHIPPED for right in granted(f"jobs/kinds/{row.kind.lower()}/quotaward-{row.plural}.yaml")
+    }
+    assert asked(rights_to_start_jobs(needed=True, rows=SHIPPED)) == of_jobs | of_kinds
 
 
 def test_each_right_names_the_folder_that_has_it():
-    optional = *rights_to_delete(ReclaimSettings()), *rights_to_start_jobs(needed=True)
+    optional = *rights_to_delete(ReclaimSettings()), *rights_to_start_jobs(needed=True, rows=SHIPPED)
     for right in (*rights(LeaderSettings()), *optional):
         [file] = (Path(__file__).parents[3] / right.given_by).glob("quotaward*.yaml")
         assert asked([right]) <= set(granted(file))

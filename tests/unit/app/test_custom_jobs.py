@@ -120,7 +120,7 @@ def ray_spec(*, suspend=True, **more):
 SUSPENDED = {
     "JobSet": {"replicatedJobs": [replicated("a", 1, 2, "3"), replicated("b", 1, 1)], "suspend": True},
     "RayCluster": ray_spec(),
-    "RayJob": {"suspend": True, "rayClusterSpec": ray_spec(suspend=False)},
+    "RayJob": {"suspend": True, "shutdownAfterJobFinishes": True, "rayClusterSpec": ray_spec(suspend=False)},
     "MPIJob": {
         "runPolicy": {"suspend": True},
         "mpiReplicaSpecs": {
@@ -378,12 +378,26 @@ def test_a_label_alone_makes_no_pod_one_that_is_taken_back_with_a_job():
     assert store.cluster.batch_jobs.whole(running(store, "p")) is None
 
 
+@pytest.mark.parametrize(
+    "change", [{}, {"shutdownAfterJobFinishes": False}, {"rayClusterSpec": None, "clusterSelector": {"a": "b"}}]
+)
+def test_a_ray_job_that_fails_if_it_is_suspended_is_left_alone(change):
+    runs = SUSPENDED["RayJob"] | {"suspend": False} | change
+    submitter = made(JOBS, "x", "a", {"uid": "uid-j"} | owned_by(RAY_JOB, "x", "uid-x"), spec={"template": template()})
+    of_it = pod("p", metadata={"uid": "p"} | owned_by(JOBS, "x", "uid-j"), nodeName="n1")
+    store = world(made(RAY_JOB, "x", "a", {"uid": "uid-x"}, spec=runs), submitter, of_it)
+    assert (store.cluster.batch_jobs.whole(running(store, "p")) is not None) is (not change)
+    store = world(made(RAY_JOB, "x", "a", {"uid": "uid-x"}, spec=runs | {"suspend": True}))
+    assert (stand_in(store, "x") is not None) is (not change)
+
+
 def test_without_a_place_for_the_field_a_job_cannot_be_suspended():
-    item = made(KINDS["MPIJob"], "x", "a", {"uid": "uid-x"}, spec={"mpiReplicaSpecs": {}})
+    item = made(
+        KINDS["MPIJob"], "x", "a", {"uid": "uid-x"}, spec={"mpiReplicaSpecs": SUSPENDED["MPIJob"]["mpiReplicaSpecs"]}
+    )
     of_it = pod("p", metadata={"uid": "p"} | owned_by(KINDS["MPIJob"], "x", "uid-x"), nodeName="n1")
-    assert world(item, of_it).cluster.batch_jobs.whole is not None
-    assert running(world(item, of_it), "p").controller == "uid-x"
     store = world(item, of_it)
+    assert running(store, "p").controller == "uid-x"
     assert store.cluster.batch_jobs.whole(running(store, "p")) is None
 
 

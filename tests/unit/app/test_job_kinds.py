@@ -20,6 +20,7 @@ ROW: dict[str, Any] = {
     "templates": [{"path": "spec.parts[*].template", "counts": ["spec.replicas", "spec.parts[*].replicas"]}],
     "end": {"field": "status.state", "values": ["Done"]},
     "managedBy": {"field": "spec.managedBy", "own": "example.com/things"},
+    "onlyIf": "spec.mayBeSuspended",
     "podLabel": "example.com/thing",
 }
 
@@ -46,7 +47,7 @@ def test_each_path_of_a_built_in_row_is_a_field_of_the_right_type(row):
     schema = schema_of(row)
     types = dict.fromkeys((each.path for each in row.templates), "object") | {row.suspend: "boolean"}
     types |= {count: "integer" for each in row.templates for count in each.counts}
-    types |= dict.fromkeys((row.managed_by.field, row.end.field), "string")
+    types |= dict.fromkeys((row.managed_by.field, row.end.field), "string") | {row.only_if: "boolean"}
     found = {path: field(schema, path)["type"] for path in row.paths}
     assert found == {path: types[path] for path in row.paths}
 
@@ -113,6 +114,8 @@ def test_without_the_settings_there_are_no_further_kinds(tmp_path):
         ({"managedBy": {"field": "spec.", "own": "x"}}, "managedBy.field"),
         ({"managedBy": {"field": "spec.x"}}, "managedBy.own"),
         ({"suspended": "spec.suspend"}, "suspended"),
+        ({"onlyIf": "spec.a[*].b"}, "onlyIf"),
+        ({"onlyIf": "spec.suspend"}, ""),
         ({"templates": [{"path": "spec.suspend.template"}]}, ""),
         ({"templates": [{"path": "spec.suspend"}]}, ""),
         ({"suspend": "spec.parts.suspend"}, ""),
