@@ -34,6 +34,7 @@ class Borrowers:
 
     __slots__ = (
         "_entitlement",
+        "_has_levels",
         "_ledger",
         "_lent",
         "_on_node",
@@ -52,6 +53,8 @@ class Borrowers:
         self._table = cluster.table
         self._taken = taken
         self._entitlement = entitlement
+        own = ledger.queues.accounts.get(entitlement.queue)
+        self._has_levels = own is not None and bool(own.above)
         self.resources = entitlement.resources
         self.namespaces = namespaces
         self._quotas_untouched = _Known(partial(entitlement.is_quota_untouched, ledger))
@@ -74,6 +77,13 @@ class Borrowers:
             verdict = self._entitlement.may_take(self._ledger, victim, queue, wanted)
             known = known_of[whose] = victim.request, verdict
         return known[1]
+
+    def stays_within(self, victim: Pod) -> bool:
+        """See Entitlement.stays_within, after what is taken so far. Nearly always there is nothing to look at."""
+        if not self._has_levels:
+            return True
+        queue = self._ledger.queue_of(victim)
+        return self._entitlement.stays_within(self._ledger, victim, queue)
 
     def on_node(self, node: str) -> list[tuple[Pod, str]]:
         """Pods on a node of other namespaces, each with its queue, that neither quota nor queue protects as a whole.

@@ -31,7 +31,8 @@ class Entitlement:
     """The resources that a pod may take back: by its elastic quota, its queue, and its namespace's share of the queue.
 
     ``share`` is its namespace's dominant share per weight as it would be with the pod. ``guaranteed`` is the part of
-    ``by_quota`` that the quota's min names.
+    ``by_quota`` that the quota's min names. ``asked`` is the request of all that start with it and have nothing yet:
+    see ``stays_within``. None if queues above its own are not asked.
     """
 
     pod: Pod
@@ -41,6 +42,7 @@ class Entitlement:
     by_share: frozenset[str]
     share: float
     guaranteed: frozenset[str] = NOTHING
+    asked: Resources | None = None
 
     @property
     def resources(self) -> frozenset[str]:
@@ -61,6 +63,18 @@ class Entitlement:
                 if by_quota or (by_queue and by_quota is None):
                     return True
         return False
+
+    def stays_within(self, ledger: Ledger, victim: Pod, queue: str) -> bool:
+        """Whether the queues above the pod's own have room for it within their parts, as far as a victim asks for that.
+
+        They are those up to the nearest one that the victim's queue is in, too: others than theirs are to give. Nearer
+        victims that are gone leave room there.
+        """
+        own, other = (ledger.queues.accounts.get(name) for name in (self.queue, queue))
+        if self.asked is None or own is None or not own.above or other is None or other.queue is None:
+            return True
+        way, taken = queue_rules.way_between(own, other), self.resources.intersection(victim.request)
+        return all(way.entitles(self.asked, resource) for resource in taken)
 
     def is_quota_untouched(self, ledger: Ledger, namespace: str) -> bool:
         """Whether another quota stays within its min in all that may be taken back: no pod there can be a victim."""
@@ -142,20 +156,27 @@ class Entitlement:
             if resource not in self.by_share or tenant is None:
                 return None
             return _is_over_share(tenant, resource) and self.share < _share_without(ledger, tenant, victim)
-        if not queue_rules.is_over(account, resource) or not queue_rules.may_lose(account, victim.request):
+        way = queue_rules.way_between(ledger.queues.accounts.get(self.queue), account)
+        if not way.lends(resource) or not way.may_lose(victim.request):
             return False
         return True if resource in self.by_queue else None
 
 
 def entitlement(
-    ledger: Ledger, pod: Pod, beside: Resources = NO_RESOURCES, *, by_share: bool, by_slot: bool = False
+    ledger: Ledger,
+    pod: Pod,
+    beside: Resources = NO_RESOURCES,
+    coming: Resources = NO_RESOURCES,
+    *,
+    by_share: bool,
+    by_slot: bool = False,
 ) -> Entitlement:
     """Returns what the pod may take back; nothing if it would itself exceed a bound. It must not be in the ledger.
 
-    ``beside`` is the request of other pods that start only together with it. It may take back nothing unless all of
-    them stay within their bounds. Of its quota's min only the resources that it names count. ``by_share``: namespaces
-    of one queue take from each other, too. ``by_slot``: one of the resource ``pods``, which every pod needs, comes with
-    the resources that min names.
+    ``beside`` is the request of other pods that start only together with it, ``coming`` the part of it by those that
+    have nothing yet. The pod may take back nothing unless all of them stay within their bounds. Of its quota's min only
+    the resources that it names count. ``by_share``: namespaces of one queue take from each other, too. ``by_slot``: one
+    of the resource ``pods``, which every pod needs, comes with the resources that min names.
     """
     request = total((pod.request, beside)) if beside else pod.request
     name = ledger.queue_of(pod)
@@ -177,6 +198,7 @@ def entitlement(
         everything if shares else NOTHING,
         _share_with(ledger, tenant, request) if tenant else inf,
         named,
+        total((pod.request, coming)) if coming else pod.request,
     )
 
 

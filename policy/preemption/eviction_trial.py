@@ -15,6 +15,7 @@ from policy.preemption.gang_mates import GangMates
 from policy.preemption.plans import CostedPlan, Plan, Preemptor
 from policy.preemption.ranking import Ranking, importance
 from policy.preemption.taken import Taken
+from policy.quota.queue_ledger import TAKING
 from policy.stepwise import Steps
 
 LOWEST = 2**31
@@ -71,11 +72,14 @@ class EvictionTrial:
     def entitlement_now(self) -> Entitlement:
         """Returns what the pod may take back after all that is taken, with the pods beside it out of the ledger."""
         cluster, pod, beside = self.cluster, self.preemptor.pod, self.preemptor.beside
+        entries = cluster.ledger.entries
+        coming = [each for each in beside if each.uid not in entries or entries[each.uid].kind not in TAKING]
         with cluster.ledger.trial() as trial:
             trial.take_out_all(other.uid for other in beside)
             requests = total(other.request for other in beside)
             by_share, by_slot = cluster.rules.fair_share_preemption, cluster.table.is_short_of(SLOT)
-            return entitlement(cluster.ledger, pod, requests, by_share=by_share, by_slot=by_slot)
+            more = total(other.request for other in coming)
+            return entitlement(cluster.ledger, pod, requests, more, by_share=by_share, by_slot=by_slot)
 
     def find_borrowers_steps(self) -> Steps[frozenset[str]]:
         """Finds the namespaces of which pods might be taken, and may pause; no victims may be taken yet."""
@@ -89,8 +93,12 @@ class EvictionTrial:
         return cluster.refusal(self.preemptor.pod)
 
     def admitted(self) -> bool:
-        """Whether the rules would let the pod in after what is taken so far."""
-        return self.refusal() is None
+        """Whether the rules would let the pod in after what is taken so far, and it was entitled to take all that."""
+        return self.refusal() is None and all(map(self.stays_within, self.taken.pods()))
+
+    def stays_within(self, victim: Pod) -> bool:
+        """Whether the pod's department and all above it have room for it within their parts, or need none of others."""
+        return self.borrowers.stays_within(victim)
 
     def is_suitable(self, node: str) -> bool:
         """Whether a node could take the pod, were it empty."""
@@ -136,6 +144,7 @@ class EvictionTrial:
         cost = (
             plan.violations,
             (self.taken.losses.fail, self.taken.losses.suspended),
+            max((self.ranking.distance(pod) for pod in plan.victims), default=0),
             self.ranking.shortfall_of_all(self.taken.pods()),
             max((pod.priority for pod in plan.victims), default=-LOWEST),
             sum(pod.priority + LOWEST for pod in plan.victims),

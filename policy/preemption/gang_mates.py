@@ -50,13 +50,15 @@ class GangMates:
         ledger, pods = self._cluster.ledger, self._cluster.pods
         name = ledger.queue_of(pod)
         queue = ledger.queues.accounts.get(name)
-        bound_by = queue if queue is not None and queue.queue is not None and name != self._queue else None
+        own = ledger.queues.accounts.get(self._queue)
+        exists = queue is not None and queue.queue is not None
+        bound_by = queue_rules.way_between(own, queue) if queue is not None and exists and name != self._queue else None
         along, together = list[Pod](), dict(pod.request)
         members = (pods[uid] for uid in self._ready[pod.namespace, pod.group] - self._taken.gone if uid in pods)
         for other in sorted(members, key=importance, reverse=True):
             if other.uid == pod.uid or exempt_from_eviction(ledger, other):
                 continue
-            if bound_by is None or queue_rules.may_lose(bound_by, total((together, other.request))):
+            if bound_by is None or bound_by.may_lose(total((together, other.request))):
                 add(together, other.request)
                 along.append(other)
         return along

@@ -62,15 +62,16 @@ class CostedPlan:
 
     1. evictions that violate a budget;
     2. Jobs that fail, and Jobs that are suspended;
-    3. how far quotas, queues and namespaces fall below their bounds, as shares;
-    4. the highest priority among the victims;
-    5. the sum of their priorities, each counted from the lowest possible, so that more victims cost more;
-    6. the earliest start among them in seconds, negated: of two victims the one that started later is cheaper;
-    7. the name of the node.
+    3. how far up the tree the nearest common queue of pod and victim stands, of the furthest victim;
+    4. how far quotas, queues and namespaces fall below their bounds, as shares;
+    5. the highest priority among the victims;
+    6. the sum of their priorities, each counted from the lowest possible, so that more victims cost more;
+    7. the earliest start among them in seconds, negated: of two victims the one that started later is cheaper;
+    8. the name of the node.
     """
 
     plan: Plan
-    cost: tuple[int, tuple[int, int], float, int, int, float, str]
+    cost: tuple[int, tuple[int, int], int, float, int, int, float, str]
 
     @property
     def loses_jobs(self) -> bool:

@@ -8,8 +8,8 @@ from policy.preemption.ranking import importance
 def prune(trial: EvictionTrial, node: str) -> None:
     """Puts back as many as possible: first who is in a budget, and then those whose eviction would cost a Job.
 
-    Then members of gangs that were taken together, then those whose quotas would fall below their min, then by
-    importance, then of who borrowed least.
+    Then those of far queues, then members of gangs that were taken together, then those whose quotas would fall below
+    their min, then by importance, then of who borrowed least.
     """
     taken, expensive_first = trial.taken, trial.ranking.expensive_first
     for gang in dict.fromkeys(taken.together.values()):
@@ -23,6 +23,7 @@ def prune(trial: EvictionTrial, node: str) -> None:
         key=lambda pod: (
             pod.uid not in in_budget,
             at_stake.get(pod.uid, len(at_stake)),
+            -trial.ranking.distance(pod),
             pod.uid not in taken.together,
             *expensive_first(pod),
         ),

@@ -6,6 +6,7 @@ from math import fsum
 from policy.objects.pod import Pod
 from policy.objects.resources import Resources, add, total
 from policy.preemption.entitlement import Entitlement, share_lent, shortfall, to_spare
+from policy.quota import queue_rules
 from policy.quota.ledger import Ledger
 
 
@@ -58,12 +59,13 @@ class Ranking:
     These figures are noted by namespace and queue when they are first asked for: see ``note``.
     """
 
-    __slots__ = ("_borrowed", "_entitlement", "_ledger", "_resources", "_shares", "_spare")
+    __slots__ = ("_borrowed", "_distances", "_entitlement", "_ledger", "_resources", "_shares", "_spare")
 
     def __init__(self, ledger: Ledger, entitlement: Entitlement) -> None:
         self._ledger = ledger
         self._entitlement = entitlement
         self._resources = entitlement.resources
+        self._distances: dict[str, int] = {}
         self._borrowed: dict[tuple[str, str], float] = {}
         self._shares: dict[tuple[str, str], tuple[Resources, Resources] | None] = {}
         self._spare: dict[tuple[str, str], list[tuple[Resources, Resources]]] = {}
@@ -79,6 +81,31 @@ class Ranking:
         known = self._borrowed.get(whose)
         if known is None:
             known = self._borrowed[whose] = share_lent(self._ledger, *whose)
+        return known
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether pods stand at different distances at all."""
+        own = self._ledger.queues.accounts.get(self._entitlement.queue)
+        return own is not None and bool(own.above)
+
+    def distance(self, pod: Pod) -> int:
+        """How many levels above the preemptor's queue the nearest queue stands that a pod's queue is in, too.
+
+        So a department settles its own affairs before it touches another. Pods in no queue are as far as the root.
+        """
+        name = queue_in(self._ledger, pod)
+        known = self._distances.get(name)
+        if known is None:
+            queues = self._ledger.queues
+            own, other = queues.accounts.get(self._entitlement.queue), queues.accounts.get(name)
+            if own is None or name == self._entitlement.queue:
+                known = 0
+            elif other is None or other.queue is None:
+                known = len(own.above)
+            else:
+                known = len(queue_rules.way_between(own, other).up)
+            self._distances[name] = known
         return known
 
     def keeps_to_its_share(self, pod: Pod) -> bool:

@@ -142,7 +142,7 @@ class VictimSearch:
         trial = self.trial
         may_take, is_evictable = trial.borrowers.may_take, trial.evictable.is_evictable
         for pod in pods:
-            if may_take(pod, wanted) and is_evictable(pod):
+            if may_take(pod, wanted) and is_evictable(pod) and trial.stays_within(pod):
                 trial.take(pod)
                 if frugally and not may_take(pod, wanted):
                     trial.taken.separate(trial.taken.give_back(pod.uid))
@@ -191,7 +191,7 @@ class VictimSearch:
                 return
             if trial.cluster.pods.get(pod.uid) is not pod:
                 continue  # it has gone or changed in a pause
-            if is_peer(pod) or (is_borrower(pod) and may_take(pod, wanted)):
+            if is_peer(pod) or (is_borrower(pod) and may_take(pod, wanted) and trial.stays_within(pod)):
                 trial.take(pod)
 
     def _borrowers_in_turn(self, wanted: frozenset[str], node: str | None, order: Order) -> list[Pod]:
@@ -234,13 +234,14 @@ class VictimSearch:
         return (each.pod for each in self.trial.cluster.table.in_namespaces(namespaces))
 
     def _in_order(self, pods: Iterable[Pod], lacking: Mapping[str, int], order: Order) -> list[Pod]:
-        """In which order borrowers are taken: last of all those whom others would have to follow.
+        """In which order borrowers are taken: those of near queues first, and of those last whom others have to follow.
 
         And before them those whose namespaces have no more than their shares.
         """
         gangs, ranking = self.trial.gangs, self.trial.ranking
 
         def turn(pod: Pod) -> tuple[float | str, ...]:
-            return gangs.is_needed(pod), ranking.keeps_to_its_share(pod), *order(pod, lacking, ranking.borrowed(pod))
+            first = ranking.distance(pod), gangs.is_needed(pod), ranking.keeps_to_its_share(pod)
+            return (*first, *order(pod, lacking, ranking.borrowed(pod)))
 
         return sorted(pods, key=turn)

@@ -38,17 +38,21 @@ def take_one_that_suffices(trial: EvictionTrial, node: str) -> bool:
 def _cheapest(trial: EvictionTrial, node: str, wanted: frozenset[str]) -> Pod | None:
     """The cheapest victim among the borrowers on a node that can be taken alone: the last one to be given back.
 
-    For pods of one size. Whether they may be taken is asked of the cheapest ones only.
+    For pods of one size. Whether they may be taken is asked of the cheapest ones only, those of near queues first.
     """
-    ledger, losses = trial.cluster.ledger, trial.taken.losses
+    ledger, losses, distance = trial.cluster.ledger, trial.taken.losses, trial.ranking.distance
     may_take, is_evictable = trial.borrowers.may_take, trial.evictable.is_evictable
     ranks = [
         (-pod.priority, share_lent(ledger, pod.namespace, queue), pod.started or pod.created, pod.uid, pod)
         for pod, queue in trial.borrowers.on_node(node)
     ]
     ranks.sort(reverse=True)
+    if has_levels := trial.ranking.has_levels:
+        ranks.sort(key=lambda rank: distance(rank[-1]))
     shortfalls: list[tuple[float, Pod]] = []
     for *_, pod in ranks:
+        if has_levels and shortfalls and distance(pod) > distance(shortfalls[-1][1]):
+            break
         if may_take(pod, wanted) and is_evictable(pod) and not (pod.group and trial.gangs.is_needed(pod)):
             if (pod.job is not None or pod.controller) and losses.would_lose([pod]):
                 continue

@@ -17,7 +17,7 @@ from policy.nodes import fit
 from policy.objects.pod import Pod
 from policy.preemption.candidate_nodes import node_where_room_is_coming, promising_nodes, roomy_node
 from policy.preemption.entitlement import as_if_guaranteed
-from policy.preemption.eviction_trial import eviction_trial
+from policy.preemption.eviction_trial import EvictionTrial, eviction_trial
 from policy.preemption.own_first import let_own_leave_first
 from policy.preemption.plans import CostedPlan, NoPlan, Plan
 from policy.preemption.search import VictimSearch
@@ -57,8 +57,19 @@ def victims_on(cluster: Cluster, pod: Pod, nodes: Iterable[str], *, respect_budg
                 plans.append(found)
                 if not any(map(trial.ranking.keeps_to_its_share, found.victims)):
                     sparing.append(found)
-    plans = sparing or plans
+        plans = _nearest(sparing or plans, trial)
     return _sparing_jobs(plans) if any(each.lost.failing for each in plans) else plans
+
+
+def _nearest(plans: list[Plan], trial: EvictionTrial) -> list[Plan]:
+    """Those of some plans than which no other stays nearer to the pod's queue without violating more budgets."""
+    nearest, kept = inf, list[Plan]()
+    far = {each.node: max(map(trial.ranking.distance, each.victims), default=0) for each in plans}
+    for each in sorted(plans, key=lambda each: (each.violations, far[each.node])):
+        nearest = min(nearest, far[each.node])
+        if far[each.node] <= nearest:
+            kept.append(each)
+    return [each for each in plans if each in kept]
 
 
 def _sparing_jobs(plans: list[Plan]) -> list[Plan]:

