@@ -257,6 +257,7 @@ def simulate(
     config: Annotated[Path | None, typer.Option(help="Configuration file of the server.")] = None,
     until: Annotated[str | None, typer.Option(help="Stop the simulation after this time, like 12h.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write the chart as an HTML page to this file.")] = None,
+    time_limit: Annotated[float, typer.Option(min=0, help="Seconds after which a simulation is given up.")] = 600.0,
 ) -> None:
     """Simulate what happens in a folder of manifests; with --apply or --remove, show what these would change."""
     from app import cli_whatif  # noqa: PLC0415
@@ -274,7 +275,8 @@ def simulate(
             )
             cli_whatif.print_difference(cli_whatif.difference_in(read, settings, applied, removed))
             raise typer.Exit(1 if read.problems else 0)
-        story, waiting = cli_whatif.story_of(read, settings, scenario.parse_duration(until) if until else math.inf)
+        last = scenario.parse_duration(until) if until else math.inf
+        story, waiting = cli_whatif.story_of(read, settings, last, time_limit)
         cli_whatif.print_story(story, waiting)
         if html is not None:
             html.write_text(charts.page(story, directory.resolve().name), encoding="utf-8")
@@ -283,6 +285,73 @@ def simulate(
         _fail(str(error))
     except (cli_whatif.CannotSimulate, scenario.InvalidDuration, InvalidSettings, OSError) as error:
         _fail(str(error), code=2)
+
+
+@app.command()
+def replay(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="SWF, a CSV, or what sacct --parsable2 printed.")],
+    policy: Annotated[
+        list[Path] | None, typer.Option(help="A folder with quotas, queues, namespaces, nodes; may be repeated.")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="swf, csv or sacct; by default by the name of LOG.")] = "",
+    column: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=COLUMN", help="Where a CSV has something; may be repeated.")
+    ] = None,
+    team: Annotated[str, typer.Option(help="The column (of SWF: user, group, queue, partition) of teams.")] = "",
+    nodes: Annotated[
+        str, typer.Option(help="Nodes for policies without any: 120x2, 4x64x256Gi+nvidia.com/gpu=8.")
+    ] = "",
+    pod_cores: Annotated[int, typer.Option(min=1, help="Processors that a pod takes, for SWF.")] = 1,
+    begin: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Play from so long after the first job.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Play jobs until so long after the first.")
+    ] = None,
+    evicted: Annotated[
+        str, typer.Option(help="Jobs that are taken back begin anew (requeue) or go on (resume).")
+    ] = "requeue",
+    runs: Annotated[int, typer.Option(min=1, max=100, help="How often to play, to see the spread.")] = 1,
+    jitter: Annotated[float, typer.Option(min=0, help="Seconds by which submissions differ between runs.")] = 5.0,
+    time_limit: Annotated[float, typer.Option(min=0, help="Seconds after which a run is stopped.")] = math.inf,
+    config: Annotated[Path | None, typer.Option(help="Configuration file of the server.")] = None,
+    output: Annotated[str, typer.Option("--output", "-o", help="table, json or csv.")] = "table",
+) -> None:
+    """Play a recorded workload with a policy or several: who would have waited how long, and what been evicted."""
+    from app import cli_replay, cli_whatif  # noqa: PLC0415
+    from app.replay.log import CannotRead  # noqa: PLC0415
+    from app.whatif import scenario  # noqa: PLC0415
+    from policy.simulate.replay import PingPong  # noqa: PLC0415
+
+    for option, value, allowed in (
+        ("--format", form, ("", "swf", "csv", "sacct")),
+        ("--evicted", evicted, ("requeue", "resume")),
+        ("--output", output, ("table", "json", "csv")),
+    ):
+        if value not in allowed:
+            _fail(f"{option}: {value!r} must be one of {', '.join(filter(None, allowed))}", code=2)
+    try:
+        since, until = (scenario.parse_duration(each) if each is not None else None for each in (begin, end))
+        resumes = evicted == "resume"
+        of_log = (log, policy or (), form, column or (), team)
+        asked = cli_replay.Asked(*of_log, nodes, pod_cores, since, until, resumes, runs, jitter, time_limit)
+        read = cli_replay.read(asked)
+        for problem in read.problems:
+            say(f"{log}: {problem}", err=True)
+        if read.wrong or read.without_run:
+            say(f"{log}: {read.wrong} lines cannot be read, {read.without_run} jobs did not run", err=True)
+        summaries, jobs, problems = cli_replay.play(asked, read, cli_whatif.settings_of(config))
+    except (CannotRead, scenario.InvalidDuration, InvalidSettings, OSError) as error:
+        _fail(str(error), code=2)
+    except PingPong as error:
+        _fail(str(error))
+    for problem in problems:
+        say(problem, err=True)
+    cli_replay.print_summaries(summaries, jobs, output)
+    for each in summaries:
+        if each.stopped_at is not None:
+            say(f"{each.policy}: stopped, {each.to_come} of {len(jobs)} jobs had not come", err=True)
+    raise typer.Exit(1 if problems or any(each.stopped_at is not None for each in summaries) else 0)
 
 
 @app.command()

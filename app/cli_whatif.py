@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import yaml
@@ -17,7 +18,7 @@ from app.whatif.difference import difference_steps, numbers_steps, why_it_waits
 from app.whatif.scenario import Scenario
 from app.whatif.trial import Scene, run_steps
 from policy.simulate.snapshot import snapshot
-from policy.simulate.timeline import MOST_MOMENTS, Story
+from policy.simulate.timeline import Story
 from policy.stepwise import at_once
 
 
@@ -63,9 +64,13 @@ def scenario_of(directory: Path, settings: Settings) -> Scenario:
     return read
 
 
-def story_of(read: Scenario, settings: Settings, until: float) -> tuple[Story, list[str]]:
-    """Plays a scenario; returns the story, and the pods that wait at the end with the reason."""
-    story, cluster = at_once(scenario.play_steps(read, settings, until))
+def story_of(read: Scenario, settings: Settings, until: float, seconds: float) -> tuple[Story, list[str]]:
+    """Plays a scenario, for so many seconds at most.
+
+    Returns the story, and the pods that wait at the end with the reason.
+    """
+    stop = monotonic() + seconds
+    story, cluster = at_once(scenario.play_steps(read, settings, until, lambda: monotonic() >= stop))
     waiting = [
         f"{pod.title} waits: {why_it_waits(cluster, pod)[1] or 'not tried yet'}"
         for pod in cluster.pods.values()
@@ -92,7 +97,7 @@ def print_story(story: Story, waiting: list[str]) -> None:
     if story.given_up_at is not None:
         pods = len(story.lives) + len(story.over) + story.never_came
         say(
-            f"given up at {charts.time_text(story.given_up_at)}, after {MOST_MOMENTS} moments:"
+            f"given up at {charts.time_text(story.given_up_at)}, as --time-limit was over:"
             f" {story.never_came} of {pods} pods had not appeared yet"
         )
     width = shutil.get_terminal_size((100, 24)).columns

@@ -87,12 +87,18 @@ def read(directory: Path, legacy: str = "auto", rows: Iterable[Row] = ()) -> Sce
     return scenario
 
 
-def play_steps(scenario: Scenario, settings: Settings, until: float) -> Steps[tuple[Story, Cluster]]:
-    """Plays a story; returns what happens, and the cluster at the end."""
+def play_steps(
+    scenario: Scenario, settings: Settings, until: float, is_over: Callable[[], bool] = lambda: False
+) -> Steps[tuple[Story, Cluster]]:
+    """Plays a story; returns what happens, and the cluster at the end. It is given up once ``is_over`` says so."""
     cluster = Cluster(settings.rules, settle_time=0)
     terms = settings.reserve.terms
     timeline = Timeline(Simulation(cluster, terms, scenario.start), terms, scenario.arrivals, scenario.durations)
-    yield from timeline.play_steps(until)
+    for _ in timeline.play_steps(until):
+        if is_over():
+            timeline.give_up()
+            break
+        yield
     return timeline.story, cluster
 
 

@@ -35,6 +35,7 @@ from policy.stepwise import Steps
 RowNumbers = NDArray[np.intp]
 
 NO_ROOM = "no node has room for it, or is one that it may go to"
+NOT_STARTED = "it is not started"
 BROKEN_GANG = "GangBroken"
 JOB_FAILED = "JobFailed"
 LARGEST_JOB = 1000
@@ -60,19 +61,22 @@ class Simulation:
     """A cluster that nobody else uses, and what has happened in it so far.
 
     ``now`` is on the cluster's clock; ``now + epoch`` is in seconds since the epoch. ``steps`` counts what has been
-    done.
+    done. ``evictions`` and ``bound`` are in their order; whoever has read them may clear them.
     """
 
     def __init__(self, cluster: Cluster, terms: Terms, now: float, epoch: float = 0.0) -> None:
         self.cluster = cluster
         self.now = now
         self.evictions: list[Eviction] = []
+        self.bound: list[Pod] = []
         self.steps = 0
         self._terms = terms
         self._epoch = epoch
         self._hurt: set[Key] = set()
         self._freed = 0
         self._near_others = False
+        self._failed: dict[Hashable, str] = {}
+        self._failed_as_of: Hashable = None
 
     @property
     def time(self) -> float:
@@ -121,18 +125,24 @@ class Simulation:
     # The scheduler
 
     def _place_steps(self) -> Steps[None]:
-        """Tries all waiting pods in order. Once one has failed, it fails all pods that are alike without a try."""
-        waiting = (pod for pod in self.cluster.pods.values() if pod.pending and not (pod.terminating or pod.gated))
-        failed: dict[Hashable, str] = {}
+        """Tries all waiting pods in order. Once one has failed, it fails all pods that are alike without a try.
+
+        It does so until something has changed that could help one of them.
+        """
+        if self._failed_as_of != (helped := self._what_could_help()):
+            self._failed_as_of = helped
+            self._failed.clear()
+        failed = self._failed
+        waiting = (pod for pod in self.cluster.pending.values() if not (pod.terminating or pod.gated))
         for pod in sorted(waiting, key=turn):
-            current = self.cluster.pods.get(pod.uid)
-            if current is None or not current.pending:
-                continue
-            if current.stands_for is not None:
-                yield from self._start_steps(current)
+            current = self.cluster.pending.get(pod.uid)
+            if current is None:
                 continue
             alike = self._kind(current)
-            if alike in failed:
+            if current.stands_for is not None:
+                if alike not in failed and not (yield from self._start_steps(current)):
+                    failed[alike] = NOT_STARTED
+            elif alike in failed:
                 self._fail(current, failed[alike])
             elif message := (yield from self._attempt_steps(current)):
                 failed[alike] = message
@@ -145,20 +155,21 @@ class Simulation:
             self._fail(pod, message)
         return message
 
-    def _start_steps(self, stand_in: Pod) -> Steps[None]:
+    def _start_steps(self, stand_in: Pod) -> Steps[bool]:
         """Starts a Job that waits as a whole, if the rules admit it, and there is room for all of its pods.
 
-        Its pods are tried at once: the room is theirs.
+        Its pods are tried at once: the room is theirs. Returns whether it was started.
         """
         cluster = self.cluster
         yield
         part = self._with_room(stand_in)
         if part.stands_for is None or part.stands_for.pods > LARGEST_JOB or not self._may_start(part):
-            return
+            return False
         self.steps += 1
         for pod in cluster.queued_jobs.make_pods(part, self.now):
             yield from self._attempt_steps(pod)
             yield
+        return True
 
     def _with_room(self, stand_in: Pod) -> Pod:
         """Returns the part of an elastic Job that there is room for, or the least; of any other Job all of it."""
@@ -185,7 +196,7 @@ class Simulation:
             or self.cluster.reservations.reserved.of_pod(pod.uid)
         ):
             return pod.uid
-        return signature.by_rules_and_nodes(pod, pod.queue)
+        return signature.by_rules_and_nodes(pod, pod.queue), self.cluster.queued_jobs.shapes_of(pod)
 
     def _try(self, pod: Pod) -> str:
         """Makes one attempt of the scheduler: its own filters first, then ours. Returns the message if it fails."""
@@ -227,12 +238,15 @@ class Simulation:
     def _bind(self, pod: Pod, node: str) -> None:
         bound = replace(pod, node=node, nominated_node="", unschedulable=None, started=self.time)
         self.cluster.upsert_pod(bound, self.now)
+        self.bound.append(bound)
         for reservation in [each for each in self.cluster.reservations.plans.values() if each.pod.uid == pod.uid]:
             self.cluster.delete_reservation(reservation.name)
         self.steps += 1
 
     def _fail(self, pod: Pod, message: str) -> None:
         said = Unschedulable(UNSCHEDULABLE, message)
+        if pod.unschedulable == said and not pod.nominated_node:
+            return
         self.cluster.upsert_pod(replace(pod, unschedulable=said, nominated_node=""), self.now)
 
     # Our controllers

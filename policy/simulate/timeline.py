@@ -6,6 +6,7 @@ lose their claims. The scheduler and our controllers take no time.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from math import inf
 
 from policy.cluster.cluster import Cluster
@@ -19,7 +20,6 @@ from policy.stepwise import Steps
 
 START = 1_000_000_000.0
 """The time since the epoch at which a story without dates begins: a day in 2001, so that everything has an age."""
-MOST_MOMENTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,20 @@ class Timeline:
         self._simulation = simulation
         self._terms = terms
         self._arrivals = sorted(arrivals, key=lambda arrival: arrival.at)
+        self._came = 0
         self._durations = durations
         self._evictions = 0
         self._quiet_at = inf
+        self._waiting: dict[str, Life] = {}
+        self._running: dict[str, Life] = {}
+        self._ends: list[tuple[float, str]] = []
+        self._at = 0.0
 
     def play_steps(self, until: float = inf) -> Steps[None]:
-        """Goes on until nothing more is to come, or so many seconds have passed. Iterate to the end."""
+        """Goes on until nothing more is to come, or so many seconds have passed. Iterate to the end, or ``give_up``."""
         at = 0.0
-        for _ in range(MOST_MOMENTS):
+        while at <= until and at < inf:
+            self._at = at
             self._simulation.advance(self._start + at)
             before = self._simulation.steps
             changed = any((self._end_what_is_over(at), self._show(at)))
@@ -107,56 +113,55 @@ class Timeline:
                 self._observe(at)
             self._quiet_at = at + PATIENCE + 1 if changed else inf
             at = self._next(at)
-            if at > until or at == inf:
-                return
-        self.story.given_up_at = at
-        self.story.never_came = sum(arrival.is_pod for arrival in self._arrivals)
+            yield
+
+    def give_up(self) -> None:
+        """Ends the story early: it takes too long."""
+        self.story.given_up_at = self._at
+        self.story.never_came = sum(arrival.is_pod for arrival in self._arrivals[self._came :])
 
     def _show(self, at: float) -> bool:
-        shown = False
-        while self._arrivals and self._arrivals[0].at <= at:
-            arrival = self._arrivals.pop(0)
-            arrival.show(self._simulation.cluster, self._start + at)
-            shown = True
-        return shown
+        before = self._came
+        while self._came < len(self._arrivals) and self._arrivals[self._came].at <= at:
+            self._arrivals[self._came].show(self._simulation.cluster, self._start + at)
+            self._came += 1
+        return self._came != before
 
     def _end_what_is_over(self, at: float) -> bool:
         cluster, ended = self._simulation.cluster, False
-        for uid, life in self.story.lives.items():
-            if life.started is not None and life.ended is None and self._over_at(uid, life) <= at:
+        while self._ends and self._ends[0][0] <= at:
+            life = self._running.pop(uid := heappop(self._ends)[1], None)
+            if life is not None:
                 life.ended, life.end = at, "finished"
                 cluster.upsert_pod(replace(cluster.pods[uid], finished=True, succeeded=True), self._start + at)
                 ended = True
         return ended
 
-    def _over_at(self, uid: str, life: Life) -> float:
+    def _over_at(self, uid: str, started: float, life: Life) -> float:
         """Returns when a pod's duration is over. A pod that was there already has run since its own start time."""
-        if life.started is None:
-            return inf
-        since = min(life.started, life.pod.started - self._start) if life.pod.started else life.started
+        since = min(started, life.pod.started - self._start) if life.pod.started else started
         return since + self._durations.get(uid, inf)
 
     def _observe(self, at: float) -> None:
         simulation, lives = self._simulation, self.story.lives
         cluster = simulation.cluster
         for eviction in simulation.evictions[self._evictions :]:
-            life = lives.setdefault(eviction.pod.uid, Life(eviction.pod, at))
+            uid = eviction.pod.uid
+            life = lives.setdefault(uid, Life(eviction.pod, at))
             life.started = at if life.started is None else life.started
             life.node, life.ended, life.end = eviction.pod.node, at, "evicted"
+            self._waiting.pop(uid, None)
+            self._running.pop(uid, None)
         self._evictions = len(simulation.evictions)
         for uid, pod in cluster.pods.items():
-            if pod.finished and uid not in lives:
-                self.story.over[uid] = pod
+            if uid in lives:
                 continue
-            life = lives.setdefault(uid, Life(pod, at))
-            life.pod = pod
-            if pod.assigned and life.started is None:
-                life.started, life.node = at, pod.node
-            if life.reserved is None and life.started is None and cluster.reservations.reserved.of_pod(uid) is not None:
-                life.reserved = at
-        for uid, life in lives.items():
-            if life.pod.stands_for is not None and life.ended is None and uid not in cluster.pods:
-                life.ended, life.end = at, "started"
+            if pod.finished:
+                self.story.over[uid] = pod
+            else:
+                lives[uid] = self._waiting[uid] = Life(pod, at)
+        for uid, life in list(self._waiting.items()):
+            self._observe_waiting(uid, life, at)
         self.story.moments.append(
             Moment(
                 at,
@@ -165,17 +170,33 @@ class Timeline:
             )
         )
 
+    def _observe_waiting(self, uid: str, life: Life, at: float) -> None:
+        """Notes what has become of a pod that waited at the moment before."""
+        cluster = self._simulation.cluster
+        pod = cluster.pods.get(uid)
+        if pod is None:
+            del self._waiting[uid]
+            if life.pod.stands_for is not None:
+                life.ended, life.end = at, "started"
+            return
+        life.pod = pod
+        if pod.assigned:
+            life.started, life.node = at, pod.node
+            del self._waiting[uid]
+            self._running[uid] = life
+            if (over := self._over_at(uid, at, life)) < inf:
+                heappush(self._ends, (max(over, at + 1) if over <= at else over, uid))
+        elif life.reserved is None and cluster.reservations.reserved.of_pod(uid) is not None:
+            life.reserved = at
+
     def _next(self, at: float) -> float:
         """Returns when the next thing happens."""
-        alive = {uid: life for uid, life in self.story.lives.items() if life.ended is None}
-        waiting = [life for life in alive.values() if life.started is None]
-        times = [arrival.at for arrival in self._arrivals[:1]]
-        ends = [self._over_at(uid, life) for uid, life in alive.items()]
-        times += [at + 1 if end <= at else end for end in ends]  # what is overdue ends in a second
-        times += [self._starves_at(life.pod) for life in waiting]
+        times = [self._arrivals[self._came].at] if self._came < len(self._arrivals) else []
+        times += [self._ends[0][0]] if self._ends else []
+        times += [self._starves_at(life.pod) for life in self._waiting.values()]
         longest = self._terms.max_duration + 1 - self._start
         times += [reserved.since + longest for reserved in self._simulation.cluster.reservations.reserved]
-        times += [self._quiet_at] if waiting else []
+        times += [self._quiet_at] if self._waiting else []
         return min((time for time in times if time > at), default=inf)
 
     def _starves_at(self, pod: Pod) -> float:

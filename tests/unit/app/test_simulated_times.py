@@ -7,7 +7,6 @@ import pytest
 
 from app.settings import Settings
 from app.whatif import charts, scenario
-from policy.simulate import timeline
 from policy.stepwise import at_once
 from tests.unit.app.given import node, pod, quota
 from tests.unit.app.manifest_folder import Folder
@@ -30,9 +29,9 @@ def lives(tmp_path):
     return play
 
 
-def simulated(tmp_path, *items):
+def simulated(tmp_path, *items, options=()):
     Folder(tmp_path).write("all.yaml", *items)
-    return run("simulate", tmp_path)
+    return run("simulate", tmp_path, *options)
 
 
 def job(name, cpu, created=None, node_name=None, started=None, **annotations):
@@ -107,12 +106,11 @@ def test_a_pod_that_comes_last_is_drawn(tmp_path, fits):
     assert re.search(rf"^a/last +{charts.RUNS if fits else charts.WAITS}$", text, re.MULTILINE)
 
 
-def test_a_story_that_is_given_up_says_so_first_and_fails(tmp_path, monkeypatch):
-    monkeypatch.setattr(timeline, "MOST_MOMENTS", 3)
-    monkeypatch.setattr("app.cli_whatif.MOST_MOMENTS", 3)
-    status, text = simulated(tmp_path, node("n1", **cpus(8)), *(job(f"p{n}", 1, at=f"{n}h") for n in range(5)))
+def test_a_story_that_is_given_up_says_so_first_and_fails(tmp_path):
+    pods = (job(f"p{n}", 1, at=f"{n}h") for n in range(1, 5))
+    status, text = simulated(tmp_path, node("n1", **cpus(8)), *pods, options=("--time-limit", "0"))
     assert status == 1
-    assert text.splitlines()[0] == "given up at 3h, after 3 moments: 2 of 5 pods had not appeared yet"
+    assert text.splitlines()[0] == "given up at 0s, as --time-limit was over: 4 of 4 pods had not appeared yet"
 
 
 def test_a_story_that_ends_is_not_given_up(tmp_path):

@@ -1,0 +1,212 @@
+"""``quotaward replay``: plays a recorded workload with one policy or several, and prints a summary of each."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from app.replay import swf, tables
+from app.replay.log import CannotRead, Log
+from app.replay.player import Played, Player, Policy, Window, in_window, jittered, nodes_of, parse_nodes
+from app.replay.summary import Summary, Waits, recorded, summary
+from app.settings import Settings
+from policy.simulate.replay import RecordedJob
+
+FORMATS = {".swf": "swf", ".csv": "csv"}
+"""The form of a log by the end of its name; every other one is taken for what sacct prints."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The question: the options of the command; see ``quotaward replay --help``."""
+
+    log: Path
+    policies: Sequence[Path]
+    form: str
+    columns: Sequence[str]
+    team: str
+    nodes: str
+    pod_cores: int
+    begin: float | None
+    end: float | None
+    resumes: bool
+    runs: int
+    jitter: float
+    time_limit: float
+
+
+def read(asked: Asked) -> Log:
+    """Reads the log. Raises CannotRead."""
+    form = asked.form or FORMATS.get(asked.log.suffix.lower(), "sacct")
+    columns = {}
+    for each in asked.columns:
+        name, equals, column = each.partition("=")
+        if not (name and equals and column):
+            raise CannotRead(f"--column: {each!r} must be NAME=COLUMN, like submit=queued_at")
+        columns[name] = column
+    try:
+        with asked.log.open(encoding="utf-8", newline="") as lines:
+            if form == "swf":
+                if (team := asked.team or "user") not in swf.TEAMS:
+                    raise CannotRead(f"--team: {team!r} must be one of {', '.join(swf.TEAMS)}")
+                return swf.read(lines, team, asked.pod_cores)
+            if form == "csv":
+                return tables.read_csv(lines, columns, asked.team)
+            return tables.read_sacct(lines, asked.team)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise CannotRead(f"{asked.log} cannot be read: {error}") from error
+
+
+def play(asked: Asked, log: Log, settings: Settings) -> tuple[list[Summary], list[RecordedJob], list[str]]:
+    """Plays the log with each policy. Returns summaries, the jobs that were played, and problems of the policies.
+
+    Raises CannotRead and PingPong.
+    """
+    origin = min((job.submitted for job in log.jobs), default=0.0)
+    window = Window(
+        origin + asked.begin if asked.begin is not None else -math.inf,
+        origin + asked.end if asked.end is not None else math.inf,
+    )
+    jobs = in_window(log.jobs, window)
+    if not jobs:
+        raise CannotRead("no jobs are in the log, or in the window of --from and --to, of which it says how they ran")
+    nodes = parse_nodes(asked.nodes) if asked.nodes else nodes_of(log)
+    player = Player(settings, nodes, resumes=asked.resumes, window=window)
+    policies = [Policy(each.name or str(each), each) for each in asked.policies] or [Policy("none", None)]
+    console, summaries = Console(stderr=True), list[Summary]()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        for policy in policies:
+            runs = list[Played]()
+            for run in range(asked.runs):
+                task = bar.add_task(f"{policy.name} {run + 1}/{asked.runs}", total=1.0)
+                moved = jittered(jobs, asked.jitter, run)
+                runs.append(player.play(policy, moved, asked.time_limit, _follow(bar, task)))
+                bar.remove_task(task)
+            summaries.append(summary(runs))
+    return summaries, jobs, player.problems
+
+
+def _follow(bar: Progress, task: Any) -> Callable[[float], None]:
+    return lambda part: bar.update(task, completed=part)
+
+
+def print_summaries(summaries: Sequence[Summary], jobs: Sequence[RecordedJob], output: str) -> None:
+    """Prints summaries as a table, JSON or CSV, with the waits as they were recorded first."""
+    waits = recorded(jobs)
+    if output == "json":
+        print(
+            json.dumps(
+                {"recorded": _rounded_waits(waits), "policies": [_rounded(each) for each in summaries]}, indent=2
+            )
+        )
+    elif output == "csv":
+        print(_as_csv(summaries), end="")
+    else:
+        _print_tables(summaries, waits)
+
+
+def _print_tables(summaries: Sequence[Summary], waits: Waits) -> None:
+    console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = 10_000
+    table = Table(box=None, pad_edge=False)
+    for column in (
+        "POLICY",
+        "USED",
+        "DONE TWICE",
+        "WAIT",
+        "P50",
+        "P95",
+        "MAX",
+        "SLOWDOWN",
+        "BIG JOBS",
+        "EVICTIONS",
+        "NEVER",
+    ):
+        table.add_column(column, no_wrap=True)
+    if waits.mean is not None:
+        table.add_row("(as recorded)", "", "", *_figures(waits), "", "", "")
+    for each in summaries:
+        spread = f" ({_time(each.spread[0])} to {_time(each.spread[1])})" if each.spread else ""
+        figures = list(_figures(each.waits))
+        figures[0] += spread
+        parts = f"{each.utilisation:.1%} of {each.resource}", f"{each.again:.1%}"
+        table.add_row(each.policy, *parts, *figures, _time(each.big.mean), str(each.evictions), str(each.never_started))
+    console.print(table)
+    for each in summaries:
+        teams = Table(box=None, pad_edge=False)
+        hours = f"{each.resource} HOURS"
+        for column in (
+            f"TEAM ({each.policy})",
+            "JOBS",
+            "MIN",
+            hours,
+            "LOST",
+            "WAIT",
+            "P50",
+            "P95",
+            "MAX",
+            "SLOWDOWN",
+            "EVICTIONS",
+            "NEVER",
+        ):
+            teams.add_column(column, no_wrap=True)
+        for team in each.teams:
+            least = "-" if team.deserved is None else f"{team.deserved:g}"
+            sums = (str(team.jobs), least, f"{team.used:.1f}", f"{team.lost:.1f}")
+            teams.add_row(team.team, *sums, *_figures(team.waits), str(team.evictions), str(team.never_started))
+        console.print()
+        console.print(teams)
+
+
+def _figures(waits: Waits) -> tuple[str, str, str, str, str]:
+    slowdown = "-" if waits.slowdown is None else f"{waits.slowdown:.1f}"
+    return _time(waits.mean), _time(waits.p50), _time(waits.p95), _time(waits.max), slowdown
+
+
+def _time(seconds: float | None) -> str:
+    """Formats seconds: ``45s``, ``12m``, ``3.5h`` or ``2.1d``."""
+    if seconds is None:
+        return "-"
+    for least, size, unit in ((172_800, 86_400, "d"), (5400, 3600, "h"), (90, 60, "m")):
+        if seconds >= least:
+            return f"{seconds / size:.1f}{unit}"
+    return f"{seconds:.0f}s"
+
+
+def _rounded(each: Summary) -> Any:
+    return json.loads(json.dumps(each.document()), parse_float=lambda text: round(float(text), 4))
+
+
+def _rounded_waits(waits: Waits) -> dict[str, float | None]:
+    names = ("mean", "p50", "p95", "max", "slowdown")
+    return {name: None if (value := getattr(waits, name)) is None else round(value, 4) for name in names}
+
+
+def _as_csv(summaries: Sequence[Summary]) -> str:
+    """Returns a line per policy and team."""
+    out = io.StringIO()
+    names = ("mean", "p50", "p95", "max", "slowdown")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["policy", "team", "jobs", "never_started", "evictions", "used_hours", "lost_hours", "min", *names])
+    for each in summaries:
+        for team in each.teams:
+            waits = _rounded_waits(team.waits)
+            sums = (
+                team.jobs,
+                team.never_started,
+                team.evictions,
+                round(team.used, 4),
+                round(team.lost, 4),
+                team.deserved,
+            )
+            writer.writerow([each.policy, team.team, *sums, *(waits[name] for name in names)])
+    return out.getvalue()
