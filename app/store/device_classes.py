@@ -1,16 +1,31 @@
-"""DeviceClasses: the extended resource name of each. It is all that is read of them."""
+"""DeviceClasses: the extended resource name of each, and which devices are of it, if that is simple to say."""
 
 import msgspec
 from msgspec import Struct
 
 from app.store.kind import Kind
 from app.store.metadata import Metadata
+from policy.objects import device_selector
+from policy.objects.device import DeviceClass
+
+
+class CelSelector(Struct, gc=False):
+    """An expression that selects devices."""
+
+    expression: str = ""
+
+
+class DeviceSelector(Struct, gc=False):
+    """A selector of devices. Kubernetes 1.37 has only expressions."""
+
+    cel: CelSelector | None = None
 
 
 class DeviceClassSpec(Struct, rename="camel", gc=False):
     """The fields that are read of a DeviceClass's spec."""
 
     extended_resource_name: str | None = None
+    selectors: list[DeviceSelector] | None = None
 
 
 class DeviceClassObject(Struct, gc=False):
@@ -20,9 +35,11 @@ class DeviceClassObject(Struct, gc=False):
     spec: DeviceClassSpec | None = None
 
 
-def extended_name_of(obj: DeviceClassObject) -> str:
-    """Returns the extended resource by which pods may ask for devices of the class; empty if there is none."""
-    return (obj.spec.extended_resource_name if obj.spec else None) or ""
+def device_class_of(obj: DeviceClassObject) -> DeviceClass:
+    """Returns a device class as the rules see it."""
+    spec = obj.spec or DeviceClassSpec()
+    given = [each.cel.expression if each.cel is not None else "" for each in spec.selectors or ()]
+    return DeviceClass(spec.extended_resource_name or "", device_selector.parse(given))
 
 
 DEVICE_CLASSES = Kind(
@@ -31,7 +48,7 @@ DEVICE_CLASSES = Kind(
     name="DeviceClass",
     decoder=msgspec.json.Decoder(DeviceClassObject),
     key=lambda meta: meta.name,
-    upsert=lambda cluster, obj, _: cluster.devices.upsert_class(obj.metadata.name, extended_name_of(obj)),
+    upsert=lambda cluster, obj, _: cluster.devices.upsert_class(obj.metadata.name, device_class_of(obj)),
     delete=lambda cluster, key: cluster.devices.delete_class(str(key)),
     known=lambda cluster: cluster.devices.classes,
     namespaced=False,

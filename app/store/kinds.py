@@ -19,11 +19,17 @@ from app.store.queues import QUEUES
 from app.store.reservations import RESERVATIONS
 from app.store.resource_claims import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from app.store.resource_quotas import RESOURCE_QUOTAS
+from app.store.resource_slices import RESOURCE_SLICES
 from app.store.runtime_classes import RUNTIME_CLASSES
 
 _BEFORE_PODS = (
     *(NAMESPACES, QUEUES, *POD_GROUPS, RESOURCE_QUOTAS, NODES),  # first those that tell which queue a pod is in
-    *(DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS),  # then those that tell what devices pods take
+    *(
+        DEVICE_CLASSES,
+        RESOURCE_SLICES,
+        RESOURCE_CLAIM_TEMPLATES,
+        RESOURCE_CLAIMS,
+    ),  # what devices there are, and are taken
     *(PRIORITY_CLASSES, LIMIT_RANGES, RUNTIME_CLASSES, JOBS),  # and those that tell what a Job's pods will request
 )
 _OTHERS = (PODS, ELASTIC_QUOTAS, LEGACY_ELASTIC_QUOTAS, BUDGETS, RESERVATIONS)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from app.store.pod_object import PodSpec, PodStatus
+from policy.objects.constraints import Constraints
 from policy.objects.device import IMPLICIT, MOST_CLAIMS, DeviceNeeds, PodClaim
 from policy.objects.resources import Resources
 
@@ -12,12 +13,12 @@ def names_class(request: Resources) -> bool:
     return IMPLICIT in "\n".join(request)
 
 
-def needs_of(spec: PodSpec, status: PodStatus, request: Resources) -> DeviceNeeds | None:
+def needs_of(spec: PodSpec, status: PodStatus, request: Resources, constraints: Constraints) -> DeviceNeeds | None:
     """Returns what a pod with this effective request needs of devices; None if its request says all that it takes."""
     claims = tuple(dict.fromkeys(_named(spec, status))) + tuple(_to_be_made(spec, status))
     if not claims and not names_class(request):
         return None
-    return DeviceNeeds(request, claims[:MOST_CLAIMS], len(claims) > MOST_CLAIMS)
+    return DeviceNeeds(request, claims[:MOST_CLAIMS], len(claims) > MOST_CLAIMS, constraints)
 
 
 def _named(spec: PodSpec, status: PodStatus) -> Iterator[PodClaim]:

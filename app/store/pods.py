@@ -22,7 +22,7 @@ from app.store.pod_requests import drop_excess_resources, request_of
 from app.store.quantities import InvalidObject
 from app.store.remembered import remembered
 from app.store.shared import labels_of, shared_text
-from policy.objects.constraints import TOO_MANY, Constraints, HostPort
+from policy.objects.constraints import CLAIM, TOO_MANY, Constraints, HostPort
 from policy.objects.pod import GRACE, JobMember, Pod, Unschedulable
 
 JOB_VERSION = "batch/v1"
@@ -55,7 +55,7 @@ def pod_of(obj: PodObject) -> Pod:
         created=seconds(meta.creation_timestamp),
         version=version_of(meta),
         labels=labels_of(meta.labels),
-        constraints=_constraints(meta, spec, undecidable),
+        constraints=(constraints := _constraints(meta, spec, undecidable)),
         owner=shared_text(controller_of(meta)) if meta.owner_references or annotations else "",
         group=(group := _group_of(meta, spec)),
         controller=_controller_uid(meta, group) if meta.owner_references else "",
@@ -70,7 +70,7 @@ def pod_of(obj: PodObject) -> Pod:
         job=_job_of(meta) if meta.owner_references else None,
         grace=GRACE if (grace := spec.termination_grace_period_seconds) is None else grace,
         counts_in=_counts_in(status.conditions) if spec.node_name and status.conditions else None,
-        needs=needs_of(spec, status, request) if spec.resource_claims or names_class(request) else None,
+        needs=needs_of(spec, status, request, constraints) if spec.resource_claims or names_class(request) else None,
     )
 
 
@@ -173,7 +173,7 @@ def _constraints(meta: Metadata, spec: PodSpec, undecidable: tuple[str, ...]) ->
     if any(volume.bound for volume in spec.volumes or ()):
         undecidable += ("a volume that may be bound to nodes",)
     if spec.resource_claims:
-        undecidable += ("a resource claim",)
+        undecidable += (CLAIM,)
     try:
         return constraints_of(
             meta.namespace or "",

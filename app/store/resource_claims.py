@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Iterator
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from app.store.kind import Kind
 from app.store.metadata import Metadata
+from app.store.placement import NULL
 from app.store.remembered import remembered
 from policy.objects.device import DeviceClaim, DeviceRequests
 from policy.objects.quantity import LARGEST
 from policy.objects.resources import Resources, largest
 
+NOTHING = (b"null", b"[]", b"{}")
+"""A field that says nothing, as JSON."""
 ALL = "All"
 """The allocation mode of a request for all devices of a node."""
 
@@ -27,6 +30,8 @@ class ExactDeviceRequest(Struct, rename="camel", gc=False):
     allocation_mode: str | None = None
     count: int | None = None
     admin_access: bool | None = None
+    selectors: Raw = NULL
+    capacity: Raw = NULL
 
 
 class DeviceRequest(Struct, rename="camel", gc=False):
@@ -41,6 +46,7 @@ class DeviceClaimSpec(Struct, gc=False):
     """The devices that a claim asks for."""
 
     requests: list[DeviceRequest] | None = None
+    constraints: Raw = NULL
 
 
 class ResourceClaimSpec(Struct, gc=False):
@@ -107,7 +113,16 @@ def claim_of(obj: ResourceClaimObject) -> DeviceClaim:
 
 
 def _requests_of(spec: ResourceClaimSpec | None) -> DeviceRequests:
-    return _shared_requests(tuple(map(_decoded, _of(spec))))
+    plain = spec is None or spec.devices is None or bytes(spec.devices.constraints) in NOTHING
+    return _shared_requests(tuple(map(_decoded, _of(spec))), plain and all(map(_is_plain, _of(spec))))
+
+
+def _is_plain(request: DeviceRequest) -> bool:
+    """Whether any devices of a class will do for a request, so many as it says."""
+    each = request.exactly
+    if each is None or each.admin_access or each.allocation_mode == ALL:
+        return False
+    return bytes(each.selectors) in NOTHING and bytes(each.capacity) in NOTHING
 
 
 def _of(spec: ResourceClaimSpec | None) -> list[DeviceRequest]:
@@ -129,7 +144,7 @@ def _decoded(request: DeviceRequest) -> tuple[Decoded, ...]:
 
 
 @remembered(4096)
-def _shared_requests(requests: tuple[tuple[Decoded, ...], ...]) -> DeviceRequests:
+def _shared_requests(requests: tuple[tuple[Decoded, ...], ...], plain: bool) -> DeviceRequests:  # noqa: FBT001 - to be remembered
     """Returns one object for all claims that ask for the same.
 
     Of alternatives the largest number of each class counts, as in ResourceQuotas (``claimEvaluator`` of Kubernetes).
@@ -140,7 +155,7 @@ def _shared_requests(requests: tuple[tuple[Decoded, ...], ...]) -> DeviceRequest
         for name, count in most.items():
             counts[name] = min(counts.get(name, 0) + count, LARGEST)
     whole = frozenset(name for alternatives in requests for _, name, _, whole in alternatives if whole)
-    return DeviceRequests(counts, whole)
+    return DeviceRequests(counts, whole, plain)
 
 
 def _allocated(spec: ResourceClaimSpec | None, allocation: Allocation) -> Resources:

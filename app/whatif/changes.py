@@ -28,6 +28,7 @@ from app.store.queues import QUEUES
 from app.store.reservations import RESERVATIONS
 from app.store.resource_claims import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from app.store.resource_quotas import RESOURCE_QUOTAS
+from app.store.resource_slices import RESOURCE_SLICES
 from app.store.runtime_classes import RUNTIME_CLASSES
 from app.whatif import rendering
 from policy.cluster.cluster import Cluster
@@ -38,7 +39,7 @@ Json = dict[str, Any]
 _KINDS = {(kind.api_version, kind.name): kind for kind in KINDS}
 _LEFT_OUT = (
     *(RESERVATIONS, PRIORITY_CLASSES, LIMIT_RANGES, RUNTIME_CLASSES),
-    *(DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS),
+    *(DEVICE_CLASSES, RESOURCE_SLICES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS),
 )
 """Kinds that nobody may change here: plans are ours, and defaults and devices of pods are not rendered as manifests."""
 

@@ -26,7 +26,17 @@ from app.store.pod_groups import GROUPS, LEGACY_GROUPS, NATIVE_GROUPS
 from app.store.pods import JOB_VERSION, TRACKED
 from policy.cluster.budgets import Budget
 from policy.objects.batch_job import BatchJob, FailureRule
-from policy.objects.constraints import BY_LABEL, Constraints, HostPort, NodeTerm, PodTerm, Requirement, Selector, Spread
+from policy.objects.constraints import (
+    BY_LABEL,
+    CLAIM,
+    Constraints,
+    HostPort,
+    NodeTerm,
+    PodTerm,
+    Requirement,
+    Selector,
+    Spread,
+)
 from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
@@ -35,15 +45,13 @@ from policy.objects.pod_template import PodTemplate
 from policy.objects.quantity import render
 from policy.objects.queue import Queue
 from policy.objects.queued_job import QueuedJob
-from policy.objects.resources import Resources
+from policy.objects.resources import Resources, subtract
 from policy.quota.elastic_quota import ElasticQuota
 
 Json = dict[str, Any]
 
 ELSEWHERE = "example.com/another-controller"
 """Rendered as ``managedBy`` of a Job that some other controller runs, whichever it is."""
-CLAIM = "a resource claim"
-"""The name in app.store of an undecidable claim, beside volumes and constraints of which there are too many."""
 
 
 def pod_manifest(pod: Pod) -> Json:
@@ -166,14 +174,16 @@ def _failure_rule(rule: FailureRule) -> Json:
 
 
 def node_manifest(node: Node) -> Json:
-    """Renders a node."""
+    """Renders a node, without the devices that it has by slices."""
+    own = dict(node.allocatable)
+    subtract(own, node.devices)
     taints = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in node.taints]
     status = "True" if node.ready else "False" if node.reachable else "Unknown"
     conditions = [{"type": "Ready", "status": status}]
     return {
         "metadata": {"name": node.name, "labels": dict(node.labels)},
         "spec": {"unschedulable": node.unschedulable, "taints": taints},
-        "status": {"allocatable": _quantities(node.allocatable), "conditions": conditions},
+        "status": {"allocatable": _quantities(own), "conditions": conditions},
     }
 
 
@@ -229,7 +239,7 @@ def budget_manifest(budget: Budget) -> Json:
 def _pod_spec(pod: Pod) -> Json:
     asked = pod.request if pod.needs is None else pod.needs.request
     requests = {resource: amount for resource, amount in asked.items() if resource != "pods"}
-    constraints = pod.constraints
+    constraints = pod.constraints if pod.needs is None else pod.needs.constraints
     container: Json = {"name": "main", "resources": {"requests": _quantities(requests)}}
     if constraints.host_ports:
         container["ports"] = [_port(port) for port in constraints.host_ports]

@@ -229,6 +229,7 @@ class Cluster:
 
     def upsert_node(self, node: Node) -> None:
         """Adds or changes a node."""
+        node = self.devices.node(node)
         before = self.table.node(node.name)
         if before != node:
             self.changes.note()

@@ -11,15 +11,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from policy.cluster import bounds
+from policy.cluster.device_pools import DevicePools
+from policy.objects.constraints import CLAIM
 from policy.objects.device import IMPLICIT, MOST_CLAIMS, as_in_pods, class_of
-from policy.objects.resources import NOTHING, add
+from policy.objects.resources import NOTHING, add, subtract, total
 from policy.quota.elastic_quota import elastic_quota
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from policy.cluster.cluster import Cluster
-    from policy.objects.device import DeviceClaim, DeviceRequests, PodClaim
+    from policy.objects.constraints import Constraints
+    from policy.objects.device import DeviceClaim, DeviceClass, DeviceNeeds, DeviceRequests, DeviceSlice, PodClaim
+    from policy.objects.node import Node
     from policy.objects.pod import Pod
     from policy.objects.queue import Queue
     from policy.objects.resources import Resources
@@ -35,32 +39,35 @@ MOST_SHARED = 8192
 class Devices:
     """Device classes, claims and templates of claims, and the pods that need them.
 
-    ``classes`` has the extended resource name of each class, empty where it has none. ``changed`` are pods that
-    ``settle`` has still to look at.
+    ``pools`` has the devices of nodes. ``changed`` are pods that ``settle`` has still to look at.
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self.classes: dict[str, str] = {}
+        self.pools = DevicePools()
+        self.classes: dict[str, DeviceClass] = {}
         self.claims: dict[Key, DeviceClaim] = {}
         self.templates: dict[Key, DeviceRequests] = {}
         self._of_pods: dict[str, tuple[str, tuple[PodClaim, ...]]] = {}
         self._users: dict[Key, dict[str, None]] = {}
         self._holders: dict[Key, dict[str, None]] = {}
         self._of_templates: dict[Key, dict[str, None]] = {}
+        self._asking_for_all: set[str] = set()
         self._renamed_quotas: set[str] = set()
         self._renamed_queues: set[str] = set()
         self.changed: dict[str, None] = {}
         self._outdated: dict[str, None] = {}
+        self._outdated_nodes: dict[str, None] = {}
+        self._without_claims: dict[int, tuple[Constraints, Constraints]] = {}
         self._same: dict[tuple[tuple[str, int], ...], Resources] = {}
         self._now = 0.0
         self._cluster = cluster
 
     # What is seen
 
-    def upsert_class(self, name: str, extended: str) -> None:
-        """Adds or changes a device class. ``extended`` is its extended resource name, empty if it has none."""
-        if self.classes.get(name) != extended:
-            self.classes[name] = extended
+    def upsert_class(self, name: str, of: DeviceClass) -> None:
+        """Adds or changes a device class."""
+        if self.classes.get(name) != of:
+            self.classes[name] = of
             self._classes_changed()
 
     def delete_class(self, name: str) -> None:
@@ -75,7 +82,7 @@ class Devices:
             self.claims[claim.key] = claim
             if before is None:
                 self._claim_came_or_went(claim.key)
-            elif before.counts != claim.counts:
+            else:
                 self._charge_again(self._payer(claim.key))
 
     def delete_claim(self, namespace: str, name: str) -> None:
@@ -93,6 +100,14 @@ class Devices:
         """Removes a template of claims. Does nothing for an unknown one."""
         if self.templates.pop((namespace, name), None) is not None:
             self._template_changed(namespace, name)
+
+    def upsert_slice(self, of: DeviceSlice) -> None:
+        """Adds or changes a slice, and with it what nodes have."""
+        self._nodes_changed(self.pools.upsert(of))
+
+    def delete_slice(self, name: str) -> None:
+        """Removes a slice. Does nothing for an unknown one."""
+        self._nodes_changed(self.pools.delete(name))
 
     def tick(self, now: float) -> None:
         """Lets time pass."""
@@ -149,10 +164,13 @@ class Devices:
         sums: dict[str, int] = {}
         for resource, amount in pod.needs.request.items():
             add(sums, {self.key_of(resource): amount})
-        for claim in pod.needs.claims:
+        for claim in pod.needs.claims if not pod.finished else ():
             if self._pays((pod.namespace, claim.name), pod.uid, asking=asking):
-                self._add(sums, self._counts(pod.namespace, claim))
-        return pod if sums == pod.request else replace(pod, request=self._one(sums))
+                self._add(sums, pod.namespace, claim)
+        constraints = self._constraints(pod, pod.needs) if not pod.finished else pod.needs.constraints
+        if sums == pod.request and constraints == pod.constraints:
+            return pod
+        return replace(pod, request=self._one(sums), constraints=constraints)
 
     def of_job(self, pod: Pod, counted: set[str]) -> tuple[Pod, Resources]:
         """Returns a pod of a Job that waits, with what counts for it, and what counts once for all of its pods.
@@ -164,7 +182,7 @@ class Devices:
         shared: dict[str, int] = {}
         for claim in pod.needs.claims:
             if claim.name not in {"", *counted} and self._pays((pod.namespace, claim.name), pod.uid, asking=True):
-                self._add(shared, self._counts(pod.namespace, claim))
+                self._add(shared, pod.namespace, claim)
                 counted.add(claim.name)
         own = replace(pod.needs, claims=tuple(each for each in pod.needs.claims if not each.name))
         return replace(self.charged(replace(pod, needs=own)), needs=pod.needs), shared
@@ -181,8 +199,25 @@ class Devices:
         missing = [each.name for each in pod.needs.claims if (pod.namespace, each.name) not in self.claims]
         return "its resource claims are not seen yet" if missing else ""
 
+    def node(self, node: Node) -> Node:
+        """Returns a node with the devices of its slices among what it has."""
+        counts = self.pools.of_node(node.name)
+        if counts == node.devices:
+            return node
+        own = dict(node.allocatable)
+        subtract(own, node.devices)
+        return replace(node, allocatable=total((own, counts)), devices=counts)
+
     def renew_steps(self) -> Steps[None]:
-        """Charges pods anew whose classes or templates have changed. It pauses after each pod."""
+        """Charges pods anew whose classes or templates have changed, and counts what nodes have of changed classes.
+
+        It pauses after each of them.
+        """
+        for name in list(self._outdated_nodes):
+            if name in self._outdated_nodes:
+                del self._outdated_nodes[name]
+                self._count_node(name)
+            yield
         for uid in list(self._outdated):
             if uid in self._outdated:
                 del self._outdated[uid]
@@ -211,6 +246,7 @@ class Devices:
 
     def _forget(self, uid: str) -> None:
         self._outdated.pop(uid, None)
+        self._asking_for_all.discard(uid)
         namespace, claims = self._of_pods.pop(uid, ("", ()))
         for claim in claims:
             _remove(self._of_templates, (namespace, claim.template), uid)
@@ -220,6 +256,26 @@ class Devices:
             _remove(self._holders, key, uid)
             if paid:
                 self._charge_again(self._payer(key))
+
+    def _constraints(self, pod: Pod, needs: DeviceNeeds) -> Constraints:
+        """Returns a pod's constraints: claims are none for which any free devices of their classes will do."""
+        given = needs.constraints
+        if not needs.claims or not all(self._is_plain(pod.namespace, each) for each in needs.claims):
+            return given
+        known = self._without_claims.get(id(given))
+        if known is None or known[0] is not given:
+            if len(self._without_claims) >= MOST_SHARED:
+                self._without_claims.clear()
+            left = tuple(each for each in given.undecidable if each != CLAIM)
+            known = self._without_claims[id(given)] = given, replace(given, undecidable=left)
+        return known[1]
+
+    def _is_plain(self, namespace: str, claim: PodClaim) -> bool:
+        known = self.claims.get((namespace, claim.name)) if claim.name else None
+        if known is not None:
+            return known.requests.plain and (known.allocated is None or bool(claim.template))
+        template = self.templates.get((namespace, claim.template)) if claim.template else None
+        return template is not None and template.plain
 
     def _use(self, key: Key, uid: str, *, holds: bool) -> None:
         before = self._payer(key)
@@ -246,15 +302,22 @@ class Devices:
             return True
         return self._payer(key) in ("", uid)
 
-    def _counts(self, namespace: str, claim: PodClaim) -> Resources:
-        """Returns the number of devices of a pod's claim by class; before it is made, what its template says."""
-        known = self.claims.get((namespace, claim.name)) if claim.name else None
-        if known is not None:
-            return known.counts
-        template = self.templates.get((namespace, claim.template)) if claim.template else None
-        return template.counts if template is not None else NOTHING
+    def _add(self, sums: dict[str, int], namespace: str, claim: PodClaim) -> None:
+        """Adds the devices of a pod's claim: what it has, or else asks for; before it is made, what its template says.
 
-    def _add(self, sums: dict[str, int], counts: Resources) -> None:
+        A claim for all devices of a node asks for as many as the largest node has.
+        """
+        known = self.claims.get((namespace, claim.name)) if claim.name else None
+        template = self.templates.get((namespace, claim.template)) if known is None and claim.template else None
+        if known is not None and known.allocated is not None:
+            self._add_counts(sums, known.allocated)
+        elif (requests := known.requests if known is not None else template) is not None:
+            self._add_counts(sums, requests.counts)
+            for name in requests.whole:
+                key = self._key_of_class(name)
+                add(sums, {key: self.pools.most_on_a_node(key)})
+
+    def _add_counts(self, sums: dict[str, int], counts: Resources) -> None:
         for name, count in counts.items():
             add(sums, {self._key_of_class(name): count})
 
@@ -262,6 +325,8 @@ class Devices:
         """Charges a pod anew, as it is seen, and as it was granted if that is newer."""
         cluster = self._cluster
         known, granted = cluster.pods.get(uid), cluster.grants.pod(uid)
+        pod = known or granted
+        _put(self._asking_for_all, uid, there=pod is not None and self._asks_for_all(pod))
         newer = granted is not None and (known is None or cluster.grants.is_older(known))
         if granted is not None and newer and (charged := self.charged(granted)) is not granted:
             cluster.grants.replace(charged)
@@ -277,6 +342,9 @@ class Devices:
             bounds.quotas_changed(cluster, namespace)
         for name in list(self._renamed_queues):
             bounds.queue_changed(cluster, name, cluster.queues.get(name))
+        named = {name: (self._key_of_class(name), of) for name, of in self.classes.items()}
+        self._outdated_nodes.update(dict.fromkeys(sorted(self.pools.see_classes(named))))
+        self._note_undecidable()
         self._outdated.update(dict.fromkeys(self._of_pods))
         cluster.queued_jobs.defaults_changed()
 
@@ -291,7 +359,36 @@ class Devices:
         self._cluster.queued_jobs.defaults_changed(namespace)
 
     def _key_of_class(self, name: str) -> str:
-        return self.classes.get(name) or IMPLICIT + name
+        of = self.classes.get(name)
+        return (of.extended if of is not None else "") or IMPLICIT + name
+
+    def _asks_for_all(self, pod: Pod) -> bool:
+        """Whether a pod's claims ask for all devices of a node, so that its charge depends on what nodes have."""
+        for claim in pod.needs.claims if pod.needs is not None and not pod.finished else ():
+            known = self.claims.get((pod.namespace, claim.name))
+            requests = known.requests if known is not None else self.templates.get((pod.namespace, claim.template))
+            if requests is not None and requests.whole and (known is None or known.allocated is None):
+                return True
+        return False
+
+    def _nodes_changed(self, names: Iterable[str]) -> None:
+        self._outdated.update(dict.fromkeys(self._asking_for_all))
+        self._note_undecidable()
+        for name in names:
+            self._count_node(name)
+
+    def _count_node(self, name: str) -> None:
+        node = self._cluster.table.node(name)
+        if node is not None:
+            self._cluster.upsert_node(node)
+
+    def _note_undecidable(self) -> None:
+        """Has nodes decide nothing about devices of which it is not known how many they have left."""
+        if self._cluster.table.undecidable != self.pools.undecidable:
+            self._cluster.table.see_undecidable(self.pools.undecidable)
+            self._cluster.generations.shares += 1
+            self._cluster.generations.plans += 1
+            self._cluster.generations.admission += 1
 
     def _keeps(self, names: Iterable[str]) -> bool:
         """Whether all these names of a quota or queue are those by which resources count."""

@@ -98,6 +98,8 @@ class NodeTable:
         """Whether a pod came to, or left, a node that may count only with its pods' requests. The reader resets it."""
         self.names_of_resources: dict[str, int] = {}
         """The number of nodes that name each resource, even with an amount of zero."""
+        self.undecidable: frozenset[str] = frozenset()
+        """Devices of which it is not known how many each node has left, though nodes list some."""
         self._listing: dict[str, int] = {}
         self._alike: dict[tuple[Taint, ...] | None, AlikeNodes] = {}
         self._sites: dict[str, Site] = {}
@@ -286,16 +288,21 @@ class NodeTable:
     @property
     def listed(self) -> frozenset[str]:
         """The resources of which some node has something, even a node that takes no new pods."""
-        return frozenset(self._listing)
+        return frozenset(self._listing.keys() - self.undecidable)
 
     def lists(self, resource: str) -> bool:
         """Whether the nodes tell which of them serve a resource.
 
-        An extended resource that no node lists is not judged here. Kubernetes' Dynamic Resource Allocation may serve
-        it, or another extender accounts for it. kube-scheduler asks ``filter`` only about nodes that pass its own
-        filters, so something does serve it there.
+        An extended resource that no node lists is not judged here, nor is one whose devices cannot be counted.
+        Kubernetes' Dynamic Resource Allocation may serve it, or another extender accounts for it. kube-scheduler asks
+        ``filter`` only about nodes that pass its own filters, so something does serve it there.
         """
-        return resource in self._listing or not is_extended(resource)
+        return (resource in self._listing and resource not in self.undecidable) or not is_extended(resource)
+
+    def see_undecidable(self, resources: frozenset[str]) -> None:
+        """Sees of which devices it is not known how many each node has left."""
+        self.undecidable = resources
+        self._forget()
 
     def is_short_of(self, resource: str) -> bool:
         """Whether some node has nothing left of a resource."""

@@ -20,6 +20,7 @@ MOST_STEPS_ON_NODES = 500
 """The most steps of constraints on nodes: programs list nodes by name there, and answers about nodes are looked up."""
 MOST_RESOURCES = 500
 """The most resources of a pod that are judged. A node must list all of them to run it, and real nodes list some ten."""
+CLAIM = "a resource claim"
 BY_LABEL = "pod affinity that selects namespaces by label"
 TOO_MANY = {
     "node_selector": "more node selectors than are judged",

@@ -6,6 +6,8 @@ implicit name that Kubernetes gives each class (``deviceclass.resource.kubernete
 
 from dataclasses import dataclass, field
 
+from policy.objects.constraints import UNCONSTRAINED, Constraints
+from policy.objects.device_selector import Comparison, Value
 from policy.objects.resources import Resources
 
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
@@ -41,10 +43,12 @@ class DeviceRequests:
 
     Of several alternatives the largest number of each class counts. ``whole`` are classes of which it asks for all
     devices of a node, so that their number is not known before. Requests for administrators count for nothing.
+    ``plain``: any devices of these classes will do, so many as it says.
     """
 
     counts: Resources = field(default_factory=dict)
     whole: frozenset[str] = frozenset()
+    plain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +64,6 @@ class DeviceClaim:
     def key(self) -> tuple[str, str]:
         """Its namespace and name."""
         return self.namespace, self.name
-
-    @property
-    def counts(self) -> Resources:
-        """The number of devices by class that count for it: what it has, or else asks for."""
-        return self.requests.counts if self.allocated is None else self.allocated
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +81,42 @@ class PodClaim:
 class DeviceNeeds:
     """Things that a pod takes beside the request of its spec, or that this request calls by another name.
 
-    ``request`` is that of the spec. ``excess``: the pod has more claims than are counted.
+    ``request`` and ``constraints`` are those of the spec. ``excess``: the pod has more claims than are counted.
     """
 
     request: Resources
     claims: tuple[PodClaim, ...] = ()
     excess: bool = False
+    constraints: Constraints = UNCONSTRAINED
+
+
+Attributes = tuple[tuple[str, Value], ...]
+"""The attributes of a device by name, with its driver among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClass:
+    """A DeviceClass: its extended resource name, empty if it has none, and which devices are of the class.
+
+    ``selects`` are comparisons that all have to hold; None if its selectors are not judged.
+    """
+
+    extended: str = ""
+    selects: tuple[Comparison, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSlice:
+    """A ResourceSlice: devices of one node, as a part of a pool.
+
+    ``generation`` is that of the pool, which takes ``slices`` slices to be complete. ``node`` is empty for devices that
+    are not those of one node. ``shared``: devices, or parts of them, may go to several claims at once.
+    """
+
+    name: str
+    node: str
+    pool: tuple[str, str]
+    generation: int
+    slices: int
+    devices: tuple[Attributes, ...]
+    shared: bool = False

@@ -12,7 +12,7 @@ class Node:
     """A node: its allocatable resources (amounts), and what keeps pods off it.
 
     ``ready`` is false while its kubelet reports that it is not, or does not report; ``reachable`` only while it does
-    not report.
+    not report. ``devices`` is the part of its allocatable resources that drivers publish in slices.
     """
 
     name: str
@@ -22,6 +22,7 @@ class Node:
     unschedulable: bool = False
     ready: bool = True
     reachable: bool = True
+    devices: Resources = field(default_factory=dict)
 
     @property
     def usable(self) -> bool:

@@ -14,7 +14,7 @@ from policy.cluster.quota_manager import Limit
 from policy.cluster.unschedulable import PATIENCE
 from policy.nodes.table import NodeTable
 from policy.objects.batch_job import BatchJob
-from policy.objects.device import DeviceClaim, DeviceRequests
+from policy.objects.device import DeviceClaim, DeviceClass, DeviceRequests, DeviceSlice
 from policy.objects.group import Group
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
@@ -66,7 +66,8 @@ class Snapshot:
     priority_classes: tuple[tuple[str, PriorityClass], ...]
     runtime_classes: tuple[tuple[str, MilliResources], ...]
     limit_ranges: tuple[tuple[str, str, MilliResources], ...]
-    device_classes: tuple[tuple[str, str], ...]
+    device_classes: tuple[tuple[str, DeviceClass], ...]
+    device_slices: tuple[DeviceSlice, ...]
     device_claims: tuple[DeviceClaim, ...]
     claim_templates: tuple[tuple[tuple[str, str], DeviceRequests], ...]
     reservations: tuple[Reservation, ...]
@@ -106,6 +107,7 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
             for name, requests in ranges.items()
         ),
         device_classes=tuple(cluster.devices.classes.items()),
+        device_slices=tuple(cluster.devices.pools.slices.values()),
         device_claims=tuple(cluster.devices.claims.values()),
         claim_templates=tuple(cluster.devices.templates.items()),
         reservations=tuple(cluster.reservations.all()),
@@ -125,6 +127,10 @@ def copy_steps(taken: Snapshot) -> Steps[Cluster]:
     cluster.leaving.pass_time(taken.epoch)
     _copy_bounds(cluster, taken)
     yield
+    for number, device_slice in enumerate(taken.device_slices):
+        cluster.devices.upsert_slice(device_slice)
+        if number % SLICE == 0:
+            yield
     for number, node in enumerate(taken.nodes):
         cluster.upsert_node(node)
         if number % SLICE == 0:
@@ -180,8 +186,8 @@ def _copy_jobs(cluster: Cluster, taken: Snapshot) -> None:
 
 def _copy_defaults(cluster: Cluster, taken: Snapshot) -> None:
     """Adds the objects that say what pods take, and what pods of waiting Jobs will request."""
-    for name, extended in taken.device_classes:
-        cluster.devices.upsert_class(name, extended)
+    for name, device_class in taken.device_classes:
+        cluster.devices.upsert_class(name, device_class)
     for key, asked in taken.claim_templates:
         cluster.devices.upsert_template(*key, asked)
     for claim in taken.device_claims:

@@ -6,7 +6,7 @@ from tests.controlplane import schedulers
 from tests.controlplane.controller_manager import ControllerManager
 from tests.controlplane.objects import GPU, pod, pods
 from tests.controlplane.processes import wait_until
-from tests.e2e.waiting import bound, ensure_for, wait_for
+from tests.e2e.waiting import bound, ensure_for, evicted, wait_for
 
 DRIVER, CLASS, PLAIN = "gpu.example.com", "gpu", "plain"
 API = "resource.k8s.io/v1"
@@ -160,12 +160,14 @@ def test_a_shared_claim_counts_once_until_its_last_pod_has_gone(cluster, with_de
     wait_until(lambda: "more" in bound(watching), "the claim is free")
 
 
-def test_a_claim_for_all_devices_counts_what_it_got(cluster, with_devices, quotaward, scheduler, watch):
+def test_a_claim_for_all_devices_counts_as_all_that_a_node_has(cluster, with_devices, quotaward, scheduler, watch):
     namespace = cluster.namespace("a")
-    cluster.quota(namespace, max={GPU: 4})
+    cluster.quota(namespace, max={GPU: 3})
     cluster.api.create(of_template("all", namespace, asking(allocationMode="All")))
     watching = watch(namespace)
     cluster.api.create(claiming("p", namespace, resourceClaimTemplateName="all"))
+    wait_for(watching, bound=0, refused=1, why=MAX)
+    cluster.change_quota(namespace, max={GPU: 4})
     wait_for(watching, bound=1)
     wait_until(lambda: used(quotaward, namespace) == "4", "all four count")
 
@@ -182,3 +184,25 @@ def test_access_for_administrators_counts_for_nothing(cluster, with_devices, quo
     cluster.api.create(requesting("p", namespace, GPU))
     wait_for(watching, bound=2)
     assert used(quotaward, namespace) == "1"
+
+
+@pytest.mark.parametrize("by", ["extended", "implicit", "template"])
+def test_an_owner_takes_back_a_device_that_no_node_lists(cluster, with_devices, scheduler, watch, by):
+    """kube-scheduler never preempts for such a device, and asks nobody once all are used up."""
+    a, b = cluster.namespace("a"), cluster.namespace("b")
+    cluster.quota(a, min={GPU: 1}, max={GPU: 4})
+    cluster.quota(b, min={GPU: 3}, max={GPU: 4})
+    borrowing, owning = watch(a), watch(b)
+    for namespace in (a, b):
+        cluster.api.create(of_template("one", namespace, asking()))
+
+    def one(name, namespace):
+        if by == "template":
+            return claiming(name, namespace, resourceClaimTemplateName="one")
+        return requesting(name, namespace, GPU if by == "extended" else f"{IMPLICIT}{CLASS}")
+
+    cluster.api.create_all(one(f"p{number}", a) for number in range(4))
+    wait_for(borrowing, bound=4)
+    cluster.api.create(one("owner", b))
+    wait_for(owning, bound=1)
+    ensure_for(2, lambda: len(evicted(borrowing)) == 1 and not evicted(owning), "exactly one went")

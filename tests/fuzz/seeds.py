@@ -15,6 +15,7 @@ from app.store.pod_groups import NATIVE_GROUPS, POD_GROUPS
 from app.store.priority_classes import PRIORITY_CLASSES
 from app.store.resource_claims import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from app.store.resource_quotas import RESOURCE_QUOTAS
+from app.store.resource_slices import RESOURCE_SLICES
 from app.store.runtime_classes import RUNTIME_CLASSES
 from app.whatif.models import EXAMPLES
 from tests.unit.app.given import Json, made, namespace, node, pod, queue, quota, refused
@@ -119,6 +120,16 @@ def _node(name: str, zone: str) -> Json:
     return there
 
 
+_OF_DRIVER: Json = {"cel": {"expression": "device.driver == 'x.com' && device.attributes['x.com'].type == 'gpu'"}}
+_SLICE: Json = {
+    "driver": "x.com",
+    "nodeName": "n1",
+    "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+    "devices": [
+        {"name": "d", "attributes": {"type": {"string": "gpu"}, "cores": {"int": 7}, "y.com/numa": {"bool": True}}},
+        {"name": "e", "taints": [{"key": "broken", "effect": "NoSchedule"}], "allowMultipleAllocations": True},
+    ],
+}
 _DEVICES: Json = {
     "devices": {
         "requests": [
@@ -160,7 +171,8 @@ ITEMS: list[Json] = [
     *(_job("a", "train"), _of_job("a", "train-0"), _suspended("c", "waits")),
     made(PRIORITY_CLASSES, "high", value=1000, globalDefault=True, preemptionPolicy="Never"),
     made(LIMIT_RANGES, "defaults", "c", spec={"limits": [{"type": "Container", "defaultRequest": {"cpu": "500m"}}]}),
-    made(DEVICE_CLASSES, "gpu", spec={"extendedResourceName": "example.com/gpu"}),
+    made(DEVICE_CLASSES, "gpu", spec={"extendedResourceName": "example.com/gpu", "selectors": [_OF_DRIVER]}),
+    made(RESOURCE_SLICES, "n1-gpus", spec=_SLICE),
     made(RESOURCE_CLAIMS, "shared", "a", spec=_DEVICES, status=_ALLOCATED),
     made(RESOURCE_CLAIM_TEMPLATES, "own", "a", spec={"spec": _DEVICES}),
     _with_claims("devices"),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from policy.cluster.cluster import Cluster
-from policy.objects.device import IMPLICIT, DeviceClaim, DeviceNeeds, DeviceRequests, PodClaim
+from policy.objects.device import IMPLICIT, DeviceClaim, DeviceClass, DeviceNeeds, DeviceRequests, PodClaim
 from policy.objects.pod import Pod
 from policy.simulate.snapshot import copy_steps, snapshot
 from policy.stepwise import at_once
@@ -42,7 +42,7 @@ class DeviceWalker:
         name, extended = pick(CLASSES), pick(EXTENDED)
         self.tell(f"class {name} is {extended}")
         self.classes[name] = extended
-        self.cluster.devices.upsert_class(name, extended)
+        self.cluster.devices.upsert_class(name, DeviceClass(extended))
 
     def class_goes(self, pick):
         name = pick(CLASSES)
@@ -137,7 +137,8 @@ class DeviceWalker:
                     asked = self.templates.get((namespace, each.template))
                     self.add(sums, self.by_key(asked.counts if asked else {}))
         for each in claims.values():
-            self.add(sums, self.by_key(self.claims[namespace, each.name].counts))
+            known = self.claims[namespace, each.name]
+            self.add(sums, self.by_key(known.requests.counts if known.allocated is None else known.allocated))
         return {resource: amount for resource, amount in sums.items() if amount}
 
     def by_key(self, counts):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from policy.cluster.cluster import Cluster
-from policy.objects.device import IMPLICIT, DeviceClaim, DeviceNeeds, DeviceRequests, PodClaim
+from policy.objects.device import IMPLICIT, DeviceClaim, DeviceClass, DeviceNeeds, DeviceRequests, PodClaim
 from policy.objects.pod import Pod
 from policy.stepwise import at_once
 from tests.unit.given import cluster_of
@@ -18,9 +18,9 @@ def asking(**counts: int) -> DeviceRequests:
     return DeviceRequests(counts)
 
 
-def claim(name: str, namespace: str = "a", *, has: dict | None = None, **counts: int) -> DeviceClaim:
+def claim(name: str, namespace: str = "a", *, has: dict | None = None, whole=(), **counts: int) -> DeviceClaim:
     """A claim that asks for these, and has the others if it is allocated."""
-    return DeviceClaim(namespace, name, asking(**counts), has)
+    return DeviceClaim(namespace, name, DeviceRequests(counts, frozenset(whole), plain=not whole), has)
 
 
 def of_template(template: str, made: str = "") -> PodClaim:
@@ -37,8 +37,8 @@ def pod(uid: str, namespace: str = "a", *claims: PodClaim | str, request: dict |
 def with_devices(*objects, **options) -> Cluster:
     """A cluster that knows both classes."""
     cluster = cluster_of(**options)
-    cluster.devices.upsert_class("gpu", GPU)
-    cluster.devices.upsert_class("plain", "")
+    cluster.devices.upsert_class("gpu", DeviceClass(GPU))
+    cluster.devices.upsert_class("plain", DeviceClass())
     see(cluster, *objects)
     return cluster
 

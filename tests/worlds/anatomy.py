@@ -34,7 +34,8 @@ HISTORY = {
     "Line": ("arrivals",),
     "QueuedJobs": ("_now", "_made", "_ownerless", "late"),
     "Grants": ("_failures", "_deadlines", "_seen"),
-    "Devices": ("_now", "_same"),
+    "Devices": ("_now", "_same", "_without_claims"),
+    "DevicePools": ("_counts", "_most"),
     "UnschedulablePods": ("_deadlines", "_regained", "_judged_at", "_groups_without_claim"),
     "_Alike": ("one", "helped_at", "fresh"),
     "_Unplaced": ("since", "judged_at"),
@@ -47,7 +48,7 @@ HISTORY = {
 """What by the name of a class depends on how something came about, or is worked out anew when it is asked for."""
 BOUNDED = (
     *("_store", "_settings", "_log", "_rows", "_watched", "columns", "memo", "memo_of_nodes", "_known"),
-    *("_same", "_by_code", "_free_codes", "_free_slots", "_namespace_column", "_label_columns"),
+    *("_same", "_without_claims", "_by_code", "_free_codes", "_free_slots", "_namespace_column", "_label_columns"),
 )
 """What need not be empty when all is gone: it does not grow with what there was."""
 _AT_ANOTHER_TIME = re.compile(rb'As of <time.*?</time>|data-version="[^"]*"|since=[^"&]*')

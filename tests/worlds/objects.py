@@ -30,6 +30,7 @@ from app.store.priority_classes import PRIORITY_CLASSES
 from app.store.reservations import RESERVATIONS
 from app.store.resource_claims import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from app.store.resource_quotas import RESOURCE_QUOTAS
+from app.store.resource_slices import RESOURCE_SLICES
 from app.store.runtime_classes import RUNTIME_CLASSES
 from policy.quota import kept_nodes
 from tests.unit.app.given import Json, made, node, pod, queue
@@ -508,10 +509,22 @@ class Objects:
         spec = {"devices": {"requests": requests}}
         allocated = {"allocation": {"devices": {"results": [{"request": "r"}] * self.of(0, 1, 3)}}}
         return self.of(
-            made(DEVICE_CLASSES, name, spec=self.of({}, {"extendedResourceName": self.of("cpu", "example.com/gpu")})),
+            made(DEVICE_CLASSES, self.of("x", "y"), spec=self._class_of_devices()),
+            made(RESOURCE_SLICES, name, spec=self._slice_of_devices()),
             made(RESOURCE_CLAIM_TEMPLATES, name, namespace, spec={"spec": spec}),
             made(RESOURCE_CLAIMS, self.of("c", "d", "e"), namespace, spec=spec, status=self.of({}, allocated)),
         )
+
+    def _class_of_devices(self) -> Json:
+        expression = self.of("device.driver == 'x'", "device.attributes['x'].type == 'gpu'", "false")
+        selectors = self.of([], [{"cel": {"expression": expression}}])
+        return {"selectors": selectors} | self.of({}, {"extendedResourceName": self.of("cpu", "example.com/gpu")})
+
+    def _slice_of_devices(self) -> Json:
+        pool = {"name": self.of("p", "q"), "generation": self.of(1, 2), "resourceSliceCount": self.of(1, 1, 2)}
+        device = {"name": "d", "attributes": {"type": {"string": self.of("gpu", "nic")}}}
+        device |= self.of({}, {}, {"allowMultipleAllocations": True})
+        return {"driver": "x", "nodeName": self.of(*NODES, None), "pool": pool, "devices": [device] * self.of(1, 2, 4)}
 
     def _job_status(self) -> Json:
         status: Json = {"failed": self.of(0, 0, 1, 7), "startTime": self.of("2026-01-01T00:00:00Z", None)}

@@ -429,6 +429,7 @@ class WildWorld:
             (cluster.upsert_budget, seen.budgets),
             (cluster.batch_jobs.upsert, seen.batch_jobs),
             (lambda each: cluster.queued_jobs.upsert(each, self.clock()), seen.queued_jobs),
+            (cluster.devices.upsert_slice, seen.device_slices),
             (cluster.devices.upsert_claim, seen.device_claims),
             (lambda each: cluster.devices.upsert_template(*each[0], each[1]), seen.claim_templates),
             (lambda each: cluster.devices.upsert_class(*each), seen.device_classes),

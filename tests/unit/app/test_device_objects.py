@@ -2,11 +2,13 @@
 
 import pytest
 
-from app.store.device_classes import DEVICE_CLASSES
+from app.store.device_classes import DEVICE_CLASSES, device_class_of
 from app.store.pods import PODS, pod_of
 from app.store.resource_claims import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, claim_of
+from app.store.resource_slices import RESOURCE_SLICES, slice_of
 from policy.cluster.cluster import Cluster
 from policy.objects.device import MOST_CLAIMS, DeviceRequests, PodClaim
+from policy.objects.device_selector import Comparison
 from tests.unit.app.given import pod
 from tests.unit.app.test_objects import decoded
 
@@ -68,11 +70,7 @@ def test_a_claim_without_devices_counts_what_it_asks_for(requests, counts, whole
     ],
 )
 def test_a_claim_with_devices_counts_those_that_it_has(requests, status, allocated):
-    assert a_claim(*requests, **status).counts == allocated
-
-
-def test_a_deallocated_claim_counts_what_it_asks_for_again():
-    assert a_claim(exactly(count=2)).counts == {"gpu": 2}
+    assert a_claim(*requests, **status).allocated == allocated
 
 
 def test_templates_and_classes_are_taken_in_and_go():
@@ -80,13 +78,13 @@ def test_templates_and_classes_are_taken_in_and_go():
     spec = {"spec": {"devices": {"requests": [exactly(count=2)]}}}
     template = {"metadata": {"name": "t", "namespace": "a"}, "spec": spec}
     RESOURCE_CLAIM_TEMPLATES.upsert(cluster, decoded(RESOURCE_CLAIM_TEMPLATES, template), 0)
-    named = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "nvidia.com/gpu", "selectors": [{}]}}
+    named = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}
     for item in (named, {"metadata": {"name": "plain"}}):
         DEVICE_CLASSES.upsert(cluster, decoded(DEVICE_CLASSES, item), 0)
     RESOURCE_CLAIMS.upsert(cluster, decoded(RESOURCE_CLAIMS, {"metadata": {"name": "c", "namespace": "a"}}), 0)
     devices = cluster.devices
     assert devices.templates == {("a", "t"): DeviceRequests({"gpu": 2})}
-    assert devices.classes == {"gpu": "nvidia.com/gpu", "plain": ""}
+    assert {name: of.extended for name, of in devices.classes.items()} == {"gpu": "nvidia.com/gpu", "plain": ""}
     assert devices.claims.keys() == {("a", "c")}
     RESOURCE_CLAIM_TEMPLATES.delete(cluster, ("a", "t"))
     RESOURCE_CLAIMS.delete(cluster, ("a", "c"))
@@ -134,3 +132,80 @@ def test_only_a_pod_that_names_a_class_or_claims_needs_more_than_it_requests():
     assert pod_of(decoded(PODS, plain)).needs is None
     found = pod_of(decoded(PODS, implicit))
     assert found.needs.request is found.request
+
+
+def a_slice(*devices, **spec):
+    pool = {"name": "p", "generation": 3, "resourceSliceCount": 2}
+    given = {"driver": "x.com", "nodeName": "n1", "pool": pool, "devices": list(devices)} | spec
+    return slice_of(decoded(RESOURCE_SLICES, {"metadata": {"name": "s"}, "spec": given}))
+
+
+def device(**fields):
+    return {"name": "d"} | fields
+
+
+DRIVER = ("driver", '"x.com"')
+
+
+@pytest.mark.parametrize(
+    ("given", "attributes"),
+    [
+        ({}, ()),
+        ({"attributes": {"type": {"string": "gpu"}}}, (("x.com/type", '"gpu"'),)),
+        ({"attributes": {"y.com/cores": {"int": 7}}}, (("y.com/cores", "7"),)),
+        ({"attributes": {"healthy": {"bool": False}}}, (("x.com/healthy", "false"),)),
+        ({"attributes": {"driverVersion": {"version": "1.2.3"}}}, ()),
+        ({"attributes": None, "taints": None, "consumesCounters": []}, ()),
+    ],
+)
+def test_a_device_has_its_driver_and_the_attributes_that_are_judged(given, attributes):
+    assert a_slice(device(**given)).devices == ((DRIVER, *attributes),)
+
+
+def test_a_slice_is_a_part_of_its_pool_on_a_node():
+    found = a_slice(device(), device())
+    assert (found.name, found.node, found.pool) == ("s", "n1", ("x.com", "p"))
+    assert (found.generation, found.slices, len(found.devices), found.shared) == (3, 2, 2, False)
+    assert a_slice(nodeName=None, allNodes=True).node == ""
+
+
+@pytest.mark.parametrize("field", [{"allowMultipleAllocations": True}, {"consumesCounters": [{"counterSet": "c"}]}])
+def test_devices_that_several_claims_may_have_are_shared(field):
+    assert a_slice(device(), device(**field)).shared
+
+
+def test_a_tainted_device_does_not_count():
+    assert a_slice(device(taints=[{"key": "broken", "effect": "NoSchedule"}])).devices == ()
+
+
+def test_a_class_has_comparisons_or_is_not_judged():
+    def selects(*expressions):
+        selectors = [{"cel": {"expression": each}} for each in expressions]
+        item = {"metadata": {"name": "gpu"}, "spec": {"selectors": selectors}}
+        return device_class_of(decoded(DEVICE_CLASSES, item)).selects
+
+    assert selects("device.driver == 'x.com'") == (Comparison(*DRIVER),)
+    assert selects("device.driver.startsWith('x')") is None
+    assert selects() == ()
+
+
+@pytest.mark.parametrize(
+    ("request_", "plain"),
+    [
+        (exactly(count=2), True),
+        (exactly(selectors=[], capacity=None), True),
+        (exactly(selectors=[{"cel": {"expression": "true"}}]), False),
+        (exactly(capacity={"requests": {"memory": "1Gi"}}), False),
+        (exactly(allocationMode="All"), False),
+        (exactly(adminAccess=True), False),
+        (TWO_OR_ONE, False),
+    ],
+)
+def test_a_claim_is_plain_if_any_devices_of_a_class_will_do(request_, plain):
+    assert a_claim(request_).requests.plain == plain
+
+
+def test_a_claim_with_constraints_is_not_plain():
+    spec = {"devices": {"requests": [exactly()], "constraints": [{"matchAttribute": "x.com/numa"}]}}
+    item = {"metadata": {"name": "c", "namespace": "a"}, "spec": spec}
+    assert not claim_of(decoded(RESOURCE_CLAIMS, item)).requests.plain

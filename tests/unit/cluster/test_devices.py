@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from policy.objects.device import as_in_pods
+from policy.objects.device import DeviceClass, as_in_pods
 from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.queue import Queue
@@ -90,7 +90,7 @@ def test_what_a_class_is_called_may_change_under_pods_quotas_and_queues():
     cluster = with_devices(quota(most={IMPLICIT_GPU: 2}), pod("p", request={IMPLICIT_GPU: 1}, node="n"))
     cluster.upsert_queue(Queue("q", capability={IMPLICIT_GPU: 1}))
     for name, key in (("example.com/gpu", "example.com/gpu"), ("", IMPLICIT_GPU)):
-        cluster.devices.upsert_class("gpu", name)
+        cluster.devices.upsert_class("gpu", DeviceClass(name))
         at_once(cluster.devices.renew_steps())
         assert used(cluster, key) == 1
         assert cluster.ledger.account("a").quota.max == {key: 2}

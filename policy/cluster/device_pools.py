@@ -1,0 +1,124 @@
+"""The devices that nodes have by DRA: those of the complete pools of the newest generation, by the name that counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from policy.objects.device_selector import holds
+from policy.objects.resources import add, largest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from policy.objects.device import DeviceClass, DeviceSlice
+    from policy.objects.device_selector import Value
+    from policy.objects.resources import Resources
+
+Pool = tuple[str, str]
+"""Driver and name of a pool."""
+
+
+class DevicePools:
+    """The slices that drivers have published, and the devices of each node.
+
+    ``undecidable`` are the names of devices of which it is not known how many a node has left: their class selects in a
+    way that is not judged, devices may be shared, or they are not those of one node.
+    """
+
+    def __init__(self) -> None:
+        self.slices: dict[str, DeviceSlice] = {}
+        self.undecidable: frozenset[str] = frozenset()
+        self._pools: dict[Pool, dict[str, DeviceSlice]] = {}
+        self._generations: dict[Pool, Counter[int]] = {}
+        self._on_nodes: dict[str, dict[str, DeviceSlice]] = {}
+        self._classes: dict[str, tuple[str, DeviceClass]] = {}
+        self._counts: dict[str, Resources] = {}
+        self._most: dict[str, int] | None = None
+        self._shared: dict[str, DeviceSlice] = {}
+
+    def upsert(self, of: DeviceSlice) -> set[str]:
+        """Adds or changes a slice. Returns the nodes whose devices may have changed."""
+        if self.slices.get(of.name) == of:
+            return set()
+        touched, before = self.delete(of.name), self._counting(of.pool)
+        self.slices[of.name] = self._pools.setdefault(of.pool, {})[of.name] = of
+        self._generations.setdefault(of.pool, Counter())[of.generation] += 1
+        self._on_nodes.setdefault(of.node, {})[of.name] = of
+        if of.shared or not of.node:
+            self._shared[of.name] = of
+        return touched | self._touched(of, before)
+
+    def delete(self, name: str) -> set[str]:
+        """Removes a slice. Returns the nodes whose devices may have changed; none for an unknown slice."""
+        of = self.slices.pop(name, None)
+        if of is None:
+            return set()
+        before = self._counting(of.pool)
+        self._counts.pop(name, None)
+        self._shared.pop(name, None)
+        del self._pools[of.pool][name], self._on_nodes[of.node][name]
+        self._generations[of.pool] -= Counter([of.generation])
+        if not self._pools[of.pool]:
+            del self._pools[of.pool], self._generations[of.pool]
+        if not self._on_nodes[of.node]:
+            del self._on_nodes[of.node]
+        return self._touched(of, before)
+
+    def see_classes(self, classes: Mapping[str, tuple[str, DeviceClass]]) -> set[str]:
+        """Sees all device classes, each with the name by which its devices count. Returns all nodes with devices."""
+        self._classes = dict(classes)
+        self._counts.clear()
+        self._note_undecidable()
+        return self._on_nodes.keys() - {""}
+
+    def of_node(self, node: str) -> dict[str, int]:
+        """Returns how many devices a node has, by the name that counts."""
+        counts: dict[str, int] = {}
+        for of in self._on_nodes.get(node, {}).values():
+            if of.generation == self._counting(of.pool):
+                add(counts, self._counts_of(of))
+        return counts
+
+    def most_on_a_node(self, name: str) -> int:
+        """Returns the largest number of devices of this name that a node has."""
+        if self._most is None:
+            self._most = largest(*map(self.of_node, self._on_nodes))
+        return self._most.get(name, 0)
+
+    def _counting(self, pool: Pool) -> int:
+        """Returns the newest generation of a pool if all slices of it are there, else -1."""
+        generations = self._generations.get(pool)
+        if not generations:
+            return -1
+        newest = max(generations)
+        some = next(iter(self._pools[pool].values()))
+        if some.generation != newest:
+            some = next(each for each in self._pools[pool].values() if each.generation == newest)
+        return newest if generations[newest] == some.slices else -1
+
+    def _touched(self, of: DeviceSlice, before: int) -> set[str]:
+        """Returns the nodes of a pool if another generation of it counts than before; else that of the slice."""
+        self._note_undecidable()
+        changed = before != self._counting(of.pool)
+        nodes = {each.node for each in self._pools.get(of.pool, {}).values()} if changed else set()
+        return (nodes | {of.node}) - {""}
+
+    def _counts_of(self, of: DeviceSlice) -> Resources:
+        """Returns how many devices of a slice count by each name: those of a class whose selectors are judged."""
+        known = self._counts.get(of.name)
+        if known is None:
+            known = self._counts[of.name] = {}
+            for device in of.devices:
+                given = dict(device)
+                add(known, dict.fromkeys({name for name, each in self._classes.values() if _is_of(each, given)}, 1))
+        return known
+
+    def _note_undecidable(self) -> None:
+        self._most = None
+        unread = {name for name, of in self._classes.values() if of.selects is None} if self.slices else set()
+        self.undecidable = frozenset(unread.union(*(self._counts_of(of) for of in self._shared.values())))
+
+
+def _is_of(each: DeviceClass, given: Mapping[str, Value]) -> bool:
+    return each.selects is not None and holds(each.selects, given)

@@ -1,0 +1,169 @@
+"""What nodes have by DRA: the devices of complete pools of the newest generation, by class."""
+
+import pytest
+
+from policy.nodes import fit
+from policy.objects.constraints import CLAIM, Constraints
+from policy.objects.device import DeviceClass, DeviceNeeds, DeviceSlice
+from policy.objects.device_selector import as_value, parse
+from policy.objects.node import Node
+from policy.stepwise import at_once
+from tests.unit.given_devices import GPU, IMPLICIT_GPU, PLAIN, asking, claim, of_template, pod, see, with_devices
+
+DRIVER = "x.com"
+
+
+def devices(number, *, kind="gpu", driver=DRIVER):
+    return ((("driver", as_value(driver)), (f"{driver}/type", as_value(kind))),) * number
+
+
+def a_slice(name, node, number=2, *, pool="", generation=1, slices=1, of=None, **rest):
+    found = devices(number) if of is None else of
+    return DeviceSlice(name, node, (DRIVER, pool or node), generation, slices, found, **rest)
+
+
+def selecting(*expressions, extended=""):
+    return DeviceClass(extended, parse(expressions))
+
+
+def world(*slices, classes=None):
+    cluster = with_devices()
+    for name in ("n1", "n2"):
+        cluster.upsert_node(Node(name, {"cpu": 9000, "pods": 9}))
+    for name, of in (classes or {}).items():
+        cluster.devices.upsert_class(name, of)
+    for each in slices:
+        cluster.devices.upsert_slice(each)
+    at_once(cluster.devices.renew_steps())
+    return cluster
+
+
+def has(cluster, resource=GPU):
+    return [cluster.table.node(name).allocatable.get(resource, 0) for name in ("n1", "n2")]
+
+
+def test_a_node_has_the_devices_of_its_slices_by_each_class_that_selects_them():
+    cluster = world(a_slice("s", "n1"), a_slice("t", "n2", 3))
+    assert has(cluster) == has(cluster, PLAIN) == [2, 3]
+    cluster.devices.delete_slice("s")
+    assert has(cluster) == [0, 3]
+
+
+def test_devices_of_a_plugin_and_of_slices_add_up():
+    cluster = world(a_slice("s", "n1"))
+    cluster.upsert_node(Node("n1", {GPU: 1, "pods": 9}))
+    assert has(cluster) == [3, 0]
+    cluster.devices.upsert_slice(a_slice("s", "n1", 4))
+    assert has(cluster) == [5, 0]
+
+
+def test_slices_that_come_before_their_node_count_with_it():
+    cluster = world(a_slice("s", "n3"))
+    cluster.upsert_node(Node("n3", {"pods": 9}))
+    assert cluster.table.node("n3").allocatable[GPU] == 2
+
+
+def test_only_selected_devices_count():
+    gpus = "device.driver == 'x.com' && device.attributes['x.com'].type == 'gpu'"
+    classes = {"gpu": selecting(gpus, extended=GPU), "plain": selecting("device.driver == 'y.com'")}
+    cluster = world(a_slice("s", "n1", of=devices(2) + devices(3, kind="nic")), classes=classes)
+    assert (has(cluster), has(cluster, PLAIN)) == ([2, 0], [0, 0])
+
+
+def test_two_classes_of_one_name_count_a_device_once():
+    cluster = world(a_slice("s", "n1"), classes={"plain": DeviceClass(GPU)})
+    assert has(cluster) == [2, 0]
+
+
+def test_a_pool_counts_once_all_of_its_slices_are_there():
+    cluster = world(a_slice("s", "n1", slices=2))
+    assert has(cluster) == [0, 0]
+    cluster.devices.upsert_slice(a_slice("t", "n1", slices=2))
+    assert has(cluster) == [4, 0]
+
+
+def test_of_a_pool_only_the_newest_generation_counts():
+    cluster = world(a_slice("s", "n1", slices=2), a_slice("t", "n1", slices=2))
+    cluster.devices.upsert_slice(a_slice("s", "n1", 1, generation=2, slices=2))
+    assert has(cluster) == [0, 0], "it is not complete"
+    cluster.devices.upsert_slice(a_slice("t", "n1", 1, generation=2, slices=2))
+    assert has(cluster) == [2, 0]
+
+
+def test_a_pool_of_several_nodes_counts_on_all_of_them_once_it_is_complete():
+    cluster = world(a_slice("s", "n1", pool="p", slices=2))
+    cluster.devices.upsert_slice(a_slice("t", "n2", 3, pool="p", slices=2))
+    assert has(cluster) == [2, 3]
+    cluster.devices.delete_slice("s")
+    assert has(cluster) == [0, 0]
+
+
+def test_a_class_that_changes_changes_what_nodes_have():
+    cluster = world(a_slice("s", "n1"))
+    cluster.devices.upsert_class("gpu", DeviceClass())
+    at_once(cluster.devices.renew_steps())
+    assert (has(cluster), has(cluster, IMPLICIT_GPU)) == ([0, 0], [2, 0])
+    cluster.devices.delete_class("gpu")
+    at_once(cluster.devices.renew_steps())
+    assert has(cluster, IMPLICIT_GPU) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("slices", "classes"),
+    [
+        ([a_slice("s", "n1", shared=True)], {}),
+        ([a_slice("s", "")], {}),
+        ([a_slice("s", "n1")], {"gpu": selecting("device.driver.startsWith('x')", extended=GPU)}),
+    ],
+    ids=["shared devices", "devices of no node", "a selector that is not judged"],
+)
+def test_what_cannot_be_counted_is_as_if_no_node_listed_it(slices, classes):
+    cluster = world(*slices, classes=classes)
+    cluster.upsert_node(Node("n2", {GPU: 1, "pods": 9}))
+    asked = pod("p", request={GPU: 1})
+    assert GPU not in cluster.table.listed
+    assert fit.undecidable(cluster.table, asked)
+    for each in slices:
+        cluster.devices.delete_slice(each.name)
+    assert not fit.undecidable(cluster.table, asked)
+
+
+def claiming(uid, *claims, **rest):
+    made = pod(uid, "a", *claims, **rest)
+    needs = DeviceNeeds(made.request, made.needs.claims, constraints=Constraints(undecidable=(CLAIM,)))
+    return made.__class__(uid, "a", uid, made.request, needs=needs, constraints=needs.constraints)
+
+
+def where(cluster, uid):
+    asked = cluster.pods[uid]
+    return fit.undecidable(cluster.table, asked) or [
+        name for name in cluster.table.names if fit.fits(cluster.table, asked)[cluster.table.rows[name]]
+    ]
+
+
+def test_where_a_pod_with_plain_claims_fits_goes_by_the_devices_left():
+    cluster = world(a_slice("s", "n1"), a_slice("t", "n2", 3))
+    see(cluster, claim("c", gpu=2), claiming("p", "c"))
+    assert where(cluster, "p") == ["n1", "n2"]
+    see(cluster, pod("q", request={GPU: 1}, node="n1"))
+    assert where(cluster, "p") == ["n2"]
+
+
+def test_where_a_pod_with_other_claims_fits_cannot_be_decided():
+    cluster = world(a_slice("s", "n1"))
+    see(cluster, claim("c", gpu=1), claiming("p", "c", of_template("t")))
+    assert CLAIM in where(cluster, "p")
+    cluster.devices.upsert_template("a", "t", asking(gpu=1))
+    at_once(cluster.devices.renew_steps())
+    assert where(cluster, "p") == ["n1"]
+    see(cluster, claim("c", gpu=1, has={"gpu": 1}))
+    assert CLAIM in where(cluster, "p"), "its devices are on some node already"
+
+
+def test_a_claim_for_all_devices_counts_as_those_of_the_largest_node_until_it_has_some():
+    cluster = world(a_slice("s", "n1"), a_slice("t", "n2", 3))
+    see(cluster, claim("c", whole={"gpu"}), pod("p", "a", "c"))
+    assert cluster.check(pod("p", "a", "c")) is None
+    assert cluster.pods["p"].request[GPU] == 3
+    see(cluster, claim("c", whole={"gpu"}, has={"gpu": 2}))
+    assert cluster.pods["p"].request[GPU] == 2
