@@ -160,7 +160,7 @@ def test_where_a_pod_with_other_claims_fits_cannot_be_decided():
     assert CLAIM in where(cluster, "p"), "its devices are on some node already"
 
 
-def test_a_claim_for_all_devices_counts_as_those_of_the_largest_node_until_it_has_some():
+def test_a_claim_for_all_devices_counts_as_those_of_the_largest_node():
     cluster = world(a_slice("s", "n1"), a_slice("t", "n2", 3))
     see(cluster, claim("c", whole={"gpu"}), pod("p", "a", "c"))
     assert cluster.check(pod("p", "a", "c")) is None
