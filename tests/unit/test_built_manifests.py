@@ -218,6 +218,39 @@ def test_the_values_of_the_chart_are_put_in(helm):
     assert container["args"][-1] == "--log.format=json"
 
 
+PLACEMENT = {
+    "affinity": {"podAntiAffinity": {}},
+    "imagePullSecrets": [{"name": "registry"}],
+    "priorityClassName": "mine",
+    "topologySpreadConstraints": [{"topologyKey": "zone"}],
+    "nodeSelector": {"zone": "a"},
+    "tolerations": [{"key": "system"}],
+}
+
+
+@pytest.mark.parametrize("run", ["sidecar", "standalone"])
+def test_pods_of_the_chart_are_placed_as_its_values_say(helm, tmp_path, run):
+    values = tmp_path / "values.yaml"
+    added = {"podAnnotations": {"a": "b"}, "podLabels": {"team": "platform", "app.kubernetes.io/name": "other"}}
+    values.write_text(json.dumps(PLACEMENT | added))
+    pods = [
+        next(o["spec"]["template"] for o in helm("--set", f"run={run}", *flags) if o["kind"] == "Deployment")
+        for flags in ([], ["--values", str(values)])
+    ]
+    before, after = (pod["spec"] for pod in pods)
+    assert {name: after[name] for name in PLACEMENT} == PLACEMENT
+    assert before | PLACEMENT == after
+    assert pods[1]["metadata"]["annotations"] == pods[0]["metadata"].get("annotations", {}) | {"a": "b"}
+    assert pods[1]["metadata"]["labels"] == pods[0]["metadata"]["labels"] | {"team": "platform"}
+
+
+def test_every_value_of_the_chart_stands_in_its_readme():
+    values = yaml.safe_load((MANIFESTS / "chart/values.yaml").read_text())
+    table = (MANIFESTS / "chart/README.md").read_text()
+    named = set(re.findall(r"`([a-zA-Z.]+)`", " ".join(row.split("|")[1] for row in table.splitlines() if "|" in row)))
+    assert {name.partition(".")[0] for name in named} == set(values)
+
+
 def test_in_another_namespace_quotaward_looks_for_its_lease_there(helm):
     for flags in ((), ("--set", "run=standalone")):
         objects = helm(*flags, namespace="elsewhere")

@@ -67,7 +67,12 @@ context, the folder. */}}
 {{- end -}}
 {{- end -}}
 {{- with $values.nodeSelector }}{{ $_ := set $pod "nodeSelector" . }}{{ end -}}
-{{- with $values.tolerations }}{{ $_ := set $pod "tolerations" . }}{{ end -}}
+{{- range $name := list "tolerations" "affinity" "imagePullSecrets" "priorityClassName" "topologySpreadConstraints" -}}
+{{- with get $values $name }}{{ $_ := set $pod $name . }}{{ end -}}
+{{- end -}}
+{{- $template := $deployment.spec.template.metadata -}}
+{{- with $values.podAnnotations }}{{ $_ := set $template "annotations" (merge ($template.annotations | default dict) .) }}{{ end -}}
+{{- with $values.podLabels }}{{ $_ := set $template "labels" (merge $template.labels .) }}{{ end -}}
 {{- if eq $values.run "sidecar" -}}
 {{- $digest := include "quotaward.file" (list (index . 0) "scheduler/config.yaml") | sha256sum -}}
 {{- $_ := set $deployment.spec.template.metadata.annotations "checksum/config" $digest -}}
