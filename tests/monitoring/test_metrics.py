@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from typer.testing import CliRunner
 
+from app.cli import app
 from tests.monitoring.files import alerts, dashboard, panels
 from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, store_with
 
 DOCS = Path(__file__).parents[2] / "docs"
+TROUBLESHOOTING = (DOCS / "troubleshooting.md").read_text()
 ASKED = [(rule["alert"], rule["expr"]) for rule in alerts()] + list(panels())
 
 
@@ -59,7 +62,7 @@ def test_every_metric_that_a_server_has_is_described(exported):
 @pytest.mark.parametrize("alert", [rule["alert"] for rule in alerts()])
 def test_every_alert_is_described_and_says_what_it_means(alert):
     [rule] = [each for each in alerts() if each["alert"] == alert]
-    assert rule["annotations"].keys() == {"summary", "description"}
+    assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
     assert f"| `{alert}` |" in (DOCS / "monitoring.md").read_text()
 
@@ -73,3 +76,29 @@ def test_a_panel_has_a_place_of_its_own():
         assert not cells & taken, panel["title"]
         taken |= cells
     assert len({panel["id"] for panel in dashboard()["panels"]}) == len(dashboard()["panels"])
+
+
+@pytest.mark.parametrize("rule", alerts(), ids=lambda rule: rule["alert"])
+def test_an_alert_leads_to_its_section_with_three_commands(rule):
+    name = rule["alert"]
+    assert rule["annotations"]["runbook_url"].endswith(f"/docs/troubleshooting/#{name.lower()}")
+    section = TROUBLESHOOTING.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    assert section.startswith("\n**Meaning.** ")
+    assert len(re.findall(r"^ {4}\S", section, re.MULTILINE)) == 3
+    assert "\n**Remedy.** " in section
+
+
+def test_every_section_on_troubles_is_that_of_an_alert():
+    assert re.findall(r"^## (\w+)$", TROUBLESHOOTING, re.MULTILINE) == [rule["alert"] for rule in alerts()]
+
+
+def quotaward_commands():
+    for line in re.findall(r"^ {4}quotaward (.+)$", TROUBLESHOOTING, re.MULTILINE):
+        yield line.partition(" ")[0], line
+
+
+@pytest.mark.parametrize(("command", "line"), sorted(set(quotaward_commands())))
+def test_each_command_on_troubles_exists_with_its_options(command, line):
+    options = set(re.findall(r"--[a-z-]+|-[a-zA-Z]\b", line))
+    text = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
+    assert {option for option in options if option not in text} == set()
