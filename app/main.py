@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import importlib.metadata
 import json
 import shlex
 import signal
@@ -12,9 +13,12 @@ from functools import partial
 from typing import Any
 
 import structlog
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+from pydantic.alias_generators import to_camel
 from starlette.exceptions import HTTPException
 
 from app.access.certificates import Certificates
@@ -76,12 +80,22 @@ def cluster_of(settings: Settings, settle_time: float) -> Cluster:
     )
 
 
+TOKEN = Security(HTTPBearer(auto_error=False, description="A token of Kubernetes; loopback takes none."))
+"""The description of access. It is checked by app.access.gate, before a request comes here."""
+
+
+def _operation_id(route: APIRoute) -> str:
+    """Returns the name of an operation, as clients that are generated call it: ``listQueues``."""
+    return to_camel(route.name)
+
+
 def application(readiness: Readiness, extender: Extender, settings: Settings) -> Application:
     """Builds the HTTP application: kube-scheduler's verbs, REST, health and metrics."""
     app = Application(
         title="Quotaward",
         description="Elastic quotas for a stock kube-scheduler.",
-        version="1",
+        version=importlib.metadata.version("quotaward"),
+        generate_unique_id_function=_operation_id,
         docs_url=None,  # they would load their files from other hosts
         redoc_url=None,
     )
@@ -103,11 +117,11 @@ def application(readiness: Readiness, extender: Extender, settings: Settings) ->
     limit = settings.extender.body_limit
     app.verbs = {f"/extender/{name}": Verb(name, answer, limit) for name, answer in at_once.items()}
     app.verbs["/extender/bind"] = WaitingVerb("bind", bind, limit)
-    app.include_router(routes.router)
-    app.include_router(whatif.router)
+    app.include_router(routes.router, tags=["state"], dependencies=[TOKEN])
+    app.include_router(whatif.router, tags=["what if"], dependencies=[TOKEN])
     app.include_router(admission.router)
-    app.include_router(health.router)
-    app.include_router(health.probes)
+    app.include_router(health.router, tags=["health"], dependencies=[TOKEN])
+    app.include_router(health.probes, tags=["health"])
     web.install(app)
     app.add_middleware(Questions, limit=settings.whatif.body_limit)
     _answer_with_problems(app)

@@ -70,7 +70,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return dict.fromkeys(statuses, _PROBLEM)
 
 
-router = APIRouter(prefix="/api/v1", responses=problems(422, 503))
+router = APIRouter(prefix="/api/v1", responses=problems(401, 403, 422, 429, 503))
 
 PREVIEWED = 200
 """Waiting pods that a preview looks at, so that it ends soon."""

@@ -17,7 +17,7 @@ from app.whatif.models import WhatIfModel, WhatIfRequest
 from app.whatif.service import Trials
 from policy.stepwise import Steps
 
-router = APIRouter(prefix="/api/v1", responses=problems(400, 413, 422, 503))
+router = APIRouter(prefix="/api/v1", responses=problems(400, 401, 403, 413, 422, 429, 503))
 
 _BODY = {"content": {"application/json": {"schema": WhatIfRequest.model_json_schema()}}, "required": True}
 

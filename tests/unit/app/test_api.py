@@ -1,5 +1,8 @@
 """REST as people and scripts call it, through the whole HTTP application."""
 
+import importlib.metadata
+import re
+
 import pytest
 from fastapi.openapi.models import OpenAPI
 
@@ -328,7 +331,22 @@ def test_the_openapi_document_is_valid():
         for part in reference.removeprefix("#/").split("/"):
             found = found[part]
     operations = [operation for path in document["paths"].values() for operation in path.values()]
-    assert len({operation["operationId"] for operation in operations}) == len(operations)
+    names = [operation["operationId"] for operation in operations]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch("[a-z][A-Za-z]{2,40}", name) for name in names)
+    assert document["info"]["version"] == importlib.metadata.version("quotaward")
+
+
+def test_the_openapi_document_says_what_needs_a_token_and_sorts_operations():
+    document = client_of(empty_store()).get("/openapi.json").json()
+    [(name, scheme)] = document["components"]["securitySchemes"].items()
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            assert operation["tags"]
+            assert (operation.get("security") == [{name: []}]) == (path not in ("/healthz", "/readyz")), path
+            if path.startswith("/api"):
+                assert {"401", "403", "422", "429", "503"} <= operation["responses"].keys(), path
 
 
 def test_the_openapi_document_describes_errors_as_they_are():
