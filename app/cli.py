@@ -5,7 +5,7 @@ import importlib.metadata
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 from urllib.parse import urlencode
@@ -164,7 +164,7 @@ def release_gates(kubeconfig: Kubeconfig = None, namespace: OfNamespace = "") ->
     """Open the gates of all pods through the API server alone: to uninstall, or when no Quotaward runs."""
     from app.release import GATES  # noqa: PLC0415
 
-    _release(GATES, kubeconfig, namespace, "gates", "opened")
+    _release((GATES,), kubeconfig, namespace, "gates", "opened")
 
 
 @jobs_app.callback()
@@ -181,10 +181,10 @@ def jobs(context: typer.Context, server: Server, listing: Listing, namespace: Of
 
 @jobs_app.command("release")
 def release_jobs(kubeconfig: Kubeconfig = None, namespace: OfNamespace = "") -> None:
-    """Start all Jobs that wait as a whole through the API server alone: to uninstall, or when no Quotaward runs."""
-    from app.release import QUEUED_JOBS  # noqa: PLC0415
+    """Start all jobs that wait as a whole through the API server alone: to uninstall, or when no Quotaward runs."""
+    from app.release import JOBS_OF_ALL_KINDS  # noqa: PLC0415
 
-    _release(QUEUED_JOBS, kubeconfig, namespace, "Jobs", "started")
+    _release(JOBS_OF_ALL_KINDS, kubeconfig, namespace, "Jobs", "started")
 
 
 @app.command()
@@ -463,7 +463,7 @@ def _path(path: str, asked: dict[str, str]) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def _release(work: "Work[Any]", kubeconfig: Path | None, namespace: str, what: str, done: str) -> None:
+def _release(works: "Iterable[Work[Any]]", kubeconfig: Path | None, namespace: str, what: str, done: str) -> None:
     """Releases all that waits, and says how much it was. Exits with a sentence on failure."""
     import asyncio  # noqa: PLC0415
 
@@ -474,7 +474,7 @@ def _release(work: "Work[Any]", kubeconfig: Path | None, namespace: str, what: s
     if kubeconfig is None and not is_in_cluster():
         _fail("no --kubeconfig and no KUBECONFIG given, and not in a cluster", code=2)
     try:
-        number, failures = asyncio.run(releasing.release(work, kubeconfig, namespace))
+        number, failures = asyncio.run(releasing.release_all(works, kubeconfig, namespace))
     except CannotConnect as error:
         _fail(str(error), code=2)
     except releasing.CannotList as error:

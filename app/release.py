@@ -1,12 +1,12 @@
 """Opens the gates of all pods, and starts all Jobs that wait, using the API server alone: no rule is asked."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import aiohttp
 import msgspec
@@ -14,8 +14,11 @@ from msgspec import Struct
 
 from app.actuators.kubernetes import KubernetesActuator
 from app.actuators.protocol import ActionFailed
+from app.job_kinds import SHIPPED, Row
 from app.kube.client import KubeClient
+from app.kube.definitions import UNANSWERED, Served, served
 from app.kube.said import said
+from app.store.custom_jobs import JobReader
 from app.store.heeded import QUEUED
 from app.store.jobs import JOBS, JobObject, may_be_started
 from app.store.kind import Kind
@@ -58,7 +61,8 @@ class ObjectList(Struct, Generic[Item], gc=False):
 class Work(Generic[Item]):
     """Objects of a kind to release, found by a query. ``take`` returns what is written, None for other objects.
 
-    ``act`` writes it. ``undone`` is said of an object that is as before although it was written.
+    ``act`` writes it. ``undone`` is said of an object that is as before although it was written. A kind that is
+    ``optional`` need not be installed.
     """
 
     kind: Kind
@@ -67,6 +71,7 @@ class Work(Generic[Item]):
     take: Callable[[Item], Pod | None]
     act: Callable[[KubernetesActuator, Pod], Awaitable[None]]
     undone: str
+    optional: bool = False
 
 
 def _pod_at_our_gate(obj: PodObject) -> Pod | None:
@@ -103,6 +108,36 @@ QUEUED_JOBS = Work(
 )
 
 
+def _of_kind(row: Row) -> Work[Any]:
+    reader = JobReader(row)
+
+    def suspended_for_us(obj: Any) -> Pod | None:
+        meta, job = obj.metadata, reader.suspended(obj)
+        return Pod(meta.uid or "", meta.namespace or "", meta.name, NOTHING, stands_for=job) if job else None
+
+    query, structure = {"labelSelector": f"{QUEUED}=true"}, ObjectList[reader.structure]  # type: ignore[name-defined]
+    act = KubernetesActuator.start_job
+    return Work(reader.kind, query, structure, suspended_for_us, act, AGAIN, optional=True)
+
+
+JOBS_OF_ALL_KINDS: tuple[Work[Any], ...] = (QUEUED_JOBS, *map(_of_kind, SHIPPED))
+"""The Jobs that wait as a whole, and the jobs of the built-in kinds."""
+
+
+async def release_all(
+    works: Iterable[Work[Any]], kubeconfig: Path | None, namespace: str = ""
+) -> tuple[int, list[str]]:
+    """Releases all that waits of several kinds; returns its number, and the failures.
+
+    Raises CannotConnect, CannotList.
+    """
+    number, failures = 0, list[str]()
+    for work in works:
+        done, failed = await release(work, kubeconfig, namespace)
+        number, failures = number + done, failures + failed
+    return number, failures
+
+
 async def release(work: Work[Item], kubeconfig: Path | None, namespace: str = "") -> tuple[int, list[str]]:
     """Releases all that waits in a namespace or everywhere; returns its number, and the failures.
 
@@ -110,6 +145,8 @@ async def release(work: Work[Item], kubeconfig: Path | None, namespace: str = ""
     """
     client = await KubeClient.connect(kubeconfig)
     try:
+        if work.optional and await _is_missing(client, work.kind):
+            return 0, []
         done, failed = set[str](), dict[str, str]()
         for _ in range(PASSES):
             failed, tried = {}, 0
@@ -127,6 +164,14 @@ async def release(work: Work[Item], kubeconfig: Path | None, namespace: str = ""
         return len(done - failed.keys()), list(failed.values())
     finally:
         await client.close()
+
+
+async def _is_missing(client: KubeClient, kind: Kind) -> bool:
+    """Whether a kind is not installed. Raises CannotList."""
+    try:
+        return await served(client, kind) is Served.NO
+    except UNANSWERED as error:
+        raise CannotList(f"the {kind.plural} cannot be listed: {error}") from error
 
 
 async def _look_whether_there_is(client: KubeClient, namespace: str) -> None:

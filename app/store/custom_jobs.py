@@ -20,6 +20,7 @@ from app.store.quantities import InvalidObject
 from policy.cluster.cluster import Cluster
 from policy.objects.batch_job import BatchJob
 from policy.objects.job_kind import JobKind
+from policy.objects.pod import StandsFor
 from policy.objects.queued_job import PodSet, QueuedJob, key_of
 
 MOST_TEMPLATES = 16
@@ -36,14 +37,15 @@ _Tree = dict[str, Any]
 
 def kind_of(row: Row) -> Kind:
     """Returns the row of the table of kinds for jobs of this kind."""
-    return _Reader(row).kind
+    return JobReader(row).kind
 
 
-class _Reader:
-    """Reads jobs of one kind."""
+class JobReader:
+    """Reads jobs of one kind. ``structure`` is that of what is decoded."""
 
     def __init__(self, row: Row) -> None:
         self._row = row
+        self.structure = _structure(row)
         self.job_kind = JobKind(
             row.kind, f"{row.group}/{row.version}", row.plural, tuple(row.suspend.split(".")), row.pod_label
         )
@@ -51,7 +53,7 @@ class _Reader:
             plural=row.plural,
             api_version=self.job_kind.api_version,
             name=row.kind,
-            decoder=msgspec.json.Decoder(_structure(row)),
+            decoder=msgspec.json.Decoder(self.structure),
             key=lambda meta: (meta.namespace or "", meta.name),
             upsert=self._upsert,
             delete=self._delete,
@@ -70,10 +72,20 @@ class _Reader:
         key = key_of(self.job_kind, job.namespace, job.name)
         if not (suspended or key in cluster.queued_jobs):
             return
-        if job.ours and not job.ended and obj.metadata.deletion_timestamp is None:
+        if self._may_be_started(obj, job):
             cluster.queued_jobs.upsert(self._queued(obj, suspended=suspended), now)
         else:
             cluster.queued_jobs.delete(key)
+
+    def suspended(self, obj: Any) -> StandsFor | None:
+        """Returns a job that is suspended, if nobody else starts it."""
+        job = self._job(obj)
+        if _at(obj, self._row.suspend) is not True or not self._may_be_started(obj, job):
+            return None
+        return StandsFor(job.name, job.uid, 0, 0, self.job_kind)
+
+    def _may_be_started(self, obj: Any, job: BatchJob) -> bool:
+        return job.ours and not job.ended and obj.metadata.deletion_timestamp is None
 
     def _delete(self, cluster: Cluster, key: Key) -> None:
         cluster.batch_jobs.others.delete(self.job_kind, (key[0], key[1]))

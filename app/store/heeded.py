@@ -6,6 +6,8 @@ documentation.
 
 from dataclasses import dataclass
 
+from app.job_kinds import BUILT_IN
+
 ANNOTATION, LABEL, GATE_NAME = "annotation", "label", "scheduling gate"
 
 PREEMPTIBLE = "quotaward.dev/preemptible"
@@ -69,7 +71,7 @@ KEYS = (
     Key(GATED, LABEL, ("Namespace",), ("false", "true")),
     Key(IGNORE_DISRUPTIONS, LABEL, ("Namespace",), ("false", "true")),
     Key(JOBS_WAIT, LABEL, ("Namespace",), ("queued",)),
-    Key(QUEUED, LABEL, ("Job",), ("true",)),
+    Key(QUEUED, LABEL, ("Job", *BUILT_IN), ("true",)),
     Key(MIN_PARALLELISM, ANNOTATION, ("Job",)),
     Key(PARALLELISM, ANNOTATION, ("Job",)),
     Key(MANAGED, LABEL, ("ResourceQuota",)),

@@ -34,12 +34,14 @@ from app.store.resource_slices import RESOURCE_SLICES
 from app.store.runtime_classes import RUNTIME_CLASSES
 from policy.quota import kept_nodes
 from tests.unit.app.given import Json, made, node, pod, queue
+from tests.worlds.kinds import JOB_SETS, ROWS
 from tests.worlds.walk import Pick
 
 NAMESPACES = ("a", "b", "c")
 NODES = ("n1", "n2", "n3", "n4")
 QUEUES = ("q", "r", "default")
 EPOCH = 1_800_000_000.0
+JOB_SET_NAME = ROWS[0].pod_label
 
 ONLY_ONE_NODE_HAS = "example.com/odd"
 NOBODY_HAS = "nvidia.com/gpu"
@@ -338,6 +340,9 @@ class Objects:
             labels = {}, {GATED: "true"}, {JOBS_WAIT: "queued"}
             named = {"annotations": {QUEUE: self.of(*QUEUES, "gone")}}
             meta.update(self.of(named, *({"labels": each} for each in labels)))
+        elif item["kind"] == "JobSet":
+            spec["suspend"] = self.of(not spec["suspend"], spec["suspend"])
+            spec["replicatedJobs"][0]["replicas"] = self.of(0, 1, 3)
         elif item["kind"] == "Job":
             if "suspend" in spec and self.often(6):
                 spec |= {"suspend": not spec["suspend"], "parallelism": self.of(0, 1, 3)}
@@ -491,6 +496,32 @@ class Objects:
             "ownerReferences": [owner],
         }
         return made(PODS, name, meta["namespace"], metadata, spec=spec, status={"phase": "Pending"})
+
+    def job_set(self, namespace: str, name: str) -> Json:
+        """A JobSet of one part or two."""
+        parts = [
+            {"name": part, "replicas": self.of(0, 1, 2), "template": {"spec": {"template": self._template()}}}
+            for part in ("a", "b")[: self.of(1, 2, 2)]
+        ]
+        spec = {"suspend": self.pick((True, True, False, None)), "replicatedJobs": parts}
+        metadata = {"uid": f"set-{namespace}-{name}", "labels": {QUEUED: "true"} if self.often(2) else {}}
+        conditions = [{"type": self.of("Failed", "Completed"), "status": "True"}] if self.often(1) else []
+        return made(JOB_SETS, name, namespace, metadata, spec=spec, status={"conditions": conditions})
+
+    def pod_of_job_set(self, job_set: Json, part: Json, name: str, uid: str, now: float) -> Json:
+        """A pod of a part."""
+        meta, spec = job_set["metadata"], deepcopy(part["template"]["spec"]["template"]["spec"])
+        owner = {"apiVersion": job_set["apiVersion"], "kind": "JobSet", "name": meta["name"], "uid": meta["uid"]}
+        metadata = {
+            "uid": uid,
+            "creationTimestamp": self.ago(now),
+            "labels": self.of({}, {JOB_SET_NAME: meta["name"]}),
+            "ownerReferences": [owner | {"controller": True}],
+        }
+        return made(PODS, name, meta["namespace"], metadata, spec=spec, status={"phase": "Pending"})
+
+    def _template(self) -> Json:
+        return {"spec": {"containers": [{"name": "main", "resources": {"requests": self.amounts()}}]}}
 
     def default_of_pods(self, namespace: str, name: str) -> Json:
         """Something that the API server fills into pods when it creates them."""

@@ -22,6 +22,7 @@ from app.readiness import Readiness
 from app.settings import Settings
 from app.store.store import Store
 from tests.unit.app.given import Json
+from tests.worlds.kinds import KINDS
 
 
 class Quotaward:
@@ -36,7 +37,7 @@ class Quotaward:
     ) -> None:
         settle = settings.store.settle_time
         self.settings = settings
-        self.store = Store(cluster_of(settings, settle), clock=clock, settle_time=settle, epoch=epoch)
+        self.store = Store(cluster_of(settings, settle), clock=clock, settle_time=settle, epoch=epoch, kinds=KINDS)
         self._epoch = epoch
         self._actuator = actuator_of(self.store)
         self.extender = Extender(

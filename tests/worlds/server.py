@@ -8,12 +8,12 @@ from typing import Any
 
 from app.actuators.kubernetes import JSON_PATCH
 from app.store.kind import Kind
-from app.store.kinds import KINDS
 from app.store.pods import PODS
 from app.store.reservations import RESERVATIONS
 from app.store.resource_quotas import RESOURCE_QUOTAS
 from app.store.store import Store
 from tests.unit.app.given import Json
+from tests.worlds.kinds import KINDS
 from tests.worlds.walk import Pick
 
 DONE = HTTPStatus.OK
@@ -180,7 +180,7 @@ def _apply(into: Any, operation: Json) -> bool:
             into = into[int(part) if isinstance(into, list) else part]
         at = int(last) if isinstance(into, list) else last
         if operation["op"] == "test":
-            return bool(into[at] == operation["value"])
+            return bool((into.get(at) if isinstance(into, dict) else into[at]) == operation["value"])
         if operation["op"] == "remove":
             del into[at]
         else:

@@ -19,7 +19,6 @@ from app.settings import Settings
 from app.sources.manifests import ManifestSource
 from app.store import budgets, elastic_quotas, jobs, namespaces, nodes, queues, reservations
 from app.store.heeded import GATE, GATED
-from app.store.kinds import KINDS
 from app.store.pod_groups import POD_GROUPS
 from app.store.pods import PODS
 from app.store.store import Store
@@ -30,6 +29,7 @@ from policy.simulate.snapshot import Snapshot, snapshot
 from policy.stepwise import at_once
 from tests.unit.app.given import Clock, Json
 from tests.worlds.anatomy import anatomy, assert_same, lines_of, sizes, standing
+from tests.worlds.kinds import JOB_SETS, KINDS, ROWS
 from tests.worlds.objects import EPOCH, NAMESPACES, NODES, QUEUES, Objects
 from tests.worlds.quotaward import Quotaward, answer_of
 from tests.worlds.scheduler import Scheduler, read
@@ -144,6 +144,7 @@ class WildWorld:
             lambda: objects.resource_quota(of, pick(("rq", "quotaward"))),
             lambda: objects.budget(of, pick(("pdb", "pdb2"))),
             *[lambda: objects.job(of, pick("jk"))] * 2,
+            lambda: objects.job_set(of, pick("jk")),
             lambda: objects.default_of_pods(of, pick("xy")),
             lambda: objects.device(of, pick("cd")),
         )
@@ -169,6 +170,7 @@ class WildWorld:
             namespaces.NAMESPACES,
             budgets.BUDGETS,
             jobs.JOBS,
+            JOB_SETS,
         )
         known = list(self.server.objects[self._pick((*some, *POD_GROUPS)).label].values())
         if known:
@@ -208,7 +210,8 @@ class WildWorld:
             self.server.remove(kind, key)
 
     async def _jobs_run(self) -> None:
-        """The controller of Jobs makes the pods of those that run, and deletes those of suspended ones."""
+        """The controllers of Jobs and JobSets make the pods of those that run, and delete those of suspended ones."""
+        self._job_sets_run()
         gated = {key[1] for key, item in self.server.objects["namespaces"].items() if _is_gated(item)}
         for (namespace, name), job in list(self.server.objects["jobs"].items()):
             spec, uid, status = job["spec"], job["metadata"]["uid"], job.get("status", {})
@@ -225,6 +228,24 @@ class WildWorld:
                     made = self.objects.pod_of_job(job, missing, self._new_uid(), self.clock.now)
                     made["spec"]["schedulingGates"] = [{"name": GATE}] if namespace in gated else []
                     self._put(made)
+
+    def _job_sets_run(self) -> None:
+        """The controller of JobSets makes the pods itself here, without Jobs."""
+        for (_, name), job_set in list(self.server.objects[JOB_SETS.label].items()):
+            spec, uid = job_set["spec"], job_set["metadata"]["uid"]
+            own = [pod for pod in self.server.pods() if uid in map(_uid_of, pod["metadata"].get("ownerReferences", ()))]
+            if spec.get("suspend"):
+                for pod in own:
+                    self.server.remove(PODS, key_of(PODS, pod))
+                continue
+            taken = {pod["metadata"]["name"] for pod in own}
+            missing = [
+                (f"{name}-set-{part['name']}-{number}", part)
+                for part in spec["replicatedJobs"]
+                for number in range(part["replicas"])
+            ]
+            for each, part in [each for each in missing if each[0] not in taken][: self._pick((1, 3))]:
+                self._put(self.objects.pod_of_job_set(job_set, part, each, self._new_uid(), self.clock.now))
 
     async def _is_scheduled(self) -> None:
         await self.scheduler.schedule(self._pick)
@@ -333,9 +354,9 @@ class WildWorld:
         with tempfile.TemporaryDirectory(prefix="quotaward-wild-") as directory:
             folder = Path(directory)
             (folder / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-            ManifestSource(folder, Store(cluster_of(self.settings, 0), clock=self.clock, settle_time=0))
+            ManifestSource(folder, Store(cluster_of(self.settings, 0), clock=self.clock, settle_time=0, kinds=KINDS))
             checks.manifests(folder)
-            story = scenario.read(folder)
+            story = scenario.read(folder, rows=ROWS)
         for _ in islice(scenario.play_steps(story, self.settings, until=100_000), 300):
             pass
 
@@ -406,7 +427,8 @@ class WildWorld:
 
     def _told_by_the_server(self) -> Cluster:
         epoch = self.cluster.leaving.deletions.now
-        store = Store(cluster_of(self.settings, 0), clock=self.clock, settle_time=0, epoch=lambda: epoch)
+        cluster = cluster_of(self.settings, 0)
+        store = Store(cluster, clock=self.clock, settle_time=0, epoch=lambda: epoch, kinds=KINDS)
         for kind in KINDS:
             self.server.list_anew(store, kind)
         # Of what cannot be read the last good spec stays in force, which no fresh one knows.
@@ -428,6 +450,7 @@ class WildWorld:
             (cluster.upsert_reservation, seen.reservations),
             (cluster.upsert_budget, seen.budgets),
             (cluster.batch_jobs.upsert, seen.batch_jobs),
+            (cluster.batch_jobs.others.upsert, seen.other_jobs),
             (lambda each: cluster.queued_jobs.upsert(each, self.clock()), seen.queued_jobs),
             (cluster.devices.upsert_slice, seen.device_slices),
             (cluster.devices.upsert_claim, seen.device_claims),

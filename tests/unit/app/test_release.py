@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 from app import release as releasing
 from app.cli import app
 from app.kube.client import KubeClient
-from app.release import GATES, QUEUED_JOBS, CannotList
+from app.kube.definitions import Served
+from app.release import GATES, JOBS_OF_ALL_KINDS, QUEUED_JOBS, CannotList
 from tests.unit.app.given import pod
+from tests.unit.app.test_custom_jobs import job_set
 from tests.unit.app.test_queued_jobs import GATE, job
 
 
@@ -38,7 +40,7 @@ class Server:
 
     def _is_meant(self, item, path, query, namespace):
         marked = (item["metadata"].get("labels") or {}).get("quotaward.dev/queued") == "true"
-        of_kind = path.endswith("/pods") if item["kind"] == "Pod" else path.endswith("/jobs")
+        of_kind = path.endswith(f"/{item['kind'].lower()}s")
         return (
             of_kind and namespace in (None, item["metadata"]["namespace"]) and (marked or "labelSelector" not in query)
         )
@@ -52,6 +54,8 @@ class Server:
             return 422, b'{"message": "it is not as it was"}'
         if item["kind"] == "Pod":
             spec["schedulingGates"].remove(GATE)
+        elif item["kind"] != "Job":
+            spec["suspend"] = patch[2]["value"]
         elif [each["value"] for each in patch[1:3]] == [spec["suspend"], spec["parallelism"]]:
             spec["suspend"] = self.suspends
         return 200, b""
@@ -132,6 +136,18 @@ def test_our_gates_are_opened_and_no_others(released):
     assert released(GATES, server) == (1, [])
     assert server.items["a/mine"]["spec"]["schedulingGates"] == [theirs]
     assert server.asked[0][1]["fieldSelector"] == "spec.nodeName="
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_job_sets_are_started_too_where_that_kind_is_installed(released, monkeypatch, installed):
+    async def served(_, kind):
+        return Served.YES if installed and kind.plural == "jobsets" else Served.NO
+
+    monkeypatch.setattr(releasing, "served", served)
+    ours = {"uid": "uid-set", "labels": {"quotaward.dev/queued": "true"}}
+    server = Server(job("train"), job_set(metadata=ours), job_set("theirs", metadata=ours | {"uid": "u", "labels": {}}))
+    assert [released(work, server) for work in JOBS_OF_ALL_KINDS[:3]] == [(1, []), (int(installed), []), (0, [])]
+    assert still_suspended(server) == (["theirs"] if installed else ["set", "theirs"])
 
 
 @pytest.mark.parametrize("work", [GATES, QUEUED_JOBS])
