@@ -324,6 +324,11 @@ class ReserveSettings(Section):
         default=False, description="evict borrowers from reserved nodes, for the job that they are reserved for"
     )
 
+    whole_nodes: bool = Field(
+        default=False,
+        description="keep others off reserved nodes altogether, also where they would take nothing that the job needs",
+    )
+
     @property
     def terms(self) -> Terms:
         """These settings in the form that the rules use."""
@@ -499,6 +504,7 @@ class Settings(BaseSettings):
             quota_manager=self.quota_manager.enabled,
             gangs=self.gangs.enabled,
             evict_for_reserved=self.reserve.evict,
+            whole_nodes=self.reserve.whole_nodes,
             spare_jobs=self.reclaim.fail_jobs == "never",
             exempt_namespaces=frozenset(filter(None, self.exempt.namespaces.split(","))),
         )

@@ -203,15 +203,31 @@ class Reservations:
         return frozenset(uid for uid in after & pods.keys() if pods[uid].priority == pod.priority)
 
     def nodes_reserved_from(self, pod: Pod) -> set[str]:
-        """Returns nodes reserved for other jobs than the pod's. Seed: reserve action (Node resource reservation rule).
+        """Returns nodes where the pod would take of what is reserved for other jobs than its own.
 
-        Returns none for a pod that requests nothing (BestEffort), is of a DaemonSet, or that no rule applies to.
+        Seed: reserve action (Node resource reservation rule). To the letter of the seed, with ``whole_nodes``, these
+        are all nodes that are reserved for others. Without it a pod may come if the node has enough, in what the pod
+        asks for: for its request, for what others use there, and for what is reserved, all together. Then the room of
+        the job is as near as before. Returns none for a pod that requests nothing (BestEffort), is of a DaemonSet, or
+        that no rule applies to.
         """
         if not len(self.reserved) or self._may_go_anywhere(pod) or pod.request.keys() == {"pods"}:
             return set()
-        job = pod.namespace, job_name(self._cluster.membership.groups, pod)
-        others = (each for each in self.reserved if (each.pod.namespace, each.job) != job)
-        return {each.node for each in others if self.is_reserved(each)}
+        cluster, table = self._cluster, self._cluster.table
+        job = pod.namespace, job_name(cluster.membership.groups, pod)
+        kept: dict[str, dict[str, int]] = {}
+        for each in self.reserved:
+            if (each.pod.namespace, each.job) != job and self.is_reserved(each):
+                add(kept.setdefault(each.node, {}), cluster.pods[each.pod.uid].request)
+        if cluster.rules.whole_nodes:
+            return set(kept)
+        full = {node for node, taken in kept.items() if fit.lacking_on(table, pod, node, (), taken)}
+        coming = assumed.others(cluster.grants, table, pod) if len(full) < len(kept) else ()
+        for node in kept.keys() - full:
+            taken = total((kept[node], assumed.at_most_on(table, node, coming, pod)))
+            if fit.lacking_on(table, pod, node, (), taken):
+                full.add(node)
+        return full
 
     def rules_by_node(self, pod: Pod) -> dict[str, Rule[None]]:
         """Returns the nodes that are kept from a pod, each with the rule that keeps it."""

@@ -25,7 +25,8 @@ class Rules:
     ``fair_share_preemption``: a namespace that has less than its share of a queue may take from one that has more.
     ``quota_manager``: resource quotas keep pods from being created beyond what queues deserve. The demand of a queue is
     not seen then, and taken to be all there is. ``gangs``: members of a pod group wait until it can start.
-    ``evict_for_reserved``: borrowers on a node are evicted for the job that it is reserved for. ``spare_jobs``: a pod
+    ``evict_for_reserved``: borrowers on a node are evicted for the job that it is reserved for. ``whole_nodes``: nobody
+    else starts on a reserved node, whatever room it has beside what the job needs. ``spare_jobs``: a pod
     whose eviction would fail a Job is never evicted, not even last. ``exempt_namespaces``: no rule applies to
     system-critical pods there (see policy.quota.exempt).
     """
@@ -35,6 +36,7 @@ class Rules:
     quota_manager: bool = False
     gangs: bool = True
     evict_for_reserved: bool = False
+    whole_nodes: bool = False
     spare_jobs: bool = False
     exempt_namespaces: frozenset[str] = exempt.NAMESPACES
 

@@ -196,6 +196,7 @@ class _Search:
         self._job = job
         self._everywhere = everywhere
         self._own = {each.node for each in cluster.reservations.reserved.of_job(job.namespace, job.name)}
+        self._of_others = _reserved_for_others(cluster, job)
         self._one_by_one = False
         self._standing = {pod.uid for pod in job.standing}
         self._places: dict[str, Place] = {}
@@ -345,7 +346,7 @@ class _Search:
     def _has_space(self, node: str, pod: Pod) -> bool:
         """Whether a node would have room for the pod and for all members that it is reserved for already."""
         left = self._left.get(node)
-        return _covers(self._empty_room(node) if left is None else left, pod.request)
+        return _covers(self._room_beside_others(node) if left is None else left, pod.request)
 
     def _empty_room(self, node: str) -> dict[str, int]:
         """Returns a node's room beside the pods that do not end before the job has started; nothing if it is gone.
@@ -361,11 +362,18 @@ class _Search:
                     subtract(room, pod.request)
         return room
 
+    def _room_beside_others(self, node: str) -> dict[str, int]:
+        """Returns what is left of a node's empty room beside what is reserved for other jobs."""
+        room = dict(self._empty_room(node))
+        for request in () if self._everywhere else self._of_others.get(node, ()):
+            subtract(room, request)
+        return room
+
     def _put(self, pod: Pod, node: str) -> None:
         self._places[pod.uid] = Place(pod, node)
         left = self._left.get(node)
         if left is None:
-            left = self._left[node] = dict(self._empty_room(node))
+            left = self._left[node] = self._room_beside_others(node)
         subtract(left, pod.request)
 
     def _shape(self, pod: Pod) -> Shape:
@@ -396,12 +404,17 @@ def _open(cluster: Cluster, job: Job) -> Mask:
         for uid, placed in others
         if cluster.reservations.is_held_for(uid) or uid in cluster.gangs.holds or placed.pod.priority >= job.priority
     }
-    reserved = {
-        each.node
-        for each in cluster.reservations.reserved
-        if (each.pod.namespace, each.job) != (job.namespace, job.name) and cluster.reservations.is_reserved(each)
-    }
+    reserved = _reserved_for_others(cluster, job).keys() if cluster.rules.whole_nodes else set[str]()
     return table.ready() & ~table.mask_of(promised | reserved)
+
+
+def _reserved_for_others(cluster: Cluster, job: Job) -> dict[str, list[Resources]]:
+    """Returns what is reserved for members of other jobs, by node."""
+    found: dict[str, list[Resources]] = {}
+    for each in cluster.reservations.reserved:
+        if (each.pod.namespace, each.job) != (job.namespace, job.name) and cluster.reservations.is_reserved(each):
+            found.setdefault(each.node, []).append(cluster.pods[each.pod.uid].request)
+    return found
 
 
 def _covers(room: Resources, request: Resources) -> bool:

@@ -116,7 +116,7 @@ def _bounds_then(history: History, life: Life, leeway: Leeway) -> list[Bounds | 
 
 
 def _on_a_reserved_node(history: History, life: Life, leeway: Leeway) -> Iterator[str]:
-    """Who is not of the job, and requests something, must not get to a node once it is reserved."""
+    """Who is not of the job, and requests something, must take nothing of what is reserved on a node."""
     if "DaemonSet" in (owner_of(life.first), owner_of(life.pod)) or not life.least.keys() - {"pods"}:
         return
     if _may_be_exempt(history, life, history.window(life.bound, leeway.granted), life.bound):
@@ -129,8 +129,32 @@ def _on_a_reserved_node(history: History, life: Life, leeway: Leeway) -> Iterato
         if not began < life.bound < ended or known_for <= leeway.granted or _is_of_job(life, spec):
             continue
         waiting = history.lives.get(spec["pod"]["uid"])
-        if waiting is not None and waiting.waits(life.bound):
+        if waiting is not None and waiting.waits(life.bound) and _takes_of_it(history, life, waiting, leeway):
             yield f"{life.name} was bound to {life.node}, reserved for {waiting.name} since {known_for:.1f} s"
+
+
+def _takes_of_it(history: History, life: Life, waiting: Life, leeway: Leeway) -> bool:
+    """Whether a node has less than a pod, what is reserved for another, and what others used there, all together.
+
+    Others may have come since the pod was let through, so what they used then counts, too.
+    """
+    size = history.sizes[life.node].at(life.bound) if life.node in history.sizes else {}
+    moments = (history.window(life.bound, leeway.granted), life.bound - 1)
+    for resource, asked in life.least.items():
+        used = (
+            sum(
+                (each.least.get(resource, 0) for each in history.lives.values() if _is_beside(each, life, moment)),
+                start=asked + waiting.least.get(resource, 0),
+            )
+            for moment in moments
+        )
+        if min(used) > size.get(resource, 0):
+            return True
+    return False
+
+
+def _is_beside(other: Life, life: Life, moment: Position) -> bool:
+    return other is not life and other.node == life.node and other.is_on_node(moment)
 
 
 def _is_of_job(life: Life, spec: dict) -> bool:

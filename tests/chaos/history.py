@@ -137,6 +137,8 @@ class History:
         self.pool: Timeline[tuple[Amounts, Amounts]] = Timeline(({}, {}))
         """What pods under quotas surely use together, and what their quotas guarantee together."""
         self.budgets: dict[tuple[str, str], Timeline[Object | None]] = {}
+        self.sizes: dict[str, Timeline[Amounts]] = {}
+        """By node: what it has."""
         self.groups: dict[tuple[str, str], int] = {}
         """By namespace and name: the minimum of a pod group."""
         self.relabelled: set[str] = set()
@@ -185,6 +187,9 @@ class History:
         elif record.kind == "poddisruptionbudgets":
             key = namespace, record.object["metadata"]["name"]
             self.budgets.setdefault(key, Timeline(None)).set(position, None if gone else record.object)
+        elif record.kind == "nodes":
+            size = {name: number(str(each)) for name, each in record.object["status"].get("allocatable", {}).items()}
+            self.sizes.setdefault(record.object["metadata"]["name"], Timeline({})).set(position, {} if gone else size)
         elif record.kind == "podgroups":
             self.groups[namespace, record.object["metadata"]["name"]] = record.object["spec"].get("minMember") or 0
 

@@ -72,6 +72,10 @@ class Story:
         return [each for each in violations(history, LEEWAY) if "status of" not in each]
 
 
+def sized(name, **size):
+    return {"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": size}}
+
+
 def bound(item, to="n1"):
     item = copy.deepcopy(item)
     item["spec"]["nodeName"] = to
@@ -217,6 +221,23 @@ def test_a_reservation_that_is_made_anew_under_the_same_name_counts(story):
     story.create(reservation)
     story.later(20).bind(pod("p", "b"))
     assert story.violations == ["20.0 s: b/p was bound to n1, reserved for a/large since 20.0 s"]
+
+
+@pytest.mark.parametrize(("used", "fault"), [(7, False), (8, True)])
+def test_a_pod_may_take_what_is_left_beside_what_is_reserved(story, used, fault):
+    story.create(sized("n1", cpu=16, pods=110))
+    reserved_for_a_large_pod(story)
+    story.bind(pod("runs", "b", cpu=used))
+    story.later(20).bind(pod("p", "b", cpu=1))
+    assert bool(story.violations) == fault
+
+
+def test_pods_that_came_after_a_pod_was_let_in_are_no_fault_of_it(story):
+    story.create(sized("n1", cpu=16, pods=110))
+    reserved_for_a_large_pod(story)
+    story.later(20).bind(owned(pod("daemon", "b", cpu=8), "DaemonSet"))
+    story.bind(pod("p", "b", cpu=1))
+    assert story.violations == []
 
 
 # Evictions

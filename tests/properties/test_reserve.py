@@ -9,9 +9,11 @@ from hypothesis import given
 from policy.cluster.cluster import Cluster
 from policy.nodes import fit
 from policy.objects.group import Group
+from policy.objects.job import job_name
 from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.resources import add
+from policy.quota.admission import Rules
 from policy.reserve.node_reservation import decide, decide_steps
 from policy.reserve.starving import Terms, in_turn
 from tests.properties.by_chance import node_of, pod_of
@@ -87,7 +89,7 @@ def check(cluster: Cluster, terms: Terms) -> None:
     for name, together in by_node.items():
         there = cluster.table.node(name).allocatable
         assert all(amount <= there.get(resource, 0) for resource, amount in together.items())
-        assert len(jobs_of[name]) == 1
+        assert len(jobs_of[name]) == 1 or not cluster.rules.whole_nodes
     for key, members in by_job.items():
         job = cluster.groups.job(*key)
         assert len(members) == job.minimum - len(job.standing), "all or nothing"
@@ -97,7 +99,25 @@ def check(cluster: Cluster, terms: Terms) -> None:
         exempt = pod.owner == "DaemonSet" or pod.request.keys() == {"pods"}
         own = {node for node, jobs in jobs_of.items() if any(pod in by_job[job] for job in jobs)}
         mates = {node for node, jobs in jobs_of.items() if (pod.namespace, pod.group) in jobs}
-        assert passing == (set(by_node) if exempt else own | mates)
+        job = (pod.namespace, job_name(cluster.membership.groups, pod))
+        beside = {
+            node for node in by_node if not cluster.rules.whole_nodes and leaves_what_is_kept(cluster, pod, job, node)
+        }
+        of_own_alone = {node for node in own | mates if jobs_of[node] == {job}}
+        assert passing == (set(by_node) if exempt else of_own_alone | beside)
+
+
+def leaves_what_is_kept(cluster: Cluster, pod: Pod, job: tuple[str, str], name: str) -> bool:
+    """Whether a pod, all others on a node, and what is reserved for other jobs there are no more than the node has."""
+    taken = dict(pod.request)
+    for other in cluster.pods.values():
+        if other.node == name and other.assigned and other.uid != pod.uid:
+            add(taken, other.request)
+    for each in cluster.reservations.reserved:
+        if each.node == name and (each.pod.namespace, each.job) != job and cluster.reservations.is_reserved(each):
+            add(taken, cluster.pods[each.pod.uid].request)
+    there = cluster.table.node(name).allocatable
+    return all(taken[resource] <= there.get(resource, 0) for resource, asked in pod.request.items() if asked)
 
 
 CHANGED = Terms(starving_after=100, max_nodes_percent=50)
@@ -108,6 +128,7 @@ CHANGED = Terms(starving_after=100, max_nodes_percent=50)
 def test_nodes_are_reserved_for_whole_jobs_within_their_size_and_for_nobody_else(seed):
     pick = by_dice(seed)
     terms, cluster = some_terms(pick), seen(*some_objects(pick))
+    cluster.rules = Rules(whole_nodes=pick((True, False)))
     before = dict(cluster.ledger.entries), cluster.table.used.tolist(), set(cluster.table.expected)
     reserve_all(cluster, terms)
     check(cluster, terms)

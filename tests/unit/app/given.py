@@ -23,6 +23,7 @@ from app.store.pods import PODS
 from app.store.queues import QUEUES
 from app.store.store import Store
 from policy.cluster.cluster import Cluster
+from policy.quota.admission import Rules
 
 Json = dict[str, Any]
 
@@ -41,6 +42,9 @@ def made(kind: Kind, name: str, namespace: str = "", metadata: Json | None = Non
     """An object of this kind; ``metadata`` beside its names, and further arguments beside that."""
     names = {"name": name} | ({"namespace": namespace} if namespace else {})
     return {"apiVersion": kind.api_version, "kind": kind.name, "metadata": names | (metadata or {})} | parts
+
+
+DEFAULT_RULES = Rules()
 
 
 def pod(
@@ -77,9 +81,11 @@ def node(name: str = "n1", **allocatable: Any) -> Json:
     return made(NODES, name, status={"allocatable": allocatable or {"cpu": "4", "memory": "8Gi", "pods": "110"}})
 
 
-def empty_store(clock: Clock | None = None, *, settle_time: float = 0, **options: Any) -> Store:
+def empty_store(
+    clock: Clock | None = None, *, settle_time: float = 0, rules: Rules = DEFAULT_RULES, **options: Any
+) -> Store:
     """A store that has not seen anything yet; nothing was admitted before it was there, unless it has to settle."""
-    return Store(Cluster(settle_time=settle_time), clock=clock or Clock(), settle_time=settle_time, **options)
+    return Store(Cluster(rules, settle_time=settle_time), clock=clock or Clock(), settle_time=settle_time, **options)
 
 
 def see(store: Store, *items: Json) -> None:

@@ -1,13 +1,18 @@
-"""What the scheduler is told while nodes are reserved. Seed: reserve action, no new non-BestEffort tasks."""
+"""What the scheduler is told while whole nodes are reserved. Seed: reserve action, no new non-BestEffort tasks."""
+
+from functools import partial
 
 import pytest
 
 from policy.objects.reservation import STARVING, PodName, Reservation
 from policy.queueing.waking import to_wake
 from policy.quota import kept_nodes
-from tests.unit.app.given import client_of, node, pod, quota, refused, see, store_with
+from policy.quota.admission import Rules
+from tests.unit.app import given
+from tests.unit.app.given import client_of, node, pod, quota, refused, see
 from tests.unit.app.test_quota_metrics import samples_of, value
 
+store_with = partial(given.store_with, rules=Rules(whole_nodes=True))
 GROUP = {"labels": {"scheduling.x-k8s.io/pod-group": "gang"}}
 NO_ROOM = "0/1 nodes are available: 1 Insufficient cpu."
 KEPT = f"0/1 nodes are available: 1 {kept_nodes.RESERVED.text}."

@@ -55,6 +55,7 @@ VALUES = {
     "reserve.max_nodes_percent": (1, 2, 3),
     "reserve.max_duration": (1.0, 2.0, 3.0),
     "reserve.evict": (True, False, True),
+    "reserve.whole_nodes": (True, False, True),
     "prioritize.borrowers_apart": (1, 2, 3),
     "preemption.pdb": ("respect", "best-effort", "respect"),
     "crds.missing": ("release", "refuse", "release"),

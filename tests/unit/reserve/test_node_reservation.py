@@ -7,6 +7,7 @@ import pytest
 from policy.objects.constraints import Constraints, Taint
 from policy.objects.reservation import Reservation
 from policy.preemption.reclaim import name_of
+from policy.quota.admission import Rules
 from policy.reserve.starving import Terms
 from tests.unit.given_jobs import (
     GANG,
@@ -208,8 +209,16 @@ def test_half_of_the_nodes_at_most_unless_another_share_is_set():
     assert why_not(cluster, "a/gang", Terms(starving_after=10)) == "NoNodes"
 
 
-def test_a_node_that_is_reserved_for_one_job_is_not_for_another():
+@pytest.mark.parametrize(("whole", "second"), [(True, "n2"), (False, "n1")])
+def test_a_node_may_be_reserved_for_two_jobs_unless_whole_nodes_are(whole, second):
     cluster = seen(sized("n1"), sized("n2"), runs("r", "n2", 2), waiting("b1", 1), waiting("b2", 1))
+    cluster.rules = Rules(whole_nodes=whole)
+    reserve_all(cluster)
+    assert reserved(cluster) == {"b1": "n1", "b2": second}
+
+
+def test_what_is_reserved_for_one_job_is_not_for_another():
+    cluster = seen(sized("n1"), sized("n2"), runs("r", "n2", 2), waiting("b1", 2), waiting("b2", 2))
     reserve_all(cluster)
     assert reserved(cluster) == {"b1": "n1", "b2": "n2"}
 
