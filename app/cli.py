@@ -106,11 +106,16 @@ def quotas(
 @app.command()
 @reaching_a_server
 @showing_a_list
-def queues(server: Server, listing: Listing) -> None:
+def queues(
+    server: Server,
+    listing: Listing,
+    tree: Annotated[bool, typer.Option("--tree", help="Draw the tree: each queue below its parent.")] = False,  # noqa: FBT002
+) -> None:
     """Show every queue: allocated, deserved and guarantee, and what its namespaces are entitled to."""
     from app import cli_output  # noqa: PLC0415
 
-    _show_list(listing, cli_output.print_queues, server, "/api/v1/queues", cli_output.named)
+    table = cli_output.print_queue_tree if tree else cli_output.print_queues
+    _show_list(listing, table, server, "/api/v1/queues", cli_output.named)
 
 
 @app.command()

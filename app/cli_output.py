@@ -1,5 +1,6 @@
 """Output of the client commands."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
@@ -27,6 +28,23 @@ def print_quotas(document: dict[str, Any]) -> None:
         _console.print(table)
     else:
         _console.print("no elastic quotas")
+
+
+def print_queue_tree(document: dict[str, Any], **_: bool) -> None:
+    """Prints the same rows as ``print_queues``, each queue below its parent."""
+    by_name = {queue["name"]: queue for queue in document["items"]}
+    below = {child for queue in by_name.values() for child in queue["children"] if queue["name"] != "root"}
+
+    def drawn(name: str, lead: str, branch: str) -> Iterator[dict[str, Any]]:
+        queue = by_name[name]
+        yield queue | {"name": f"{lead}{branch}{name}"}
+        inner = lead + {"├─ ": "│  ", "└─ ": "   "}.get(branch, "")
+        children = [each for each in queue["children"] if each in by_name] if name != "root" else []
+        for child in children:
+            yield from drawn(child, inner, "└─ " if child == children[-1] else "├─ ")
+
+    tops = [name for name in by_name if name not in below]
+    print_queues({"items": [row for name in tops for row in drawn(name, "", "")]})
 
 
 def print_queues(document: dict[str, Any], **_: bool) -> None:

@@ -50,9 +50,14 @@ class TenantModel(Model):
 
 
 class QueueModel(Model):
-    """A queue with its request, deserved part and use, also by namespace."""
+    """A queue with its request, deserved part and use, also by namespace.
+
+    All amounts but those by namespace count the queues below it, too. ``children`` are those right below it.
+    """
 
     name: str
+    parent: str
+    children: list[str]
     state: str
     weight: int
     priority: int

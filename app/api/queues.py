@@ -5,6 +5,7 @@ from app.shapes import quantities
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import allocated, shown
 from policy.explain.terminating import conditions_of_queue
+from policy.objects.queue import ROOT
 from policy.objects.resources import Resources
 from policy.quota import fair_share, queue_rules
 from policy.quota.queue_ledger import Tenant
@@ -12,14 +13,17 @@ from policy.quota.queue_ledger import Tenant
 
 def model(cluster: Cluster, name: str) -> QueueModel:
     """Shows a queue that exists."""
-    queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
-    used, request = allocated(cluster, account), shown(cluster, account.request)
-    division = account.division
+    queues, queue, account = cluster.ledger.queues, cluster.queues[name], cluster.ledger.queues.account(name)
+    used, request = allocated(cluster, name), shown(cluster, queues.requested(name))
+    node = queues.node(name)
+    division = node.division
     named: Resources = {**division.deserved, **used, **queue.capability, **queue.guarantee, **request}
-    bounds = {resource: queue_rules.bound(cluster.ledger.queues, account, resource) for resource in named}
+    bounds = {resource: queue_rules.bound(queues, node, resource) for resource in named}
     most = dict(division.real_capability) | {resource: most for resource, most in bounds.items() if most is not None}
     return QueueModel(
         name=name,
+        parent="" if name == ROOT else queue.parent,
+        children=queues.tree.children_of(name),
         state=queue.state,
         weight=queue.weight,
         priority=queue.priority,

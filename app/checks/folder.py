@@ -18,6 +18,7 @@ from app.store.queues import QueueObject
 from policy.cluster.cluster import Cluster
 from policy.objects import resources
 from policy.objects.quantity import render
+from policy.objects.queue import ROOT, Queue
 from policy.quota import elastic_quota, queue_rules
 
 QUEUE_KEYS = {"weight", "capability", "guarantee", "reclaimable", "priority", "parent"}
@@ -190,8 +191,36 @@ def _queue_findings(cluster: Cluster) -> list[Finding]:
             findings.append(
                 Finding("warning", f"Queue {name}: capability names resources that no node has: {', '.join(nowhere)}")
             )
-    promised = resources.total(queue.guarantee for queue in cluster.queues.values())
-    return findings + _beyond_nodes(cluster, "guarantee of all queues", promised)
+    tops = [queue for name, queue in cluster.queues.items() if name != ROOT and queue.parent == ROOT]
+    promised = resources.total(queue.guarantee for queue in tops)
+    return findings + list(_tree_findings(cluster)) + _beyond_nodes(cluster, "guarantee of all queues", promised)
+
+
+def _tree_findings(cluster: Cluster) -> Iterator[Finding]:
+    """Yields queues without a place in the tree, bounds beyond those of the parent, and who names a queue in vain."""
+    tree = cluster.ledger.queues.tree
+    for name, why in sorted(tree.invalid.items()):
+        yield Finding("error", f"Queue {name}: ParentInvalid: {why}; it admits no pod")
+    for _, queue in sorted(cluster.queues.items()):
+        yield from _beyond_parent(queue, [cluster.queues[each] for each in tree.children_of(queue.name)])
+    for namespace in sorted(cluster.membership.namespaces.values(), key=lambda each: each.name):
+        for each in sorted({namespace.queue, *namespace.allowed} & cluster.queues.keys()):
+            if tree.has_children(each):
+                text = f"names the queue {each}, which has children: only leaves take pods"
+                yield Finding("warning", f"Namespace {namespace.name} {text}")
+
+
+def _beyond_parent(parent: Queue, children: list[Queue]) -> Iterator[Finding]:
+    """Yields what is promised to the children of a queue and is more than its capability."""
+    promised = resources.total(child.guarantee for child in children)
+    for resource, most in sorted(parent.capability.items()):
+        if promised.get(resource, 0) > most:
+            text = f"its children are guaranteed {render(resource, promised[resource])} of {resource} together"
+            yield Finding("warning", f"Queue {parent.name}: {text}, but its capability is {render(resource, most)}")
+        for child in children:
+            if (own := child.capability.get(resource, most)) > most:
+                text = f"capability of {resource} is {render(resource, own)}, above that of its parent {parent.name}"
+                yield Finding("warning", f"Queue {child.name}: {text}: {render(resource, most)}")
 
 
 def _membership_warnings(cluster: Cluster) -> list[Finding]:

@@ -16,6 +16,7 @@ from policy.cluster import quota_manager
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import allocated, shown
 from policy.explain.terminating import conditions_of_queue
+from policy.objects.queue import ROOT
 from policy.objects.resources import total
 
 INTERVAL = 1.0
@@ -61,9 +62,12 @@ def status_of(cluster: Cluster, name: str) -> Json:
 
     Seed: Queue API. ``allocated`` counts pods on nodes and admitted pods, ``used`` only pods on nodes. ``preempting``
     counts the room held for pods that others are evicted for, and the use of the queue's own terminating pods.
+    All of them count the queues below it, too.
     """
-    queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
-    division, request, held = account.division, shown(cluster, account.request), shown(cluster, account.held)
+    queue, queues = cluster.queues[name], cluster.ledger.queues
+    inside, division = list(queues.inside(name)), queues.node(name).division
+    request, held = shown(cluster, queues.requested(name)), shown(cluster, total(each.held for each in inside))
+    leaving = total(quota_manager.preempting(cluster, each.queue.name) for each in inside if each.queue is not None)
     zero = dict.fromkeys({**division.deserved, **queue.capability, **queue.guarantee, **request}, 0)
     conditions: dict[str, Json] = {}
     for condition in conditions_of_queue(cluster, name):  # one for each type
@@ -73,8 +77,10 @@ def status_of(cluster: Cluster, name: str) -> Json:
             conditions[condition.type] = condition_of(condition)
     return {
         "deserved": quantities({**zero, **division.deserved}),
-        "allocated": quantities({**zero, **allocated(cluster, account)}),
-        "used": quantities({**zero, **shown(cluster, account.running)}),
-        "preempting": quantities(total((held, shown(cluster, quota_manager.preempting(cluster, name))))),
+        "allocated": quantities({**zero, **allocated(cluster, name)}),
+        "used": quantities({**zero, **shown(cluster, total(each.running for each in inside))}),
+        "preempting": quantities(total((held, shown(cluster, leaving)))),
+        "parent": "" if name == ROOT else queue.parent,
+        "children": queues.tree.children_of(name),
         "conditions": list(conditions.values()),
     }

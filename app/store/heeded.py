@@ -83,7 +83,7 @@ USE_QUEUE = f"is not read: a pod or its namespace names its queue in the annotat
 USE_GROUP = f"is not read: a pod names its PodGroup in the label {GROUP}"
 USE_MINIMUM = f"{USE_GROUP}, and the PodGroup its spec.minMember"
 USE_PREEMPTIBLE = f'is not read: a pod that must not be evicted needs the annotation {PREEMPTIBLE}: "false"'
-NO_HIERARCHY = "is not read: queues have no hierarchy here, each counts on its own"
+NO_HIERARCHY = "is not read: spec.parent of a Queue names the queue that it stands below"
 QUOTAS_HAVE_NONE = "is not read: elastic quotas have no hierarchy here, each counts on its own"
 SIZE = "is not read: a pod counts in the quota of its namespace"
 
@@ -174,7 +174,12 @@ OTHERS = (
         f"write {_QUEUE}, or an ElasticQuota: nominalQuota is the guarantee or min, with borrowingLimit it is the max",
     ),
     Other("kueue.x-k8s.io", "LocalQueue", "localqueues", f"write {_PODS_IN_QUEUE}"),
-    Other("kueue.x-k8s.io", "Cohort", "cohorts", "all queues lend to each other, and so do all elastic quotas"),
+    Other(
+        "kueue.x-k8s.io",
+        "Cohort",
+        "cohorts",
+        "write a Queue of scheduling.volcano.sh/v1beta1, and name it in spec.parent of the queues in it",
+    ),
     Other(
         *("kueue.x-k8s.io", "Workload", "workloads"),
         "suspended workloads are not read; pods wait at gates if their namespace has the label quotaward.dev/gated",

@@ -9,10 +9,11 @@ from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import allocated, shown
 from policy.explain.terminating import conditions_of_queue, conditions_of_quota
 from policy.objects.conditions import Condition
+from policy.objects.queue import ROOT
 from policy.objects.resources import Resources
 from policy.quota import elastic_quota, fair_share, queue_rules
 from policy.quota.elastic_quota import ElasticQuota
-from policy.quota.queue_ledger import QueueAccount, Tenant
+from policy.quota.queue_ledger import Tenant
 
 NAMED = 8
 """Maximum number of lenders and borrowers of a resource that are named."""
@@ -112,13 +113,18 @@ class TenantRow:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue with its namespaces; ``unnamed`` counts the namespaces that are not listed."""
+    """A queue with its namespaces; ``unnamed`` counts the namespaces that are not listed.
+
+    ``above`` are the queues above it from the root down, ``children`` those right below it.
+    """
 
     name: str
     state: str
     weight: int
     priority: int
     reclaimable: bool
+    above: tuple[str, ...]
+    children: tuple[str, ...]
     bars: tuple[Bar, ...]
     tenants: tuple[TenantRow, ...]
     unnamed: int
@@ -128,7 +134,7 @@ class QueueRow:
     @property
     def names(self) -> tuple[str, ...]:
         """The names by which it can be found."""
-        return self.name, *(tenant.namespace for tenant in self.tenants)
+        return self.name, *self.above, *(tenant.namespace for tenant in self.tenants)
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -246,6 +252,7 @@ def quota_rows(cluster: Cluster, namespace: str, waiting: int) -> Iterator[Quota
 def queue_row(cluster: Cluster, name: str, waiting: int) -> QueueRow:
     """Returns the row of a queue that exists, for which ``waiting`` pods wait."""
     queue, account = cluster.queues[name], cluster.ledger.queues.account(name)
+    tree = cluster.ledger.queues.tree
     tenants = sorted(account.tenants)
     return QueueRow(
         name,
@@ -253,7 +260,9 @@ def queue_row(cluster: Cluster, name: str, waiting: int) -> QueueRow:
         queue.weight,
         queue.priority,
         queue.reclaimable,
-        _queue_bars(cluster, account),
+        tuple(reversed(list(tree.above(name)))),
+        tuple(tree.children_of(name)) if name != ROOT else (),
+        _queue_bars(cluster, name),
         tuple(_tenant_row(cluster, each, account.tenants[each]) for each in tenants[:TENANTS]),
         max(0, len(tenants) - TENANTS),
         waiting,
@@ -282,17 +291,20 @@ def _quota_bars(quota: ElasticQuota, used: Resources, lent: Resources) -> tuple[
     )
 
 
-def _queue_bars(cluster: Cluster, account: QueueAccount) -> tuple[Bar, ...]:
-    """Returns the bars of a queue. A resource that no node lists is not divided, so none of it is borrowed."""
-    ledger, division = cluster.ledger.queues, account.division
-    capability = account.queue.capability if account.queue else {}
-    used, request = allocated(cluster, account), shown(cluster, account.request)
+def _queue_bars(cluster: Cluster, name: str) -> tuple[Bar, ...]:
+    """Returns the bars of a queue with all below it.
+
+    A resource that no node lists is not divided, so none of it is borrowed.
+    """
+    ledger, node = cluster.ledger.queues, cluster.ledger.queues.node(name)
+    division, capability = node.division, queue_rules.capability_of(node)
+    used, request = allocated(cluster, name), shown(cluster, ledger.requested(name))
     return tuple(
         Bar(
             resource,
             used.get(resource, 0),
             own=division.deserved.get(resource, 0) if ledger.lists(resource) else None,
-            most=queue_rules.bound(ledger, account, resource) if division.known else capability.get(resource),
+            most=queue_rules.bound(ledger, node, resource) if division.known else capability.get(resource),
             kept=division.guarantee.get(resource, 0),
             wanted=request.get(resource, 0),
         )

@@ -45,13 +45,13 @@ def numbers_steps(cluster: Cluster) -> Steps[Numbers]:
             yield
     queues: dict[str, QueueFigures] = {}
     for name, queue in sorted(cluster.queues.items()):
-        account = cluster.ledger.queues.account(name)
+        node = cluster.ledger.queues.node(name)
         queues[name] = QueueFigures(
             weight=queue.weight,
             capability=quantities(queue.capability),
             guarantee=quantities(queue.guarantee),
-            deserved=quantities(account.division.deserved),
-            allocated=quantities(shown(cluster, account.taken)),
+            deserved=quantities(node.division.deserved),
+            allocated=quantities(shown(cluster, node.taken)),
         )
         yield
     return quotas, queues

@@ -48,12 +48,16 @@ from policy.quota.changes import Changes
 from policy.quota.elastic_quota import ElasticQuota
 from policy.quota.kept_nodes import HELD, refusal_by
 from policy.quota.ledger import Ledger
+from policy.quota.queue_tree import MOST_LEVELS
 from policy.quota.rule import Rule
 from policy.quota.trial import Lifted
 from policy.stepwise import Steps
 
 TOGETHER = 50
 """Pods that are taken in between two pauses: about half a millisecond."""
+
+
+_NO_PRIORITIES = (0,) * MOST_LEVELS
 
 
 class Unsettled(Exception):
@@ -410,10 +414,17 @@ class Cluster:
             exempt.why_exempt(self.ledger, pod, self.rules.exempt_namespaces)
         )
 
-    def priority_of_queue(self, pod: Pod) -> int:
-        """Returns the priority of the pod's queue, 0 for a pod in none. Higher ones come first."""
-        queue = self.queues.get(self.queue_of(pod)) if self.queues else None
-        return queue.priority if queue else 0
+    def priority_of_queue(self, pod: Pod) -> tuple[int, ...]:
+        """Returns a key by the priorities of the queues above the pod's and of its own, from the root down.
+
+        Higher priorities come first. For a pod in no queue all are 0.
+        """
+        name = self.queue_of(pod) if self.queues else ""
+        if name not in self.queues:
+            return _NO_PRIORITIES
+        way = (name, *self.ledger.queues.tree.above(name))
+        priorities = [-self.queues[each].priority for each in reversed(way) if each in self.queues]
+        return (*priorities, *_NO_PRIORITIES[len(priorities) :])
 
     def is_governed(self, pod: Pod) -> bool:
         """Whether the rules of an elastic quota or of a queue apply to a pod."""

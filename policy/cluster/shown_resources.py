@@ -8,8 +8,7 @@ is shown.
 from collections.abc import Collection
 
 from policy.cluster.cluster import Cluster
-from policy.objects.resources import Resources, subtract
-from policy.quota.queue_ledger import QueueAccount
+from policy.objects.resources import Resources, subtract, total
 
 USUAL = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 """The resources that every node has."""
@@ -37,8 +36,12 @@ def _naming(cluster: Cluster) -> tuple[Collection[str], Collection[str], Collect
     return cluster.table.names_of_resources, cluster.ledger.named, cluster.ledger.queues.named
 
 
-def allocated(cluster: Cluster, account: QueueAccount) -> dict[str, int]:
-    """Returns what the pods of a queue use, as far as it is shown. Leaves out held room, which is not used yet."""
-    amounts = shown(cluster, account.taken)
-    subtract(amounts, shown(cluster, account.held))
+def allocated(cluster: Cluster, name: str) -> dict[str, int]:
+    """Returns what the pods of a queue and of all below it use, as far as it is shown.
+
+    Leaves out held room, which is not used yet.
+    """
+    queues = cluster.ledger.queues
+    amounts = shown(cluster, queues.node(name).taken)
+    subtract(amounts, shown(cluster, total(account.held for account in queues.inside(name))))
     return amounts

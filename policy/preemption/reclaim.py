@@ -95,7 +95,7 @@ def waiting(cluster: Cluster, now: float, delay: float) -> list[Pod]:
     pods = [pod for pod in tried if pod.uid not in reserved_for and not cluster.is_expected(pod.uid)]
     in_turn = sorted(
         (pod for pod in pods if not pod.terminating and _may_have_victims(cluster, pod)),
-        key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod)),
+        key=lambda pod: (cluster.priority_of_queue(pod), *turn(pod)),
     )
     return list(_without_those_beyond_a_minimum(cluster, cluster.gangs.incomplete_first(in_turn), reserved_for))
 

@@ -1,6 +1,7 @@
 """Chooses the gates to open next: queue by share, namespace by share per weight, job by priority and creation.
 
 Seed: namespace fair share (Scheduling loop): choose the namespace first, then the job, then look again after each one.
+Queues in a tree are chosen from the root down.
 A gate is opened exactly when admission passes. Opening it grants, as filter does. Where nodes have no room, it opens
 only a little beyond it, so that the scheduler's own queue stays short.
 """
@@ -16,9 +17,9 @@ from policy.nodes.tolerations import One
 from policy.objects.constraints import Toleration
 from policy.objects.pod import Pod, turn
 from policy.objects.resources import NOTHING, Resources, total
+from policy.queueing.queue_turns import QueueKey, QueueTurns
 from policy.quota import exempt, fair_share
 
-QueueKey = tuple[int, float, str]
 NamespaceKey = tuple[float, int, str]
 
 
@@ -71,29 +72,25 @@ class UngatingRound:
         A job that is ungated takes no more than it had a claim to. Claims may fall by more, because the rest is less
         than any pod needs. Then a pod that was refused before may be admitted now, and is looked at again.
         """
-        queues: list[QueueKey] = []
+        queues = QueueTurns(self._cluster.ledger.queues.tree, self._queue_key)
         namespaces: dict[str, list[NamespaceKey]] = {}
         arrivals = self._join(queues, namespaces)
         while queues or arrivals != self._cluster.generations.arrivals:
             if arrivals != self._cluster.generations.arrivals:
                 arrivals = self._join(queues, namespaces)
                 continue
-            key = heappop(queues)
-            queue = key[2]
-            if (now_is := self._queue_key(queue)) != key:
-                heappush(queues, now_is)
-                continue
+            queue = queues.pop()
             before = self._not_for_all(queue)
             pods = self._open_one(queue, namespaces[queue], now)
             if namespaces[queue]:
-                heappush(queues, self._queue_key(queue))
+                queues.add(queue)
             fell = bool(pods) and _fell(before, self._not_for_all(queue))
             yield pods
             if fell:
                 return True
         return False
 
-    def _join(self, queues: list[QueueKey], namespaces: dict[str, list[NamespaceKey]]) -> int:
+    def _join(self, queues: QueueTurns, namespaces: dict[str, list[NamespaceKey]]) -> int:
         """Adds the lines that have a job to look at and are not there; returns the arrivals seen so far."""
         there = {(queue, key[2]) for queue, keys in namespaces.items() for key in keys}
         for (queue, namespace), line in self._cluster.gates.lines.items():
@@ -104,7 +101,7 @@ class UngatingRound:
                 self._left_out.discard((queue, namespace))
                 keys = namespaces.setdefault(queue, [])
                 if not keys:
-                    heappush(queues, self._queue_key(queue))
+                    queues.add(queue)
                 heappush(keys, self._namespace_key(queue, namespace))
         return self._cluster.generations.arrivals
 
@@ -378,12 +375,12 @@ def _fell(before: tuple[Resources, ...], after: tuple[Resources, ...]) -> bool:
 
 
 def share_of_queue(cluster: Cluster, queue: str) -> float:
-    """Returns the largest part, over resources, that a queue has taken of what it deserves."""
+    """Returns the largest part, over resources, that a queue and those below it have taken of what it deserves."""
     ledger = cluster.ledger.queues
-    account = ledger.accounts.get(queue) if queue else None
-    if account is None:
+    if queue not in ledger.accounts:
         return fair_share.share(ledger.outside, cluster.capacity.for_others)
-    deserved, taken = account.division.deserved, account.taken
+    node = ledger.node(queue)
+    deserved, taken = node.division.deserved, node.taken
     return max(
         (amount / deserved[r] if deserved.get(r) else inf for r, amount in taken.items() if ledger.lists(r)),
         default=0.0,

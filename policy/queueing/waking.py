@@ -33,7 +33,7 @@ def _to_wake(cluster: Cluster, trial: Trial, backs_off: Callable[[Pod], bool]) -
     gangs = _Gangs(cluster)
     kept_out = _KeptOut(cluster)
     waiting = (pod for pod in cluster.attempts.refused.values() if not backs_off(pod))
-    in_turn = sorted(waiting, key=lambda pod: (-cluster.priority_of_queue(pod), *turn(pod)))
+    in_turn = sorted(waiting, key=lambda pod: (cluster.priority_of_queue(pod), *turn(pod)))
     for pod in cluster.gangs.incomplete_first(in_turn):
         if cluster.gangs.is_awaited(pod.uid):
             woken.append(pod)

@@ -7,7 +7,7 @@ Usage of a queue counts in all branches above it, too (see policy.quota.branches
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -212,6 +212,23 @@ class QueueLedger:
     def node(self, name: str) -> Node:
         """Returns a queue with all queues below it: its branch, or the account of a leaf."""
         return self.branches.by_name.get(name) or self.account(name)
+
+    def inside(self, name: str) -> Iterator[QueueAccount]:
+        """Yields the accounts of a queue that exists and of all below it."""
+        if name in self.accounts:
+            yield self.accounts[name]
+        for child in self.tree.children_of(name):
+            yield from self.inside(child)
+
+    def requested(self, name: str) -> Resources:
+        """Returns what a queue that exists requests: of one with children what these do, each within its bound."""
+        if not self.tree.has_children(name):
+            return self.accounts[name].request
+        sums: dict[str, int] = {}
+        for child in self.tree.children_of(name):
+            most = self.node(child).division.real_capability
+            add(sums, {r: min(amount, most.get(r, amount)) for r, amount in self.requested(child).items()})
+        return sums
 
     def set_queue(self, name: str, queue: Queue | None) -> set[str]:
         """Creates, replaces or removes (None) a queue. The pods of a removed queue stay, and are in no queue.

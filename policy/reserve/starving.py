@@ -25,7 +25,7 @@ MOST_KINDS = 50
 """The most kinds of waiting pods that are tried, to see if one comes first: those of highest priority."""
 
 
-Rank = tuple[int, int, float, str, str]
+Rank = tuple[tuple[int, ...], int, float, str, str]
 """The order of jobs: the one that sorts first comes first."""
 
 
@@ -160,10 +160,10 @@ def _is_to_be_tried(cluster: Cluster, pod: Pod, now: float) -> bool:
     return cluster.attempts.keeps_claim(pod)
 
 
-def _rank(cluster: Cluster, job: Job) -> tuple[int, int]:
+def _rank(cluster: Cluster, job: Job) -> tuple[tuple[int, ...], int]:
     """Returns the order of a job by the priority of its queue, then by its own; the higher comes first."""
-    return min((_rank_of(cluster, pod) for pod in job.waiting + job.granted), default=(0, 0))
+    return min((_rank_of(cluster, pod) for pod in job.waiting + job.granted), default=((), 0))
 
 
-def _rank_of(cluster: Cluster, pod: Pod) -> tuple[int, int]:
-    return -cluster.priority_of_queue(pod), -pod.priority
+def _rank_of(cluster: Cluster, pod: Pod) -> tuple[tuple[int, ...], int]:
+    return cluster.priority_of_queue(pod), -pod.priority

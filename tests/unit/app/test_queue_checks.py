@@ -48,7 +48,7 @@ def test_a_field_that_cannot_be_read_is_an_error(folder):
 def test_a_mistyped_key_is_a_warning(folder):
     found = found_of(folder, queue("q", wieght=2, affinity={}, guarantee={"cpu": 1}))
     where = f"{folder.path / 'all.yaml'}: Queue q: spec"
-    read = "capability, guarantee, priority, reclaimable, weight"
+    read = "capability, guarantee, parent, priority, reclaimable, weight"
     assert found == [
         ("warning", f"{where}.affinity has no effect: only {read} have one"),
         ("warning", f"{where}.wieght has no effect: only {read} have one"),
@@ -82,4 +82,29 @@ def test_whoever_names_a_queue_that_does_not_exist_is_named(folder):
         ("warning", "Namespace a names the queue typo, which does not exist"),
         ("warning", "Pod b/p names the queue gone, which does not exist"),
         ("warning", "PodGroup a/g names the queue nowhere, which does not exist"),
+    ]
+
+
+def test_bounds_that_do_not_fit_those_of_the_parent_are_warned_of(folder):
+    found = found_of(
+        folder,
+        node(cpu=40),
+        queue("A", capability={"cpu": 6}),
+        queue("a1", parent="A", guarantee={"resource": {"cpu": 4}}, capability={"cpu": 8}),
+        queue("a2", parent="A", guarantee={"resource": {"cpu": 4}}),
+        namespace("boss", **{QUEUE: "A", ALLOWED: "a1"}),
+    )
+    assert found == [
+        ("warning", "Queue A: its children are guaranteed 8 of cpu together, but its capability is 6"),
+        ("warning", "Queue a1: capability of cpu is 8, above that of its parent A: 6"),
+        ("warning", "Namespace boss names the queue A, which has children: only leaves take pods"),
+    ]
+
+
+def test_a_parent_that_does_not_exist_is_an_error(folder):
+    assert found_of(folder, queue("q", parent="nobody")) == [
+        (
+            "error",
+            "Queue q: ParentInvalid: there is no Queue nobody, which Queue q names as its parent; it admits no pod",
+        )
     ]

@@ -19,7 +19,7 @@ def figures(*items):
     return {
         (sample.name.removeprefix("quotaward_queue_"), sample.labels["queue"], sample.labels["resource"]): sample.value
         for sample in samples
-        if sample.name.startswith("quotaward_queue_")
+        if sample.name.startswith("quotaward_queue_") and "resource" in sample.labels
     }
 
 
@@ -72,3 +72,16 @@ def test_the_figures_are_written_in_slices_between_which_the_loop_answers():
         return len(turns)
 
     assert asyncio.run(turns()) >= 3
+
+
+def test_the_tree_is_a_metric_and_figures_of_a_queue_count_all_below_it():
+    objects = (
+        node("n1", cpu=4),
+        *(queue("A"), queue("a", parent="A"), queue("root")),
+        namespace("a", **{QUEUE: "a"}),
+        pod("runs", requests={"cpu": 1}, nodeName="n1"),
+    )
+    assert figures(*objects)["allocated", "A", "cpu"] == 1
+    lines = client_of(store_with(*objects)).get("/metrics").text.splitlines()
+    infos = [line.partition("{")[2] for line in lines if line.startswith("quotaward_queue_info{")]
+    assert infos == ['queue="A",parent="root"} 1', 'queue="a",parent="A"} 1', 'queue="root",parent=""} 1']

@@ -1,0 +1,60 @@
+"""The tree of queues as people see it: REST, status, the command, and the page."""
+
+import pytest
+
+from app import cli_output
+from app.controllers.queue_status import status_of
+from tests.unit.app.given import client_of, namespace, node, pod, queue, store_with
+
+QUEUE = "scheduling.volcano.sh/queue-name"
+
+
+@pytest.fixture
+def store():
+    return store_with(
+        node("n1", cpu=8, memory="8Gi"),
+        queue("A", capability={"cpu": 6}),
+        queue("a1", parent="A", weight=3),
+        queue("a2", parent="A"),
+        queue("lone"),
+        namespace("a", **{QUEUE: "a1"}),
+        pod("runs", requests={"cpu": 2}, nodeName="n1"),
+        pod("waits", requests={"cpu": 7}),
+    )
+
+
+def test_numbers_of_a_queue_include_all_below_it(store):
+    client = client_of(store)
+    found = {each["name"]: each for each in client.get("/api/v1/queues").json()["items"]}
+    assert {name: (each["parent"], each["children"]) for name, each in found.items()} == {
+        "A": ("root", ["a1", "a2"]),
+        "a1": ("A", []),
+        "a2": ("A", []),
+        "lone": ("root", []),
+    }
+    assert [found["A"][kind]["cpu"] for kind in ("request", "deserved", "allocated")] == ["6", "6", "2"]
+    assert [found["a1"][kind]["cpu"] for kind in ("request", "deserved", "realCapability")] == ["9", "6", "6"]
+    assert found["lone"]["allocated"].get("cpu", "0") == "0"
+
+
+def test_the_status_has_the_place_in_the_tree_and_the_sums(store):
+    status = status_of(store.cluster, "A")
+    assert (status["parent"], status["children"]) == ("root", ["a1", "a2"])
+    assert [status[kind]["cpu"] for kind in ("deserved", "allocated", "used")] == ["6", "2", "2"]
+
+
+def test_the_command_draws_the_tree(store, capsys):
+    cli_output.print_queue_tree(client_of(store).get("/api/v1/queues").json())
+    drawn = capsys.readouterr().out
+    assert drawn.index("├─ a1") < drawn.index("└─ a2") < drawn.index("lone")
+
+
+def test_the_page_says_what_stands_below_and_above_a_queue(store):
+    page = client_of(store).get("/").text
+    assert "2 queues below it" in page
+    assert "below A" in page
+
+
+def test_an_explanation_names_the_queue_in_the_way(store):
+    summary = client_of(store).get("/api/v1/pods/a/waits").json()["summary"]
+    assert "Queue a1 of root/A/a1 is in the way" in summary
