@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from app.store.heeded import JOBS_WAIT
 from tests.bench.figures import Figure
 from tests.bench.sizes import SCALE
 from tests.chaos.recorder import Recorder
@@ -21,9 +20,10 @@ from tests.controlplane.controller_manager import ControllerManager
 from tests.controlplane.objects import is_bound, job
 from tests.controlplane.pod_watch import PodWatch
 from tests.controlplane.processes import wait_until
+from tests.controlplane.queueing import queue_jobs_in, queueing
 from tests.controlplane.quotaward import Quotaward, install_definitions
 from tests.controlplane.scheduler import Scheduler, extender
-from tests.e2e.short_jobs import KINDS, Turns, install, kept, make, tenants
+from tests.e2e.short_jobs import KINDS, Turns, kept, make, tenants
 
 JOBS, PLACES = max(100, 10_000 // SCALE), max(10, 100 // SCALE)
 AT_ONCE = max(50, 2000 // SCALE)
@@ -43,8 +43,8 @@ def run() -> list[Figure]:
         with tempfile.TemporaryDirectory() as name, ControlPlane(Path(name)) as control_plane:
             cluster = Cluster(control_plane)
             install_definitions(control_plane.api)
-            install(cluster)
-            figures += part(cluster)
+            with queueing(cluster):
+                figures += part(cluster)
     return figures
 
 
@@ -93,7 +93,7 @@ def _places_for_all(cluster: Cluster, concurrency: int = 1) -> Iterator[Figure]:
 def _room_freed(cluster: Cluster) -> Iterator[Figure]:
     """A Job ends, and the next one starts in its room."""
     namespace = cluster.namespace("freed")
-    cluster.api.patch("namespaces", namespace, {"metadata": {"labels": {JOBS_WAIT: "queued"}}})
+    queue_jobs_in(cluster, namespace)
     with _everybody(cluster), PodWatch(cluster.api, namespace) as watch:
         number = FREED + 1
         cluster.api.create_all(_waiting(f"job-{n:03}", namespace) for n in range(number))

@@ -23,6 +23,7 @@ from tests.chaos.history import (
     priority_of,
     total,
 )
+from tests.chaos.jobs import of_jobs
 from tests.controlplane.objects import Object, number
 
 CRITICAL = 2_000_000_000
@@ -46,6 +47,7 @@ def violations(history: History, leeway: Leeway) -> list[str]:
             found += [(life.bound, text) for text in _of_binding(history, life, leeway)]
         if life.evicted < inf:
             found += [(life.evicted, text) for text in _of_eviction(history, life, leeway)]
+    found += of_jobs(history, leeway.granted, leeway.seen)
     sentences = [f"{_seconds(history, position)}: {text}" for position, text in sorted(found)]
     return sentences + [f"at the end: {text}" for text in wrong_statuses(history)]
 

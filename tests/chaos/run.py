@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tests.chaos.checker import Leeway, violations
 from tests.chaos.faults import Faults
-from tests.chaos.history import History, write
+from tests.chaos.history import KINDS, History, write
+from tests.chaos.jobs import Jobs
 from tests.chaos.recorder import Recorder
 from tests.chaos.stuck import stuck
 from tests.chaos.system import System
@@ -16,6 +17,7 @@ from tests.chaos.workload import Size, Workload
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.pod_groups import install_pod_groups
+from tests.controlplane.queueing import queueing
 from tests.controlplane.quotaward import install_definitions
 
 LEEWAY = Leeway(granted=40, seen=20)
@@ -35,6 +37,10 @@ class Outcome:
     answers: int
     bindings: int
     evictions: int
+    starts: int
+    """How often a Job that waited as a whole was started."""
+    taken_back: int
+    """How often such a Job was suspended for others."""
     gaps: int
     recovery: float
     """Seconds after the last fault until nobody waited who may run, and nothing happened any more."""
@@ -45,6 +51,7 @@ class Outcome:
         return (
             f"{self.seconds:.0f} s, {self.steps} changes, {sum(self.faults.values())} faults ({faults}), "
             f"{self.answers} answers of Quotaward, {self.bindings} bindings and {self.evictions} evictions checked, "
+            f"{self.starts} Jobs started and {self.taken_back} taken back, "
             f"{self.gaps} gaps, at rest {self.recovery:.0f} s after the last fault, {len(self.violations)} violations"
         )
 
@@ -58,7 +65,7 @@ def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, sec
     system = System(control_plane, directory, seed)
     began = time.monotonic()
     try:
-        with Recorder(cluster.api) as recorder:
+        with Recorder(cluster.api, (*KINDS, "jobs")) as recorder, queueing(cluster):
             workload.prepare()
             with system:
                 faults = Faults(system, seed, lasting)
@@ -75,7 +82,7 @@ def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, sec
         if not control_plane.api_server.alive:
             control_plane.start_api_server()
         cluster.wipe()
-    lives = history.lives.values()
+    lives, turns = history.lives.values(), Jobs.of(history).turns
     return Outcome(
         seconds=time.monotonic() - began,
         steps=workload.steps,
@@ -83,6 +90,8 @@ def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, sec
         answers=system.way_to_quotaward.passed,
         bindings=sum(life.by_scheduler for life in lives),
         evictions=sum(life.evicted < inf for life in lives),
+        starts=sum(turn.starts for turn in turns),
+        taken_back=sum(not (turn.starts or turn.by_user) for turn in turns),
         gaps=recorder.gaps,
         recovery=recovery,
         violations=violations(history, LEEWAY) + waiting,

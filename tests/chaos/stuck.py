@@ -7,7 +7,8 @@ more than what is guaranteed to them.
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from tests.chaos.history import PREEMPTIBLE, Amounts, bounds_of, group_of, is_finished, request_of, total
+from tests.chaos.history import PREEMPTIBLE, Amounts, bounds_of, group_of, is_finished, labels_of, request_of, total
+from tests.chaos.jobs import MARK, WAIT
 from tests.controlplane.cluster import QUEUE
 from tests.controlplane.objects import Object, condition, is_bound, number
 
@@ -19,13 +20,13 @@ def stuck(objects: Objects) -> list[str]:
     """A sentence for each pod that its quota and queue allow, that fits on a node, and that is on none."""
     there = _Cluster(objects)
     found = []
-    for pod in objects["pods"]:
+    for pod in [*objects["pods"], *there.jobs]:
         if waits(pod) and not group_of(pod) and there.is_within_quota(pod) and there.is_within_queue(pod):
             node = next(there.fitting(pod), None)
             if node is not None:
                 meta, said = pod["metadata"], condition(pod, "PodScheduled").get("message", "")
                 found.append(f"{meta['namespace']}/{meta['name']} waits although it may run on {node}: {said!r}")
-    return found
+    return found + [f"Job {name} is suspended, and Jobs of its namespace do not wait any more" for name in there.let_go]
 
 
 def waits(pod: Object) -> bool:
@@ -51,8 +52,16 @@ class _Cluster:
         self.on_node: dict[str, Amounts] = {}
         self.asked: dict[str, Amounts] = {}
         self._waiting: set[str] = set()
+        self.jobs: list[Object] = []
+        """Pods in place of the Jobs that wait as a whole, if they have one pod each."""
+        self.let_go: list[str] = []
+        """Jobs that are suspended where none is to wait."""
         for pod in objects["pods"]:
             self._count(pod)
+        queued = {_name(each) for each in objects["namespaces"] if labels_of(each).get(WAIT) == "queued"}
+        for item in objects.get("jobs", ()):
+            if item["spec"].get("suspend") and labels_of(item).get(MARK) == "true":
+                self._count_job(item, is_queued=item["metadata"]["namespace"] in queued)
 
     def is_within_quota(self, pod: Object) -> bool:
         namespace, request = pod["metadata"]["namespace"], self._not_counted_yet(pod)
@@ -112,6 +121,16 @@ class _Cluster:
         if is_bound(pod) or waits(pod):
             queue = self._queue_of.get(namespace, "default")
             self.asked[queue] = total((self.asked.get(queue, {}), request))
+
+    def _count_job(self, job: Object, *, is_queued: bool) -> None:
+        namespace, number = job["metadata"]["namespace"], job["spec"]["parallelism"]
+        pods = [{**job["spec"]["template"], "metadata": job["metadata"], "status": {}}] * number
+        for pod in pods:
+            self._count(pod)
+        if not is_queued and pods:
+            self.let_go.append(f"{namespace}/{_name(job)}")
+        if is_queued and number == 1:
+            self.jobs += pods
 
     def _node_of(self, pod: Object) -> str:
         """The node that a pod is on, or where room is kept for it; empty if there is none."""

@@ -18,6 +18,7 @@ from tests.controlplane.scheduler import Scheduler, extender
 _ROOT = Path(__file__).parents[2]
 LEASE = 5  # seconds
 _FLAGS = ("--reserve.starving-after", "8", "--reserve.max-duration", "120", "--leader.lease-duration", str(LEASE))
+_FLAGS += "--jobs.start-patience", "15"
 
 
 class Replica:
@@ -81,7 +82,7 @@ class System:
                 stack.callback(replica.process.stop, within=5)
             for replica in self.replicas:
                 replica.process.wait_until_ready(replica.is_ready)
-            stack.enter_context(ControllerManager(self.control_plane, "disruption-controller"))
+            stack.enter_context(ControllerManager(self.control_plane, "disruption-controller", "job-controller"))
             stack.enter_context(self.scheduler)
             self._stack = stack.pop_all()
         return self

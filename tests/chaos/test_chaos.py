@@ -14,3 +14,4 @@ def test_nothing_unlawful_happens_and_all_recovers_whatever_fails(control_plane,
     assert len(outcome.faults) == 13
     assert outcome.bindings > 50
     assert outcome.evictions > 0
+    assert outcome.starts > 5

@@ -9,11 +9,13 @@ from typing import Any, Self
 
 import httpx
 
+from tests.chaos.jobs import BY_USER, WAIT
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.objects import (
     Object,
     disruption_budget,
     elastic_quota,
+    job,
     labelled,
     node,
     pod,
@@ -21,6 +23,7 @@ from tests.controlplane.objects import (
 from tests.controlplane.pod_groups import members, pod_group
 
 PRIORITIES = {"low": -10, "high": 1000}
+ENDS_AFTER = "tests.quotaward.dev/ends-after"
 CRITICAL = "system-cluster-critical"
 _CPU_OF_NODE = 4
 _GUARANTEED = {"guarantee": {"resource": {"cpu": "6", "memory": "8Gi", "pods": "20"}}}
@@ -56,6 +59,8 @@ class Workload:
         self._queued: list[str] = []
         self._pods: list[tuple[str, str]] = []
         self._lost: list[str] = []
+        self._with_jobs: list[str] = []
+        self._jobs: list[tuple[str, str]] = []
         self._over = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="workload", daemon=True)
@@ -90,6 +95,9 @@ class Workload:
             self._governed.append(self.cluster.namespace("team", queue=of_queue))
         self._queued = [self.cluster.namespace("queued", queue=name) for name in queues for _ in range(2)]
         self._free = [self.cluster.namespace("free") for _ in range(2)]
+        self._with_jobs = self._governed[: max(2, self.size.quotas // 5)] + self._queued[:2]
+        for name in self._with_jobs:
+            self._label(name, "queued")
         for name in self._governed:
             self.api.create(self._quota(name))
             self.api.create(disruption_budget("web", name, 2, app="web"))
@@ -109,6 +117,8 @@ class Workload:
             self._node_returns()
         for _ in range(len(self._pods) * 2 // 5):
             self._remove()
+        for _ in range(len(self._jobs) * 2 // 5):
+            self._job_goes()
 
     def _some_change(self) -> Callable[[], None]:
         changes = {
@@ -119,6 +129,12 @@ class Workload:
             self._quota_goes_or_comes: 3,
             self._node_is_lost: 3,
             self._node_returns: 4,
+            self._job_comes: 10,
+            self._job_goes: 4,
+            self._job_is_suspended: 3,
+            self._job_is_resumed: 2,
+            self._job_changes_its_size: 2,
+            self._label_goes_or_comes: 1,
         }
         return self.random.choices(list(changes), list(changes.values()))[0]
 
@@ -159,6 +175,50 @@ class Workload:
         for member in members(name, namespace, count, cpu=self.random.choice([1, 2])):
             self._pods.append((namespace, member["metadata"]["name"]))
             self._try(self.api.create, member)
+
+    def _job_comes(self) -> None:
+        """Some Jobs end by themselves after a while, and the others run on."""
+        if len(self._jobs) > self.size.pods // 8:
+            return self._job_goes()
+        name, namespace = f"job-{next(self._numbers)}", self.random.choice(self._with_jobs)
+        pods, cpu = self.random.choice([1, 1, 2, 3, 4]), self.random.choice(["500m", 1, 2])
+        item = job(name, namespace, pods, cpu=cpu, backoffLimit=0)
+        if self.random.random() < 0.6:
+            ends_after = f"{self.random.randint(3, 12)}s"
+            item["spec"]["template"]["metadata"]["annotations"] = {ENDS_AFTER: ends_after}
+        self._jobs.append((namespace, name))
+        self._try(self.api.create, item)
+        return None
+
+    def _job_goes(self) -> None:
+        """And its pods: no garbage collector runs."""
+        if self._jobs:
+            namespace, name = self._jobs.pop(self.random.randrange(len(self._jobs)))
+            self._try(self.api.delete, "jobs", name, namespace)
+            selector = f"batch.kubernetes.io/job-name={name}"
+            for item in self._try(self.api.items, "pods", namespace, labelSelector=selector) or ():
+                self._try(self.api.delete, "pods", item["metadata"]["name"], namespace)
+
+    def _job_is_suspended(self) -> None:
+        self._change_a_job({"metadata": {"annotations": {BY_USER: str(self.steps)}}, "spec": {"suspend": True}})
+
+    def _job_is_resumed(self) -> None:
+        """By its user, which is undone where Jobs wait."""
+        self._change_a_job({"spec": {"suspend": False}})
+
+    def _job_changes_its_size(self) -> None:
+        self._change_a_job({"spec": {"parallelism": self.random.randint(1, 4)}})
+
+    def _change_a_job(self, change: Object) -> None:
+        if self._jobs:
+            namespace, name = self.random.choice(self._jobs)
+            self._try(self.api.patch, "jobs", name, change, namespace)
+
+    def _label_goes_or_comes(self) -> None:
+        self._label(self.random.choice(self._with_jobs), self.random.choice([None, "queued", "queued"]))
+
+    def _label(self, namespace: str, value: str | None) -> None:
+        self._try(self.api.patch, "namespaces", namespace, {"metadata": {"labels": {WAIT: value}}})
 
     def _remove(self) -> None:
         if self._pods:

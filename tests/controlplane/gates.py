@@ -17,6 +17,8 @@ POLICY, RIGHTS = _MANIFESTS / "quotaward-gate.yaml", _MANIFESTS / "quotaward-gat
 _PLURALS = {
     "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
     "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }
 
 

@@ -5,14 +5,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from app.store.heeded import JOBS_WAIT
 from tests.chaos.history import Record
 from tests.chaos.recorder import Recorder
-from tests.controlplane.api import read_manifests
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.objects import Object, job
 from tests.controlplane.processes import wait_until
-from tests.controlplane.quotaward import MANIFESTS, Quotaward, install_rights
+from tests.controlplane.queueing import queue_jobs_in
+from tests.controlplane.quotaward import Quotaward
 
 ENDS_AFTER = "tests.quotaward.dev/ends-after"
 """Annotation of a pod that ends by itself, and after what time."""
@@ -28,15 +27,6 @@ class Tenant:
     jobs: int
 
 
-def install(cluster: Cluster) -> list[Object]:
-    """Installs the policies and the right to start Jobs; returns what was created, to be deleted again."""
-    install_rights(cluster.api)
-    items = read_manifests(MANIFESTS / "jobs/queued")
-    for item in items:
-        cluster.api.apply(item)
-    return items
-
-
 def tenants(cluster: Cluster, jobs: int) -> list[Tenant]:
     """Two queues of weights 1 and 4, the second of two namespaces of weights 1 and 3, and who has how many Jobs."""
     of_first, of_second = cluster.queue("first", weight=1), cluster.queue("second", weight=4)
@@ -44,7 +34,7 @@ def tenants(cluster: Cluster, jobs: int) -> list[Tenant]:
     for queue, weight, part in ((of_first, 1, 0.2), (of_second, 1, 0.2), (of_second, 3, 0.6)):
         namespace = cluster.namespace("short", queue=queue)
         cluster.weigh(namespace, weight)
-        cluster.api.patch("namespaces", namespace, {"metadata": {"labels": {JOBS_WAIT: "queued"}}})
+        queue_jobs_in(cluster, namespace)
         found.append(Tenant(namespace, part, round(part * jobs)))
     return found
 

@@ -5,32 +5,24 @@ import pytest
 from tests.chaos.recorder import Recorder
 from tests.controlplane.controller_manager import ControllerManager
 from tests.controlplane.processes import wait_until
+from tests.controlplane.queueing import queueing
 from tests.controlplane.quotaward import Quotaward
 from tests.controlplane.scheduler import Scheduler, extender
-from tests.e2e.short_jobs import KINDS, Turns, install, kept, make, tenants
-from tests.e2e.test_queued_jobs_policy import delete
+from tests.e2e.short_jobs import KINDS, Turns, kept, make, tenants
 
 JOBS, PLACES = 200, 10
 
 
-@pytest.fixture
-def queueing(cluster):
-    items = install(cluster)
-    yield
-    for item in reversed(items):
-        delete(cluster.control_plane, item)
-
-
 @pytest.mark.timeout(300)
-def test_short_jobs_run_exactly_once_each_and_in_the_fair_order(cluster, queueing):
-    given = tenants(cluster, JOBS)
+def test_short_jobs_run_exactly_once_each_and_in_the_fair_order(cluster):
     with (
+        queueing(cluster),
         ControllerManager(cluster.control_plane, "job-controller"),
         Quotaward(cluster.control_plane) as quotaward,
         Scheduler(cluster.control_plane, extender(quotaward.url)),
         Recorder(cluster.api, KINDS, kept) as recorder,
     ):
-        turns = Turns(recorder)
+        given, turns = tenants(cluster, JOBS), Turns(recorder)
         make(cluster, given, "200ms", quotaward)
         cluster.node(cpu=PLACES)
         wait_until(lambda: turns.ended() == JOBS, "all have run", 120, every=0.5, detail=turns.ended)

@@ -1,0 +1,151 @@
+"""Whether what happened to Jobs that wait as a whole was lawful; see the checker, of which this is a part."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import inf
+
+from tests.chaos.history import Amounts, History, Life, Position, Timeline, eviction_of, labels_of, request_of
+from tests.controlplane.objects import Object, condition
+
+WAIT = "quotaward.dev/jobs"
+MARK = "quotaward.dev/queued"
+BY_USER = "tests.quotaward.dev/suspended"
+"""Annotation that a user of the workload changes with each suspension."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """A Job that was started or suspended at a position. ``before`` and ``after`` are what it was like."""
+
+    at: Position
+    before: Object
+    after: Object
+
+    @property
+    def name(self) -> str:
+        return f"Job {self.after['metadata']['namespace']}/{self.after['metadata']['name']}"
+
+    @property
+    def starts(self) -> bool:
+        return not self.after["spec"].get("suspend")
+
+    @property
+    def by_user(self) -> bool:
+        return annotation_of(self.before) != annotation_of(self.after)
+
+
+@dataclass(slots=True)
+class Jobs:
+    """The Jobs of a history that were suspended when they were created, and the namespaces in which such wait."""
+
+    history: History
+    turns: list[Turn] = field(default_factory=list)
+    last: dict[str, Object] = field(default_factory=dict)
+    queued: dict[str, Timeline[bool]] = field(default_factory=dict)
+    lost: dict[str, list[Position]] = field(default_factory=dict)
+    """By name, where in the order a node was deleted."""
+
+    @classmethod
+    def of(cls, history: History) -> "Jobs":
+        found, versions = cls(history), dict[str, list[tuple[Position, Object]]]()
+        for position, record in enumerate(history.records):
+            item, meta = record.object, record.object["metadata"]
+            if record.kind == "namespaces":
+                line = found.queued.setdefault(meta["name"], Timeline(first=False))
+                line.set(position, labels_of(item).get(WAIT) == "queued")
+            elif record.kind == "nodes" and record.type == "DELETED":
+                found.lost.setdefault(meta["name"], []).append(position)
+            elif record.kind == "jobs" and labels_of(item).get(MARK) == "true" and record.type != "DELETED":
+                versions.setdefault(meta["uid"], []).append((position, item))
+        for uid, seen in versions.items():
+            found.last[uid] = seen[-1][1]
+            for (_, before), (position, after) in pairwise(seen):
+                if bool(before["spec"].get("suspend")) != bool(after["spec"].get("suspend")):
+                    found.turns.append(Turn(position, before, after))
+        return found
+
+    def pods_of(self, job: Object) -> list[Life]:
+        """The pods that a Job has had."""
+        lives = self.history.pods_of(job["metadata"]["namespace"])
+        return [life for life in lives if job["metadata"]["uid"] in owners_of(life.first)]
+
+    def waited_throughout(self, namespace: str, start: Position, end: Position) -> bool:
+        """Whether Jobs of a namespace were to wait as a whole all the time."""
+        return namespace in self.queued and all(self.queued[namespace].during(start, end))
+
+
+def of_jobs(history: History, granted: float, seen: float) -> Iterator[tuple[float, str]]:
+    """Yields what was not lawful, a sentence each, with its position. The times are those of the leeway."""
+    jobs = Jobs.of(history)
+    for turn in jobs.turns:
+        if turn.starts:
+            yield from _beyond_max(jobs, turn, granted)
+        elif not turn.by_user:
+            yield from _without_a_plan(jobs, turn, seen)
+    for job in jobs.last.values():
+        yield from _evicted(jobs, job, seen)
+        yield from _failed(jobs, job)
+
+
+def _beyond_max(jobs: Jobs, turn: Turn, granted: float) -> Iterator[tuple[float, str]]:
+    """A Job that waits must not be started above max; above one that is new, if the one before allowed it."""
+    history, namespace = jobs.history, turn.after["metadata"]["namespace"]
+    start = history.window(turn.at, granted)
+    if namespace not in history.bounds or not jobs.waited_throughout(namespace, start, turn.at):
+        return
+    in_force = list(history.bounds[namespace].during(start, turn.at))
+    used = history.surely_used[namespace].at(turn.at) if namespace in history.surely_used else {}
+    for resource, asked in demand(turn.before).items():
+        limit = max(bounds.max.get(resource, inf) if bounds else inf for bounds in in_force)
+        if used.get(resource, 0) + asked > limit:
+            yield turn.at, f"{turn.name} was started above max: {asked} of {resource} beside {used.get(resource, 0)}"
+
+
+def _without_a_plan(jobs: Jobs, turn: Turn, seen: float) -> Iterator[tuple[float, str]]:
+    """A Job is only suspended for somebody: a reservation names one of its pods as a victim."""
+    start = jobs.history.window(turn.at, seen)
+    uids = {life.pod["metadata"]["uid"] for life in jobs.pods_of(turn.after)}
+    named = (
+        victim["uid"]
+        for reservation, began, ended in jobs.history.reservations.values()
+        if began <= turn.at and start <= ended
+        for victim in reservation["spec"].get("victims", ())
+    )
+    if uids.isdisjoint(named):
+        yield turn.at, f"{turn.name} was suspended, and no reservation says for whom"
+
+
+def _evicted(jobs: Jobs, job: Object, seen: float) -> Iterator[tuple[float, str]]:
+    """A Job that waits as a whole is suspended. The scheduler alone may evict its pods, for those that are exempt."""
+    for life in jobs.pods_of(job):
+        if life.evicted < inf and eviction_of(life.pod) == "EvictionByEvictionAPI":
+            start = jobs.history.window(life.evicted, seen)
+            if jobs.waited_throughout(life.namespace, start, life.evicted):
+                yield life.evicted, f"{life.name} was evicted, and its Job waits as a whole: it could be suspended"
+
+
+def _failed(jobs: Jobs, job: Object) -> Iterator[tuple[float, str]]:
+    """A Job none of whose pods was evicted or on a node that was lost must not fail: its pods all end well."""
+    if condition(job, "Failed").get("status") != "True":
+        return
+    lives = jobs.pods_of(job)
+    lost = any(life.bound <= at <= life.ended for life in lives for at in jobs.lost.get(life.node, ()))
+    if not lost and all(life.evicted == inf for life in lives):
+        meta, end = job["metadata"], len(jobs.history.records) - 1
+        yield end, f"Job {meta['namespace']}/{meta['name']} has failed: {condition(job, 'Failed').get('reason')}"
+
+
+def demand(job: Object) -> Amounts:
+    """What the pods of a Job request together when it is started."""
+    spec, done = job["spec"], job.get("status", {}).get("succeeded") or 0
+    pods = min(spec["parallelism"], max(0, spec["completions"] - done))
+    return {resource: pods * amount for resource, amount in request_of(spec["template"]).items()}
+
+
+def annotation_of(item: Object) -> str:
+    return item["metadata"].get("annotations", {}).get(BY_USER, "")
+
+
+def owners_of(item: Object) -> set[str]:
+    return {owner["uid"] for owner in item["metadata"].get("ownerReferences", ()) if "uid" in owner}
