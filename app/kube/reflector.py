@@ -46,6 +46,11 @@ COUNT_TIMEOUT = 3.0
 """Seconds to wait for the number of objects."""
 CATCHING_UP = 5.0
 """Seconds of silence after which a watch has delivered all earlier changes."""
+FORBIDDEN_FOR = 60.0
+"""Seconds for which an advisory kind that could be read is forbidden until it is done without.
+
+An API server that has just started knows no rights yet, and forbids everything. At first ``GONE_AFTER`` is enough.
+"""
 FORBIDDEN_RETRY = 15.0
 LONGEST_WAIT = 15.0
 ENDED_RETRY = 0.1
@@ -128,6 +133,7 @@ class Reflector:
         self._version = ""
         self._highest = 0
         self._doubtful_since: float | None = None
+        self._forbidden_since: float | None = None
         self._census = Census()
         self._to_count = self._catching_up = False
         self._failures = 0
@@ -253,6 +259,7 @@ class Reflector:
         async with self._client.get(self._kind.path, query, read_timeout=idle) as response:
             await _check(response)
             self._store.contact(self._kind)
+            self._forbidden_since = None
             lasting = asyncio.get_running_loop().call_later(BRIEF, self._found)
             try:
                 pause = Pause()
@@ -352,11 +359,20 @@ class Reflector:
 
     def _after(self, error: Exception) -> float:
         """Handles a failed or forbidden connection. Returns the wait before the next."""
-        is_spared = self._kind.advisory or (self._kind.label in SUCCESSORS and not self._installed)
-        if isinstance(error, Forbidden) and is_spared:
+        if not isinstance(error, Forbidden):
+            self._forbidden_since = None
+        elif self._is_spared():
             return self._do_without(str(error))
         reason = "brief" if isinstance(error, Brief) else "error"
         return self._again(reason, relist=False, error=str(error) or type(error).__name__)
+
+    def _is_spared(self) -> bool:
+        """Whether the kind, which is forbidden, is one to do without by now."""
+        if not self._kind.advisory:
+            return self._kind.label in SUCCESSORS and not self._installed
+        now = time.monotonic()
+        self._forbidden_since = now if self._forbidden_since is None else self._forbidden_since
+        return now - self._forbidden_since >= (FORBIDDEN_FOR if self._installed else GONE_AFTER)
 
     def _do_without(self, error: str) -> float:
         """Treats a kind that nobody depends on and that may not be read as empty, until that changes."""

@@ -143,6 +143,12 @@ def demand(job: Object) -> Amounts:
     return {resource: pods * amount for resource, amount in request_of(spec["template"]).items()}
 
 
+def goes_on(job: Object) -> bool:
+    """Whether a Job has not ended, and is not being deleted."""
+    ended = any(condition(job, kind).get("status") == "True" for kind in ("SuccessCriteriaMet", "FailureTarget"))
+    return not ended and "deletionTimestamp" not in job["metadata"]
+
+
 def annotation_of(item: Object) -> str:
     return item["metadata"].get("annotations", {}).get(BY_USER, "")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from tests.chaos.history import PREEMPTIBLE, Amounts, bounds_of, group_of, is_finished, labels_of, request_of, total
-from tests.chaos.jobs import MARK, WAIT
+from tests.chaos.jobs import MARK, WAIT, goes_on
 from tests.controlplane.cluster import QUEUE
 from tests.controlplane.objects import Object, condition, is_bound, number
 
@@ -60,7 +60,7 @@ class _Cluster:
             self._count(pod)
         queued = {_name(each) for each in objects["namespaces"] if labels_of(each).get(WAIT) == "queued"}
         for item in objects.get("jobs", ()):
-            if item["spec"].get("suspend") and labels_of(item).get(MARK) == "true":
+            if item["spec"].get("suspend") and labels_of(item).get(MARK) == "true" and goes_on(item):
                 self._count_job(item, is_queued=item["metadata"]["namespace"] in queued)
 
     def is_within_quota(self, pod: Object) -> bool:

@@ -73,7 +73,7 @@ def test_where_jobs_did_not_wait_or_max_was_higher_a_start_is_lawful(story, chan
     assert story.violations == []
 
 
-def test_a_job_may_be_suspended_by_its_user_or_for_somebody_and_not_without_a_reason(story):
+def test_a_job_is_suspended_by_its_user_or_for_somebody_or_it_is_found(story):
     owner = pod("owner", "b")
     started(story).create(owner)
     plan = story.reserve("plan", owner, member())
@@ -138,3 +138,11 @@ def test_a_job_that_is_suspended_where_none_waits_is_found():
         "Job a/train is suspended, and Jobs of its namespace do not wait any more"
     ]
     assert stuck(objects(namespace("queued"), train())) == []
+
+
+@pytest.mark.parametrize("why", ["it has ended", "it is being deleted"])
+def test_a_job_that_does_not_go_on_waits_for_nothing(why):
+    done = train(conditions=[{"type": "SuccessCriteriaMet", "status": "True"}] if why == "it has ended" else [])
+    if why == "it is being deleted":
+        done["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert stuck(objects(namespace(""), done)) == []

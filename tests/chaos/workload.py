@@ -10,6 +10,7 @@ from typing import Any, Self
 import httpx
 
 from tests.chaos.jobs import BY_USER, WAIT
+from tests.controlplane.api import path
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.objects import (
     Object,
@@ -24,6 +25,8 @@ from tests.controlplane.pod_groups import members, pod_group
 
 PRIORITIES = {"low": -10, "high": 1000}
 ENDS_AFTER = "tests.quotaward.dev/ends-after"
+IN_THE_BACKGROUND = {"propagationPolicy": "Background"}
+"""Else a Job is only marked, and a garbage collector deletes it."""
 CRITICAL = "system-cluster-critical"
 _CPU_OF_NODE = 4
 _GUARANTEED = {"guarantee": {"resource": {"cpu": "6", "memory": "8Gi", "pods": "20"}}}
@@ -194,7 +197,7 @@ class Workload:
         """And its pods: no garbage collector runs."""
         if self._jobs:
             namespace, name = self._jobs.pop(self.random.randrange(len(self._jobs)))
-            self._try(self.api.delete, "jobs", name, namespace)
+            self._try(self.api.request, "DELETE", path("jobs", namespace, name), json=IN_THE_BACKGROUND)
             selector = f"batch.kubernetes.io/job-name={name}"
             for item in self._try(self.api.items, "pods", namespace, labelSelector=selector) or ():
                 self._try(self.api.delete, "pods", item["metadata"]["name"], namespace)

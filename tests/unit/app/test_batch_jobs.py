@@ -14,6 +14,7 @@ from app import checks
 from app.cli import app
 from app.controllers.deadlines import Deadlines
 from app.controllers.reclaim import Reclaim
+from app.kube import reflector
 from app.kube.client import KubeClient
 from app.kube.reflector import FORBIDDEN_RETRY, Reflector
 from app.settings import ReclaimSettings
@@ -173,8 +174,9 @@ def test_a_pod_that_is_written_out_is_still_in_its_job():
 
 
 @pytest.fixture
-def forbidden(tmp_path):
-    """What a reflector does that may not list its kind: the wait, and the store."""
+def forbidden(tmp_path, monkeypatch):
+    """What a reflector does that may not list its kind, and has waited for long enough: the wait, and the store."""
+    monkeypatch.setattr(reflector, "GONE_AFTER", 0)
 
     def run(kind, attempts=2):
         async def answer(reader, writer):

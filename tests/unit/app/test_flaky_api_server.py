@@ -12,9 +12,10 @@ from app.kube.census import Census, Incomplete
 from app.kube.client import KubeClient
 from app.kube.reflector import Reflector
 from app.store.elastic_quotas import ELASTIC_QUOTAS
+from app.store.jobs import JOBS
 from app.store.pods import PODS
 from app.store.reservations import RESERVATIONS
-from tests.unit.app.given import empty_store, kubeconfig, pod, quota
+from tests.unit.app.given import empty_store, kubeconfig, made, pod, quota
 
 ALL = ("create", "delete", "get", "list", "watch")
 ENDING = ("delete", "get", "list", "watch")
@@ -480,6 +481,59 @@ def test_an_older_bookmark_takes_no_watch_back(run):
 
     run(server, PODS, scenario)
     assert server.watched == [100, 104]
+
+
+# A kind that may not be read, or not yet
+
+
+def train():
+    return made(JOBS, "train", "a", {"uid": "j", "resourceVersion": "90"}, spec={"backoffLimit": 0})
+
+
+def test_jobs_that_an_api_server_forbids_for_a_while_stay_known(run):
+    server = ApiServer(train())
+
+    async def scenario(store):
+        await until(lambda: store.feeds["jobs"].synced)
+        server.status = 403
+        server.cut()
+        await until(lambda: len(server.watched) >= 3)
+        assert len(store.cluster.batch_jobs) == 1
+        server.status = 200
+        server.brings("DELETED", train(), 104)
+        await until(lambda: not len(store.cluster.batch_jobs))
+
+    run(server, JOBS, scenario)
+    assert server.lists == 1
+
+
+def test_jobs_that_are_forbidden_for_long_are_done_without(run, monkeypatch):
+    monkeypatch.setattr(reflector, "FORBIDDEN_FOR", 0.3)
+    server = ApiServer(train())
+
+    async def scenario(store):
+        await until(lambda: store.feeds["jobs"].synced)
+        server.status = 403
+        server.cut()
+        await until(lambda: not len(store.cluster.batch_jobs))
+
+    run(server, JOBS, scenario)
+    assert len(server.watched) >= 3
+
+
+def test_a_new_api_server_is_asked_again_before_jobs_are_done_without(run, monkeypatch):
+    monkeypatch.setattr(reflector, "GONE_AFTER", 60)
+    server = ApiServer(train())
+    server.status = 403
+
+    async def starts():
+        await until(lambda: server.lists >= 2)
+        server.status = 200
+
+    async def scenario(store):
+        assert len(store.cluster.batch_jobs) == 1
+
+    run(server, JOBS, scenario, starts)
 
 
 # A list that undoes what is known
