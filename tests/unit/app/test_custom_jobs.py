@@ -105,6 +105,7 @@ def test_a_suspended_job_set_demands_what_all_of_its_pods_request():
         ([replicated("a", 2, -1), replicated("b", 1, 1)], 1),
         ([replicated("a", None, 5)], 5),
         ([replicated("a", 2**31 - 1, 2**31 - 1)], LARGEST_COUNT),
+        ([replicated("a", 2**31 - 1, 1), replicated("b", 2**31 - 1, 1)], LARGEST_COUNT),
     ],
 )
 def test_counts_are_multiplied_and_bounded(jobs, pods):
@@ -231,6 +232,13 @@ def test_what_cannot_be_read_changes_nothing_that_was_known(spec):
     assert stand_in(store).request == {"cpu": 4000, "pods": 3}
 
 
+@pytest.mark.parametrize("template", [1, {"spec": []}, {"spec": {"containers": [1]}}])
+def test_a_template_that_is_none_is_reported_with_its_path(template, capsys):
+    parts = [{"name": "a", "template": {"spec": {"template": template}}}]
+    assert stand_in(world(job_set(replicatedJobs=parts))) is None
+    assert "spec.replicatedJobs[*].template.spec.template" in capsys.readouterr().out
+
+
 # Start and suspension
 
 
@@ -302,8 +310,8 @@ def test_a_label_of_the_project_tells_whose_a_pod_is_before_its_job_is_seen():
 def test_a_pod_stands_for_its_own_template():
     store = world(job_set())
     is_started(store, job_set())
-    see(store, child(), member("l0", requests={"cpu": "2"}))
-    assert stand_in(store).request == {"cpu": 2000, "pods": 2}, "the workers are missing"
+    see(store, child(), member("w0"))
+    assert stand_in(store).request == {"cpu": 3000, "pods": 2}, "the leader and a worker are missing"
 
 
 def test_pods_of_a_ray_job_belong_to_its_cluster():
@@ -328,6 +336,7 @@ def test_a_pod_of_another_namespace_gets_nothing():
     is_started(store, job_set())
     see(store, pod("w0", "b", metadata={"uid": "w0", "labels": {LABEL: "set"}} | owned_by(JOB_SET, "set", "uid-set")))
     assert missing(store) == 3
+    assert store.cluster.batch_jobs.owner_of(store.cluster.pods["w0"]) is None
 
 
 def test_owners_that_own_each_other_are_followed_to_an_end():

@@ -368,15 +368,16 @@ def test_jobs_of_one_name_and_different_kinds_wait_beside_each_other():
 
 
 def test_of_equal_sums_each_shape_is_looked_at():
-    cluster = queued(
-        job("wide", 1, request={"cpu": 4, "pods": 2}), job("flat", 2, request={"cpu": 2, "pods": 1}), cpu=3
-    )
+    wide, flat = job("wide", 1), job("flat", 2, created=1, request={"cpu": 2})
+    large = replace(wide.pod_sets[0].pod, request={"cpu": 4000, "pods": 2})
+    cluster = queued(replace(wide, pod_sets=(PodSet(large, 1),)), flat, cpu=3)
     cluster.upsert_node(node("n2", size={"cpu": 3, "pods": 9}))
     assert started(cluster) == ["flat"]
 
 
 def test_a_job_of_several_templates_has_the_highest_priority_of_its_pods():
-    cluster = queued(job("early", 1), of_two(priority=5), cpu=5)
+    last = of_two(priority=5)
+    cluster = queued(job("early", 1), replace(last, pod_sets=last.pod_sets[::-1]), cpu=5)
     assert started(cluster) == ["set"]
     assert cluster.pods["job/uid-set"].priority == 5
 

@@ -54,6 +54,16 @@ def test_each_shape_has_its_own_nodes():
     assert not has_room(table, [(of(2, constraints=there), 3), (of(1), 1)])
 
 
+def test_the_largest_come_first_where_the_scarcest_would_take_their_places():
+    table = table_of(
+        node("n1", size={"cpu": 4, "gpu": 1, "pods": 9}),
+        node("n2", size={"cpu": 5, "gpu": 1, "pods": 9}),
+        node("n3", size={"cpu": 4, "pods": 9}),
+        node("n4", size={"cpu": 0, "gpu": 99, "pods": 9}),
+    )
+    assert has_room(table, [(pod("s", request={"cpu": 1, "gpu": 1, "pods": 1}), 1), (of(4), 3)])
+
+
 def test_a_shape_that_requests_what_no_node_has_has_no_room():
     table = sized(4)
     assert not has_room(table, [(of(1), 1), (pod("p", request={"hugepages-2Mi": 1, "pods": 1}), 1)])
