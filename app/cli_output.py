@@ -134,14 +134,15 @@ def explained_name(item: dict[str, Any]) -> str:
     """Returns what ``quotaward explain`` takes: the Job, the pod, or the first pod of a group."""
     if item.get("podNames"):
         return f"{item['namespace']}/{item['podNames'][0]}"
-    return f"{item['namespace']}/job/{item['name']}"
+    return f"{item['namespace']}/{item.get('kind', 'Job').lower()}/{item['name']}"
 
 
 def print_plan(document: dict[str, Any]) -> None:
     """Prints the planned evictions, and the waiting pods for which nobody is evicted."""
     for eviction in document["evictions"]:
         price = f" (evicting it fails Job {eviction['failsJob']})" if eviction.get("failsJob") else ""
-        price = f" (Job {eviction['suspendsJob']} is suspended)" if eviction.get("suspendsJob") else price
+        if suspended := eviction.get("suspendsJob"):  # of another kind it is named with its kind
+            price = f" ({suspended if ' ' in suspended else f'Job {suspended}'} is suspended)"
         _console.print(f"evict {eviction['pod']} from {eviction['node']} for {eviction['for']}{price}")
     for waiting in document["waiting"]:
         _console.print(f"{waiting['pod']} waits: {waiting['message']}")

@@ -283,7 +283,7 @@ class EvictionModel(Model):
     """A pod that is or would be evicted for another.
 
     ``failsJob``: the Job that this fails (NAMESPACE/NAME), if any. ``suspendsJob``: the Job that is suspended
-    instead, so that all of its pods go, if any.
+    instead, so that all of its pods go, if any; of another kind it is named with its kind (``JobSet a/set``).
     """
 
     pod: str

@@ -6,6 +6,7 @@ from contextlib import suppress
 import msgspec
 import pytest
 
+from app import cli_output
 from app.actuators.events import about_pod
 from app.job_kinds import SHIPPED
 from app.kube.job_patches import path_of, start, suspension
@@ -14,6 +15,7 @@ from app.store.jobs import JOBS
 from app.store.kinds import kinds_with
 from app.store.namespaces import NAMESPACES
 from policy.preemption import reclaim
+from policy.preemption.losses import lost_jobs
 from policy.queueing.ungating import UngatingRound
 from policy.simulate.snapshot import copy_steps, snapshot
 from policy.stepwise import at_once
@@ -448,3 +450,31 @@ def test_rest_says_what_it_does_not_know():
     client = client_of(world(job_set("runs", suspend=False)))
     assert "does not wait as a whole" in client.get("/api/v1/jobs/a/jobset/runs").json()["summary"]
     assert "no jobset x in namespace a is known" in client.get("/api/v1/jobs/a/jobset/x").json()["summary"]
+
+
+def test_what_a_plan_costs_names_the_kind():
+    store = world(job_set("set", suspend=False), child(), member("w0", nodeName="n1"), member("w1", nodeName="n1"))
+    pods = [store.cluster.pods[name] for name in ("w0", "w1")]
+    lost = lost_jobs(store.cluster.batch_jobs, pods, ())
+    assert lost.suspending == dict.fromkeys(("w0", "w1"), "JobSet a/set")
+    assert lost.text == "this suspends JobSet a/set: all of its pods go, and it waits again"
+
+
+def test_pods_that_are_owned_without_a_job_cost_their_job():
+    item = made(KINDS["PyTorchJob"], "x", "a", {"uid": "uid-x"}, spec=SUSPENDED["PyTorchJob"])
+    item["spec"] = item["spec"] | {"runPolicy": {"suspend": False}}
+    worker = pod("p", metadata={"uid": "p"} | owned_by(KINDS["PyTorchJob"], "x", "uid-x"), nodeName="n1")
+    store = world(item, worker)
+    assert lost_jobs(store.cluster.batch_jobs, [running(store, "p")], ()).suspending == {"p": "PyTorchJob a/x"}
+
+
+@pytest.mark.parametrize(("suspended", "said"), [("a/train", "Job a/train"), ("JobSet a/set", "JobSet a/set")])
+def test_the_plan_of_the_command_says_what_is_suspended(capsys, suspended, said):
+    eviction = {"pod": "a/p", "node": "n1", "for": "b/q", "suspendsJob": suspended}
+    cli_output.print_plan({"evictions": [eviction], "waiting": []})
+    assert f"({said} is suspended)" in capsys.readouterr().out
+
+
+def test_lists_of_names_have_what_explain_takes():
+    [shown] = client_of(world(job_set())).get("/api/v1/jobs").json()["items"]
+    assert cli_output.explained_name(shown) == "a/jobset/set"
