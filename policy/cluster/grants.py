@@ -75,9 +75,9 @@ class Grants:
         """Keeps a grant for a pod that is charged anew."""
         self._grants[pod.uid] = replace(self._grants[pod.uid], pod=pod)
 
-    def release(self, uid: str) -> bool:
-        """Takes back a grant, if there is one. Returns whether its pod needs devices, which others may hold now."""
-        return self._pop(uid)
+    def release(self, uid: str) -> None:
+        """Takes back a grant, if there is one."""
+        self._pop(uid)
 
     def forget(self, uid: str) -> None:
         """Takes back a grant and forgets the pod, which was placed or is gone."""
@@ -121,14 +121,12 @@ class Grants:
         if grant.pod.needs is not None:
             self._seen(grant.pod)
 
-    def _pop(self, uid: str) -> bool:
+    def _pop(self, uid: str) -> None:
         if (grant := self._grants.pop(uid, None)) is None:
-            return False
+            return
         self._count(grant.pod, -1)
-        if grant.pod.needs is None:
-            return False
-        self._seen(grant.pod)
-        return True
+        if grant.pod.needs is not None:
+            self._seen(grant.pod)
 
     def _count(self, pod: Pod, times: int) -> None:
         if pod.group:

@@ -101,10 +101,10 @@ class PodStates:
 
     def withdraw(self, uid: str) -> None:
         """Takes back the grant of a pod."""
-        needs_devices = self._cluster.grants.release(uid)
         self.restore_pending(uid)
         self._cluster.gates.discount(uid)
-        if needs_devices:
+        self._cluster.grants.release(uid)
+        if self._cluster.devices.changed:
             self._cluster.devices.settle()
 
     def restore_pending(self, uid: str) -> None:

@@ -54,6 +54,8 @@ PARTS = {
     "queue_changes",
     "queueing_hints",
     "reservations",
+    "devices",
+    "device_pools",
 }
 """The cluster and its parts."""
 ASKED_OF_CLUSTER = {
