@@ -149,6 +149,7 @@ class QueuedJobs:
 
     def gone(self, key: Key) -> None:
         """Sees that a Job is gone, and with it the pods that were made for it here."""
+        self.late = [each for each in self.late if each[0].key != key]
         self.delete(key)
         for uid in self._made.pop(key, ()):
             self._cluster.delete_pod(uid)

@@ -433,3 +433,5 @@ def test_late_jobs_that_nobody_is_told_of_are_noted_in_a_bounded_number():
         cluster.queued_jobs.upsert(without_pods(job(f"j{number}", 1)), now=0)
     cluster.tick(PATIENCE)
     assert len(cluster.queued_jobs.late) == MOST_LATE
+    cluster.queued_jobs.gone(("a", f"j{MOST_LATE}"))
+    assert len(cluster.queued_jobs.late) == MOST_LATE - 1
