@@ -59,6 +59,8 @@ def manifests(directory: Path, elsewhere: Collection[str] = ()) -> Report:
     cluster = Cluster()
     for manifest in folder.manifests:
         manifest.kind.upsert(cluster, manifest.obj, 0.0)
+    for _ in cluster.devices.renew_steps():
+        pass
     findings += _quota_warnings(cluster) + _queue_findings(cluster) + _membership_warnings(cluster)
     findings += _job_warnings(cluster) + _budget_warnings(cluster)
     findings += [*_name_warnings(cluster, folder.manifests, elsewhere), *group_findings(cluster, documents)]

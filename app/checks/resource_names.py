@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from app.checks.finding import Finding, warning
 from app.checks.near import nearest
+from policy.objects.device import as_in_pods, class_of
 
 CORE = ("cpu", "memory", "pods", "ephemeral-storage")
 HUGE_PAGES = "hugepages-"
@@ -47,7 +48,8 @@ def misspelled(where: str, names: Iterable[str], there: Collection[str]) -> Iter
 def on_no_node(where: str, names: Iterable[str], there: Collection[str]) -> Iterator[Finding]:
     """Finds valid resource names that no node lists; none if no nodes are known."""
     for name in sorted(set(names) - set(there)):
-        if there and "/" in name and not _fault(name, there):
+        listed = as_in_pods(name) in there or class_of(as_in_pods(name))
+        if there and "/" in name and not listed and not _fault(name, there):
             text = (
                 "is on no node: it bounds nothing, unless another extender or a driver of resource claims provides it"
             )
@@ -55,14 +57,15 @@ def on_no_node(where: str, names: Iterable[str], there: Collection[str]) -> Iter
 
 
 def _fault(name: str, there: Collection[str]) -> str:
-    """Says what is wrong with a name that no node lists; empty if nothing is."""
+    """Says what is wrong with a name that no node lists; empty if nothing is, as with all names of a device class."""
+    name = as_in_pods(name)
     if name.startswith("limits."):
         return f"bounds nothing: limits are not counted, but requests are, as {name.removeprefix('limits.')}"
     if name.startswith("requests."):
         return f"bounds nothing: requests of pods are counted as {name.removeprefix('requests.')}"
     if name.startswith("count/"):
         return "bounds nothing: only pods are counted, under the name pods"
-    if name in CORE or name.startswith(HUGE_PAGES):
+    if name in CORE or name in there or name.startswith(HUGE_PAGES) or class_of(name):
         return ""
     close = CONFUSED.get(name) or nearest(name, {*WELL_KNOWN, *there})
     if close:

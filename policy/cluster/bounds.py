@@ -21,8 +21,7 @@ def quotas_changed(cluster: Cluster, namespace: str) -> None:
     cluster.changes.note(namespace)
     cluster.generations.plans += 1
     before = cluster.ledger.account(namespace).quota
-    declared = elastic_quota.in_force(cluster.quotas.get(namespace, {}).values())
-    quota = cluster.devices.quota(namespace, declared)
+    quota = elastic_quota.in_force(cluster.quotas.get(namespace, {}).values())
     cluster.ledger.set_quota(namespace, quota)
     if elastic_quota.is_raised(before, quota):
         cluster.hints.help([pod.uid for pod in cluster.pending_in(namespace)])
@@ -36,7 +35,6 @@ def quotas_changed(cluster: Cluster, namespace: str) -> None:
 
 def queue_changed(cluster: Cluster, name: str, queue: Queue | None) -> None:
     """Puts a queue in force; None lifts it."""
-    queue = cluster.devices.queue(name, queue)
     cluster.changes.note(queue=name)
     cluster.generations.plans += 1
     cluster.generations.admission += 1

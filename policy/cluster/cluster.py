@@ -290,6 +290,7 @@ class Cluster:
 
     def upsert_quota(self, quota: ElasticQuota) -> None:
         """Adds or changes an elastic quota. If it cannot be read, the last good spec of the object stays in force."""
+        quota = self.devices.quota(quota)
         of_namespace = self.quotas.setdefault(quota.namespace, {})
         before = of_namespace.get(quota.name)
         if not quota.readable and before is not None and before.readable:
@@ -301,6 +302,7 @@ class Cluster:
 
     def delete_quota(self, namespace: str, name: str) -> None:
         """Removes an elastic quota. Does nothing for an unknown one."""
+        self.devices.forget_quota(namespace, name)
         of_namespace = self.quotas.get(namespace, {})
         if of_namespace.pop(name, None) is not None:
             if not of_namespace:
@@ -309,6 +311,7 @@ class Cluster:
 
     def upsert_queue(self, queue: Queue) -> None:
         """Adds or changes a queue. If it cannot be read, the last good spec of the object stays in force."""
+        queue = self.devices.queue(queue)
         before = self.queues.get(queue.name)
         if before == queue:
             return
@@ -319,6 +322,7 @@ class Cluster:
 
     def delete_queue(self, name: str) -> None:
         """Removes a queue. Its pods stay, and are in no queue from now on. Does nothing for an unknown one."""
+        self.devices.forget_queue(name)
         if self.queues.pop(name, None) is not None:
             bounds.queue_changed(self, name, None)
 

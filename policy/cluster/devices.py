@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from policy.cluster import bounds
 from policy.cluster.device_pools import DevicePools
 from policy.objects.constraints import CLAIM
 from policy.objects.device import IMPLICIT, MOST_CLAIMS, as_in_pods, class_of
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from policy.cluster.cluster import Cluster
+    from policy.nodes.table import Shared
     from policy.objects.constraints import Constraints
     from policy.objects.device import DeviceClaim, DeviceClass, DeviceNeeds, DeviceRequests, DeviceSlice, PodClaim
     from policy.objects.node import Node
@@ -52,8 +52,8 @@ class Devices:
         self._holders: dict[Key, dict[str, None]] = {}
         self._of_templates: dict[Key, dict[str, None]] = {}
         self._asking_for_all: set[str] = set()
-        self._renamed_quotas: set[str] = set()
-        self._renamed_queues: set[str] = set()
+        self._quotas: dict[Key, ElasticQuota] = {}
+        self._queues: dict[str, Queue] = {}
         self.changed: dict[str, None] = {}
         self._outdated: dict[str, None] = {}
         self._outdated_nodes: dict[str, None] = {}
@@ -133,24 +133,37 @@ class Devices:
         name = class_of(resource)
         return self._key_of_class(name) if name else resource
 
-    def quota(self, namespace: str, quota: ElasticQuota | None) -> ElasticQuota | None:
-        """Returns a namespace's quota with the names by which resources count."""
-        named = {**quota.min, **quota.max} if quota is not None else NOTHING
-        _put(self._renamed_quotas, namespace, there=_names_class(named))
-        if quota is None or self._keeps(named):
+    def quota(self, quota: ElasticQuota) -> ElasticQuota:
+        """Returns a quota with the names by which resources count. Whoever removes it calls ``forget_quota``."""
+        named, key = {**quota.min, **quota.max}, (quota.namespace, quota.name)
+        if _names_class(named):
+            self._quotas[key] = quota
+        else:
+            self._quotas.pop(key, None)
+        if self._keeps(named):
             return quota
-        renamed = elastic_quota(
-            quota.namespace, quota.name, quota.created, self._bounds(quota.min), self._bounds(quota.max)
-        )
+        least, most = self._bounds(quota.min), self._bounds(quota.max)
+        renamed = elastic_quota(quota.namespace, quota.name, quota.created, least, most)
         return replace(renamed, errors=quota.errors, readable=quota.readable)
 
-    def queue(self, name: str, queue: Queue | None) -> Queue | None:
-        """Returns a queue with the names by which resources count."""
-        named = {**queue.capability, **queue.guarantee} if queue is not None else NOTHING
-        _put(self._renamed_queues, name, there=_names_class(named))
-        if queue is None or self._keeps(named):
+    def forget_quota(self, namespace: str, name: str) -> None:
+        """Forgets a quota that is gone."""
+        self._quotas.pop((namespace, name), None)
+
+    def queue(self, queue: Queue) -> Queue:
+        """Returns a queue with the names by which resources count. Whoever removes it calls ``forget_queue``."""
+        named = {**queue.capability, **queue.guarantee}
+        if _names_class(named):
+            self._queues[queue.name] = queue
+        else:
+            self._queues.pop(queue.name, None)
+        if self._keeps(named):
             return queue
         return replace(queue, capability=self._bounds(queue.capability), guarantee=self._bounds(queue.guarantee))
+
+    def forget_queue(self, name: str) -> None:
+        """Forgets a queue that is gone."""
+        self._queues.pop(name, None)
 
     # What is charged
 
@@ -232,6 +245,9 @@ class Devices:
         if known is None or known.needs is None or known.finished:
             self._forget(uid)
             return
+        granted = cluster.grants.pod(uid)
+        if granted is not None and granted.needs != known.needs:
+            cluster.grants.replace(replace(granted, needs=known.needs))  # so that its end is seen
         used = known.namespace, known.needs.claims
         if self._of_pods.get(uid, used) != used:
             self._forget(uid)
@@ -251,11 +267,12 @@ class Devices:
         for claim in claims:
             _remove(self._of_templates, (namespace, claim.template), uid)
             key = namespace, claim.name
-            paid = self._payer(key) == uid
+            paid, held = self._payer(key) == uid, uid in self._holders.get(key, ())
             _remove(self._users, key, uid)
             _remove(self._holders, key, uid)
-            if paid:
+            if paid or held:
                 self._charge_again(self._payer(key))
+        self._cluster.table.see_sharing(uid, ())
 
     def _constraints(self, pod: Pod, needs: DeviceNeeds) -> Constraints:
         """Returns a pod's constraints: claims are none for which any free devices of their classes will do."""
@@ -278,14 +295,14 @@ class Devices:
         return template is not None and template.plain
 
     def _use(self, key: Key, uid: str, *, holds: bool) -> None:
-        before = self._payer(key)
+        before, held = self._payer(key), uid in self._holders.get(key, ())
         self._users.setdefault(key, {})[uid] = None
         if holds:
             self._holders.setdefault(key, {})[uid] = None
         else:
             _remove(self._holders, key, uid)
         after = self._payer(key)
-        if before != after:
+        if before != after or held != holds:
             self._charge_again(before)
             self._charge_again(after)
 
@@ -327,6 +344,7 @@ class Devices:
         known, granted = cluster.pods.get(uid), cluster.grants.pod(uid)
         pod = known or granted
         _put(self._asking_for_all, uid, there=pod is not None and self._asks_for_all(pod))
+        cluster.table.see_sharing(uid, self._shared_by(pod) if pod is not None else ())
         newer = granted is not None and (known is None or cluster.grants.is_older(known))
         if granted is not None and newer and (charged := self.charged(granted)) is not granted:
             cluster.grants.replace(charged)
@@ -338,10 +356,10 @@ class Devices:
 
     def _classes_changed(self) -> None:
         cluster = self._cluster
-        for namespace in list(self._renamed_quotas):
-            bounds.quotas_changed(cluster, namespace)
-        for name in list(self._renamed_queues):
-            bounds.queue_changed(cluster, name, cluster.queues.get(name))
+        for quota in list(self._quotas.values()):
+            cluster.upsert_quota(quota)
+        for queue in list(self._queues.values()):
+            cluster.upsert_queue(queue)
         named = {name: (self._key_of_class(name), of) for name, of in self.classes.items()}
         self._outdated_nodes.update(dict.fromkeys(sorted(self.pools.see_classes(named))))
         self._note_undecidable()
@@ -361,6 +379,18 @@ class Devices:
     def _key_of_class(self, name: str) -> str:
         of = self.classes.get(name)
         return (of.extended if of is not None else "") or IMPLICIT + name
+
+    def _shared_by(self, pod: Pod) -> tuple[Shared, ...]:
+        """Returns the devices that count for a pod and that others hold, too."""
+        found: list[Shared] = []
+        for claim in pod.needs.claims if pod.needs is not None else ():
+            key = pod.namespace, claim.name
+            holders = self._holders.get(key, {})
+            if len(holders) > 1 and self._payer(key) == pod.uid:
+                held: dict[str, int] = {}
+                self._add(held, pod.namespace, claim)
+                found.append((frozenset(holders) - {pod.uid}, held))
+        return tuple(found)
 
     def _asks_for_all(self, pod: Pod) -> bool:
         """Whether a pod's claims ask for all devices of a node, so that its charge depends on what nodes have."""
@@ -414,6 +444,7 @@ def _names_class(names: Iterable[str]) -> bool:
 
 
 def _put(names: set[str], name: str, *, there: bool) -> None:
+    """Adds a name, or removes it."""
     (names.add if there else names.discard)(name)
 
 

@@ -77,7 +77,7 @@ def fits(table: NodeTable, pod: Pod) -> Mask:
     for uid in question.overlooked:
         placed = table.placed(uid)
         if placed and placed.site.row >= 0:
-            room[placed.site.row] = _has_room(placed.site, question, question.overlooked)
+            room[placed.site.row] = _has_room(table, placed.site, question, question.overlooked)
     mask = open_to(table, pod, question.overlooked) & room
     if question.demands is not None:
         question.demands.restrict(mask)
@@ -121,7 +121,7 @@ def fits_on(table: NodeTable, pod: Pod, node_name: str, without: Collection[str]
         return False
     question = _question(table, pod)
     gone = frozenset(without) | question.overlooked
-    if not _has_room(site, question, gone) or not passes_filters(site.node, pod.constraints):
+    if not _has_room(table, site, question, gone) or not passes_filters(site.node, pod.constraints):
         return False
     if pod.constraints.host_ports and not _has_ports(site, pod, gone):
         return False
@@ -150,7 +150,7 @@ def lacking_on(
         return dict(pod.request)
     question = _question(table, pod)
     lacking = {}
-    for resource, left, amount in _room(site, question, frozenset(without) | question.overlooked):
+    for resource, left, amount in _room(table, site, question, frozenset(without) | question.overlooked):
         short = amount - left + taken.get(resource, 0)
         if short > 0:
             lacking[resource] = short
@@ -227,19 +227,26 @@ def _at_least(table: NodeTable, there: NDArray[np.int64], pod: Pod) -> Mask:
     return mask
 
 
-def _has_room(site: Site, question: _Question, gone: Collection[str]) -> bool:
+def _has_room(table: NodeTable, site: Site, question: _Question, gone: Collection[str]) -> bool:
     """Whether one node has what the pod requests, without the pods that are gone."""
-    return all(left >= amount for _, left, amount in _room(site, question, gone))
+    return all(left >= amount for _, left, amount in _room(table, site, question, gone))
 
 
-def _room(site: Site, question: _Question, gone: Collection[str]) -> Iterator[tuple[str, int, int]]:
-    """Yields each resource that the pod requests, its amount left without the pods that are gone, and the request."""
-    freed = [site.pods[uid].request for uid in site.pods.keys() & gone] if gone else ()
+def _room(table: NodeTable, site: Site, question: _Question, gone: Collection[str]) -> Iterator[tuple[str, int, int]]:
+    """Yields each resource that the pod requests, its amount left without the pods that are gone, and the request.
+
+    Devices that one of these shares with a pod that stays are not free.
+    """
+    leaving = site.pods.keys() & gone if gone else ()
+    freed = [site.pods[uid].request for uid in leaving]
+    kept = [held for uid in leaving for others, held in table.sharing.get(uid, ()) if not others.issubset(gone)]
     allocatable = site.node.allocatable if site.node else NOTHING
     for resource, amount in question.need:
         left = min(allocatable.get(resource, 0), LARGEST) - site.used.get(resource, 0)
         for request in freed:
             left += request.get(resource, 0)
+        for held in kept:
+            left -= held.get(resource, 0)
         yield resource, left, amount
 
 

@@ -27,6 +27,8 @@ from policy.objects.resources import Resources, add, count_names, is_extended, s
 Mask = NDArray[np.bool_]
 """One answer per row."""
 
+Shared = tuple[frozenset[str], Resources]
+"""Devices that count for one pod, and UIDs of the other pods that hold them."""
 _NOBODY: Mapping[str, Pod] = {}
 _FIRST_ROWS, _FIRST_COLUMNS = 64, 8
 
@@ -100,6 +102,8 @@ class NodeTable:
         """The number of nodes that name each resource, even with an amount of zero."""
         self.undecidable: frozenset[str] = frozenset()
         """Devices of which it is not known how many each node has left, though nodes list some."""
+        self.sharing: dict[str, tuple[Shared, ...]] = {}
+        """By UID, what a pod's leaving does not free while others hold it too. Set it by ``see_sharing``."""
         self._listing: dict[str, int] = {}
         self._alike: dict[tuple[Taint, ...] | None, AlikeNodes] = {}
         self._sites: dict[str, Site] = {}
@@ -303,6 +307,14 @@ class NodeTable:
         """Sees of which devices it is not known how many each node has left."""
         self.undecidable = resources
         self._forget()
+
+    def see_sharing(self, uid: str, shared: tuple[Shared, ...]) -> None:
+        """Sees what a pod shares with others."""
+        if self.sharing.get(uid, ()) != shared:
+            self.sharing[uid] = shared
+            if not shared:
+                del self.sharing[uid]
+            self._forget()
 
     def is_short_of(self, resource: str) -> bool:
         """Whether some node has nothing left of a resource."""

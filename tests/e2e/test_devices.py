@@ -206,3 +206,49 @@ def test_an_owner_takes_back_a_device_that_no_node_lists(cluster, with_devices, 
     cluster.api.create(one("owner", b))
     wait_for(owning, bound=1)
     ensure_for(2, lambda: len(evicted(borrowing)) == 1 and not evicted(owning), "exactly one went")
+
+
+def test_a_queue_bounds_requests_and_claims_and_takes_back_what_another_borrows(
+    cluster, with_devices, quotaward, scheduler, watch
+):
+    first = cluster.queue("first")
+    second = cluster.queue("second", capability={f"requests.{GPU}": 3})
+    a, b = cluster.namespace("a", first), cluster.namespace("b", second)
+    of_a, of_b = watch(a), watch(b)
+    for namespace in (a, b):
+        cluster.api.create(of_template("one", namespace, asking()))
+    cluster.api.create(requesting("extended", b, GPU))
+    cluster.api.create(requesting("implicit", b, f"{IMPLICIT}{CLASS}"))
+    cluster.api.create_all(claiming(f"claim-{n}", b, resourceClaimTemplateName="one") for n in range(3))
+    wait_for(of_b, bound=3, refused=2, why=CAPABILITY)
+    cluster.change_queue("first", guarantee={"resource": {f"deviceclass/{CLASS}": 2}})
+    cluster.api.create_all(claiming(f"owner-{n}", a, resourceClaimTemplateName="one") for n in range(2))
+    wait_for(of_a, bound=2)
+    ensure_for(2, lambda: len(bound(of_b)) == 2, "the rest is its own")
+
+
+def test_devices_of_a_plugin_and_of_slices_are_one_quota_and_are_both_taken_back(
+    cluster, with_devices, scheduler, watch
+):
+    cluster.node("with-plugin", cpu=16, gpus=1)
+    a, b = cluster.namespace("a"), cluster.namespace("b")
+    cluster.quota(a, min={GPU: 0}, max={GPU: 5})
+    cluster.quota(b, min={GPU: 5}, max={GPU: 5})
+    borrowing, owning = watch(a), watch(b)
+    cluster.api.create_all(pods(5, a, gpus=1))
+    wait_for(borrowing, bound=5)
+    cluster.api.create_all(pods(5, b, gpus=1))
+    wait_for(owning, bound=5, timeout=120)
+
+
+def test_nobody_is_evicted_for_devices_that_others_share(cluster, with_devices, scheduler, watch):
+    a, b = cluster.namespace("a"), cluster.namespace("b")
+    cluster.quota(a, min={GPU: 0, "cpu": 8}, max={GPU: 4})
+    cluster.quota(b, min={GPU: 4, "cpu": 8}, max={GPU: 4})
+    cluster.api.create(made("ResourceClaim", "shared", a, spec=asking(count=4)))
+    borrowing, owning = watch(a), watch(b)
+    cluster.api.create_all(claiming(name, a, resourceClaimName="shared") for name in ("exempt", "other"))
+    wait_for(borrowing, bound=2)
+    cluster.api.patch("pods", "exempt", {"metadata": {"annotations": {"quotaward.dev/preemptible": "false"}}}, a)
+    cluster.api.create(requesting("owner", b, GPU))
+    ensure_for(6, lambda: not evicted(borrowing) and not bound(owning), "one alone would free nothing")

@@ -49,7 +49,6 @@ def template(metadata):
         ("pod", "did you mean pods?"),
         ("storage", "did you mean ephemeral-storage?"),
         ("requests.cpu", "requests of pods are counted as cpu"),
-        ("requests.nvidia.com/gpu", "requests of pods are counted as nvidia.com/gpu"),
         ("limits.cpu", "limits are not counted"),
         ("count/jobs.batch", "only pods are counted"),
         ("services", "no pod can request"),
@@ -67,7 +66,12 @@ def test_a_resource_that_bounds_nothing_is_named_with_the_one_that_is_meant(fold
 
 
 @pytest.mark.parametrize(
-    "name", ["cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu", "example.com/fpga"]
+    "name",
+    [
+        *("cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu", "example.com/fpga"),
+        *("requests.nvidia.com/gpu", "deviceclass.resource.kubernetes.io/gpu", "deviceclass/gpu"),
+        "gpu.deviceclass.resource.k8s.io/devices",
+    ],
 )
 def test_a_resource_that_pods_request_is_not_spoken_of(folder, name):
     assert found_of(folder, quota("a", max={name: 1})) == []

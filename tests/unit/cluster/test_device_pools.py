@@ -7,6 +7,7 @@ from policy.objects.constraints import CLAIM, Constraints
 from policy.objects.device import DeviceClass, DeviceNeeds, DeviceSlice
 from policy.objects.device_selector import as_value, parse
 from policy.objects.node import Node
+from policy.objects.queue import Queue
 from policy.stepwise import at_once
 from tests.unit.given_devices import GPU, IMPLICIT_GPU, PLAIN, asking, claim, of_template, pod, see, with_devices
 
@@ -167,3 +168,25 @@ def test_a_claim_for_all_devices_counts_as_those_of_the_largest_node():
     assert cluster.pods["p"].request[GPU] == 3
     see(cluster, claim("c", whole={"gpu"}, has={"gpu": 2}))
     assert cluster.pods["p"].request[GPU] == 2
+
+
+def room_without(cluster, *gone):
+    return fit.fits_on(cluster.table, pod("new", request={GPU: 2}), "n1", gone)
+
+
+def test_devices_that_pods_share_are_free_once_all_of_these_are_gone():
+    cluster = world(a_slice("s", "n1"))
+    see(cluster, claim("c", gpu=2), *(pod(uid, "a", "c", node="n1") for uid in "pqr"))
+    assert not any(room_without(cluster, *gone) for gone in ("p", "q", "r", "pq", "pr", "qr"))
+    assert room_without(cluster, *"pqr")
+    for uid in "pq":
+        cluster.delete_pod(uid)
+    assert room_without(cluster, "r")
+    assert cluster.table.sharing == {}
+
+
+def test_what_a_queue_may_have_of_listed_devices_is_bounded_by_any_name():
+    cluster = world(a_slice("s", "n1", 4))
+    cluster.upsert_queue(Queue("q", capability={"deviceclass/gpu": 3}))
+    at_once(cluster.divide_steps())
+    assert cluster.ledger.queues.account("q").division.real_capability[GPU] == 3

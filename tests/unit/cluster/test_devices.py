@@ -176,6 +176,15 @@ def test_a_pod_that_was_granted_before_it_was_seen_counts_with_its_claim():
     assert (used(cluster), cluster.devices._users) == (0, {})
 
 
+def test_a_pod_that_was_granted_before_its_claims_were_known_gives_them_back():
+    cluster = with_devices(claim("c", gpu=2))
+    cluster.admit(replace(pod("p"), needs=None), now=0)
+    see(cluster, pod("p", "a", "c"))
+    assert used(cluster) == 2
+    cluster.withdraw("p")
+    assert (used(cluster), cluster.devices._holders) == (0, {})
+
+
 def test_a_pod_that_has_ended_holds_no_claim():
     cluster = with_devices(claim("c", gpu=2), pod("p", "a", "c", node="n"))
     see(cluster, pod("p", "a", "c", node="n", finished=True))
@@ -190,6 +199,14 @@ def test_nothing_is_kept_of_pods_and_claims_that_are_gone():
     devices = cluster.devices
     kept = (devices.claims, devices._of_pods, devices._users, devices._holders, devices._of_templates)
     assert not any(kept)
+
+
+def test_nothing_is_kept_of_quotas_and_queues_that_are_gone():
+    cluster = with_devices(quota(most={IMPLICIT_GPU: 1}))
+    cluster.upsert_queue(Queue("q", capability={IMPLICIT_GPU: 1}))
+    cluster.delete_queue("q")
+    cluster.delete_quota("a", "quota")
+    assert (cluster.devices._quotas, cluster.devices._queues) == ({}, {})
 
 
 @pytest.mark.parametrize(
