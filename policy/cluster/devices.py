@@ -134,7 +134,7 @@ class Devices:
         return self._key_of_class(name) if name else resource
 
     def quota(self, quota: ElasticQuota) -> ElasticQuota:
-        """Returns a quota with the names by which resources count. Whoever removes it calls ``forget_quota``."""
+        """Returns a quota with the names by which resources count. See ``forget_quota``."""
         named, key = {**quota.min, **quota.max}, (quota.namespace, quota.name)
         if _names_class(named):
             self._quotas[key] = quota
@@ -151,7 +151,7 @@ class Devices:
         self._quotas.pop((namespace, name), None)
 
     def queue(self, queue: Queue) -> Queue:
-        """Returns a queue with the names by which resources count. Whoever removes it calls ``forget_queue``."""
+        """Returns a queue with the names by which resources count. See ``forget_queue``."""
         named = {**queue.capability, **queue.guarantee}
         if _names_class(named):
             self._queues[queue.name] = queue
