@@ -32,6 +32,7 @@ from app.store.resource_claims import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from app.store.resource_quotas import RESOURCE_QUOTAS
 from app.store.resource_slices import RESOURCE_SLICES
 from app.store.runtime_classes import RUNTIME_CLASSES
+from policy.objects.queue import ROOT
 from policy.quota import kept_nodes
 from tests.unit.app.given import Json, made, node, pod, queue
 from tests.worlds.kinds import JOB_SETS, ROWS
@@ -39,7 +40,7 @@ from tests.worlds.walk import Pick
 
 NAMESPACES = ("a", "b", "c")
 NODES = ("n1", "n2", "n3", "n4")
-QUEUES = ("q", "r", "default")
+QUEUES = ("q", "r", "s", "default")
 EPOCH = 1_800_000_000.0
 JOB_SET_NAME = ROWS[0].pod_label
 
@@ -381,6 +382,7 @@ class Objects:
             (spec, {"capability": self.of({}, {"cpu": "0"}, {"cpu": "2"}, {NOBODY_HAS: "1"})}),
             (spec, {"guarantee": {"resource": self.of({}, {"cpu": "100"}, {"cpu": "2"}, {NOBODY_HAS: "1"})}}),
             (spec, {"weight": self.of(0, 1, 100)}),
+            (spec, {"parent": self.of(*QUEUES, ROOT)}),
             (spec, {"reclaimable": not spec.get("reclaimable", True)}),
             (item, {"status": {"state": self.of("Open", "Closed")}}),
         ]
@@ -414,10 +416,10 @@ class Objects:
             spec["reclaimable"] = self.often(5)
         if self.often(2):
             spec["priority"] = self.of(0, 5, -5)
+        if self.often(2):
+            spec["parent"] = self.of(*QUEUES, ROOT, "gone")
         if not self.sane() and self.often(3):
-            spec |= self.of(
-                {"weight": "x"}, {"parent": "root"}, {"deserved": {"cpu": "1"}}, {"capability": {"cpu": "x"}}
-            )
+            spec |= self.of({"weight": "x"}, {"parent": 1}, {"deserved": {"cpu": "1"}}, {"capability": {"cpu": "x"}})
         item = queue(name, **spec)
         item["metadata"]["uid"] = uid
         if not self.sane():

@@ -41,6 +41,17 @@ STORIES = {
             "b-2": (3, 6, "finished"),
         },
     ),
+    "company": (
+        HOUR,
+        {
+            "vision-5": (0, 10, "finished"),
+            "vision-8": (0, 1, "evicted"),
+            "vision-7": (0, 2, "evicted"),
+            "vision-6": (0, 2, "evicted"),
+            "speech-1": (1, 6, "finished"),
+            "search-1": (2, 7, "finished"),
+        },
+    ),
     "growing-guarantee": (
         MINUTE,
         {
