@@ -29,7 +29,7 @@ def _always(answer: object) -> Callable[..., object]:
     return lambda *_, **__: answer
 
 
-def _alone(ledger: Ledger, pod: Pod, _: object, **options: bool) -> entitlement.Entitlement:
+def _alone(ledger: Ledger, pod: Pod, *_: object, **options: bool) -> entitlement.Entitlement:
     """What a pod may take back if nobody starts together with it."""
     return _entitlement(ledger, pod, **options)
 
