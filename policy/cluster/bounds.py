@@ -42,10 +42,11 @@ def queue_changed(cluster: Cluster, name: str, queue: Queue | None) -> None:
     had_default, membership.has_default = membership.has_default, DEFAULT in cluster.queues
     before = cluster.ledger.queues.account(name).queue
     changed = cluster.ledger.queues.set_queue(name, queue)
+    inside = cluster.ledger.queues.tree.with_all_below(name)
     if is_raised(before, queue):
-        cluster.hints.help([uid for uid, pod in cluster.pending.items() if cluster.queue_of(pod) == name])
+        cluster.hints.help([uid for uid, pod in cluster.pending.items() if cluster.queue_of(pod) in inside])
     if before is not None and (is_raised(queue, before) or not before.reclaimable):
-        cluster.hints.may_be_lent(lambda pod: cluster.queue_of(pod) == name)
+        cluster.hints.may_be_lent(lambda pod: cluster.queue_of(pod) in inside)
     first_or_last = len(cluster.queues) == (queue is not None)
     if first_or_last or had_default != membership.has_default:
         cluster.states.assign_again(list(cluster.pods))

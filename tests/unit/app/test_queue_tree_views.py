@@ -1,6 +1,7 @@
 """The tree of queues as people see it: REST, status, the command, and the page."""
 
 import pytest
+import yaml
 
 from app import cli_output
 from app.controllers.queue_status import status_of
@@ -58,3 +59,42 @@ def test_the_page_says_what_stands_below_and_above_a_queue(store):
 def test_an_explanation_names_the_queue_in_the_way(store):
     summary = client_of(store).get("/api/v1/pods/a/waits").json()["summary"]
     assert "Queue a1 of root/A/a1 is in the way" in summary
+
+
+AS_FOR_VOLCANO = """
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: root}
+spec: {reclaimable: false, weight: 1}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: default}
+spec: {reclaimable: true, weight: 1, parent: root}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: child-queue-a}
+spec: {reclaimable: true, parent: root, deserved: {cpu: 64, memory: 128Gi}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: subchild-queue-a1}
+spec: {reclaimable: true, parent: child-queue-a, deserved: {cpu: 32, memory: 64Gi}, capability: {cpu: 48}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: subchild-queue-a2}
+spec: {reclaimable: true, parent: child-queue-a, guarantee: {resource: {cpu: 8}}}
+"""
+
+
+def test_hierarchical_queues_of_volcano_work_unchanged():
+    store = store_with(node("n1", cpu=64, memory="128Gi"), *yaml.safe_load_all(AS_FOR_VOLCANO))
+    found = {each["name"]: each for each in client_of(store).get("/api/v1/queues").json()["items"]}
+    assert {name: each["children"] for name, each in found.items() if each["children"]} == {
+        "root": ["child-queue-a", "default"],
+        "child-queue-a": ["subchild-queue-a1", "subchild-queue-a2"],
+    }
+    assert {condition["type"] for each in found.values() for condition in each["conditions"]} == {"NotEnforced"}
+    assert found["child-queue-a"]["deserved"]["cpu"] == found["subchild-queue-a2"]["guarantee"]["cpu"] == "8"

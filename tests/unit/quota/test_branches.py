@@ -8,6 +8,7 @@ from policy.explain.terminating import conditions_of_queue
 from policy.explain.verdicts import verdict_on
 from policy.objects.queue import ROOT
 from policy.quota import queue_rules
+from tests.unit.cluster.test_unschedulable import NO_PLACE
 from tests.unit.given import pod
 from tests.unit.given_queues import admitted, deserved, divided, pods, queue, why, world
 
@@ -200,3 +201,13 @@ def test_beyond_its_share_a_namespace_leaves_others_what_the_queue_may_use():
     waiting = (*pods("a", 8), *pods("b", 8))
     cluster = world(queue("q", most={"cpu": 6}), "a:q", "b:q", *waiting)
     assert len([uid for uid in admitted(cluster, *waiting) if uid.startswith("a-")]) == 3
+
+
+def test_a_pod_gets_its_claim_back_when_a_queue_above_its_own_is_raised():
+    hopeless = pod("p", "x", unschedulable=NO_PLACE)
+    cluster = company(hopeless)
+    cluster.upsert_queue(queue("A", most={"cpu": 1}))
+    cluster.tick(31)
+    assert not cluster.attempts.keeps_claim(hopeless)
+    cluster.upsert_queue(queue("A"))
+    assert cluster.attempts.keeps_claim(hopeless)
