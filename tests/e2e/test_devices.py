@@ -4,8 +4,10 @@ import pytest
 
 from tests.controlplane import schedulers
 from tests.controlplane.controller_manager import ControllerManager
-from tests.controlplane.objects import GPU, pod, pods
+from tests.controlplane.objects import GPU, job, pod, pods
 from tests.controlplane.processes import wait_until
+from tests.e2e.test_queued_jobs import queued, suspended  # noqa: F401 - a fixture
+from tests.e2e.test_queued_jobs_policy import controllers, installed  # noqa: F401 - fixtures
 from tests.e2e.waiting import bound, ensure_for, evicted, wait_for
 
 DRIVER, CLASS, PLAIN = "gpu.example.com", "gpu", "plain"
@@ -252,3 +254,16 @@ def test_nobody_is_evicted_for_devices_that_others_share(cluster, with_devices, 
     cluster.api.patch("pods", "exempt", {"metadata": {"annotations": {"quotaward.dev/preemptible": "false"}}}, a)
     cluster.api.create(requesting("owner", b, GPU))
     ensure_for(6, lambda: not evicted(borrowing) and not bound(owning), "one alone would free nothing")
+
+
+def test_a_job_that_waits_as_a_whole_demands_the_devices_of_its_claims(cluster, with_devices, queued, watch):  # noqa: F811
+    cluster.quota(queued, max={GPU: 2})
+    cluster.api.create(of_template("one", queued, asking()))
+    train = job("train", queued, 3)
+    spec = train["spec"]["template"]["spec"]
+    spec["resourceClaims"] = [{"name": "g", "resourceClaimTemplateName": "one"}]
+    spec["containers"][0]["resources"]["claims"] = [{"name": "g"}]
+    cluster.api.create(train)
+    ensure_for(3, lambda: suspended(cluster, queued, "train"), "two devices are not enough for three pods")
+    cluster.change_quota(queued, max={GPU: 3})
+    wait_for(watch(queued), bound=3)

@@ -52,6 +52,16 @@ STORIES = {
             "search-1": (2, 7, "finished"),
         },
     ),
+    "devices": (
+        MINUTE,
+        {
+            "extended": (0, 1, "evicted"),
+            "implicit": (0, 1, "evicted"),
+            "of-template": (0, 1, "evicted"),
+            "sharing": (0, 10, "finished"),
+            "owner": (1, 6, "finished"),
+        },
+    ),
     "growing-guarantee": (
         MINUTE,
         {
