@@ -11,6 +11,7 @@ from app.web.figures import Loans, queue_row, quota_rows
 from app.web.parts import Gone, Lending, Listed, Part
 from app.web.waiting import Crowds
 from policy.cluster.shown_resources import named
+from policy.objects.queue import ROOT
 
 ROWS = 2000
 """Maximum number of namespaces with quotas that are shown, and of queues; REST has all."""
@@ -91,6 +92,7 @@ class Overview:
         if lent != self._lent:
             namespaces.update(cluster.quotas)
             self._lent = lent
+        queues.update([above for name in queues for above in (*cluster.ledger.queues.tree.above(name), ROOT)])
         names = named(cluster)
         if cluster.ledger.queues.available is not self._available or names != self._named:
             queues.update(cluster.queues)
@@ -119,7 +121,8 @@ class Overview:
         yield Part(("queues",), "queues", Listed(min(total, ROWS), total))
         for name in sorted(self._names):
             row = queue_row(cluster, name, self._crowds.by_queue[name]) if name in cluster.queues else None
-            self._between_queues.put(name, row.bars if row else ())
-            part = [Part(("queue", name), "queue", row, row_of="queues")] if row else []
+            is_leaf = row is not None and not cluster.ledger.queues.tree.has_children(name)
+            self._between_queues.put(name, row.bars if row and is_leaf else ())
+            part = [Part(("queue", *row.above, name), "queue", row, row_of="queues")] if row else []
             yield from self._queues.of(name, part)
             self._names.discard(name)

@@ -272,6 +272,7 @@ class QueueLedger:
         self.branches.put(names, {name: account.queue for name, account in accounts.items()})
         for name, account in accounts.items():
             self._stand(name, account)
+            self._changes.note(queue=name)
         return {name for name, account in accounts.items() if account.shut != before[name]}
 
     def _stand(self, name: str, account: QueueAccount) -> None:

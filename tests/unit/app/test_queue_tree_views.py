@@ -1,10 +1,14 @@
 """The tree of queues as people see it: REST, status, the command, and the page."""
 
+import re
+from dataclasses import replace
+
 import pytest
 import yaml
 
 from app import cli_output
 from app.controllers.queue_status import status_of
+from app.web import board
 from tests.unit.app.given import client_of, namespace, node, pod, queue, store_with
 
 QUEUE = "scheduling.volcano.sh/queue-name"
@@ -54,6 +58,25 @@ def test_the_page_says_what_stands_below_and_above_a_queue(store):
     page = client_of(store).get("/").text
     assert "2 queues below it" in page
     assert "below A" in page
+
+
+def test_the_page_follows_what_changes_below_a_queue_and_where_queues_stand(store, monkeypatch):
+    monkeypatch.setattr(board, "INTERVAL", 0)
+    monkeypatch.setattr(board, "RESTRAINT", 0)
+    client = client_of(store)
+    assert _rows(client) == ["A", "a1", "a2", "lone"]
+    before = client.get("/").text
+    store.cluster.delete_pod("a/runs")
+    rows_of_a = [page.partition(">A <")[2].partition("<li id")[0] for page in (before, client.get("/").text)]
+    assert rows_of_a[0] != rows_of_a[1]
+    store.cluster.upsert_queue(replace(store.cluster.queues["lone"], parent="A"))
+    store.cluster.upsert_queue(replace(store.cluster.queues["a1"], parent="lone"))
+    assert _rows(client) == ["A", "a2", "lone", "a1"]
+    assert "below A / lone" in client.get("/").text
+
+
+def _rows(client):
+    return re.findall(r"<h3>(\w+) <small>weight", client.get("/").text)
 
 
 def test_an_explanation_names_the_queue_in_the_way(store):
