@@ -148,7 +148,7 @@ def copy_steps(taken: Snapshot) -> Steps[Cluster]:
 def _grant(cluster: Cluster, granted: Granted, now: float) -> None:
     pod, hold = replace(granted.pod, gate=-1), granted.hold  # its gate was opened, if it had one
     cluster.upsert_pod(pod, now)
-    cluster.states.keep_all([pod], now, now + HOLD_TIME)
+    cluster.states.keep_all([cluster.devices.charged(pod)], now, now + HOLD_TIME)
     if hold is not None:
         cluster.gangs.holds.give(pod.uid, Hold(hold.key, hold.node, hold.asked), now + HOLD_TIME)
         cluster.table.add(pod, hold.node)
