@@ -143,6 +143,7 @@ def print_plan(document: dict[str, Any]) -> None:
         price = f" (evicting it fails Job {eviction['failsJob']})" if eviction.get("failsJob") else ""
         if suspended := eviction.get("suspendsJob"):  # of another kind it is named with its kind
             price = f" ({suspended if ' ' in suspended else f'Job {suspended}'} is suspended)"
+        price = f" (Job {eviction['lowersJob']} is lowered)" if eviction.get("lowersJob") else price
         _console.print(f"evict {eviction['pod']} from {eviction['node']} for {eviction['for']}{price}")
     for waiting in document["waiting"]:
         _console.print(f"{waiting['pod']} waits: {waiting['message']}")

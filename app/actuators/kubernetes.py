@@ -19,7 +19,7 @@ from app.actuators.events import Event, Series
 from app.actuators.protocol import ActionFailed, AlreadyThere, Blocked, NoRight, Rejected, TimedOut
 from app.inert import inert
 from app.kube.client import KubeClient
-from app.kube.job_patches import MANAGER, disowning, path_of, start, suspension
+from app.kube.job_patches import MANAGER, disowning, lowering, path_of, start, suspension
 from app.kube.said import said
 from app.kube.scheduling_gates import removal
 from app.store.heeded import COUNTS_IN
@@ -125,14 +125,22 @@ class KubernetesActuator:
         job = pod.stands_for
         assert job is not None, "only stand-ins are started"  # noqa: S101
         path = path_of(job.kind, pod.namespace, job.name)
-        if job.least:
-            await self._disown(path, await self._patch_exactly(f"{path}?fieldManager={MANAGER}", start(job)))
-        else:
-            await self._patch_exactly(path, start(job))
+        await self._patch_job(path, start(job), is_elastic=job.least > 0)
 
     async def suspend_job(self, job: BatchJob) -> None:
         """Suspends a Job if it is not suspended yet. Raises Rejected, ActionFailed."""
-        await self._patch_exactly(path_of(job.kind, job.namespace, job.name), suspension(job))
+        await self._patch_job(path_of(job.kind, job.namespace, job.name), suspension(job), is_elastic=job.least > 0)
+
+    async def lower_job(self, job: BatchJob, to: int) -> None:
+        """Lowers the parallelism of a Job if it is as it was seen. Raises Rejected, NoRight, ActionFailed."""
+        await self._patch_job(path_of(job.kind, job.namespace, job.name), lowering(job, to), is_elastic=True)
+
+    async def _patch_job(self, path: str, patch: list[dict[str, Any]], *, is_elastic: bool) -> None:
+        """Changes a Job. Fields of an elastic one are the user's. Raises Rejected, NoRight, ActionFailed."""
+        if is_elastic:
+            await self._disown(path, await self._patch_exactly(f"{path}?fieldManager={MANAGER}", patch))
+        else:
+            await self._patch_exactly(path, patch)
 
     async def _disown(self, path: str, answer: bytes) -> None:
         """Gives up the ownership of the fields of a Job that were written. If that fails, some of its applies conflict.

@@ -65,6 +65,12 @@ class Actuator(Protocol):
         Raises Rejected if it is suspended already, ActionFailed.
         """
 
+    async def lower_job(self, job: BatchJob, to: int) -> None:
+        """Lowers the parallelism of an elastic Job, so that its controller deletes some of its pods.
+
+        Does nothing if it is gone. Raises Rejected if it is not as it was seen, ActionFailed.
+        """
+
     async def evict(self, victim: PodName, grace: int | None = None) -> None:
         """Evicts a pod. Does nothing if it is gone. Raises Blocked, ActionFailed.
 

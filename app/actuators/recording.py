@@ -55,6 +55,15 @@ class RecordingActuator:
         for pod in reclaim.running_pods(self._store.cluster, job):
             self._store.cluster.delete_pod(pod.uid)
 
+    async def lower_job(self, job: BatchJob, to: int) -> None:
+        """Removes pods of a Job at once: first those that were asked for."""
+        cluster = self._store.cluster
+        running = reclaim.running_pods(cluster, job)
+        running.sort(key=lambda pod: not cluster.leaving.has_been_asked(pod.uid))
+        cluster.queued_jobs.lower(job, to, self._store.clock())
+        for pod in running[: len(running) - to]:
+            cluster.delete_pod(pod.uid)
+
     async def evict(self, victim: PodName, grace: int | None = None) -> None:  # noqa: ARG002 - gone at once
         """Removes the pod at once, if disruption budgets allow it. Raises Blocked."""
         cluster = self._store.cluster

@@ -284,6 +284,7 @@ class EvictionModel(Model):
 
     ``failsJob``: the Job that this fails (NAMESPACE/NAME), if any. ``suspendsJob``: the Job that is suspended
     instead, so that all of its pods go, if any; of another kind it is named with its kind (``JobSet a/set``).
+    ``lowersJob``: the elastic Job whose parallelism is lowered instead, so that its controller chooses which pods go.
     """
 
     pod: str
@@ -292,6 +293,7 @@ class EvictionModel(Model):
     reason: str
     fails_job: str = ""
     suspends_job: str = ""
+    lowers_job: str = ""
 
 
 class NominationModel(Model):

@@ -338,6 +338,7 @@ def _add(plan: PlanModel, reservation: Reservation, victims: Sequence[PodName], 
                 reason=reservation.reason,
                 fails_job=lost.failing.get(victim.uid, ""),
                 suspends_job=lost.suspending.get(victim.uid, ""),
+                lowers_job=lost.lowering.get(victim.uid, ""),
             )
         )
     plan.nominations.append(NominationModel(pod=pod, node=reservation.node))

@@ -286,7 +286,8 @@ class Reclaim:
 
         Evicts none while another victim of the plan, or of a plan for its gang, is known to be blocked.
         """
-        cluster, now, failed, evicted = self._store.cluster, self._store.clock(), False, list[Pod]()
+        cluster, now, failed = self._store.cluster, self._store.clock(), False
+        evicted, taken_back = list[Pod](), set[str]()
         if any(mate.name in self._unrecorded for mate in reclaim.mates(cluster, reservation)):
             return
         progress.next_attempt = now + BLOCKED_AGAIN
@@ -302,13 +303,15 @@ class Reclaim:
         for victim in () if held_back else reclaim.in_order_of_eviction(cluster, reservation):
             if self._store.unready() or (reservation.name not in cluster.reservations.plans and not evicted):
                 break  # an eviction may take long
-            asked = cluster.leaving.has_been_asked(victim.uid)  # with the rest of its Job
+            whole = cluster.batch_jobs.whole(victim)
+            asked = cluster.leaving.has_been_asked(victim.uid) or (whole is not None and whole.uid in taken_back)
             if asked or not reclaim.still_has_to_go(cluster, reservation, victim, evicted):
                 continue
             if not await self._ask_to_go(victim, reservation, progress):
                 failed = True
                 break
             evicted.append(victim)
+            taken_back |= {whole.uid} if whole is not None else set()  # which of its pods go is seen later
         self._broken.note(evicted)
         if not self._store.unready():  # otherwise some were not asked
             await self._mind_failures(reservation, progress, now, failed=failed)
@@ -319,6 +322,8 @@ class Reclaim:
         why = reclaim.why_evicted(cluster, reservation, victim)  # while it is there
         job = reclaim.lost_by(cluster, reservation).failing.get(victim.uid, "")
         whole = cluster.batch_jobs.whole(victim)
+        if whole is not None and (lowered := reclaim.lowering(cluster, reservation, whole)) is not None:
+            return await self._lower(whole, *lowered, reservation, progress)
         going = reclaim.running_pods(cluster, whole) if whole is not None else [victim]
         for pod in going:
             cluster.leaving.ask_to_go(pod.uid)
@@ -332,11 +337,7 @@ class Reclaim:
                 cluster.leaving.may_stay(pod.uid)
             if not isinstance(failure, ActionFailed):
                 raise
-            outcome = "blocked" if isinstance(failure, Blocked) else "failed"
-            metrics.EVICTIONS.labels("reclaim", outcome).inc()
-            log.info("not evicted", victim=_text(victim), outcome=outcome, error=str(failure))
-            if progress.failing_since is None:
-                self._say_who_stays(reservation, victim, blocked=outcome == "blocked")
+            self._note_refusal(victim, failure, reservation, progress)
             return False
         if whole is not None:
             metrics.JOBS_TAKEN_BACK.labels("suspended").inc()
@@ -348,14 +349,48 @@ class Reclaim:
         self._actuator.report(Event(about_pod(victim), "Reclaimed", message))
         return True
 
+    def _note_refusal(self, victim: Pod, failure: ActionFailed, reservation: Reservation, progress: Progress) -> None:
+        """Counts and tells that a victim stays for now."""
+        outcome = "blocked" if isinstance(failure, Blocked) else "failed"
+        metrics.EVICTIONS.labels("reclaim", outcome).inc()
+        log.info("not evicted", victim=_text(victim), outcome=outcome, error=str(failure))
+        if progress.failing_since is None:
+            self._say_who_stays(reservation, victim, blocked=outcome == "blocked")
+
+    async def _lower(
+        self, job: BatchJob, victims: list[Pod], to: int, reservation: Reservation, progress: Progress
+    ) -> bool:
+        """Lowers the parallelism of a Job for its victims; returns whether that succeeded. Others of it may go."""
+        cluster, why = self._store.cluster, reclaim.why_evicted(self._store.cluster, reservation, victims[0])
+        cluster.lowered.begin(job, to, victims, self._store.clock())
+        try:
+            self._ask_budgets(victims, reservation)
+            await self._actuator.lower_job(job, to)
+        except BaseException as failure:
+            cluster.lowered.undo(job)
+            if not isinstance(failure, ActionFailed):
+                raise
+            self._note_refusal(victims[0], failure, reservation, progress)
+            return False
+        metrics.JOBS_TAKEN_BACK.labels("lowered").inc()
+        change = f"parallelism lowered from {job.parallelism} to {to} to make room for {_text(reservation.pod)}"
+        message = f"{change}: {why}; it grows again as there is room"
+        self._actuator.report(Event(about_job(job, job.namespace), "TakenBack", message))
+        return True
+
+    def _ask_budgets(self, victims: list[Pod], reservation: Reservation) -> None:
+        """Raises Blocked if disruption budgets do not let all of these victims of one Job go."""
+        held = self._store.cluster.budgets.violating(victims)
+        if any(victim.uid in held and not self._is_kept_too_long(victim, reservation) for victim in victims):
+            raise Blocked("a disruption budget does not let a pod of its Job go now")
+
     async def _suspend(self, job: BatchJob, victim: Pod, reservation: Reservation) -> None:
         """Suspends a Job, if disruption budgets let its victim go. Raises Blocked, ActionFailed.
 
         Its controller asks no budget when it deletes the other pods. With a budget that never lets all of them go at
         once, a Job would keep for ever what it borrows.
         """
-        if self._store.cluster.budgets.violating([victim]) and not self._is_kept_too_long(victim, reservation):
-            raise Blocked("a disruption budget does not let a pod of its Job go now")
+        self._ask_budgets([victim], reservation)
         await self._actuator.suspend_job(job)
 
     async def _evict_or_delete(self, victim: Pod, reservation: Reservation) -> None:

@@ -47,9 +47,27 @@ def start(job: StandsFor) -> Patch:
 def suspension(job: BatchJob) -> Patch:
     """Returns a JSON patch that suspends this job. The server refuses it if it is suspended already.
 
-    An object of another kind may lack the field, for which ``null`` stands.
+    An object of another kind may lack the field, for which ``null`` stands. An elastic Job then has the parallelism
+    again that its user asks for.
     """
     suspend = _pointer(job.kind)
+    if job.least:
+        same = {"op": "test", "path": "/spec/parallelism", "value": job.parallelism}
+        return [*_suspension(suspend, job), same, *_parallelism(job.asked, job.asked)]
+    return _suspension(suspend, job)
+
+
+def lowering(job: BatchJob, to: int) -> Patch:
+    """Returns a JSON patch that lowers the parallelism of a Job. The server refuses it if the Job has changed."""
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": job.uid},
+        {"op": "test", "path": _pointer(job.kind), "value": False},
+        {"op": "test", "path": "/spec/parallelism", "value": job.parallelism},
+        *_parallelism(to, job.asked),
+    ]
+
+
+def _suspension(suspend: str, job: BatchJob) -> Patch:
     return [
         {"op": "test", "path": "/metadata/uid", "value": job.uid},
         {"op": "test", "path": suspend, "value": None if job.suspend_unset else False},

@@ -135,8 +135,23 @@ def batch_job_of(obj: JobObject) -> BatchJob:
         controller=owner.uid if (owner := controller_ref(meta)) is not None and is_custom(owner) else "",
         deadline=spec.active_deadline_seconds or 0,
         started=seconds(status.start_time),
-        problem=elasticity(obj).problem,
+        **_size(obj),
     )
+
+
+def _size(obj: JobObject) -> dict[str, Any]:
+    """Returns the fields of a batch job that say how many pods it may run."""
+    parallelism, asked, least, problem = elasticity(obj)
+    spec, status = obj.spec or JobSpec(), obj.status or JobStatus()
+    missing = _missing(spec, status)
+    runs = 0 if spec.suspend is True else min(parallelism, missing)
+    least = max(1, min(least, missing)) if least else 0
+    return {"parallelism": parallelism, "runs": runs, "least": least, "asked": asked, "problem": problem}
+
+
+def _missing(spec: JobSpec, status: JobStatus) -> int:
+    """Returns how many pods are missing to the completions of a Job; more than any Job has if it has none."""
+    return LARGEST if spec.completions is None else max(0, spec.completions - (status.succeeded or 0))
 
 
 def _failure_rules(policy: PodFailurePolicy | None) -> tuple[FailureRule, ...]:
@@ -198,7 +213,7 @@ def queued_job_of(obj: JobObject) -> QueuedJob:
     """Returns a Job as one that waits as a whole. Raises InvalidObject, msgspec.MsgspecError."""
     meta, spec, status = obj.metadata, obj.spec or JobSpec(), obj.status or JobStatus()
     parallelism, asked, least, _ = elasticity(obj)
-    missing = LARGEST if spec.completions is None else max(0, spec.completions - (status.succeeded or 0))
+    missing = _missing(spec, status)
     created = seconds(meta.creation_timestamp)
     return QueuedJob(
         namespace=meta.namespace or "",

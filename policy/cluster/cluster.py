@@ -22,6 +22,7 @@ from policy.cluster.groups import Groups
 from policy.cluster.in_flight import SETTLE_TIME, InFlight
 from policy.cluster.in_vain import InVain
 from policy.cluster.leaving import Leaving
+from policy.cluster.lowered import Lowered
 from policy.cluster.overdue import AFTER, STUCK_AFTER
 from policy.cluster.pod_defaults import PodDefaults
 from policy.cluster.pod_states import GRANT_LIFETIME, PodStates
@@ -129,6 +130,7 @@ class Cluster:
         self.destinations = Destinations(self)
         self.leaving = Leaving(self, overdue_after, stuck_after)
         self.table.overdue = self.leaving.overdue
+        self.lowered = Lowered(self)
         # Who waits
         self.gangs = Gangs(self, hold_time)
         self.gates = Gates(self.generations)
@@ -150,6 +152,7 @@ class Cluster:
         self.queue_changes.choose(pod, before)
         self.pods[pod.uid] = pod
         self.batch_jobs.see(pod, before)
+        self.lowered.see(pod, before)
         self.changes.note(pod.namespace, self.queue_of(pod))
         if pod.pending:
             self.pending[pod.uid] = pod
@@ -213,6 +216,7 @@ class Cluster:
         if pod is not None:
             self.changes.note(pod.namespace, self.queue_of(pod))
             self.batch_jobs.forget(pod)
+            self.lowered.forget(pod)
             self._forget_name(pod)
             self.groups.leave(pod)
             self.attempts.forget(pod)
@@ -393,6 +397,7 @@ class Cluster:
         self.in_vain.tick(now, self.pods)
         self.gate_admission.tick(now)
         self.queued_jobs.tick(now)
+        self.lowered.tick(now)
         self.devices.settle()
         self.hints.look(now)
         self.queue_changes.try_to_move()

@@ -265,9 +265,18 @@ class QueuedJobs:
             self._cluster.upsert_pod(pod, now)
         return pods
 
+    def lower(self, job: BatchJob, to: int, now: float) -> None:
+        """Sees that an elastic Job runs fewer pods, where no watch shows it."""
+        self._cluster.batch_jobs.upsert(replace(job, parallelism=to, runs=to))
+        known = self._jobs.get(job.key)
+        if known is not None and not known.suspended:
+            lacking = known.lacking + known.parallelism - to
+            self.upsert(replace(known, parallelism=to, lacking=min(lacking, known.pods - to)), now)
+
     def at_gates(self) -> list[str]:
         """Returns UIDs of the pods that have arrived and whose own gates are still closed."""
-        self.arrived = {uid for uid in self.arrived if uid in self._cluster.gates}
+        gates, grants = self._cluster.gates, self._cluster.grants
+        self.arrived = {uid for uid in self.arrived if uid in gates and uid in grants}
         return list(self.arrived)
 
     def starting(self) -> list[Pod]:
@@ -355,6 +364,8 @@ class QueuedJobs:
     def _stand(self, job: QueuedJob, now: float) -> None:
         uid = uid_of_stand_in(job.uid)
         part = self._parts.get(uid)
+        if job.suspended:
+            self._cluster.lowered.suspended(job.uid)
         if job.suspended and (uid in self._until or (part is not None and not part.suspended)):
             self._end(uid)  # it was suspended again while it was starting or growing
         ungated = self._cluster.gates.ungated.get(uid)
@@ -372,11 +383,11 @@ class QueuedJobs:
     def _wait_or_rest(self, job: QueuedJob, now: float) -> None:
         """Puts a Job into its line, if it waits for pods; else its pods ask for themselves.
 
-        An elastic one of ours stays known then, as it may lack pods again.
+        An elastic one stays known then, as it may lack pods again, or its namespace may get the label.
         """
         if self.waits(job):
             self._cluster.upsert_pod(self._stand_in(job, waiting(job), at_gate=True), now)
-        elif job.suspended or (job.least and self._is_ours(job)):
+        elif job.suspended or job.least:
             self._end(uid_of_stand_in(job.uid))
         else:
             self.delete(job.key)

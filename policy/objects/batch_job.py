@@ -61,6 +61,9 @@ class BatchJob:
     UID of its controller if that is a custom resource. ``can_be_suspended`` is false for a job of another kind that is
     suspended, or has nowhere to say it. ``suspend_unset``: it says nothing of that yet. ``problem``: what is wrong with
     its annotation about its minimum, for people; empty if nothing is.
+
+    An elastic Job ``runs`` so many pods at most, none if it is suspended, and ``least`` of them are enough; that is 0
+    for any other. ``asked`` is the parallelism that its user asks for.
     """
 
     namespace: str
@@ -80,6 +83,10 @@ class BatchJob:
     kind: JobKind = JOB
     can_be_suspended: bool = True
     suspend_unset: bool = False
+    parallelism: int = 1
+    runs: int = 0
+    least: int = 0
+    asked: int = 0
     problem: str = ""
 
     @property
@@ -96,6 +103,11 @@ class BatchJob:
     def object(self) -> str:
         """Its kind and name for people, ``Job a/train``."""
         return f"{self.kind.name} {self.title}"
+
+    @property
+    def spare(self) -> int:
+        """How many pods may be taken of it, one by one, until it is taken back as a whole."""
+        return self.runs - self.least if self.least else 0
 
     @property
     def ends_at(self) -> float:

@@ -13,7 +13,7 @@ class _Loss:
     """Pods that are taken of one Job: ``counted`` in all, of which ``fatal`` ones each make it fail.
 
     It bears ``margin`` more failures. ``lost``: it fails, has ended, or is being suspended, whoever is taken.
-    ``whole``: it is suspended when somebody is taken, so it never fails.
+    ``whole``: it is suspended when more are taken than ``margin``, so it never fails. Until then it is lowered.
     """
 
     job: BatchJob | None
@@ -30,9 +30,9 @@ class _Loss:
 
     def add(self, pod: Pod, times: int) -> None:
         """A pod is taken (1) or given back (-1)."""
-        if self.job is None or self.whole or self.job.is_fatal(pod):
+        if self.job is None or (not self.whole and self.job.is_fatal(pod)):
             self.fatal += times
-        elif self.job.response != IGNORE:
+        elif self.whole or self.job.response != IGNORE:
             self.counted += times
 
 
@@ -97,7 +97,16 @@ class Losses:
         return LostJobs(
             self._titles(victims, whole=False) if self.fail else {},
             self._titles(victims, whole=True) if self.suspended else {},
+            self._lowered(victims),
         )
+
+    def _lowered(self, victims: Iterable[Pod]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for victim in victims:
+            loss = self._losses.get(key) if (key := self._key(victim)) is not None else None
+            if loss is not None and loss.job is not None and loss.whole and not (loss.lost or loss.is_made):
+                found[victim.uid] = loss.job.title
+        return found
 
     def _titles(self, victims: Iterable[Pod], *, whole: bool) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -122,8 +131,9 @@ class Losses:
             if key is None or key not in over:
                 continue
             job = self._losses[key].job
-            fatal = job is None or self._losses[key].whole or job.is_fatal(pod)
-            if fatal or (job is not None and job.response != IGNORE and over[key] > 0):
+            whole = self._losses[key].whole
+            fatal = job is None or (not whole and job.is_fatal(pod))
+            if fatal or (over[key] > 0 and (whole or (job is not None and job.response != IGNORE))):
                 over[key] -= not fatal
                 found[pod.uid] = turns.setdefault(key, len(turns))
         return found
@@ -159,16 +169,21 @@ class Losses:
         failing = gone if job.response != IGNORE else len(job.uncounted)
         margin = job.backoff_limit - job.failed - failing
         if whole:
-            return _Loss(job, 0, lost=job.ended or gone > 0, whole=True)
+            going = job.spare < 0 if job.least else gone > 0
+            return _Loss(job, max(0, job.spare), lost=job.ended or going, whole=True)
         return _Loss(job, margin, lost=job.ended or margin < 0 or (gone > 0 and job.response == FAIL_JOB))
 
 
 @dataclass(frozen=True, slots=True)
 class LostJobs:
-    """Jobs that some victims cost, by UID of these: those that fail by it, and those that are suspended."""
+    """Jobs that some victims cost, by UID of these: those that fail by it, and those that are suspended.
+
+    ``lowering``: elastic Jobs that lose as many pods as are victims, whichever these are, and go on.
+    """
 
     failing: Mapping[str, str] = field(default_factory=dict)
     suspending: Mapping[str, str] = field(default_factory=dict)
+    lowering: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def fail(self) -> int:
@@ -180,7 +195,10 @@ class LostJobs:
         """The Jobs, as words for people; empty if none is lost."""
         fails = _text("this fails", self.failing, "all of its pods go", "all of their pods go")
         waits = "all of its pods go, and it waits again", "all of their pods go, and they wait again"
-        return "; ".join(filter(None, (fails, _text("this suspends", self.suspending, *waits))))
+        goes_on = "its controller chooses which pods go", "their controller chooses which pods go"
+        suspends = _text("this suspends", self.suspending, *waits)
+        lowers = _text("this lowers the parallelism of", self.lowering, *goes_on)
+        return "; ".join(filter(None, (fails, suspends, lowers)))
 
 
 NONE_LOST = LostJobs()

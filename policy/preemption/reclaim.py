@@ -352,10 +352,31 @@ def running_pods(cluster: Cluster, job: BatchJob) -> list[Pod]:
     return [pod for pod in there if pod.assigned and cluster.batch_jobs.is_of(pod, job)]
 
 
+def lowering(cluster: Cluster, reservation: Reservation, job: BatchJob) -> tuple[list[Pod], int] | None:
+    """Returns the victims of a plan for which a Job is lowered, and to how many pods; None if it is to be suspended.
+
+    Pods of it that are on no node yet go first. So it is lowered by as many more as have none.
+    """
+    asked = cluster.leaving.has_been_asked
+    victims = [
+        pod for pod in staying(cluster, reservation) if cluster.batch_jobs.is_of(pod, job) and not asked(pod.uid)
+    ]
+    if not victims or len(victims) > job.spare:
+        return None
+    running = sum(not (pod.terminating or asked(pod.uid)) for pod in running_pods(cluster, job))
+    return victims, max(job.least, min(job.runs, running) - len(victims))
+
+
+def _is_lowered_for(cluster: Cluster, uid: str) -> bool:
+    """Whether the Job of a victim has been lowered so that it goes."""
+    whole = cluster.batch_jobs.whole(cluster.pods[uid])
+    return whole is not None and whole.least > 0 and cluster.leaving.has_been_asked(uid)
+
+
 def lost_by(cluster: Cluster, reservation: Reservation) -> LostJobs:
     """The Jobs that the victims of a plan cost."""
     named = {victim.uid for victim in reservation.victims}
-    there = [cluster.pods[uid] for uid in named if uid in cluster.pods]
+    there = [cluster.pods[uid] for uid in named if uid in cluster.pods and not _is_lowered_for(cluster, uid)]
     return lost_jobs(cluster.batch_jobs, there, (cluster.pods[uid] for uid in cluster.leaving.uids - named))
 
 

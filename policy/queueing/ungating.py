@@ -195,6 +195,10 @@ class UngatingRound:
 
         Like other Jobs it may start without room, if others owe it that, but then with as few pods as are enough.
         """
+        job = self._cluster.batch_jobs.of_stand_in(pod)
+        lowered = self._cluster.lowered
+        if job is not None and job.runs and (lowered.rests(job) or lowered.is_taken_from(job)):
+            return []
 
         def has_room(part: Pod) -> bool:
             demands = self._cluster.queued_jobs.demands_of(part)

@@ -321,7 +321,14 @@ class Simulation:
         cluster = self.cluster
         if victim.uid not in cluster.pods or not cluster.draw_on_budgets(victim):
             return
-        if (whole := cluster.batch_jobs.whole(victim)) is not None:
+        whole = cluster.batch_jobs.whole(victim)
+        if whole is not None and whole.spare > 0:
+            cluster.queued_jobs.lower(whole, whole.runs - 1, self.now)
+            self._take_away(victim, for_, reason)
+            return
+        if whole is not None:
+            if whole.least:
+                cluster.queued_jobs.delete(whole.key)  # nobody suspends it here, so it does not wait again
             for pod in reclaim.running_pods(cluster, whole):
                 self._take_away(pod, for_, reason)
             return

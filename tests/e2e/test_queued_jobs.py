@@ -174,3 +174,74 @@ def test_a_job_with_a_minimum_that_cannot_be_read_starts_with_all_of_its_pods(cl
     assert PARALLELISM not in cluster.api.get("jobs", "j", queued)["metadata"]["annotations"]
     [event] = wait_until(lambda: events(cluster, queued, "NotElastic"), "its user is told")
     assert "quotaward.dev/min-parallelism" in event
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"backoffLimit": 0}, {"podFailurePolicy": {"rules": [KILLED]}}, {"completions": 4, "completionMode": "Indexed"}],
+    ids=["backoffLimit 0", "FailJob on 137", "Indexed"],
+)
+def test_an_elastic_job_is_lowered_to_its_minimum_and_only_then_suspended(cluster, queued, watch, spec):
+    cluster.node(cpu=4)
+    owner = cluster.namespace("owner")
+    cluster.quota(queued, min={"cpu": 1}, max={"cpu": 4})
+    cluster.quota(owner, min={"cpu": 3}, max={"cpu": 4})
+    mine, theirs = watch(queued), watch(owner)
+    item = elastic(queued, 4)
+    item["spec"] |= spec
+    cluster.api.create(item)
+    wait_for(mine, bound=4)
+    for name, left in ("o1", 3), ("o2", 2):
+        cluster.api.create(pod(name, owner))
+        wait_until(lambda name=name: name in bound(theirs), f"{name} has its room")
+        assert (stored(cluster, queued), suspended(cluster, queued, "j")) == ((left, 4), [])
+        ensure_for(1, lambda left=left: len(mine.pods) == left, "no more go, and none comes back")
+    assert any("parallelism lowered from 3 to 2" in each for each in events(cluster, queued, "TakenBack"))
+    cluster.api.create(pod("o3", owner))
+    wait_until(lambda: "o3" in bound(theirs), "the last one has its room")
+    assert (stored(cluster, queued), suspended(cluster, queued, "j")) == ((4, 4), ["j"])
+    assert (failed(cluster, queued, "j"), status(cluster, queued, "j").get("failed")) == ("", None)
+    for name in ("o1", "o2"):
+        cluster.api.delete("pods", name, owner, grace=0)
+    wait_for(mine, bound=3)
+    assert stored(cluster, queued) == (3, 4)
+    cluster.api.delete("pods", "o3", owner, grace=0)
+    wait_for(mine, bound=4)
+    assert (failed(cluster, queued, "j"), status(cluster, queued, "j").get("failed")) == ("", None)
+
+
+def test_a_budget_keeps_an_elastic_job_from_being_lowered(cluster, queued, watch):
+    cluster.node(cpu=3)
+    owner = cluster.namespace("owner")
+    cluster.quota(queued, min={"cpu": 1}, max={"cpu": 3})
+    cluster.quota(owner, min={"cpu": 2}, max={"cpu": 3})
+    mine, theirs = watch(queued), watch(owner)
+    item = elastic(queued, 3, 1)
+    item["spec"]["template"]["metadata"]["labels"] = {"app": "train"}
+    cluster.api.create(budget_of_none("none", queued, app="train"))
+    cluster.api.create(item)
+    wait_for(mine, bound=3)
+    cluster.api.create(pod("owner", owner))
+    ensure_for(3, lambda: len(bound(mine)) == 3 and not bound(theirs), "all of it stays")
+    assert stored(cluster, queued) == (3, 3)
+    cluster.api.delete("poddisruptionbudgets", "none", queued)
+    wait_for(theirs, bound=1)
+    assert stored(cluster, queued) == (2, 3)
+
+
+def test_it_is_lowered_again_until_the_owner_has_room_where_it_needs_it(cluster, queued, watch):
+    """Each pod has a node of its own, and the owner can use only one of these."""
+    owner = cluster.namespace("owner")
+    cluster.quota(queued, min={"cpu": 0}, max={"cpu": 4})
+    cluster.quota(owner, min={"cpu": 4}, max={"cpu": 4})
+    for number in range(4):
+        cluster.node(f"n{number}", cpu=1)
+    mine, theirs = watch(queued), watch(owner)
+    cluster.api.create(elastic(queued, 4, 1))
+    wait_for(mine, bound=4)
+    choosy = pod("owner", owner)
+    choosy["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n2"}
+    cluster.api.create(choosy)
+    wait_for(theirs, bound=1)
+    ensure_for(3, lambda: bound(theirs), "and keeps it")
+    assert failed(cluster, queued, "j") == ""

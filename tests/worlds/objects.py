@@ -15,6 +15,8 @@ from app.store.heeded import (
     GATED,
     GROUP,
     JOBS_WAIT,
+    MIN_PARALLELISM,
+    PARALLELISM,
     PREEMPTIBLE,
     QUEUE,
     QUEUED,
@@ -485,6 +487,9 @@ class Objects:
             named = {"priorityClassName": self.of("x", "y", ""), "runtimeClassName": self.of("x", "y", None)}
             spec["template"] = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers} | named}
         metadata = {"uid": f"job-{namespace}-{name}", "labels": {QUEUED: "true"} if self.often(2) else {}}
+        if self.often(4):
+            asked = {PARALLELISM: self.of("2", "5", "x")} if self.often(3) else {}
+            metadata["annotations"] = {MIN_PARALLELISM: self.of("1", "1", "2", "x")} | asked
         return made(JOBS, name, namespace, metadata, spec=spec, status=self._job_status())
 
     def pod_of_job(self, job: Json, name: str, uid: str, now: float) -> Json:

@@ -102,7 +102,7 @@ class Server:
                 raise TimeoutError
             return self.pick(FAILURES), b"no"
         json.dumps(body, allow_nan=False)
-        return int(self._do(method, path.split("/"), body, content_type)), b"{}"
+        return int(self._do(method, path.partition("?")[0].split("/"), body, content_type)), b"{}"
 
     def _do(self, method: str, path: list[str], body: Any, content_type: str) -> int:
         root, rest = ("v1", path[3:]) if path[1] == "api" else (f"{path[2]}/{path[3]}", path[4:])
@@ -174,7 +174,7 @@ def _merge(into: Json, patch: Json) -> None:
 
 def _apply(into: Any, operation: Json) -> bool:
     """An operation of a JSON patch; whether it can be done."""
-    *path, last = operation["path"].split("/")[1:]
+    *path, last = (part.replace("~1", "/") for part in operation["path"].split("/")[1:])
     try:
         for part in path:
             into = into[int(part) if isinstance(into, list) else part]

@@ -222,6 +222,8 @@ class WildWorld:
                 self._put(job | {"status": status | {"startTime": None}})
             elif "template" in spec:
                 self._put(job | {"status": status | {"startTime": status.get("startTime") or "2026-01-01T00:00:00Z"}})
+                for pod in own[spec["parallelism"] :] if self._pick((True, False)) else ():  # it is lowered
+                    self.server.remove(PODS, key_of(PODS, pod))
                 taken = {pod["metadata"]["name"] for pod in own}
                 names = (f"{name}-{number}" for number in range(spec["parallelism"]))
                 for missing in [each for each in names if each not in taken][: self._pick((1, 3))]:
@@ -422,6 +424,7 @@ class WildWorld:
             cluster.gate_admission.regate(uid, self.clock())
         for pod in list(cluster.grants.pods()):
             cluster.withdraw(pod.uid)
+        cluster.queued_jobs.at_gates()
         _rest(cluster, self.clock())
         self.clock.now += 4000
 

@@ -11,11 +11,13 @@ from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
 from app import checks
+from app.actuators.protocol import Rejected
 from app.cli import app
 from app.controllers.deadlines import Deadlines
 from app.controllers.reclaim import Reclaim
 from app.kube import reflector
 from app.kube.client import KubeClient
+from app.kube.job_patches import lowering, suspension
 from app.kube.reflector import FORBIDDEN_RETRY, Reflector
 from app.settings import ReclaimSettings
 from app.store.jobs import JOBS, batch_job_of, queued_job_of
@@ -332,6 +334,121 @@ def test_a_job_is_suspended_only_if_a_budget_lets_one_of_its_pods_go(allowed):
     looked(world, api)
     assert (api.evicted, api.suspended) == ([], ["train"] if allowed else [])
     assert not any(world.store.cluster.leaving.has_been_asked(f"a/r{number}") for number in range(4))
+
+
+# Elastic ones are lowered first
+
+
+def elastic(parallelism=4, least="1", **spec):
+    item = job(backoffLimit=0, parallelism=parallelism, **spec)
+    item["metadata"]["annotations"] = {"quotaward.dev/min-parallelism": least, "quotaward.dev/parallelism": "5"}
+    return item
+
+
+def test_an_elastic_job_is_lowered_by_as_many_pods_as_are_needed():
+    world, name = World(QUEUED, elastic()), "quotaward_jobs_taken_back_total"
+    api, before = ApiServer(world.store), REGISTRY.get_sample_value(name, {"means": "lowered"}) or 0
+    [eviction] = world.client.get("/api/v1/plan").json()["evictions"]
+    assert (eviction["failsJob"], eviction["suspendsJob"], eviction["lowersJob"]) == ("", "", "a/train")
+    with Forwarding(world.client) as server:
+        printed = CliRunner().invoke(app, ["plan", "--server", server.url]).output
+    assert "(Job a/train is lowered)" in printed
+    looked(world, api)
+    assert (api.evicted, api.suspended, api.lowered) == ([], [], [("train", 3)])
+    assert "this lowers the parallelism of Job a/train" in api.told["owner", "ReclaimStarted"]
+    assert "parallelism lowered from 4 to 3 to make room for b/owner" in api.told["train", "TakenBack"]
+    assert REGISTRY.get_sample_value(name, {"means": "lowered"}) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("least", "wanted", "lowered", "suspended"),
+    [("2", 2, [("train", 2)], []), ("3", 2, [], ["train"]), ("4", 1, [], ["train"]), ("x", 1, [], ["train"])],
+)
+def test_an_elastic_job_is_suspended_if_its_minimum_would_not_stay(least, wanted, lowered, suspended):
+    waiting = refused(pod("owner", "b", requests={"cpu": str(wanted)}), "0/1 nodes are available: 1 Insufficient cpu.")
+    world = World(QUEUED, elastic(least=least), quota("b", min={"cpu": 3}, max={"cpu": 9}), waiting)
+    see(world.store, quota("a", min={"cpu": 1}, max={"cpu": 9}))
+    api = ApiServer(world.store)
+    looked(world, api)
+    assert (api.lowered, api.suspended) == (lowered, suspended)
+
+
+def test_pods_that_are_on_no_node_go_first_so_it_is_lowered_by_as_many_more():
+    world = World(QUEUED, elastic(6))
+    api = ApiServer(world.store)
+    looked(world, api)
+    assert api.lowered == [("train", 3)], "of six four are on nodes"
+
+
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_an_elastic_job_is_lowered_only_if_budgets_let_its_victims_go(allowed):
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "x", "namespace": "a"}}
+    of_all = {"spec": {"selector": {}}, "status": {"disruptionsAllowed": allowed}}
+    world = World(QUEUED, budget | of_all, elastic())
+    api = ApiServer(world.store)
+    looked(world, api)
+    assert (api.lowered, api.suspended) == ([("train", 3)] if allowed else [], [])
+    found = world.store.cluster.batch_jobs.get(("a", "train"))
+    assert (found.runs, found.parallelism) == ((3, 3) if allowed else (4, 4))
+    assert not any(world.store.cluster.leaving.has_been_asked(f"a/r{number}") for number in range(4))
+
+
+def test_a_job_that_could_not_be_lowered_is_tried_again_as_it_is():
+    world = World(QUEUED, elastic())
+    api = ApiServer(world.store)
+
+    async def fails(_job, _to):
+        raise Rejected("422: it has changed")
+
+    api.lower_job = fails
+    looked(world, api)
+    found = world.store.cluster.batch_jobs.get(("a", "train"))
+    assert (found.runs, api.told["owner", "ReclaimBlocked"].endswith("failed, and is tried again")) == (4, True)
+    assert not any(world.store.cluster.leaving.has_been_asked(f"a/r{number}") for number in range(4))
+
+
+def test_the_suspension_of_an_elastic_job_gives_it_back_what_its_user_asks_for():
+    patch = suspension(read(elastic(3)))
+    assert patch[2:] == [
+        {"op": "add", "path": "/spec/suspend", "value": True},
+        {"op": "test", "path": "/spec/parallelism", "value": 3},
+        {"op": "replace", "path": "/spec/parallelism", "value": 5},
+        {"op": "add", "path": "/metadata/annotations/quotaward.dev~1parallelism", "value": "5"},
+    ]
+
+
+def test_a_job_is_lowered_only_as_it_was_seen():
+    patch = lowering(read(elastic(3)), 2)
+    assert [each["path"] for each in patch if each["op"] == "test"] == [
+        *("/metadata/uid", "/spec/suspend", "/spec/parallelism")
+    ]
+    assert {"op": "replace", "path": "/spec/parallelism", "value": 2} in patch
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "found"),
+    [
+        ({}, {}, (4, 4, 2)),
+        ({"suspend": True}, {}, (4, 0, 2)),
+        ({"completions": 9}, {"succeeded": 6}, (4, 3, 2)),
+        ({"completions": 9}, {"succeeded": 8}, (4, 1, 1)),
+        ({"completions": 9}, {"succeeded": 9}, (4, 0, 1)),
+    ],
+)
+def test_how_many_pods_a_job_runs_and_needs_is_read(spec, status, found):
+    job = read(elastic(least="2", **spec) | {"status": status})
+    assert (job.parallelism, job.runs, job.least) == found
+
+
+def test_what_if_a_job_were_elastic_it_would_lose_one_pod_alone():
+    world = World(QUEUED)
+    assert len(_answered(world)) == 4
+    see(world.store, elastic())
+    assert len(_answered(world)) == 1
+
+
+def _answered(world):
+    return ask(world.client)["evicted"]
 
 
 # In folders, and what if

@@ -38,6 +38,7 @@ def test_a_plan_says_who_would_go_for_whom_and_where(store):
         "reason": "Reclaim",
         "failsJob": "",
         "suspendsJob": "",
+        "lowersJob": "",
     }
     assert plan["nominations"] == [{"pod": "b/p", "node": "n1"}]
     [reservation] = plan["reservations"]

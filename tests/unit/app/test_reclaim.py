@@ -28,6 +28,7 @@ class ApiServer(RecordingActuator):
     def __init__(self, store):
         super().__init__(store)
         self.evicted, self.suspended, self.reserved, self.told = [], [], [], {}
+        self.lowered = []
         self.blocked = self.lingering = self.failing = False
         self.due = 0.0
 
@@ -43,6 +44,10 @@ class ApiServer(RecordingActuator):
     async def suspend_job(self, job):
         self.suspended.append(job.name)
         await super().suspend_job(job)
+
+    async def lower_job(self, job, to):
+        self.lowered.append((job.name, to))
+        await super().lower_job(job, to)
 
     async def reserve(self, reservation):
         self.reserved.append(reservation.name)

@@ -5,7 +5,10 @@ from dataclasses import replace
 import pytest
 
 from policy.cluster.cluster import Cluster
+from policy.cluster.lowered import REST
 from policy.explain.verdicts import verdict_on
+from policy.objects.batch_job import BatchJob
+from policy.objects.membership import Namespace
 from policy.objects.pod import JobMember, Pod
 from policy.objects.queued_job import QueuedJob
 from policy.queueing.positions import position_text
@@ -243,12 +246,14 @@ def test_where_jobs_wait_no_longer_it_is_enlarged_at_once():
     assert let_go(cluster) == {"train": 6}
 
 
-def test_a_job_that_is_not_ours_is_not_enlarged():
+def test_a_job_that_is_not_ours_is_enlarged_only_once_it_is():
     train = running(elastic(1, 6), 1)
     cluster = queued(cpu=9)
     cluster.delete_namespace("a")
     cluster.queued_jobs.upsert(train, now=0)
-    assert (STAND_IN in cluster.pods, ("a", "train") in cluster.queued_jobs) == (False, False)
+    assert STAND_IN not in cluster.pods
+    cluster.upsert_namespace(Namespace("a", queues_jobs=True))
+    assert let_go(cluster) == {"train": 6}
 
 
 def test_people_are_told_of_the_minimum_that_it_waits_for():
@@ -298,3 +303,17 @@ def test_a_part_that_was_started_unnoticed_and_is_refused_keeps_nothing():
     cluster = queued(cpu=9, most=2)
     cluster.queued_jobs.upsert(replace(running(train, 3), marked=True, awaits_pods=True), now=0)
     assert (used(cluster), cluster.pods[STAND_IN].stands_for.number) == (0, "3 more pods")
+
+
+def test_it_does_not_grow_while_pods_of_it_are_taken():
+    train = elastic(1, 4)
+    cluster = queued(train, cpu=2)
+    let_go(cluster)
+    runs(cluster, train, 2)
+    lowered = BatchJob("a", "train", train.uid, ours=True, parallelism=3, runs=3, least=1, asked=4)
+    cluster.batch_jobs.upsert(lowered)
+    cluster.lowered.begin(lowered, 2, [], now=0)
+    cluster.upsert_node(node("n1", size={"cpu": 9, "pods": 99}))
+    assert let_go(cluster) == {}
+    cluster.tick(REST)
+    assert let_go(cluster, now=REST) == {"train": 4}

@@ -273,3 +273,63 @@ def test_of_a_job_that_is_being_suspended_the_other_pods_cost_no_job():
     cluster = queued(node(), *LOANS, first, second, batch_job())
     assert lost_jobs(cluster.batch_jobs, [second], []).suspending == {"j1": "b/train"}
     assert lost_jobs(cluster.batch_jobs, [second], [first]).suspending == {}
+
+
+# An elastic Job is lowered first, and suspended only below its minimum
+
+
+def elastic(runs: int, least: int) -> BatchJob:
+    return batch_job(parallelism=runs, runs=runs, least=least, asked=runs)
+
+
+def costs(runs: int, least: int, taken: int, job: BatchJob | None = None) -> tuple[int, int]:
+    """How many Jobs are lowered, and suspended, if so many pods are taken of an elastic one that runs so many."""
+    pods = [of_job(f"j{number}") for number in range(4)]
+    cluster = queued(node(), *LOANS, *pods, job or elastic(runs, least))
+    lost = lost_jobs(cluster.batch_jobs, pods[:taken], [])
+    return len(set(lost.lowering.values())), len(set(lost.suspending.values()))
+
+
+@pytest.mark.parametrize(
+    ("runs", "least", "taken", "found"),
+    [
+        (4, 2, 1, (1, 0)),
+        (4, 2, 2, (1, 0)),
+        (4, 2, 3, (0, 1)),
+        (4, 4, 1, (0, 1)),
+        (2, 2, 1, (0, 1)),
+        (4, 0, 1, (0, 1)),
+        (0, 2, 1, (0, 0)),
+    ],
+    ids=str,
+)
+def test_an_elastic_job_is_lowered_as_long_as_its_minimum_stays(runs, least, taken, found):
+    assert costs(runs, least, taken) == found
+
+
+def test_its_pods_above_the_minimum_cost_no_more_than_those_of_nobody_s_job():
+    newer, older = of_job("j", cpu=1, started=9.0), run("p", cpu=1, started=1.0)
+    rest = [run("q", cpu=2, priority=9)]
+    assert gone(queued(node(), *LOANS, newer, older, *rest, elastic(2, 1)), me(1)) == {"j"}
+    assert gone(queued(node(), *LOANS, newer, older, *rest, elastic(1, 1)), me(1)) == {"p"}
+
+
+def test_a_plan_takes_no_more_of_it_than_its_minimum_allows_where_others_do():
+    pods = [of_job(f"j{number}", cpu=1, started=9.0) for number in range(3)]
+    cluster = queued(node(), *LOANS, *pods, run("p", cpu=1, started=1.0, priority=5), elastic(3, 2))
+    found = plan(cluster, me(2))
+    assert isinstance(found, Plan)
+    assert {victim.uid for victim in found.victims} >= {"p"}
+    assert (len(found.victims), found.lost.suspending, set(found.lost.lowering.values())) == (2, {}, {"b/train"})
+
+
+def test_a_plan_says_that_it_lowers_the_job():
+    pods = [of_job(f"j{number}") for number in range(4)]
+    found = plan(queued(node(), *LOANS, *pods, elastic(4, 1)), me(1))
+    assert isinstance(found, Plan)
+    assert found.lost.text == "this lowers the parallelism of Job b/train: its controller chooses which pods go"
+
+
+def test_the_scheduler_is_told_none_of_the_pods_of_an_elastic_job_either():
+    pods = [of_job(f"j{number}") for number in range(4)]
+    assert victims_on(queued(node(), *LOANS, *pods, elastic(4, 1)), me(1), ["n1"]) == []
