@@ -196,7 +196,7 @@ def test_a_hierarchy_of_queues_is_not_heeded(folder, key):
     item = queue("q")
     item["metadata"]["annotations"] = {key: "root/x/a"}
     [text] = found_of(folder, item)
-    assert text.endswith(f"annotation {key} is not read: queues have no hierarchy here, each counts on its own")
+    assert text.endswith(f"annotation {key} is not read: spec.parent of a Queue names the queue that it stands below")
 
 
 def group(name, minimum=2):
