@@ -59,6 +59,21 @@ def test_an_answer_for_a_pod_of_a_queue_takes_few_steps_where_others_of_it_wait(
     assert lines_of(Extender(store, RecordingActuator(store)).filter, json.dumps(question).encode()) <= 577
 
 
+def test_a_queue_above_the_pods_own_costs_few_steps():
+    def steps(depth):
+        names = [f"q{level}" for level in range(depth)]
+        parents = ["root", *names]
+        objects = [node("n1", cpu="1000", memory="1Gi", pods="1000")]
+        objects += [queue(name, parent=parent) for name, parent in zip(names, parents, strict=False)]
+        objects += [namespace("team-0", **{"scheduling.volcano.sh/queue-name": names[-1]}), pod("p", "team-0")]
+        store = store_with(*objects)
+        at_once(store.cluster.divide_steps())
+        question = {"Pod": pod("p", "team-0"), "NodeNames": ["n1"]}
+        return lines_of(Extender(store, RecordingActuator(store)).filter, json.dumps(question).encode())
+
+    assert (steps(8) - steps(1)) / 7 <= 25
+
+
 @pytest.mark.parametrize("case", VERBS)
 def test_an_answer_takes_no_more_steps_in_a_large_cluster(case):
     verb, requests, _ = VERBS[case]
