@@ -199,3 +199,33 @@ def test_a_gang_starts_whole_on_the_nodes_reserved_for_it(cluster, serving, watc
         cluster.api.delete("pods", f"on-{node}", namespace)
     wait_until(lambda: bound(watching) == {"gang-0", "gang-1"}, "the gang runs")
     wait_until(lambda: not cluster.api.items("reservations"), "nothing is reserved any more")
+
+
+def test_others_use_what_a_reserved_node_has_beyond_what_the_job_needs(cluster, serving, watch):
+    quotaward = serving(*SOON)
+    namespace = cluster.namespace()
+    watching = watch(namespace)
+    cluster.node(cpu=8)
+    cluster.api.create_all(pod(f"pod-{number}", namespace) for number in range(5))
+    wait_for(watching, bound=5)
+    cluster.api.create(pod("pod-10", namespace, cpu=4))
+    wait_until(lambda: reserved(quotaward), "the node is reserved for four of its eight cores")
+    cluster.api.create(pod("pod-11", namespace))
+    wait_for(watching, bound=5, refused=2, why=RESERVED)
+    end(cluster, namespace, 0)
+    wait_until(lambda: 10 in running(watching), "the large one starts as soon as it has its four")
+    wait_until(lambda: not cluster.api.items("reservations"), "the node is reserved no longer")
+
+
+def test_a_pod_that_takes_nothing_of_what_is_reserved_starts_there(cluster, serving, watch):
+    quotaward = serving(*SOON)
+    namespace = cluster.namespace()
+    watching = watch(namespace)
+    cluster.node(cpu=8)
+    cluster.api.create(pod("pod-0", namespace, cpu=3, memory="3Gi"))
+    wait_for(watching, bound=1)
+    cluster.api.create(pod("pod-10", namespace, cpu=6, memory="1Gi"))
+    wait_until(lambda: reserved(quotaward), "the node is reserved for six of its eight cores")
+    cluster.api.create(pod("pod-1", namespace, cpu=None, memory="1Gi"))
+    wait_until(lambda: 1 in running(watching), "it asks for no core")
+    assert reserved(quotaward) == {"pod-10": "node"}
