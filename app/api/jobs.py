@@ -52,7 +52,8 @@ def reservation_text(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> st
     """Says what is reserved for a pod's job, or why nothing is although it starves; empty if it does not starve."""
     own = cluster.reservations.reserved.of_pod(pod.uid)
     if own is not None and cluster.reservations.is_in_force(own):
-        return f"node {own.node} is reserved for it since {time_of(own.since)}: no other pod may start there"
+        others = "no other pod may start" if cluster.rules.whole_nodes else "other pods may start only beside its room"
+        return f"node {own.node} is reserved for it since {time_of(own.since)}: {others} there"
     job = cluster.groups.job(pod.namespace, job_name(cluster.membership.groups, pod))
     decision = _decision(cluster, job, terms, now) if job else None
     if decision is None or not pod.pending:

@@ -72,10 +72,11 @@ class Gates:
         if not self._may_go_on():
             return 0.0
         cluster = self._store.cluster
-        self._started_in_part.look(group)
         if not self._adopted:
             self._adopted = True
             ungating.adopt(cluster, now)
+            cluster.queued_jobs.late = []  # an earlier leader has told of them, or they are long past
+        self._started_in_part.look(group)
         for uid in [uid for uid in self._withdrawn if not self._rejected.holds(uid, now)]:
             self._withdrawn.discard(uid)
             cluster.gate_admission.regate(uid, now)

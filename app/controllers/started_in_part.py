@@ -38,7 +38,8 @@ class StartedInPart:
     def look(self, group: asyncio.TaskGroup) -> None:
         """Tells of Jobs that are late, and suspends gangs among them, in the group."""
         cluster, now = self._store.cluster, self._store.clock()
-        for uid in [uid for uid in self._out_of_line if not self._again.holds(uid, now)]:
+        being_suspended = set(map(uid_of_stand_in, self._useless))
+        for uid in [uid for uid in self._out_of_line - being_suspended if not self._again.holds(uid, now)]:
             self._out_of_line.discard(uid)
             cluster.gate_admission.regate(uid, now)
         while cluster.queued_jobs.late:
@@ -55,8 +56,13 @@ class StartedInPart:
                 self._tasks.begin(group, uid, self._suspend(job))
 
     def _is_useless(self, job: QueuedJob) -> bool:
-        """Whether pods of a Job are of a gang that has fewer members than it takes to start."""
+        """Whether pods of a Job are of a gang that has fewer members than it takes to start.
+
+        Never one of a namespace whose Jobs are not queued any more: nobody might start it again.
+        """
         cluster = self._store.cluster
+        if not cluster.queued_jobs.are_queued(job.namespace):
+            return False
         gangs = (cluster.gangs.gang_of(each.pod) for each in job.pod_sets)
         return any(
             sum(not pod.terminating for pod in cluster.groups.members(gang.key)) < gang.minimum
@@ -75,7 +81,6 @@ class StartedInPart:
         stand_in = uid_of_stand_in(job.uid)
         cluster.gates.begin_ungating(stand_in)  # it may be seen suspended before the answer comes
         self._out_of_line.add(stand_in)
-        self._again.put(stand_in, clock())
         try:
             with self._seats.writing_in(job.namespace):
                 await self._actuator.suspend_job(known)
@@ -87,4 +92,5 @@ class StartedInPart:
                 self._failed.put(job.uid, clock())
         else:
             self._useless.pop(job.uid, None)
+            self._again.put(stand_in, clock())
             log.info("job suspended: it is a gang that lacks pods", namespace=job.namespace, job=job.name)

@@ -79,8 +79,11 @@ def duration(text: str) -> float:
 
 
 def amount(resource: str, text: str) -> int:
-    """Parses a quantity into an amount. Raises ValueError."""
+    """Parses a quantity into an amount. Raises ValueError, also for one below zero."""
     try:
-        return amount_of_milli(resource, to_milli(text))
+        milli = to_milli(text)
     except InvalidQuantity as error:
         raise ValueError(str(error)) from error
+    if milli < 0:
+        raise ValueError(f"{text!r} is less than zero")
+    return amount_of_milli(resource, milli)

@@ -11,6 +11,8 @@ TIMES = ("submit", "start", "end")
 COLUMNS = ("id", "team", *TIMES, "wait", "run", "pods", "priority", "queue")
 """Names of columns; every other name is that of a resource, of which each pod requests as much."""
 GPU = "nvidia.com/gpu"
+HIGHEST = 1_000_000_000
+"""The highest priority of users in Kubernetes; greater ones are those of the system, which nothing may evict."""
 SHORT = {"gpu": GPU, "gpus": GPU, "gres/gpu": GPU, "mem": "memory"}
 """Other names of resources."""
 OF_SACCT = ("JobID", "Submit", "Start", "End")
@@ -114,7 +116,7 @@ def _job(given: Row, request: dict[str, int], where: str) -> RecordedJob | None:
         pods=int(pods),
         request=request | {"pods": 1},
         waited=read.get("wait", start - submit if start is not None else None),
-        priority=int(read.get("priority", 0.0)),
+        priority=min(HIGHEST, max(-HIGHEST, int(read.get("priority", 0.0)))),
         queue=given.get("queue", ""),
     )
 
@@ -151,5 +153,7 @@ def _per_pod(tres: str, pods: int) -> dict[str, int]:
         except InvalidQuantity as error:
             raise ValueError(f"{name}: {error}") from error
         total = milli if resource == "cpu" else -(-milli // 1000)
+        if total < 0:
+            raise ValueError(f"{name}: {value!r} is less than zero")
         found[resource] = -(-total // pods)
     return found

@@ -102,7 +102,8 @@ class Replay:
         while (at := self._next()) <= until and at < inf:
             self._pass_time(at)
             yield from self._simulation.settle_steps()
-            self._take_note()
+            while self._take_note():  # a job that was taken back may fit elsewhere at once
+                yield from self._simulation.settle_steps()
             yield
         self._pass_time(min(until, max(self.at, at)) if until < inf else self.at)
 
@@ -132,8 +133,8 @@ class Replay:
         queued = QueuedJob(job.team, job.name, job.name, sets, job.pods, suspended=True, created=created)
         self._cluster.queued_jobs.upsert(queued, self._simulation.now)
 
-    def _take_note(self) -> None:
-        """Takes note of what has happened since the last time, in the order in which it has."""
+    def _take_note(self) -> bool:
+        """Takes note of what has happened since the last time; returns whether jobs were put back in line."""
         simulation = self._simulation
         for pod in simulation.bound:
             if (played := self._played(pod)) is not None:
@@ -146,6 +147,7 @@ class Replay:
         simulation.evictions.clear()
         for played in taken_back.values():
             self._come_back(played)
+        return bool(taken_back)
 
     def _played(self, pod: Pod) -> PlayedJob | None:
         return self.played.get(pod.job.uid) if pod.job is not None else None

@@ -211,7 +211,7 @@ def test_others_use_what_a_reserved_node_has_beyond_what_the_job_needs(cluster, 
     cluster.api.create(pod("pod-10", namespace, cpu=4))
     wait_until(lambda: reserved(quotaward), "the node is reserved for four of its eight cores")
     cluster.api.create(pod("pod-11", namespace))
-    wait_for(watching, bound=5, refused=2, why=RESERVED)
+    wait_for(watching, bound=5, refused=1, why=RESERVED)
     end(cluster, namespace, 0)
     wait_until(lambda: 10 in running(watching), "the large one starts as soon as it has its four")
     wait_until(lambda: not cluster.api.items("reservations"), "the node is reserved no longer")

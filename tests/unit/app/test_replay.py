@@ -105,7 +105,8 @@ def test_a_column_that_is_missing_is_named(head, columns, said):
 
 
 @pytest.mark.parametrize(
-    ("row", "field"), [("x,60,1,1", "submit"), ("0,-5,1,1", "run"), ("0,60,0,1", "pods"), ("0,60,1,x", "")]
+    ("row", "field"),
+    [("x,60,1,1", "submit"), ("0,-5,1,1", "run"), ("0,60,0,1", "pods"), ("0,60,1,x", ""), ("0,60,1,-1", "")],
 )
 def test_a_row_that_cannot_be_read_names_the_field(row, field):
     log = tables.read_csv(["submit,run,pods,cpu", row], {}, "")
@@ -145,6 +146,11 @@ def test_durations_are_those_of_slurm_or_seconds(text, seconds):
 @pytest.mark.parametrize(("text", "seconds"), [("5", 5), ("1970-01-01T00:01:00", 60), ("1970-01-01T01:00:00+01:00", 0)])
 def test_times_are_seconds_or_dates(text, seconds):
     assert time(text) == seconds
+
+
+def test_no_recorded_priority_is_one_of_the_system():
+    lines = ["submit,run,priority", "0,60,4294901760", "0,60,5"]
+    assert [job.priority for job in tables.read_csv(lines, {}, "").jobs] == [1_000_000_000, 5]
 
 
 # Playing
@@ -198,6 +204,19 @@ def test_a_job_that_resumes_runs_for_the_rest_of_its_time(play, evicted, wait):
     assert policy["teams"][2]["waits"]["max"] == wait
 
 
+def test_a_job_that_is_taken_back_starts_again_at_once_where_it_fits(play):
+    lines = [
+        swf_line(1, 0, 1000, 2, user=1),
+        swf_line(2, 10, 50, 1, user=1),  # is taken back at 20, and fits again beside the owner's job
+        swf_line(3, 20, 5000, 2, user=2),
+        swf_line(4, 80, 10, 1, user=1),  # has the place after it
+    ]
+    quotas = [quota("u1", min={"cpu": 1}), quota("u2", min={"cpu": 2})]
+    [policy] = document(play, lines, "--nodes", "1x3", policies={"p": quotas})["policies"]
+    first, second = policy["teams"]
+    assert (first["evictions"], first["waits"]["max"], second["waits"]["max"]) == (2, 0, 0)
+
+
 def test_nodes_of_a_policy_count_and_else_those_of_the_log(play):
     head = ["; MaxNodes: 1", "; MaxProcs: 1"]
     small = document(play, [*head, swf_line(1, 0, 10, 2)])
@@ -239,6 +258,7 @@ def test_the_summary_can_be_had_as_csv(play):
     [
         (["--nodes", "many"], "--nodes: 'many' is not like 120x2"),
         (["--nodes", "2xbig"], "--nodes: '2xbig'"),
+        (["--nodes", "2x-1"], "--nodes: '2x-1'"),
         (["--nodes", "999999999x1"], "--nodes: '999999999x1'"),
         (["--format", "xml"], "--format: 'xml' must be one of swf, csv, sacct"),
         (["--evicted", "gone"], "--evicted: 'gone' must be one of requeue, resume"),

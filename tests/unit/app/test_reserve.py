@@ -366,7 +366,10 @@ def test_rest_shows_what_is_reserved_for_whom_and_since_when():
         "conditions": [],
     }
     outlook = client.get("/api/v1/pods/a/w1").json()["outlook"]
-    assert outlook == "node n1 is reserved for it since 2027-01-15T08:01:41Z: no other pod may start there"
+    assert (
+        outlook
+        == "node n1 is reserved for it since 2027-01-15T08:01:41Z: other pods may start only beside its room there"
+    )
     plan = client.get("/api/v1/plan").json()
     assert [(each["pod"], each["node"], each["since"]) for each in plan["reservations"]] == [
         ("a/w1", "n1", first["since"]),

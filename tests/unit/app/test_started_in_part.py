@@ -7,7 +7,7 @@ from app.controllers.keyed_backoff import FIRST
 from app.controllers.started_in_part import AGAIN
 from app.store.jobs import JOBS
 from policy.cluster.queued_jobs import START_PATIENCE
-from tests.unit.app.given import made, pod, see
+from tests.unit.app.given import made, namespace, pod, see
 from tests.unit.app.test_gates import Ungating
 from tests.unit.app.test_queued_jobs import GATE, job, labelled
 
@@ -116,6 +116,37 @@ def test_a_suspension_that_fails_is_tried_again_while_the_gang_lacks_pods():
     starting.clock.now += 2 * FIRST
     starting.look()
     assert starting.suspended == []
+
+
+def test_the_wait_out_of_line_does_not_grow_with_suspensions_that_fail():
+    starting = Starting(gang(3), train())
+    starting.look()
+    starting.failures = [ActionFailed("503"), ActionFailed("503")]
+    starting.is_late()
+    for _ in range(3):
+        starting.clock.now += 2 * FIRST
+        starting.look()
+    assert starting.suspended == ["train"]
+    see(starting.store, train())
+    starting.started.clear()
+    starting.clock.now += AGAIN[0]
+    starting.look()
+    assert starting.started == ["train"]
+
+
+def test_a_gang_of_a_namespace_that_is_not_queued_any_more_goes_on():
+    starting = Starting(gang(3), train())
+    starting.look()
+    see(starting.store, namespace("a"))
+    starting.is_late(member(0))
+    assert starting.suspended == []
+
+
+def test_who_begins_to_lead_tells_nothing_of_jobs_that_were_late_before():
+    starting = Starting(train())
+    starting.store.cluster.queued_jobs.late = [(next(iter(starting.store.cluster.queued_jobs)), 1, 3)]
+    starting.look()
+    assert starting.told() == []
 
 
 @pytest.mark.parametrize("change", ["gone", "ended", "another"])
