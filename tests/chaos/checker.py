@@ -101,13 +101,22 @@ def _beyond_the_pool(history: History, life: Life, leeway: Leeway) -> Iterator[s
     for resource, asked in life.least.items():
         lent = all(resource in least for _, least in before)
         within_min = used.get(resource, 0) <= max(bounds.min.get(resource, 0) for bounds in in_force)
-        if not lent or within_min:
+        of_others_alone = any(
+            resource not in bounds.min and _is_guaranteed(life, used, bounds) for bounds in in_force if bounds
+        )
+        if not lent or within_min or of_others_alone:
             continue
         if all(taken.get(resource, 0) + asked > least[resource] for taken, least in before):
             yield (
                 f"{life.name} was bound to {life.node} and borrows {resource} that nobody has left over: "
                 f"all quotas together used {pooled.get(resource, 0)} then"
             )
+
+
+def _is_guaranteed(life: Life, used: Mapping, bounds: Bounds) -> bool:
+    """Whether a pod stays within min in all that it asks for and min names, and asks for some of it."""
+    named = [resource for resource, asked in life.least.items() if asked and resource in bounds.min]
+    return bool(named) and all(used.get(resource, 0) <= bounds.min[resource] for resource in named)
 
 
 def _bounds_then(history: History, life: Life, leeway: Leeway) -> list[Bounds | None]:

@@ -172,6 +172,14 @@ def test_who_borrows_what_nobody_has_left_is_found(story):
     assert "a/one-too-many was bound to n1 and borrows cpu that nobody has left" in found
 
 
+@pytest.mark.parametrize(("cpu", "fault"), [(1, False), (2, True)])
+def test_who_stays_within_min_may_take_what_only_others_have_in_theirs(story, cpu, fault):
+    story.create(elastic_quota("a", min={"cpu": 1}), elastic_quota("b", min={"memory": "1Gi"}))
+    story.later(60).bind(pod("own", "b", memory="1Gi"))
+    story.later(60).bind(pod("p", "a", cpu=cpu, memory="1Gi"))
+    assert any("borrows memory" in each for each in story.violations) == fault
+
+
 def test_a_pod_that_borrowed_in_time_may_arrive_later_than_the_owner(story):
     story.create(elastic_quota("a", min={"cpu": 1}), elastic_quota("b", min={"cpu": 1}))
     story.later(60).bind(pod("own", "a"))
