@@ -1,8 +1,9 @@
 """The devices that pods take by DRA: what they are called in quotas, and which pod a claim counts for.
 
-A claim counts for one pod: one of those that use it and hold room for it, because they are on a node or were admitted;
-while none does, one of those that wait with it. So devices that several pods share count once. A pod that is asked
-about is charged for every claim that nobody holds yet.
+A claim counts for one pod, its payer: one of those that use it and hold room for it, because they are on a node or were
+admitted; while none does, one of those that wait with it. So devices that several pods share count once. It stays the
+payer for as long as it is one of these; then the one that has been for longest follows. A pod that is asked about is
+charged for every claim, but for those that count in its own queue already: it may have to pay for them one day.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from policy.cluster.device_pools import DevicePools
 from policy.objects.constraints import CLAIM
-from policy.objects.device import IMPLICIT, MOST_CLAIMS, as_in_pods, class_of
+from policy.objects.device import IMPLICIT, as_in_pods, class_of
 from policy.objects.resources import NOTHING, add, subtract, total
 from policy.quota.elastic_quota import elastic_quota
 
@@ -50,6 +51,7 @@ class Devices:
         self._of_pods: dict[str, tuple[str, tuple[PodClaim, ...]]] = {}
         self._users: dict[Key, dict[str, None]] = {}
         self._holders: dict[Key, dict[str, None]] = {}
+        self._payers: dict[Key, str] = {}
         self._of_templates: dict[Key, dict[str, None]] = {}
         self._asking_for_all: set[str] = set()
         self._quotas: dict[Key, ElasticQuota] = {}
@@ -170,7 +172,7 @@ class Devices:
     def charged(self, pod: Pod, *, asking: bool = False) -> Pod:
         """Returns a pod whose request is all that counts for it.
 
-        ``asking``: it is asked about, so that each claim counts that nobody else holds.
+        ``asking``: it is asked about, so that each claim counts that nobody else in its queue pays for.
         """
         if pod.needs is None:
             return pod
@@ -178,7 +180,7 @@ class Devices:
         for resource, amount in pod.needs.request.items():
             add(sums, {self.key_of(resource): amount})
         for claim in pod.needs.claims if not pod.finished else ():
-            if self._pays((pod.namespace, claim.name), pod.uid, asking=asking):
+            if self._pays((pod.namespace, claim.name), pod, asking=asking):
                 self._add(sums, pod.namespace, claim)
         constraints = self._constraints(pod, pod.needs) if not pod.finished else pod.needs.constraints
         if sums == pod.request and constraints == pod.constraints:
@@ -194,7 +196,7 @@ class Devices:
             return pod, NOTHING
         shared: dict[str, int] = {}
         for claim in pod.needs.claims:
-            if claim.name not in {"", *counted} and self._pays((pod.namespace, claim.name), pod.uid, asking=True):
+            if claim.name not in {"", *counted} and self._pays((pod.namespace, claim.name), pod, asking=True):
                 self._add(shared, pod.namespace, claim)
                 counted.add(claim.name)
         own = replace(pod.needs, claims=tuple(each for each in pod.needs.claims if not each.name))
@@ -248,22 +250,31 @@ class Devices:
         granted = cluster.grants.pod(uid)
         if granted is not None and granted.needs != known.needs:
             cluster.grants.replace(replace(granted, needs=known.needs))  # so that its end is seen
-        used = known.namespace, known.needs.claims
-        if self._of_pods.get(uid, used) != used:
-            self._forget(uid)
+        used, before = (known.namespace, known.needs.claims), self._of_pods.get(uid)
+        again = {uid: None}
+        if before is not None and before != used:
+            kept = set(known.needs.claims) if before[0] == known.namespace else set()
+            self._leave(uid, before[0], [each for each in before[1] if each not in kept], again)
         self._of_pods[uid] = used
         holds = known.assigned or uid in cluster.grants
         for claim in known.needs.claims:
             if claim.template:
                 self._of_templates.setdefault((known.namespace, claim.template), {})[uid] = None
             if claim.name:
-                self._use((known.namespace, claim.name), uid, holds=holds)
-        self._charge_again(uid)
+                self._use((known.namespace, claim.name), uid, again, holds=holds)
+        self._charge_all_again(again)
 
     def _forget(self, uid: str) -> None:
         self._outdated.pop(uid, None)
         self._asking_for_all.discard(uid)
+        again: dict[str, None] = {}
         namespace, claims = self._of_pods.pop(uid, ("", ()))
+        self._leave(uid, namespace, claims, again)
+        self._charge_all_again(again)
+        self._cluster.table.see_sharing(uid, ())
+
+    def _leave(self, uid: str, namespace: str, claims: Iterable[PodClaim], again: dict[str, None]) -> None:
+        """Notes that a pod uses claims no longer. Adds those to ``again`` that have to be charged anew."""
         for claim in claims:
             _remove(self._of_templates, (namespace, claim.template), uid)
             key = namespace, claim.name
@@ -271,8 +282,7 @@ class Devices:
             _remove(self._users, key, uid)
             _remove(self._holders, key, uid)
             if paid or held:
-                self._charge_again(self._payer(key))
-        self._cluster.table.see_sharing(uid, ())
+                again[self._choose_payer(key)] = None
 
     def _constraints(self, pod: Pod, needs: DeviceNeeds) -> Constraints:
         """Returns a pod's constraints: claims are none for which any free devices of their classes will do."""
@@ -294,30 +304,46 @@ class Devices:
         template = self.templates.get((namespace, claim.template)) if claim.template else None
         return template is not None and template.plain
 
-    def _use(self, key: Key, uid: str, *, holds: bool) -> None:
+    def _use(self, key: Key, uid: str, again: dict[str, None], *, holds: bool) -> None:
+        """Notes that a pod uses a claim. Adds those to ``again`` that have to be charged anew."""
         before, held = self._payer(key), uid in self._holders.get(key, ())
         self._users.setdefault(key, {})[uid] = None
         if holds:
             self._holders.setdefault(key, {})[uid] = None
         else:
             _remove(self._holders, key, uid)
-        after = self._payer(key)
+        after = self._choose_payer(key)
         if before != after or held != holds:
-            self._charge_again(before)
-            self._charge_again(after)
+            again.update({before: None, after: None})
 
     def _payer(self, key: Key) -> str:
         """Returns the UID of the pod that a claim counts for; empty if nobody uses it."""
+        return self._payers.get(key, "")
+
+    def _choose_payer(self, key: Key) -> str:
+        """Notes and returns the pod that a claim counts for now: the one so far, or else who has held it for longest.
+
+        It is not chosen anew as long as it holds the claim: another one may be in a queue that has no room for it.
+        """
         found = self._holders.get(key) or self._users.get(key)
         if not found:
-            return ""
-        return min(found) if len(found) <= MOST_CLAIMS else next(iter(found))
+            self._payers.pop(key, None)
+        elif self._payer(key) not in found:
+            self._payers[key] = next(iter(found))
+        return self._payer(key)
 
-    def _pays(self, key: Key, uid: str, *, asking: bool) -> bool:
+    def _pays(self, key: Key, pod: Pod, *, asking: bool) -> bool:
         """Whether a claim counts for a pod that uses it. One that is not there yet is nobody else's."""
         if key not in self.claims or (asking and key not in self._holders):
             return True
-        return self._payer(key) in ("", uid)
+        payer = self._payer(key)
+        return payer in ("", pod.uid) or (asking and not self._is_in_queue_of(pod, payer))
+
+    def _is_in_queue_of(self, pod: Pod, payer: str) -> bool:
+        """Whether the payer of a claim counts in the same queue as a pod. All that share a claim are in a namespace."""
+        cluster = self._cluster
+        known = cluster.pods.get(payer) or cluster.grants.pod(payer)
+        return known is not None and cluster.queue_of(known) == cluster.queue_of(pod)
 
     def _add(self, sums: dict[str, int], namespace: str, claim: PodClaim) -> None:
         """Adds the devices of a pod's claim: what it has, or else asks for; before it is made, what its template says.
@@ -338,6 +364,11 @@ class Devices:
         for name, count in counts.items():
             add(sums, {self._key_of_class(name): count})
 
+    def _charge_all_again(self, uids: dict[str, None]) -> None:
+        """Charges each of these pods anew, once."""
+        for uid in uids:
+            self._charge_again(uid)
+
     def _charge_again(self, uid: str) -> None:
         """Charges a pod anew, as it is seen, and as it was granted if that is newer."""
         cluster = self._cluster
@@ -345,11 +376,12 @@ class Devices:
         pod = known or granted
         _put(self._asking_for_all, uid, there=pod is not None and self._asks_for_all(pod))
         cluster.table.see_sharing(uid, self._shared_by(pod) if pod is not None else ())
-        newer = granted is not None and (known is None or cluster.grants.is_older(known))
-        if granted is not None and newer and (charged := self.charged(granted)) is not granted:
+        if granted is not None and (charged := self.charged(granted)) is not granted:
             cluster.grants.replace(charged)
             entry = cluster.ledger.entries.get(uid)
             if entry is not None and entry.kind == "granted":
+                if known is not None and not cluster.grants.is_older(known):
+                    charged = self.charged(known)
                 cluster.ledger.enter("granted", charged)
         if known is not None and (charged := self.charged(known)) is not known:
             cluster.upsert_pod(charged, self._now)

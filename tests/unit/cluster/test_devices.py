@@ -155,6 +155,57 @@ def test_what_is_allocated_counts_instead_of_what_was_asked():
     assert (used(cluster), used(cluster, PLAIN)) == (4, 0)
 
 
+def two_queues(big=8, small=0):
+    """Queues with so many devices, and a pod in ``big`` that holds a claim for eight of them."""
+    cluster = with_devices(claim("c", gpu=8))
+    cluster.upsert_node(Node("n", {"cpu": 9000, "pods": 9}))
+    for name, capability in (("big", big), ("small", small)):
+        cluster.upsert_queue(Queue(name, capability={GPU: capability}))
+    at_once(cluster.divide_steps())
+    see(cluster, pod("h", "a", "c", queue="big", node="n"))
+    return cluster
+
+
+def used_in(cluster, *queues):
+    return [cluster.ledger.queues.account(queue).taken.get(GPU, 0) for queue in queues]
+
+
+@pytest.mark.parametrize("uid", ["a", "z"])
+def test_a_claim_that_another_queue_holds_needs_room_in_the_queue_of_who_asks(uid):
+    cluster = two_queues()
+    assert GPU in cluster.admit(pod(uid, "a", "c", queue="small"), now=0).resources
+    assert answer(cluster, pod(uid, "a", "c", queue="big")) == ""
+    assert used_in(cluster, "big", "small") == [8, 0]
+
+
+@pytest.mark.parametrize("uid", ["a", "z"])
+def test_a_claim_counts_in_the_queue_of_its_first_holder_until_that_has_gone(uid):
+    cluster = two_queues(small=8)
+    see(cluster, pod(uid, "a", "c", queue="small"))
+    for _ in range(2):
+        assert answer(cluster, pod(uid, "a", "c", queue="small")) == ""
+        assert used_in(cluster, "big", "small") == [8, 0]
+    see(cluster, pod(uid, "a", "c", of_template("t"), queue="small", node="n"), claim("c", has={"gpu": 8}))
+    see(cluster, pod("h", "a", "c", of_template("t"), queue="big", node="n"))
+    assert used_in(cluster, "big", "small") == [8, 0]
+    cluster.delete_pod("h")
+    assert used_in(cluster, "big", "small") == [0, 8]
+
+
+def test_a_pod_with_many_claims_charges_each_pod_that_shares_them_once(monkeypatch):
+    names = [f"c{number}" for number in range(50)]
+    cluster = with_devices(*(claim(name, gpu=1) for name in names), *(pod(uid, "a", *names) for uid in "qr"))
+    charged = []
+    charge = cluster.devices._charge_again
+    monkeypatch.setattr(cluster.devices, "_charge_again", lambda uid: (charged.append(uid), charge(uid)))
+    for uid in "pqr":
+        assert answer(cluster, pod(uid, "a", *names)) == ""
+    cluster.withdraw("p")
+    cluster.delete_pod("q")
+    assert used(cluster) == 50
+    assert len(charged) < 30, "the work grows with the pods that share claims, not with their number of claims"
+
+
 def test_a_grant_that_ends_gives_the_claim_to_another_holder():
     cluster = with_devices(claim("shared", gpu=2))
     see(cluster, pod("p", "a", "shared"), pod("q", "a", "shared"))
@@ -197,7 +248,7 @@ def test_nothing_is_kept_of_pods_and_claims_that_are_gone():
         cluster.delete_pod(uid)
     cluster.devices.delete_claim("a", "c")
     devices = cluster.devices
-    kept = (devices.claims, devices._of_pods, devices._users, devices._holders, devices._of_templates)
+    kept = (devices.claims, devices._of_pods, devices._users, devices._holders, devices._payers, devices._of_templates)
     assert not any(kept)
 
 
