@@ -340,6 +340,8 @@ class Reclaim:
             self._note_refusal(victim, failure, reservation, progress)
             return False
         if whole is not None:
+            for pod in going:
+                cluster.leaving.goes_with_job(pod.uid, self._store.clock())
             metrics.JOBS_TAKEN_BACK.labels("suspended").inc()
             message = f"suspended to make room for {_text(reservation.pod)}: {why}; it waits until there is room again"
             self._actuator.report(Event(about_job(whole, whole.namespace), "TakenBack", message))

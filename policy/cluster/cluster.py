@@ -215,7 +215,7 @@ class Cluster:
         self.pending.pop(uid, None)
         if pod is not None:
             self.changes.note(pod.namespace, self.queue_of(pod))
-            self.batch_jobs.forget(pod)
+            self.batch_jobs.gone(pod)
             self.lowered.forget(pod)
             self._forget_name(pod)
             self.groups.leave(pod)
@@ -395,6 +395,7 @@ class Cluster:
             self.states.restore_pending(uid)
         self.in_flight.settle(now)
         self.in_vain.tick(now, self.pods)
+        self.leaving.tick(now)
         self.gate_admission.tick(now)
         self.queued_jobs.tick(now)
         self.lowered.tick(now)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from policy.objects.pod import Pod
 
 
+STAYS_AFTER = 30.0
+"""Seconds after its job was suspended for which a pod may take to be deleted, before it counts as one that stays."""
+
+
 class Leaving:
     """``deletions`` are the pods on nodes that are being deleted, ``overdue`` those of them that no longer count."""
 
@@ -22,6 +26,7 @@ class Leaving:
         self.deletions = Deletions(overdue_after, stuck_after)
         self.overdue = Overdue()
         self._asked: set[str] = set()
+        self._with_job: dict[str, float] = {}
         self._cluster = cluster
 
     @property
@@ -40,6 +45,23 @@ class Leaving:
         """Notes that a pod is being evicted: it will leave room, even if its preemptor goes away."""
         if uid in self._cluster.pods and uid not in self.deletions.uids():
             self._asked.add(uid)
+
+    def goes_with_job(self, uid: str, now: float) -> None:
+        """Notes that the job of a pod that is asked to go was suspended, so that its controller deletes the pod.
+
+        Tenants choose what a pod names as its controller, so the controller may not know the pod, and let it run.
+        """
+        self._with_job.pop(uid, None)
+        self._with_job[uid] = now + STAYS_AFTER
+
+    def tick(self, now: float) -> None:
+        """Lets time pass: pods that stay after their jobs were suspended are from then on evicted like any other."""
+        while self._with_job and next(iter(self._with_job.values())) <= now:
+            uid = next(iter(self._with_job))
+            del self._with_job[uid]
+            if uid in self._asked:
+                self._asked.discard(uid)
+                self._cluster.batch_jobs.stayed.add(uid)
 
     def may_stay(self, uid: str) -> None:
         """Notes that the eviction of a pod was refused, or that it is not known whether it was asked for."""

@@ -138,7 +138,8 @@ class BatchJob:
 class BatchJobs:
     """All known Jobs, and which of their pods have failed or are terminating without being counted yet.
 
-    ``queued_in`` are the namespaces whose Jobs wait, and are taken back, as a whole.
+    ``queued_in`` are the namespaces whose Jobs wait, and are taken back, as a whole. ``stayed`` are UIDs of pods that
+    have stayed after their jobs were suspended: they are not taken back with these.
     Without any Job there is no right to read them, or nobody has one: then no pod counts as a Job's.
     """
 
@@ -147,6 +148,7 @@ class BatchJobs:
         self.others = OtherJobs()
         self._failing: dict[tuple[str, str], set[str]] = {}
         self.queued_in: set[str] = set()
+        self.stayed: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -194,7 +196,7 @@ class BatchJobs:
 
         A job of another kind that is suspended already loses its pods: what is left of them is not of its making.
         """
-        if pod.namespace not in self.queued_in:
+        if pod.namespace not in self.queued_in or pod.uid in self.stayed:
             return None
         job = (self.owner_of(pod) if self.others else None) or self.of(pod)
         return job if job is not None and job.ours and not job.ended and job.can_be_suspended else None
@@ -223,6 +225,11 @@ class BatchJobs:
                 self._failing.setdefault((pod.namespace, pod.job.uid), set()).add(pod.uid)
             else:
                 self.forget(pod)
+
+    def gone(self, pod: Pod) -> None:
+        """Notes that a pod is gone."""
+        self.stayed.discard(pod.uid)
+        self.forget(pod)
 
     def forget(self, pod: Pod) -> None:
         """Notes that a pod is gone, or counted."""

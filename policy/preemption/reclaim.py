@@ -347,9 +347,9 @@ def without_failing_jobs(cluster: Cluster, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def running_pods(cluster: Cluster, job: BatchJob) -> list[Pod]:
-    """The pods of a Job that are on nodes."""
-    there = (placed.pod for placed in cluster.table.in_namespaces([job.namespace]))
-    return [pod for pod in there if pod.assigned and cluster.batch_jobs.is_of(pod, job)]
+    """The pods of a Job that are on nodes; without those that have stayed when it was suspended before."""
+    there, known = (placed.pod for placed in cluster.table.in_namespaces([job.namespace])), cluster.batch_jobs
+    return [pod for pod in there if pod.assigned and pod.uid not in known.stayed and known.is_of(pod, job)]
 
 
 def lowering(cluster: Cluster, reservation: Reservation, job: BatchJob) -> tuple[list[Pod], int] | None:

@@ -61,6 +61,7 @@ class Snapshot:
     limits: tuple[tuple[str, Limit], ...]
     budgets: tuple[Budget, ...]
     batch_jobs: tuple[BatchJob, ...]
+    stayed: frozenset[str]
     other_jobs: tuple[BatchJob, ...]
     queued_jobs: tuple[QueuedJob, ...]
     priority_classes: tuple[tuple[str, PriorityClass], ...]
@@ -97,6 +98,7 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         limits=tuple(cluster.limits.items()),
         budgets=tuple(cluster.budgets.values()),
         batch_jobs=tuple(cluster.batch_jobs),
+        stayed=frozenset(cluster.batch_jobs.stayed),
         other_jobs=tuple(cluster.batch_jobs.others),
         queued_jobs=tuple(job for job in cluster.queued_jobs if job.suspended or job.least),
         priority_classes=tuple(cluster.pod_defaults.priority_classes.items()),
@@ -178,6 +180,7 @@ def _copy_jobs(cluster: Cluster, taken: Snapshot) -> None:
     """Adds the jobs that own pods, and those that wait as a whole."""
     for job in taken.batch_jobs:
         cluster.batch_jobs.upsert(job)
+    cluster.batch_jobs.stayed.update(taken.stayed)
     for job in taken.other_jobs:
         cluster.batch_jobs.others.upsert(job)
     for queued in taken.queued_jobs:
