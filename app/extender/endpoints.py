@@ -16,6 +16,7 @@ from app.observability import metrics
 from app.problems import Problem
 from app.store.metadata import version_of
 from app.store.pod_object import PodObject
+from app.store.resource_claims import RESOURCE_CLAIMS
 from app.store.store import Store
 from policy.cluster.cluster import Filtered, Unsettled
 from policy.objects.pod import Pod
@@ -183,6 +184,9 @@ class Extender:
     def _ensure_known(self, pod: Pod) -> None:
         """Ensures that it is known how many devices a pod takes: the watch of claims may lag behind the scheduler."""
         cluster = self.store.cluster
+        none_there = self.of_folder and not cluster.devices.claims
+        if none_there or self.store.feeds[RESOURCE_CLAIMS.label].without:
+            return  # it counts without them
         if not self.observe and (why := cluster.devices.unknown(pod)) and cluster.is_governed(pod):
             raise Problem(503, f"not decided yet: {why}", retry_after=NOT_SYNCED_RETRY)
 

@@ -378,7 +378,7 @@ class Reflector:
         """Treats a kind that nobody depends on and that may not be read as empty, until that changes."""
         self._version = ""
         self._store.keep_only(self._kind, set())
-        self._store.complete(self._kind)
+        self._store.complete(self._kind, without=True)
         if self._lost != ("forbidden", error):
             self._lost = "forbidden", error
             log.warning("may not be read, and is done without", kind=self._kind.label, error=error)
@@ -413,7 +413,7 @@ class Reflector:
         """Treats a kind that was never installed as empty and complete."""
         if not self._store.feeds[self._kind.label].synced:
             log.info("not installed, waiting for it", kind=self._kind.label, api_version=self._kind.api_version)
-        self._store.complete(self._kind)
+        self._store.complete(self._kind, without=True)
 
     def _gone(self) -> None:
         """Handles the removal of a known kind. Objects that bind pods stay in force, if that was chosen."""
@@ -421,7 +421,7 @@ class Reflector:
         if not kept:
             self._store.keep_only(self._kind, set())
         self._store.definition_lost(self._kind, kept=kept)
-        self._store.complete(self._kind)
+        self._store.complete(self._kind, without=True)
 
 
 async def _check(response: aiohttp.ClientResponse) -> None:

@@ -29,13 +29,14 @@ class Feed:
     ``synced`` is set once the first list is complete. ``connected_at`` is the time of the present connection, None
     without one. ``contact_at`` is the time of the last contact with the source. Both are in seconds on the store's
     clock. ``lacking`` tells what became of the objects of a kind whose definition was deleted. It is empty if the
-    definition exists, or never did.
+    definition exists, or never did. ``without``: the kind may not be read, or is not there, and counts as empty.
     """
 
     synced: bool = False
     connected_at: float | None = None
     contact_at: float = 0.0
     lacking: str = ""
+    without: bool = False
 
 
 class Store:
@@ -132,9 +133,13 @@ class Store:
             feed.contact_at = self.clock()
         feed.connected_at = None
 
-    def complete(self, kind: Kind) -> None:
-        """Notes that the list of a kind is complete. With the last kind, the cluster begins."""
+    def complete(self, kind: Kind, *, without: bool = False) -> None:
+        """Notes that the list of a kind is complete, or that it is done ``without``.
+
+        With the last kind, the cluster begins.
+        """
         self.contact(kind)
+        self.feeds[kind.label].without = without
         if not self.feeds[kind.label].synced:
             self.feeds[kind.label].synced = True
             if kind.advisory:

@@ -203,11 +203,8 @@ class Devices:
         return replace(self.charged(replace(pod, needs=own)), needs=pod.needs), shared
 
     def unknown(self, pod: Pod) -> str:
-        """Returns why it is not known what a pod takes; empty if it is.
-
-        Where no claim is known at all, claims may not be read, and a pod counts without them.
-        """
-        if pod.needs is None or not self.claims:
+        """Returns why it is not known what a pod takes; empty if it is. Ask only where claims can be read."""
+        if pod.needs is None:
             return ""
         if pod.needs.excess:
             return "it has more resource claims than are counted"

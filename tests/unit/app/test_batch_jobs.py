@@ -213,7 +213,7 @@ def forbidden(tmp_path, monkeypatch):
 def test_jobs_that_may_not_be_read_are_done_without_and_that_is_logged_once(forbidden):
     with capture_logs() as logged:
         waits, store = forbidden(JOBS)
-    assert store.feeds["jobs"].synced
+    assert (store.feeds["jobs"].synced, store.feeds["jobs"].without) == (True, True)
     assert len(store.cluster.batch_jobs) == 0
     assert all(0 < wait <= FORBIDDEN_RETRY for wait in waits)
     [entry] = [each for each in logged if each["log_level"] == "warning"]

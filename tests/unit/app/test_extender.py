@@ -14,6 +14,7 @@ from app.extender.endpoints import Extender
 from app.extender.verbs import Verb
 from app.problems import Problem
 from app.sources.manifests import ManifestSource
+from app.store.resource_claims import RESOURCE_CLAIMS
 from policy.objects.pod import Pod
 from policy.preemption.plans import Plan
 from policy.preemption.reclaim import reservation_of
@@ -68,6 +69,22 @@ def test_an_admitted_pod_passes_everywhere_and_holds_a_grant(store, client):
     assert client.ask("filter", filtering(pod("p"))) == {"NodeNames": ["n1", "n2"]}
     assert "a/p" in store.cluster.grants
     assert results("filter", "admitted") == before + 1
+
+
+def test_the_first_claim_of_a_cluster_is_waited_for_unless_claims_are_done_without(store, client):
+    asked = filtering(pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}]))
+    assert client.request("POST", "/extender/filter", json=asked).status_code == 503
+    assert "a/p" not in store.cluster.grants
+    store.complete(RESOURCE_CLAIMS, without=True)
+    assert client.ask("filter", asked) == {"NodeNames": ["n1", "n2"]}
+    store.complete(RESOURCE_CLAIMS)
+    assert client.request("POST", "/extender/filter", json=asked).status_code == 503
+
+
+def test_in_a_folder_without_claims_pods_count_without_them(store):
+    asked = filtering(pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}]))
+    extender = Extender(store, RecordingActuator(store), of_folder=True)
+    assert json.loads(extender.filter(json.dumps(asked).encode())[1]) == {"NodeNames": ["n1", "n2"]}
 
 
 def test_a_refused_pod_passes_nowhere_and_is_counted_by_rule(store, client):

@@ -513,9 +513,11 @@ def test_jobs_that_are_forbidden_for_long_are_done_without(run, monkeypatch):
 
     async def scenario(store):
         await until(lambda: store.feeds["jobs"].synced)
+        assert not store.feeds["jobs"].without
         server.status = 403
         server.cut()
         await until(lambda: not len(store.cluster.batch_jobs))
+        assert store.feeds["jobs"].without
 
     run(server, JOBS, scenario)
     assert len(server.watched) >= 3
