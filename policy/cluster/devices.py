@@ -284,7 +284,7 @@ class Devices:
     def _constraints(self, pod: Pod, needs: DeviceNeeds) -> Constraints:
         """Returns a pod's constraints: claims are none for which any free devices of their classes will do."""
         given = needs.constraints
-        if not needs.claims or not all(self._is_plain(pod.namespace, each) for each in needs.claims):
+        if not needs.claims or needs.excess or not all(self._is_plain(pod.namespace, each) for each in needs.claims):
             return given
         known = self._without_claims.get(id(given))
         if known is None or known[0] is not given:

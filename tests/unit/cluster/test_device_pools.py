@@ -1,5 +1,7 @@
 """What nodes have by DRA: the devices of complete pools of the newest generation, by class."""
 
+from dataclasses import replace
+
 import pytest
 
 from policy.nodes import fit
@@ -159,6 +161,13 @@ def test_where_a_pod_with_other_claims_fits_cannot_be_decided():
     assert where(cluster, "p") == ["n1"]
     see(cluster, claim("c", gpu=1, has={"gpu": 1}))
     assert CLAIM in where(cluster, "p"), "its devices are on some node already"
+
+
+def test_nothing_is_decided_for_a_pod_with_more_claims_than_are_counted():
+    cluster = world(a_slice("s", "n1"))
+    asked = claiming("p", "c")
+    see(cluster, claim("c", gpu=1), replace(asked, needs=replace(asked.needs, excess=True)))
+    assert CLAIM in where(cluster, "p")
 
 
 def test_a_claim_for_all_devices_counts_as_those_of_the_largest_node():
