@@ -80,6 +80,7 @@ class QueuedJobs:
         self._parts: dict[str, _Part] = {}
         self._made: dict[Key, list[str]] = {}
         self._outdated: dict[Key, None] = {}
+        self._naming: dict[tuple[str, str], dict[Key, None]] = {}
         self._others: Counter[str] = Counter()
         self._ownerless: dict[str, tuple[float, list[str]]] = {}
         self._now = -inf
@@ -128,6 +129,7 @@ class QueuedJobs:
         if known is not None and known.uid != job.uid:
             self.delete(job.key)
         self._outdated.pop(job.key, None)
+        self._note_claims(job)
         self._jobs[job.key] = job = self._filled(job)
         names = self._names.setdefault(job.namespace, set())
         self._others[job.namespace] += job.kind is not JOB and job.key[1] not in names
@@ -140,6 +142,7 @@ class QueuedJobs:
         if job is None:
             return
         self._outdated.pop(key, None)
+        self._forget_claims(job)
         names = self._names[job.namespace]
         names.discard(key[1])
         self._others[job.namespace] -= job.kind is not JOB
@@ -170,6 +173,11 @@ class QueuedJobs:
             self._outdated.update(((namespace, name), None) for name in self._names.get(namespace, ()))
         else:
             self._outdated.update(dict.fromkeys(self._jobs))
+
+    def claim_changed(self, key: tuple[str, str]) -> None:
+        """Sees that a claim of devices came, changed or went: Jobs whose pods name it may demand something else."""
+        if key in self._naming:
+            self._outdated.update(self._naming[key])
 
     def renew_steps(self) -> Steps[None]:
         """Computes the demand of Jobs anew that wait and whose defaults have changed. It pauses after each Job."""
@@ -297,6 +305,20 @@ class QueuedJobs:
                 self.late = [*self.late[1 - MOST_LATE :], late]
             self._settle(job, now)
         self._ask_again(now)
+
+    def _note_claims(self, job: QueuedJob) -> None:
+        """Notes which claims the pods of a Job name, instead of those that they named before."""
+        if (known := self._jobs.get(job.key)) is not None:
+            self._forget_claims(known)
+        for claim in _claims_of(job):
+            self._naming.setdefault(claim, {})[job.key] = None
+
+    def _forget_claims(self, job: QueuedJob) -> None:
+        for claim in _claims_of(job):
+            naming = self._naming.get(claim, {})
+            naming.pop(job.key, None)
+            if not naming:
+                self._naming.pop(claim, None)
 
     def _job_of(self, pod: Pod) -> QueuedJob | None:
         """Returns the Job that a pod belongs to, if that waits or is being started: its own, or one above that."""
@@ -453,3 +475,9 @@ class QueuedJobs:
         self._came.pop(uid, None)
         self._parts.pop(uid, None)
         self._cluster.delete_pod(uid)
+
+
+def _claims_of(job: QueuedJob) -> Iterator[tuple[str, str]]:
+    """Yields the claims of devices that pods of a Job name, with its namespace; some of them several times."""
+    for needs in (each.pod.needs for each in job.pod_sets):
+        yield from ((job.namespace, claim.name) for claim in (needs.claims if needs is not None else ()) if claim.name)

@@ -300,6 +300,31 @@ def test_a_job_demands_a_claim_of_each_template_for_each_pod_and_shared_ones_onc
     assert cluster.pods["job/uid-train"].request[GPU] == 3 * 1 + 4
 
 
+def test_a_job_demands_a_claim_that_comes_changes_and_goes_while_it_waits():
+    cluster = with_devices()
+    assert waiting(cluster, train("late")) == 0
+    demanded = []
+    for change in (claim("late", gpu=4), claim("late", gpu=5), None):
+        if change is not None:
+            cluster.devices.upsert_claim(change)
+        else:
+            cluster.devices.delete_claim("a", "late")
+        assert cluster.queued_jobs.is_outdated(cluster.pods["job/uid-train"]), "it may not start yet"
+        at_once(cluster.queued_jobs.renew_steps())
+        demanded.append(cluster.pods["job/uid-train"].request.get(GPU, 0))
+    assert demanded == [4, 5, 0]
+
+
+def test_jobs_are_computed_anew_only_for_claims_that_they_name_now():
+    cluster = with_devices()
+    waiting(cluster, train("before"))
+    cluster.queued_jobs.upsert(train("now"), now=0)
+    cluster.devices.upsert_claim(claim("before", gpu=4))
+    assert not cluster.queued_jobs.is_outdated(cluster.pods["job/uid-train"])
+    cluster.queued_jobs.delete(train().key)
+    assert not cluster.queued_jobs._naming
+
+
 def test_pod_sets_of_one_job_share_a_claim():
     cluster = with_devices(claim("shared", gpu=4))
     first = train("shared")
