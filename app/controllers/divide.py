@@ -7,6 +7,7 @@ frequency.
 
 import asyncio
 import time
+from itertools import chain, islice
 
 from app.pause import Pause
 from app.store.store import Store
@@ -15,6 +16,9 @@ INTERVAL = 0.02
 """Seconds between looks."""
 PAUSE = 4
 """Multiple of the work for which it rests, so that dividing never takes more than a fifth of the time."""
+
+RENEWALS = 500
+"""Pods, nodes and Jobs of each sort that are computed anew in one look: tenants choose how many there are to do."""
 
 
 class Divide:
@@ -31,14 +35,16 @@ class Divide:
             await asyncio.sleep(max(INTERVAL, PAUSE * (time.perf_counter() - started)))
 
     async def look(self) -> None:
-        """Computes anew what pods and waiting Jobs demand, and then divides the cluster; only what has changed."""
+        """Divides the cluster, and then computes anew what pods and waiting Jobs demand; only what has changed.
+
+        It divides first, and leaves the rest of many renewals to later looks, so that nobody's division waits for them.
+        """
         if not self._store.synced:
             return
         cluster, pause = self._store.cluster, Pause()
-        for _ in cluster.devices.renew_steps():
-            await pause.if_due()
-        for _ in cluster.queued_jobs.renew_steps():
-            await pause.if_due()
         if cluster.to_be_divided:
             for _ in cluster.divide_steps():
                 await pause.if_due()
+        renewals = cluster.devices.renew_steps(), cluster.queued_jobs.renew_steps()
+        for _ in chain.from_iterable(islice(each, RENEWALS) for each in renewals):
+            await pause.if_due()

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from app.controllers import divide
 from app.controllers.divide import Divide
 from app.sources.defaults import with_defaults
 from app.store.jobs import JOBS
@@ -12,6 +13,7 @@ from app.store.limit_ranges import LIMIT_RANGES
 from app.store.namespaces import NAMESPACES
 from app.store.priority_classes import PRIORITY_CLASSES
 from app.store.quantities import InvalidObject
+from app.store.queues import QUEUES
 from app.store.runtime_classes import RUNTIME_CLASSES
 from app.whatif import changes
 from policy.reserve.starving import Terms
@@ -260,3 +262,19 @@ def test_what_is_played_goes_on_with_the_defaults_of_the_time():
     copy.pod_defaults.upsert_limit_range("a", "comes", {"cpu": 300})
     at_once(Simulation(copy, Terms(), 0.0).settle_steps())
     assert [pod.request for pod in copy.pods.values() if pod.node] == [{"cpu": 300, "pods": 1}]
+
+
+def test_the_division_waits_for_no_renewal_and_many_of_these_take_several_looks(monkeypatch):
+    monkeypatch.setattr(divide, "RENEWALS", 2)
+    store = complete(store_that_saw(*(job(container(requests={"memory": 1}), name=name) for name in "abc")))
+    see(store, made(QUEUES, "q", spec={}), limit_range(defaultRequest={"cpu": "500m"}))
+    done = []
+    cluster = store.cluster
+    renew, divide_steps = cluster.queued_jobs.renew_steps, cluster.divide_steps
+    monkeypatch.setattr(cluster.queued_jobs, "renew_steps", lambda: (done.append("renewal") for _ in renew()))
+    monkeypatch.setattr(cluster, "divide_steps", lambda: done.append("division") or divide_steps())
+    asyncio.run(Divide(store).look())
+    assert done == ["division", "renewal", "renewal"]
+    asyncio.run(Divide(store).look())
+    assert done[3:] == ["renewal"]
+    assert all(stand_in(store, name).request["cpu"] == 500 for name in "abc")
