@@ -77,6 +77,7 @@ class Simulation:
         self._near_others = False
         self._failed: dict[Hashable, str] = {}
         self._failed_as_of: Hashable = None
+        self._room: NDArray[np.int64] | None = None
 
     @property
     def time(self) -> float:
@@ -132,7 +133,7 @@ class Simulation:
         if self._failed_as_of != (helped := self._what_could_help()):
             self._failed_as_of = helped
             self._failed.clear()
-        failed = self._failed
+        failed, self._room = self._failed, None
         waiting = (pod for pod in self.cluster.pending.values() if not (pod.terminating or pod.gated))
         for pod in sorted(waiting, key=turn):
             current = self.cluster.pending.get(pod.uid)
@@ -183,9 +184,19 @@ class Simulation:
         cluster = self.cluster
         if not cluster.gate_admission.holds(stand_in):
             return True
+        if self._is_more_than_all_room(stand_in) and not may_go_without_room(cluster, stand_in):
+            return False  # soon said: on a busy cluster most Jobs ask for more than what is left
         if cluster.check(stand_in) is not None:
             return False
         return has_room_for_all(cluster, stand_in) or may_go_without_room(cluster, stand_in)
+
+    def _is_more_than_all_room(self, stand_in: Pod) -> bool:
+        """Whether all nodes together had less room than a Job asks for when the present round of attempts began."""
+        table = self.cluster.table
+        if self._room is None:
+            self._room = table.free.clip(0).sum(axis=0)
+        room, columns = self._room, table.columns
+        return any(amount > room[columns[name]] for name, amount in stand_in.request.items() if name in columns)
 
     def _kind(self, pod: Pod) -> Hashable:
         """Returns a key for pods of which none is placed if one is not. A pod of a gang, or with a node, is alone."""
