@@ -78,6 +78,7 @@ class QueuedJobs:
         self._asked: dict[str, float] = {}
         self._came: dict[str, Counter[int]] = {}
         self._parts: dict[str, _Part] = {}
+        self._granted: dict[str, QueuedJob] = {}
         self._made: dict[Key, list[str]] = {}
         self._outdated: dict[Key, None] = {}
         self._naming: dict[tuple[str, str], dict[Key, None]] = {}
@@ -128,6 +129,8 @@ class QueuedJobs:
         self._now, known = now, self._jobs.get(job.key)
         if known is not None and known.uid != job.uid:
             self.delete(job.key)
+        elif known is not None:
+            self._note_grant(known)
         self._outdated.pop(job.key, None)
         self._note_claims(job)
         self._jobs[job.key] = job = self._filled(job)
@@ -222,7 +225,10 @@ class QueuedJobs:
 
     def not_started(self, uid: str, now: float) -> None:
         """Notes that a stand-in waits again, for all pods of its Job. Does nothing if its Job is seen started."""
-        if uid not in self._cluster.gates.ungated and self._parts.pop(uid, None) is not None:
+        if uid in self._cluster.gates.ungated:
+            return
+        known = self._parts.pop(uid, None), self._granted.pop(uid, None)
+        if known != (None, None):  # its Job may have changed since it was granted
             pod = self._cluster.pods.get(uid)
             job = self.of(pod) if pod is not None else None
             if job is not None:
@@ -248,7 +254,9 @@ class QueuedJobs:
         ungated = self._cluster.gates.ungated.get(uid)
         if ungated is None:
             return
-        self._came.setdefault(uid, Counter())[set_of(job, pod, self._missing(job))] += 1
+        self._note_grant(job)
+        granted = self._as_granted(job)
+        self._came.setdefault(uid, Counter())[set_of(granted, pod, self._missing(granted))] += 1
         self._keep_for_missing(job, ungated, now)
         if pod.pending and not pod.terminating and self._cluster.check(pod) is None:
             self._take_over(pod, ungated, now)
@@ -301,7 +309,7 @@ class QueuedJobs:
         for uid in [uid for uid, until in self._until.items() if until <= now]:
             (job, missing), part = self._kept(uid), self._parts.get(uid)
             if part is None or part.suspended:
-                late = job, missing, job.pods if part is None else part.pods
+                late = job, missing, self._as_granted(job).pods if part is None else part.pods
                 self.late = [*self.late[1 - MOST_LATE :], late]
             self._settle(job, now)
         self._ask_again(now)
@@ -363,6 +371,29 @@ class QueuedJobs:
         part, came = self._parts.get(uid), self._came.get(uid, Counter())
         counts = waiting(job) if part is None else [part.pods]
         return [max(0, count - came[at]) for at, count in enumerate(counts)]
+
+    def _note_grant(self, job: QueuedJob) -> None:
+        """Remembers a Job as it was granted, if it is being started."""
+        uid = uid_of_stand_in(job.uid)
+        if uid in self._cluster.gates.ungated:
+            self._granted.setdefault(uid, job)
+
+    def _as_granted(self, job: QueuedJob) -> QueuedJob:
+        """Returns a Job with no more pods, and with no others, than were granted.
+
+        Whoever may change a Job that starts could otherwise have kept what no rule was asked for.
+        """
+        uid = uid_of_stand_in(job.uid)
+        granted = self._granted.get(uid)
+        if granted is None or granted is job:
+            return job
+        sets = granted.pod_sets
+        if uid in self._parts:  # which says how many
+            return replace(job, pod_sets=(replace(sets[0], count=job.pods),))
+        if len(sets) == len(job.pod_sets):
+            pairs = zip(sets, job.pod_sets, strict=True)
+            sets = tuple([replace(was, count=min(was.count, now.count)) for was, now in pairs])
+        return replace(job, pod_sets=sets, parallelism=granted.parallelism, least=0)
 
     def _kept(self, uid: str) -> tuple[QueuedJob, int]:
         """Returns the Job of a stand-in, and how many pods it stands for."""
@@ -429,19 +460,22 @@ class QueuedJobs:
             return False
         cluster.gate_admission.ungate(kept, Ungated((cluster.queue_of(kept), kept.namespace), kept.request), now)
         self._until[uid] = now + self._patience
+        self._granted[uid] = job
         self._keep_for_missing(job, cluster.gates.ungated[uid], now)
         return True
 
     def _keep_for_missing(self, job: QueuedJob, ungated: Ungated, now: float) -> None:
         uid, seen = uid_of_stand_in(job.uid), self._is_seen_started(job)
-        missing = self._missing(job)
+        granted = self._as_granted(job)
+        missing = self._missing(granted)
         if not any(missing):
             self._until.pop(uid, None)
             self._cluster.delete_pod(uid)
             if seen:
                 self._settle(job, now)
             return
-        kept = self._stand_in(job, missing, at_gate=not seen)
+        self._granted[uid] = granted
+        kept = self._stand_in(granted, missing, at_gate=not seen)
         self._cluster.gates.count(uid, replace(ungated, request=kept.request))
         self._cluster.grants.keep(kept, now, inf)
         self._cluster.upsert_pod(kept, now)
@@ -474,6 +508,7 @@ class QueuedJobs:
         self._until.pop(uid, None)
         self._came.pop(uid, None)
         self._parts.pop(uid, None)
+        self._granted.pop(uid, None)
         self._cluster.delete_pod(uid)
 
 
