@@ -72,10 +72,15 @@ class JobReader:
         key = key_of(self.job_kind, job.namespace, job.name)
         if not (suspended or key in cluster.queued_jobs):
             return
-        if self._may_be_started(obj, job):
-            cluster.queued_jobs.upsert(self._queued(obj, suspended=suspended), now)
-        else:
+        if not self._may_be_started(obj, job):
             cluster.queued_jobs.delete(key)
+            return
+        try:
+            queued = self._queued(obj, suspended=suspended)
+        except InvalidObject:
+            cluster.queued_jobs.delete(key)  # else it would be started for what it was before
+            raise
+        cluster.queued_jobs.upsert(queued, now)
 
     def suspended(self, obj: Any) -> StandsFor | None:
         """Returns a job that is suspended, if nobody else starts it."""

@@ -208,6 +208,27 @@ def test_a_job_of_too_many_different_templates_is_reported_and_not_started(capsy
     assert "there are more than 16 different templates" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("is_starting", [False, True])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [replicated(f"r{at}", 1, 1, f"{at + 1}m") for at in range(MOST_TEMPLATES + 1)],
+        [{"template": {"spec": {"template": 1}}}],
+        [replicated("a", 1, 1, "x")],
+    ],
+    ids=["too many templates", "no template", "no quantity"],
+)
+def test_a_job_that_becomes_unreadable_leaves_its_line_and_keeps_nothing(parts, is_starting):
+    store = world(job_set())
+    if is_starting:
+        is_started(store, job_set())
+    see(store, job_set("set", *parts, suspend=not is_starting))
+    assert (stand_in(store), start_all(store), store.cluster.ledger.account("a").used) == (None, [], {})
+    if not is_starting:
+        see(store, job_set())
+        assert stand_in(store) is not None
+
+
 def test_equal_templates_count_once_however_many_there_are():
     store = world(job_set("set", *(replicated(f"r{at}", 1, 1) for at in range(1000))))
     assert stand_in(store).stands_for.pods == 1000
@@ -221,8 +242,6 @@ def test_equal_templates_count_once_however_many_there_are():
         {"replicatedJobs": 1},
         {"replicatedJobs": [1]},
         {"replicatedJobs": [{"replicas": "1"}]},
-        {"replicatedJobs": [{"template": {"spec": {"template": 1}}}]},
-        {"replicatedJobs": [{"template": {"spec": {"template": template("x")}}}]},
     ],
 )
 def test_what_cannot_be_read_changes_nothing_that_was_known(spec):
