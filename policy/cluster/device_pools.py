@@ -36,6 +36,8 @@ class DevicePools:
         self._counts: dict[str, Resources] = {}
         self._most: dict[str, int] | None = None
         self._shared: dict[str, DeviceSlice] = {}
+        self._names_of_shared: Counter[str] = Counter()
+        self._unread: frozenset[str] = frozenset()
 
     def upsert(self, of: DeviceSlice) -> set[str]:
         """Adds or changes a slice. Returns the nodes whose devices may have changed."""
@@ -47,6 +49,7 @@ class DevicePools:
         self._on_nodes.setdefault(of.node, {})[of.name] = of
         if of.shared or not of.node:
             self._shared[of.name] = of
+            self._count_shared(of, 1)
         return touched | self._touched(of, before)
 
     def delete(self, name: str) -> set[str]:
@@ -55,8 +58,9 @@ class DevicePools:
         if of is None:
             return set()
         before = self._counting(of.pool)
+        if self._shared.pop(name, None) is not None:
+            self._count_shared(of, -1)
         self._counts.pop(name, None)
-        self._shared.pop(name, None)
         del self._pools[of.pool][name], self._on_nodes[of.node][name]
         self._generations[of.pool] -= Counter([of.generation])
         if not self._pools[of.pool]:
@@ -69,6 +73,10 @@ class DevicePools:
         """Sees all device classes, each with the name by which its devices count. Returns all nodes with devices."""
         self._classes = dict(classes)
         self._counts.clear()
+        self._unread = frozenset(name for name, of in classes.values() if of.selects is None)
+        self._names_of_shared.clear()
+        for each in self._shared.values():
+            self._count_shared(each, 1)
         self._note_undecidable()
         return self._on_nodes.keys() - {""}
 
@@ -116,8 +124,14 @@ class DevicePools:
 
     def _note_undecidable(self) -> None:
         self._most = None
-        unread = {name for name, of in self._classes.values() if of.selects is None} if self.slices else set()
-        self.undecidable = frozenset(unread.union(*(self._counts_of(of) for of in self._shared.values())))
+        self.undecidable = (self._unread if self.slices else frozenset()).union(self._names_of_shared)
+
+    def _count_shared(self, of: DeviceSlice, times: int) -> None:
+        """Counts a slice whose devices are shared, by the names of these, so that no other slice is looked at again."""
+        for name in self._counts_of(of):
+            self._names_of_shared[name] += times
+            if not self._names_of_shared[name]:
+                del self._names_of_shared[name]
 
 
 def _is_of(each: DeviceClass, given: Mapping[str, Value]) -> bool:

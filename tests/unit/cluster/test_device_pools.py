@@ -131,6 +131,31 @@ def test_what_cannot_be_counted_is_as_if_no_node_listed_it(slices, classes):
     assert not fit.undecidable(cluster.table, asked)
 
 
+def test_each_shared_slice_is_looked_at_once_however_many_there_are(monkeypatch):
+    cluster = world()
+    pools, looked = cluster.devices.pools, []
+    counts_of = pools._counts_of
+    monkeypatch.setattr(pools, "_counts_of", lambda of: looked.append(of.name) or counts_of(of))
+    for number in range(40):
+        cluster.devices.upsert_slice(a_slice(f"s{number}", "", pool=f"p{number}"))
+    assert pools.undecidable == {GPU, PLAIN}
+    for number in range(40):
+        assert pools.undecidable == {GPU, PLAIN}
+        cluster.devices.delete_slice(f"s{number}")
+    assert not pools.undecidable
+    assert not pools._names_of_shared
+    assert len(looked) < 200
+
+
+def test_a_shared_slice_makes_undecidable_what_its_devices_are_called_now():
+    cluster = world(a_slice("s", "n1", shared=True))
+    for name in ("example.com/gpu", GPU):
+        cluster.devices.upsert_class("gpu", DeviceClass(name))
+        assert cluster.devices.pools.undecidable == {name, PLAIN}
+    cluster.devices.upsert_slice(a_slice("s", "n1"))
+    assert not cluster.devices.pools.undecidable
+
+
 def claiming(uid, *claims, **rest):
     made = pod(uid, "a", *claims, **rest)
     needs = DeviceNeeds(made.request, made.needs.claims, constraints=Constraints(undecidable=(CLAIM,)))
