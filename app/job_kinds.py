@@ -80,7 +80,10 @@ class Manager(_Row):
 
 
 class Row(_Row):
-    """A kind of jobs. ``only_if`` is the path of a boolean: unless it is true, a job does not bear to be suspended."""
+    """A kind of jobs. ``only_if`` is the path of a boolean: unless it is true, a job does not bear to be suspended.
+
+    ``unless_set`` is the path of a field of any type: a job that has it does not bear to be suspended either.
+    """
 
     group: str
     version: str
@@ -91,6 +94,7 @@ class Row(_Row):
     end: End = End()
     managed_by: Manager | None = None
     only_if: str = ""
+    unless_set: str = ""
     pod_label: str = ""
 
     @field_validator("group")
@@ -118,7 +122,7 @@ class Row(_Row):
     def _is_a_path(cls, value: str) -> str:
         return _matching(value, _PATH, "spec.suspend")
 
-    @field_validator("only_if")
+    @field_validator("only_if", "unless_set")
     @classmethod
     def _is_a_path_or_none(cls, value: str) -> str:
         return _matching(value, _PATH, "spec.mayBeSuspended") if value else value
@@ -132,6 +136,7 @@ class Row(_Row):
         found += [(self.end.field, "end")] if self.end.field else []
         found += [(self.managed_by.field, "managedBy")] if self.managed_by else []
         found += [(self.only_if, "onlyIf")] if self.only_if else []
+        found += [(self.unless_set, "unlessSet")] if self.unless_set else []
         for path, use in found:
             if named.setdefault(path, use) != use:
                 raise ValueError(f"{path} is named twice, for {named[path]} and {use}")
@@ -151,7 +156,7 @@ class Row(_Row):
             yield template.path
             yield from template.counts
         of_manager = self.managed_by.field if self.managed_by else ""
-        yield from filter(None, (self.end.field, of_manager, self.only_if))
+        yield from filter(None, (self.end.field, of_manager, self.only_if, self.unless_set))
 
 
 def _matching(value: str, pattern: re.Pattern[str], example: str) -> str:
@@ -214,6 +219,7 @@ SHIPPED = (
         *("rayjobs", "RayJob", "spec.rayClusterSpec"),
         end=End(field="status.jobDeploymentStatus", values=("Complete", "Failed", "ValidationFailed")),
         only_if="spec.shutdownAfterJobFinishes",
+        unless_set="spec.clusterSelector",
     ),
     _of_ray("rayclusters", "RayCluster", "spec", pod_label="ray.io/cluster"),
     _of_kubeflow("mpijobs", "MPIJob", "v2beta1", "mpiReplicaSpecs", "kubeflow.org/mpi-operator"),

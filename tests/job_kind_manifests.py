@@ -256,6 +256,8 @@ def _on(subject: str, row: Row) -> dict[str, str]:
     found["has-no-owner-that-starts-it"] = f"{owners}.all(o, !has(o.controller) || !o.controller)"
     if row.only_if:
         found["bears-to-be-suspended"] = f"{subject}{_optional(row.only_if)}.orValue(false)"
+    if row.unless_set:
+        found["has-nothing-that-forbids-it"] = f"!{subject}{_optional(row.unless_set)}.hasValue()"
     return found
 
 

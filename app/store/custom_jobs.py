@@ -102,6 +102,7 @@ class JobReader:
         manager, owner = self._row.managed_by, controller_ref(meta)
         managed_by = _at(obj, manager.field) if manager is not None else None
         bears_suspension = not self._row.only_if or _at(obj, self._row.only_if) is True
+        bears_suspension &= not self._row.unless_set or _at(obj, self._row.unless_set) in (None, NULL)
         suspend, parent = _at(obj, self._row.suspend), self._row.suspend.rpartition(".")[0]
         return BatchJob(
             meta.namespace or "",
@@ -208,6 +209,8 @@ def _structure(row: Row) -> type[Struct]:
         _put(tree, row.end.field, str | None)
     if row.only_if:
         _put(tree, row.only_if, bool | None)
+    if row.unless_set:
+        _put(tree, row.unless_set, Raw)
     if row.managed_by is not None:
         _put(tree, row.managed_by.field, str | None)
     return _struct(row.kind, tree, [("metadata", Metadata)])

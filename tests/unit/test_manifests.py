@@ -486,6 +486,13 @@ def test_the_manifests_of_each_kind_of_jobs_are_made_from_its_row():
         assert (MANIFESTS / path).read_text() == text, path
 
 
+@pytest.mark.parametrize(("file", "subject"), [("suspend", "object"), ("stay-suspended", "oldObject")])
+def test_a_ray_job_that_names_a_cluster_is_not_suspended_as_it_is_not_started_either(file, subject):
+    policy = the("MutatingAdmissionPolicy", f"jobs/kinds/rayjob/{file}.yaml")["spec"]
+    expressions = [each["expression"] for each in policy["matchConditions"]]
+    assert f"!{subject}.?spec.?clusterSelector.hasValue()" in expressions
+
+
 def test_asking_who_bears_a_token_is_a_right_of_its_own():
     rules = the("ClusterRole", "access/quotaward-access.yaml")["rules"]
     reviews = {"authentication.k8s.io": "tokenreviews", "authorization.k8s.io": "subjectaccessreviews"}

@@ -21,6 +21,7 @@ ROW: dict[str, Any] = {
     "end": {"field": "status.state", "values": ["Done"]},
     "managedBy": {"field": "spec.managedBy", "own": "example.com/things"},
     "onlyIf": "spec.mayBeSuspended",
+    "unlessSet": "spec.pool",
     "podLabel": "example.com/thing",
 }
 
@@ -48,6 +49,7 @@ def test_each_path_of_a_built_in_row_is_a_field_of_the_right_type(row):
     types = dict.fromkeys((each.path for each in row.templates), "object") | {row.suspend: "boolean"}
     types |= {count: "integer" for each in row.templates for count in each.counts}
     types |= dict.fromkeys((row.managed_by.field, row.end.field), "string") | {row.only_if: "boolean"}
+    types |= {row.unless_set: "object"}
     found = {path: field(schema, path)["type"] for path in row.paths}
     assert found == {path: types[path] for path in row.paths}
 
@@ -116,6 +118,8 @@ def test_without_the_settings_there_are_no_further_kinds(tmp_path):
         ({"suspended": "spec.suspend"}, "suspended"),
         ({"onlyIf": "spec.a[*].b"}, "onlyIf"),
         ({"onlyIf": "spec.suspend"}, ""),
+        ({"unlessSet": "spec.a[*].b"}, "unlessSet"),
+        ({"unlessSet": "spec.suspend"}, ""),
         ({"templates": [{"path": "spec.suspend.template"}]}, ""),
         ({"templates": [{"path": "spec.suspend"}]}, ""),
         ({"suspend": "spec.parts.suspend"}, ""),
