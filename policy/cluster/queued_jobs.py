@@ -381,7 +381,7 @@ class QueuedJobs:
     def _as_granted(self, job: QueuedJob) -> QueuedJob:
         """Returns a Job with no more pods, and with no others, than were granted.
 
-        Whoever may change a Job that starts could otherwise have kept what no rule was asked for.
+        Tenants may change a Job that starts, and no rule is asked about that.
         """
         uid = uid_of_stand_in(job.uid)
         granted = self._granted.get(uid)
