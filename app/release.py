@@ -20,7 +20,7 @@ from app.kube.definitions import UNANSWERED, Served, served
 from app.kube.said import said
 from app.store.custom_jobs import JobReader
 from app.store.heeded import QUEUED
-from app.store.jobs import JOBS, JobObject, may_be_started
+from app.store.jobs import JOBS, JobObject, elasticity, may_be_started
 from app.store.kind import Kind
 from app.store.namespaces import NAMESPACES
 from app.store.pod_object import PodObject, PodSpec
@@ -81,12 +81,20 @@ def _pod_at_our_gate(obj: PodObject) -> Pod | None:
 
 
 def _suspended_for_us(obj: JobObject) -> Pod | None:
-    """Returns a Job that is suspended, and that nobody else has to start, as a stand-in that requests nothing."""
+    """Returns a Job that is suspended, or elastic and runs with too few pods, as a stand-in that requests nothing.
+
+    Nobody else has to start it. An elastic one gets as many pods as its user asks for: nobody lets it grow later.
+    """
     meta, spec = obj.metadata, obj.spec
-    if spec is None or not spec.suspend or not may_be_started(obj):
+    if spec is None or not may_be_started(obj):
         return None
-    parallelism = 1 if spec.parallelism is None else spec.parallelism
-    job = StandsFor(meta.name, meta.uid or "", parallelism, parallelism)
+    parallelism, asked, least, _ = elasticity(obj)
+    grows = not spec.suspend
+    if grows and parallelism == asked:
+        return None
+    job = StandsFor(
+        *(meta.name, meta.uid or "", parallelism, asked), least=least, asked=asked, granted=asked, grows=grows
+    )
     return Pod(meta.uid or "", meta.namespace or "", meta.name, NOTHING, stands_for=job)
 
 

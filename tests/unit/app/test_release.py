@@ -46,7 +46,7 @@ class Server:
         )
 
     async def send(self, _method, path, patch, _content_type, **_):
-        name = path.rpartition("/")[2]
+        name = path.rpartition("/")[2].partition("?")[0]
         self.patched.append(name)
         item = next(item for item in self.items.values() if item["metadata"]["name"] == name)
         spec = item["spec"]
@@ -58,6 +58,7 @@ class Server:
             spec["suspend"] = patch[2]["value"]
         elif [each["value"] for each in patch[1:3]] == [spec["suspend"], spec["parallelism"]]:
             spec["suspend"] = self.suspends
+            spec["parallelism"] = next((e["value"] for e in patch[3:] if "parallel" in e["path"]), spec["parallelism"])
         return 200, b""
 
     async def close(self):
@@ -108,6 +109,15 @@ def test_jobs_that_do_not_wait_for_us_stay_as_they_are(released):
     server = Server(*theirs, job("runs", suspend=False), job("mine"))
     assert released(QUEUED_JOBS, server) == (1, [])
     assert server.patched == ["mine"]
+
+
+@pytest.mark.parametrize("suspend", [True, False])
+def test_an_elastic_job_gets_all_the_pods_that_its_user_asks_for(released, suspend):
+    asked = {"quotaward.dev/min-parallelism": "1", "quotaward.dev/parallelism": "8"}
+    server = Server(of(job("small", 2, suspend=suspend), annotations=asked))
+    assert released(QUEUED_JOBS, server) == (1, [])
+    spec = server.items["uid-small"]["spec"]
+    assert (spec["suspend"], spec["parallelism"], server.patched) == (False, 8, ["small"])
 
 
 def test_jobs_of_one_namespace_are_started_alone(released):
