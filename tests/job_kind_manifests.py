@@ -255,7 +255,7 @@ def _on(subject: str, row: Row) -> dict[str, str]:
     owners = f"{subject}.metadata.?ownerReferences.orValue([])"
     found["has-no-owner-that-starts-it"] = f"{owners}.all(o, !has(o.controller) || !o.controller)"
     if row.only_if:
-        found["bears-to-be-suspended"] = f"{subject}{_optional(row.only_if)}.orValue(false)"
+        found["bears-to-be-suspended"] = f"{subject}{_optional(row.only_if)}.orValue(false) == true"
     if row.unless_set:
         found["has-nothing-that-forbids-it"] = f"!{subject}{_optional(row.unless_set)}.hasValue()"
     return found
