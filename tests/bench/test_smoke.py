@@ -12,7 +12,7 @@ WITH_A_CONTROL_PLANE = ["store", "interference", "scheduler", "jobs"]
 """Each starts one of its own, and several programs after it: minutes on a busy machine. Set QUOTAWARD_LONG=1."""
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", BY_THEMSELVES + (WITH_A_CONTROL_PLANE if os.environ.get("QUOTAWARD_LONG") else []))
 def test_the_benchmark_runs(name):
     done = subprocess.run(

@@ -75,6 +75,10 @@ class Process:
         return text[-size:].decode(errors="replace")
 
 
+PATIENCE = 3
+"""How many times as long as a test says it waits at most: other tests may have the processors."""
+
+
 def wait_until(
     condition: Callable[[], Any],
     what: str,
@@ -84,13 +88,13 @@ def wait_until(
     detail: Callable[[], Any] = lambda: "",
 ) -> Any:
     """The first true answer of ``condition``; an AssertionError naming ``what`` if there is none in time."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + PATIENCE * timeout
     while True:
         answer = condition()
         if answer:
             return answer
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout:g} s: {what} (last answer: {answer!r})\n{detail()}")
+            raise AssertionError(f"not within {PATIENCE * timeout:g} s: {what} (last answer: {answer!r})\n{detail()}")
         time.sleep(every)
 
 

@@ -97,7 +97,7 @@ def queued(cluster, installed):  # noqa: F811
     labelled(cluster, namespace, None)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("how", ["killed before it", "killed after it", "its answer is lost", "its answer hangs"])
 def test_whatever_write_the_leader_fails_at_each_job_is_started_once_for_its_turn(cluster, queued, watch, how):
     cluster.node(cpu=4)

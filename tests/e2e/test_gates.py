@@ -170,7 +170,7 @@ def test_a_gang_is_ungated_whole_and_a_gated_pod_takes_back_as_fast_as_another(
     assert len(evicted(borrowing)) == 6
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_whatever_fails_nobody_gets_past_max_and_nobody_is_forgotten(cluster, gates, watch):
     cluster.nodes(2)
     namespace = gated_namespace(cluster)

@@ -93,7 +93,7 @@ def matches(expected: str, printed: str) -> bool:
     return OutputChecker().check_output(expected, printed, ELLIPSIS | NORMALIZE_WHITESPACE)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_what_the_page_says_can_be_typed_and_is_seen(control_plane, install_tools, tmp_path):
     newcomer = Newcomer(control_plane, install_tools["kubectl"], tmp_path)
     blocks = BLOCK.findall(PAGE.read_text())

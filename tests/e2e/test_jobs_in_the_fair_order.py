@@ -26,7 +26,7 @@ def several(cluster, installed):  # noqa: F811
         labelled(cluster, namespace, None)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("table", TABLES)
 def test_jobs_are_started_in_the_fair_order_at_every_prefix(cluster, several, quotaward, scheduler, watch, table):
     tenants, jobs = {}, []  # namespace: queue, what that deserves, weight, to be started

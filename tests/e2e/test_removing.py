@@ -50,7 +50,7 @@ def shell(control_plane, install_tools, tmp_path):
     return run
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_all_goes_but_the_quotas_and_then_these(control_plane, shell):
     for directory in (*INSTALLED, *INSTALLED):  # and once more, as an upgrade does
         shell(f"kubectl apply --server-side -k {directory}")

@@ -13,7 +13,7 @@ from tests.e2e.short_jobs import KINDS, Turns, kept, make, tenants
 JOBS, PLACES = 200, 10
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_short_jobs_run_exactly_once_each_and_in_the_fair_order(cluster):
     with (
         queueing(cluster),
