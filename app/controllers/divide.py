@@ -7,7 +7,7 @@ frequency.
 
 import asyncio
 import time
-from itertools import chain, islice
+from itertools import islice
 
 from app.pause import Pause
 from app.store.store import Store
@@ -45,6 +45,9 @@ class Divide:
         if cluster.to_be_divided:
             for _ in cluster.divide_steps():
                 await pause.if_due()
-        renewals = cluster.devices.renew_steps(), cluster.queued_jobs.renew_steps()
-        for _ in chain.from_iterable(islice(each, RENEWALS) for each in renewals):
+        work = cluster.devices.renew_steps()
+        for _ in islice(work, RENEWALS):
+            await pause.if_due()
+        work = cluster.queued_jobs.renew_steps()
+        for _ in islice(work, RENEWALS):
             await pause.if_due()

@@ -487,7 +487,7 @@ def test_the_manifests_of_each_kind_of_jobs_are_made_from_its_row():
 
 
 @pytest.mark.parametrize(("file", "subject"), [("suspend", "object"), ("stay-suspended", "oldObject")])
-def test_a_ray_job_that_names_a_cluster_is_not_suspended_as_it_is_not_started_either(file, subject):
+def test_a_ray_job_that_names_a_cluster_is_neither_suspended_nor_started(file, subject):
     policy = the("MutatingAdmissionPolicy", f"jobs/kinds/rayjob/{file}.yaml")["spec"]
     expressions = [each["expression"] for each in policy["matchConditions"]]
     assert f"!{subject}.?spec.?clusterSelector.hasValue()" in expressions

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 
@@ -129,14 +128,6 @@ def test_a_watched_list_is_shown_again_when_it_has_changed(monkeypatch):
     listing = cli_lists.Listing(cli_lists.Format.TABLE, watch=True, sort_by="")
     listing.show(ask, lambda document, **_: shown.append(len(document["items"])), str)
     assert shown == [1, 2]
-
-
-def test_an_interrupt_ends_a_watch_without_a_word(server):
-    command = [str(QUOTAWARD), "waiting", "--watch", "-o", "name", "--server", server]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
-        assert watching.stdout.readline() == "b/p\n"
-        watching.send_signal(signal.SIGINT)
-        assert (watching.wait(30), watching.stderr.read()) == (0, "")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
