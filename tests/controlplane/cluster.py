@@ -17,6 +17,7 @@ from tests.controlplane.processes import wait_until
 
 QUEUE = "scheduling.volcano.sh/queue-name"
 GATED = "quotaward.dev/gated"
+JOBS = "quotaward.dev/jobs"
 _numbers = itertools.count(1)
 
 
@@ -83,7 +84,9 @@ class Cluster:
         namespaced = self._served(*QUOTA_KINDS, *POD_GROUPS)
         for namespace in self._namespaces:
             self.api.patch(
-                "namespaces", namespace, {"metadata": {"annotations": {QUEUE: None}, "labels": {GATED: None}}}
+                "namespaces",
+                namespace,
+                {"metadata": {"annotations": {QUEUE: None}, "labels": {GATED: None, JOBS: None}}},
             )
             for resource in ("replicasets", "jobs"):
                 self.api.delete_all(resource, namespace)
