@@ -4,20 +4,23 @@ from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from app.amounts import readable
 
-_console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
-if not _console.is_terminal:
-    _console.width = 10_000  # a program that reads it needs all of it
+console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
+if not console.is_terminal:
+    console.width = 10_000  # a program that reads it needs all of it
+
+
+def table_of(*columns: str) -> Table:
+    """Returns an empty table with these columns, which stay in one line each."""
+    return Table(*(Column(each, no_wrap=True) for each in columns), box=None, pad_edge=False)
 
 
 def print_quotas(document: dict[str, Any]) -> None:
     """Prints a row per quota and resource."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("NAMESPACE", "NAME", "RESOURCE", "USED", "MIN", "MAX", "BORROWED", "CONDITIONS"):
-        table.add_column(column, no_wrap=True)
+    table = table_of("NAMESPACE", "NAME", "RESOURCE", "USED", "MIN", "MAX", "BORROWED", "CONDITIONS")
     for quota in document["items"]:
         conditions = ", ".join(condition["type"] for condition in quota["conditions"])
         rows = sorted({*quota["used"], *quota["min"], *quota["max"]}) or [""]
@@ -25,9 +28,9 @@ def print_quotas(document: dict[str, Any]) -> None:
             figures = [_figure(quota[field], resource) for field in ("used", "min", "max", "borrowed")]
             table.add_row(quota["namespace"], quota["name"], resource, *figures, conditions)
     if table.row_count:
-        _console.print(table)
+        console.print(table)
     else:
-        _console.print("no elastic quotas")
+        console.print("no elastic quotas")
 
 
 def print_queue_tree(document: dict[str, Any], **_: bool) -> None:
@@ -49,10 +52,8 @@ def print_queue_tree(document: dict[str, Any], **_: bool) -> None:
 
 def print_queues(document: dict[str, Any], **_: bool) -> None:
     """Prints a row per queue and resource, and below it one per namespace."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("QUEUE", "NAMESPACE", "WEIGHT", "RESOURCE", "ALLOCATED", "DESERVED", "GUARANTEE", "CAPABILITY"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("CONDITIONS", no_wrap=True)
+    names = ("QUEUE", "NAMESPACE", "WEIGHT", "RESOURCE")
+    table = table_of(*names, "ALLOCATED", "DESERVED", "GUARANTEE", "CAPABILITY", "CONDITIONS")
     for queue in document["items"]:
         conditions = ", ".join(condition["type"] for condition in queue["conditions"])
         if queue["state"] != "Open":
@@ -66,21 +67,19 @@ def print_queues(document: dict[str, Any], **_: bool) -> None:
                 used, entitled = (_figure(tenant[field], resource) for field in ("allocated", "entitled"))
                 table.add_row("", tenant["namespace"], str(tenant["weight"]), resource, used, entitled, "", "", "")
     if table.row_count:
-        _console.print(table)
+        console.print(table)
     else:
-        _console.print("no queues")
+        console.print("no queues")
 
 
 def print_explanation(document: dict[str, Any]) -> None:
     """Prints a paragraph: the verdict, its figures, the holders of what is lacking, and remedies."""
-    _console.print(document["summary"])
+    console.print(document["summary"])
 
 
 def print_gates(document: dict[str, Any], **_: bool) -> None:
     """Prints a row per waiting job, in the order in which their gates would open."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("QUEUE", "PLACE", "JOB", "PODS", "PRIORITY", "WAITS FOR"):
-        table.add_column(column, no_wrap=True)
+    table = table_of("QUEUE", "PLACE", "JOB", "PODS", "PRIORITY", "WAITS FOR")
     for each in document["items"]:
         waits_for = each["message"] or "its turn"
         job = f"{each['kind']} {each['job']}" if each.get("kind") else each["job"]
@@ -90,9 +89,7 @@ def print_gates(document: dict[str, Any], **_: bool) -> None:
 
 def print_jobs(document: dict[str, Any], **_: bool) -> None:
     """Prints a row per Job: those that are starting, and those that wait in the order in which they would start."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("QUEUE", "PLACE", "JOB", "PODS", "PRIORITY", "STATE", "SINCE", "WHY"):
-        table.add_column(column, no_wrap=True)
+    table = table_of("QUEUE", "PLACE", "JOB", "PODS", "PRIORITY", "STATE", "SINCE", "WHY")
     for each in document["items"]:
         kind = "" if each.get("kind", "Job") == "Job" else f"{each['kind']} "  # an older server names none
         name, place = f"{kind}{each['namespace']}/{each['name']}", str(each["place"] or "-")
@@ -104,10 +101,8 @@ def print_jobs(document: dict[str, Any], **_: bool) -> None:
 
 def print_waiting(document: dict[str, Any], *, wide: bool = False) -> None:
     """Prints a row per job that waits; ``wide``: with the names of its first pods."""
-    table = Table(box=None, pad_edge=False)
     more = ("NAMES OF PODS",) if wide else ()
-    for column in ("NAMESPACE", "KIND", "NAME", "PODS", "QUEUE", "PLACE", "SINCE", "RULE", "WHY", *more):
-        table.add_column(column, no_wrap=True)
+    table = table_of("NAMESPACE", "KIND", "NAME", "PODS", "QUEUE", "PLACE", "SINCE", "RULE", "WHY", *more)
     for each in document["items"]:
         place, pods = str(each["place"] or "-"), (", ".join(each["podNames"]),) if wide else ()
         names = (each["namespace"], each["kind"].partition(".")[0], each["name"], str(each["pods"]))
@@ -144,37 +139,35 @@ def print_plan(document: dict[str, Any]) -> None:
         if suspended := eviction.get("suspendsJob"):  # of another kind it is named with its kind
             price = f" ({suspended if ' ' in suspended else f'Job {suspended}'} is suspended)"
         price = f" (Job {eviction['lowersJob']} is lowered)" if eviction.get("lowersJob") else price
-        _console.print(f"evict {eviction['pod']} from {eviction['node']} for {eviction['for']}{price}")
+        console.print(f"evict {eviction['pod']} from {eviction['node']} for {eviction['for']}{price}")
     for waiting in document["waiting"]:
-        _console.print(f"{waiting['pod']} waits: {waiting['message']}")
+        console.print(f"{waiting['pod']} waits: {waiting['message']}")
     if not document["evictions"] and not document["waiting"]:
-        _console.print(
+        console.print(
             "no pods are to be evicted, and no pods wait for an eviction (quotaward top counts all waiting pods)"
         )
 
 
 def print_reservations(document: dict[str, Any], **_: bool) -> None:
     """Prints a row per reservation."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("NAME", "REASON", "JOB", "POD", "NODE", "VICTIMS", "SINCE"):
-        table.add_column(column, no_wrap=True)
+    table = table_of("NAME", "REASON", "JOB", "POD", "NODE", "VICTIMS", "SINCE")
     for each in document["items"]:
         names = ", ".join(each["victims"])
         table.add_row(each["name"], each["reason"], each["job"], each["pod"], each["node"], names, each["since"])
     if table.row_count:
-        _console.print(table)
+        console.print(table)
     else:
-        _console.print("no reservations")
+        console.print("no reservations")
 
 
 def _print_first(table: Table, total: int, none: str) -> None:
     """Prints the first rows of a list, and how many more there are."""
     if not table.row_count:
-        _console.print(none)
+        console.print(none)
         return
-    _console.print(table)
+    console.print(table)
     if total > table.row_count:
-        _console.print(f"and {total - table.row_count} more")
+        console.print(f"and {total - table.row_count} more")
 
 
 def _figure(amounts: dict[str, str], resource: str) -> str:

@@ -5,23 +5,25 @@ import io
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
+from app.cli_output import console, table_of
 from app.replay import swf, tables
 from app.replay.log import CannotRead, Log
 from app.replay.player import Played, Player, Policy, Window, in_window, jittered, nodes_of, parse_nodes
-from app.replay.summary import Summary, Waits, recorded, summary
+from app.replay.summary import Summary, Team, Waits, recorded, summary
 from app.settings import Settings
 from policy.simulate.replay import RecordedJob
 
 FORMATS = {".swf": "swf", ".csv": "csv"}
 """The form of a log by the end of its name; every other one is taken for what sacct prints."""
+WAITS = ("WAIT", "P50", "P95", "MAX", "SLOWDOWN")
+"""Columns of waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,8 @@ def play(asked: Asked, log: Log, settings: Settings) -> tuple[list[Summary], lis
     nodes = parse_nodes(asked.nodes) if asked.nodes else nodes_of(log)
     player = Player(settings, nodes, resumes=asked.resumes, window=window)
     policies = [Policy(each.name or str(each), each) for each in asked.policies] or [Policy("none", None)]
-    console, summaries = Console(stderr=True), list[Summary]()
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    screen, summaries = Console(stderr=True), list[Summary]()
+    with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bar:
         for policy in policies:
             runs = list[Played]()
             for run in range(asked.runs):
@@ -102,69 +104,39 @@ def print_summaries(summaries: Sequence[Summary], jobs: Sequence[RecordedJob], o
     """Prints summaries as a table, JSON or CSV, with the waits as they were recorded first."""
     waits = recorded(jobs)
     if output == "json":
-        print(
-            json.dumps(
-                {"recorded": _rounded_waits(waits), "policies": [_rounded(each) for each in summaries]}, indent=2
-            )
-        )
+        print(json.dumps({"recorded": _rounded(waits), "policies": [_rounded(each) for each in summaries]}, indent=2))
     elif output == "csv":
         print(_as_csv(summaries), end="")
     else:
-        _print_tables(summaries, waits)
+        _print_table(summaries, waits)
+        for each in summaries:
+            console.print()
+            _print_teams(each)
 
 
-def _print_tables(summaries: Sequence[Summary], waits: Waits) -> None:
-    console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        console.width = 10_000
-    table = Table(box=None, pad_edge=False)
-    for column in (
-        "POLICY",
-        "USED",
-        "DONE TWICE",
-        "WAIT",
-        "P50",
-        "P95",
-        "MAX",
-        "SLOWDOWN",
-        "BIG JOBS",
-        "EVICTIONS",
-        "NEVER",
-    ):
-        table.add_column(column, no_wrap=True)
+def _print_table(summaries: Sequence[Summary], waits: Waits) -> None:
+    """Prints a row per policy."""
+    table = table_of("POLICY", "USED", "DONE TWICE", *WAITS, "BIG JOBS", "EVICTIONS", "NEVER")
     if waits.mean is not None:
         table.add_row("(as recorded)", "", "", *_figures(waits), "", "", "")
     for each in summaries:
         spread = f" ({_time(each.spread[0])} to {_time(each.spread[1])})" if each.spread else ""
-        figures = list(_figures(each.waits))
-        figures[0] += spread
+        mean, *figures = _figures(each.waits)
         parts = f"{each.utilisation:.1%} of {each.resource}", f"{each.again:.1%}"
-        table.add_row(each.policy, *parts, *figures, _time(each.big.mean), str(each.evictions), str(each.never_started))
+        counts = str(each.evictions), str(each.never_started)
+        table.add_row(each.policy, *parts, f"{mean}{spread}", *figures, _time(each.big.mean), *counts)
     console.print(table)
-    for each in summaries:
-        teams = Table(box=None, pad_edge=False)
-        hours = f"{each.resource} HOURS"
-        for column in (
-            f"TEAM ({each.policy})",
-            "JOBS",
-            "MIN",
-            hours,
-            "LOST",
-            "WAIT",
-            "P50",
-            "P95",
-            "MAX",
-            "SLOWDOWN",
-            "EVICTIONS",
-            "NEVER",
-        ):
-            teams.add_column(column, no_wrap=True)
-        for team in each.teams:
-            least = "-" if team.deserved is None else f"{team.deserved:g}"
-            sums = (str(team.jobs), least, f"{team.used:.1f}", f"{team.lost:.1f}")
-            teams.add_row(team.team, *sums, *_figures(team.waits), str(team.evictions), str(team.never_started))
-        console.print()
-        console.print(teams)
+
+
+def _print_teams(summary: Summary) -> None:
+    """Prints a row per team."""
+    sums = ("JOBS", "MIN", f"{summary.resource} HOURS", "LOST")
+    table = table_of(f"TEAM ({summary.policy})", *sums, *WAITS, "EVICTIONS", "NEVER")
+    for team in summary.teams:
+        least = "-" if team.deserved is None else f"{team.deserved:g}"
+        figures = (str(team.jobs), least, f"{team.used:.1f}", f"{team.lost:.1f}", *_figures(team.waits))
+        table.add_row(team.team, *figures, str(team.evictions), str(team.never_started))
+    console.print(table)
 
 
 def _figures(waits: Waits) -> tuple[str, str, str, str, str]:
@@ -182,31 +154,19 @@ def _time(seconds: float | None) -> str:
     return f"{seconds:.0f}s"
 
 
-def _rounded(each: Summary) -> Any:
-    return json.loads(json.dumps(each.document()), parse_float=lambda text: round(float(text), 4))
-
-
-def _rounded_waits(waits: Waits) -> dict[str, float | None]:
-    names = ("mean", "p50", "p95", "max", "slowdown")
-    return {name: None if (value := getattr(waits, name)) is None else round(value, 4) for name in names}
+def _rounded(figures: Summary | Team | Waits) -> Any:
+    """Returns figures as a document for JSON, without more digits than anybody reads."""
+    return json.loads(json.dumps(asdict(figures)), parse_float=lambda text: round(float(text), 4))
 
 
 def _as_csv(summaries: Sequence[Summary]) -> str:
     """Returns a line per policy and team."""
     out = io.StringIO()
-    names = ("mean", "p50", "p95", "max", "slowdown")
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["policy", "team", "jobs", "never_started", "evictions", "used_hours", "lost_hours", "min", *names])
+    waits = [each.name for each in fields(Waits)]
+    writer.writerow(["policy", "team", "jobs", "never_started", "evictions", "used_hours", "lost_hours", "min", *waits])
     for each in summaries:
-        for team in each.teams:
-            waits = _rounded_waits(team.waits)
-            sums = (
-                team.jobs,
-                team.never_started,
-                team.evictions,
-                round(team.used, 4),
-                round(team.lost, 4),
-                team.deserved,
-            )
-            writer.writerow([each.policy, team.team, *sums, *(waits[name] for name in names)])
+        for team in map(_rounded, each.teams):
+            sums = [team[name] for name in ("team", "jobs", "never_started", "evictions", "used", "lost", "deserved")]
+            writer.writerow([each.policy, *sums, *(team["waits"][name] for name in waits)])
     return out.getvalue()

@@ -7,9 +7,9 @@ names of fields with dots between them; ``[*]`` stands for each item of a list o
 
 import re
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 EACH = "[*]"
@@ -23,6 +23,21 @@ _PLURAL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
 
 
+def _matching(value: str, pattern: re.Pattern[str], example: str) -> str:
+    if not pattern.fullmatch(value):
+        raise ValueError(f"{value!r} must be like {example}")
+    return value
+
+
+def _like(pattern: re.Pattern[str], example: str) -> AfterValidator:
+    """Returns the validator of a field that has to match a pattern."""
+    return AfterValidator(lambda value: _matching(value, pattern, example))
+
+
+OptionalPath = Annotated[str, AfterValidator(lambda path: path and _matching(path, _PATH, "spec.mayBeSuspended"))]
+"""The path of a field, or nothing."""
+
+
 class _Row(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True)
 
@@ -33,13 +48,8 @@ class Template(_Row):
     A count that an object lacks is 1.
     """
 
-    path: str
+    path: Annotated[str, _like(_PATH_INTO_ITEMS, "spec.template, or spec.parts[*].template")]
     counts: tuple[str, ...] = ()
-
-    @field_validator("path")
-    @classmethod
-    def _is_a_path(cls, value: str) -> str:
-        return _matching(value, _PATH_INTO_ITEMS, "spec.template, or spec.parts[*].template")
 
     @model_validator(mode="after")
     def _counts_are_beside(self) -> Self:
@@ -70,13 +80,8 @@ class End(_Row):
 class Manager(_Row):
     """The field that names the controller of a job, and its value if that is the project's own."""
 
-    field: str
+    field: Annotated[str, _like(_PATH, "spec.managedBy")]
     own: str
-
-    @field_validator("field")
-    @classmethod
-    def _is_a_path(cls, value: str) -> str:
-        return _matching(value, _PATH, "spec.managedBy")
 
 
 class Row(_Row):
@@ -85,47 +90,17 @@ class Row(_Row):
     ``unless_set`` is the path of a field of any type: a job that has it does not bear to be suspended either.
     """
 
-    group: str
-    version: str
-    plural: str
-    kind: str
-    suspend: str
+    group: Annotated[str, _like(_GROUP, "jobset.x-k8s.io")]
+    version: Annotated[str, _like(_VERSION, "v1alpha2")]
+    plural: Annotated[str, _like(_PLURAL, "jobsets")]
+    kind: Annotated[str, _like(_KIND, "JobSet")]
+    suspend: Annotated[str, _like(_PATH, "spec.suspend")]
     templates: tuple[Template, ...] = Field(min_length=1)
     end: End = End()
     managed_by: Manager | None = None
-    only_if: str = ""
-    unless_set: str = ""
+    only_if: OptionalPath = ""
+    unless_set: OptionalPath = ""
     pod_label: str = ""
-
-    @field_validator("group")
-    @classmethod
-    def _is_a_group(cls, value: str) -> str:
-        return _matching(value, _GROUP, "jobset.x-k8s.io")
-
-    @field_validator("version")
-    @classmethod
-    def _is_a_version(cls, value: str) -> str:
-        return _matching(value, _VERSION, "v1alpha2")
-
-    @field_validator("plural")
-    @classmethod
-    def _is_a_plural(cls, value: str) -> str:
-        return _matching(value, _PLURAL, "jobsets")
-
-    @field_validator("kind")
-    @classmethod
-    def _is_a_kind(cls, value: str) -> str:
-        return _matching(value, _KIND, "JobSet")
-
-    @field_validator("suspend")
-    @classmethod
-    def _is_a_path(cls, value: str) -> str:
-        return _matching(value, _PATH, "spec.suspend")
-
-    @field_validator("only_if", "unless_set")
-    @classmethod
-    def _is_a_path_or_none(cls, value: str) -> str:
-        return _matching(value, _PATH, "spec.mayBeSuspended") if value else value
 
     @model_validator(mode="after")
     def _paths_agree(self) -> Self:
@@ -157,12 +132,6 @@ class Row(_Row):
             yield from template.counts
         of_manager = self.managed_by.field if self.managed_by else ""
         yield from filter(None, (self.end.field, of_manager, self.only_if, self.unless_set))
-
-
-def _matching(value: str, pattern: re.Pattern[str], example: str) -> str:
-    if not pattern.fullmatch(value):
-        raise ValueError(f"{value!r} must be like {example}")
-    return value
 
 
 _OF_RAY = Manager(field="spec.managedBy", own="ray.io/kuberay-operator")

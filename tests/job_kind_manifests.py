@@ -17,15 +17,18 @@ LABEL = "quotaward.dev/queued"
 
 NOTE = "# Made from the row of {kind} in app/job_kinds.py by tests/job_kind_manifests.py: change one of these.\n"
 
-MUTATING = """\
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicy
+METADATA = """\
 metadata:
   name: {name}
   labels:
     app.kubernetes.io/name: quotaward
     app.kubernetes.io/part-of: quotaward
-spec:
+"""
+
+MUTATING = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+{metadata}spec:
   failurePolicy: Fail
   reinvocationPolicy: Never
   matchConstraints:
@@ -54,24 +57,14 @@ BINDING = """\
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: {kind}Binding
-metadata:
-  name: {name}
-  labels:
-    app.kubernetes.io/name: quotaward
-    app.kubernetes.io/part-of: quotaward
-spec:
+{metadata}spec:
   policyName: {name}
 """
 
 OWN_CHANGES = """\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
-metadata:
-  name: {name}
-  labels:
-    app.kubernetes.io/name: quotaward
-    app.kubernetes.io/part-of: quotaward
-spec:
+{metadata}spec:
   failurePolicy: Fail
   matchConstraints:
     resourceRules:
@@ -97,24 +90,14 @@ spec:
 RIGHT = """\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
-metadata:
-  name: {name}
-  labels:
-    app.kubernetes.io/name: quotaward
-    app.kubernetes.io/part-of: quotaward
-rules:
+{metadata}rules:
   - apiGroups: [{row.group}]
     resources: [{row.plural}]
     verbs: [list, watch, patch]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
-metadata:
-  name: {name}
-  labels:
-    app.kubernetes.io/name: quotaward
-    app.kubernetes.io/part-of: quotaward
-roleRef:
+{metadata}roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: ClusterRole
   name: {name}
@@ -187,18 +170,23 @@ def files() -> dict[str, str]:
         folder, right = f"{FOLDER}/{row.kind.lower()}", f"quotaward-{row.plural}.yaml"
         of_row = {"kustomization": KUSTOMIZATION.format(row=row, right=right)}
         of_row |= {"suspend": _suspend(row), "stay-suspended": _stay_suspended(row), "own-changes": _own_changes(row)}
-        of_row[right.removesuffix(".yaml")] = RIGHT.format(row=row, name=f"quotaward-{row.plural}")
+        of_row[right.removesuffix(".yaml")] = _filled(RIGHT, row=row, name=f"quotaward-{row.plural}")
         found |= {f"{folder}/{name}.yaml": NOTE.format(kind=row.kind) + text for name, text in of_row.items()}
         overlaid = OVERLAID.format(row=row, folder=folder, plural=row.plural)
         found[f"{OVERLAY}/{folder}/kustomization.yaml"] = NOTE.format(kind=row.kind) + overlaid
     return found
 
 
+def _filled(template: str, *, name: str, **values: object) -> str:
+    """The text of objects of this name."""
+    return template.format(name=name, metadata=METADATA.format(name=name), **values)
+
+
 def _suspend(row: Row) -> str:
     name = f"quotaward-{row.plural}-suspend"
-    return MUTATING.format(
-        row=row, name=name, operation="CREATE", conditions=_conditions(_on("object", row)), patch=_patch(row)
-    ) + BINDING.format(kind="MutatingAdmissionPolicy", name=name)
+    return _filled(
+        MUTATING, row=row, name=name, operation="CREATE", conditions=_conditions(_on("object", row)), patch=_patch(row)
+    ) + _filled(BINDING, kind="MutatingAdmissionPolicy", name=name)
 
 
 def _stay_suspended(row: Row) -> str:
@@ -210,13 +198,14 @@ def _stay_suspended(row: Row) -> str:
         **_on("oldObject", row),
         "has-not-ended": _has_not_ended(row),
     }
-    return MUTATING.format(
+    return _filled(
+        MUTATING,
         row=row,
         name=name,
         operation="UPDATE",
         conditions=_conditions({each: text for each, text in conditions.items() if text}),
         patch=_patch(row),
-    ) + BINDING.format(kind="MutatingAdmissionPolicy", name=name)
+    ) + _filled(BINDING, kind="MutatingAdmissionPolicy", name=name)
 
 
 def _own_changes(row: Row) -> str:
@@ -237,10 +226,10 @@ def _own_changes(row: Row) -> str:
         )
         kept.append(f"variables.{variable}")
     return (
-        OWN_CHANGES.format(
-            row=row, name=name, accounts=ACCOUNTS, variables="\n".join(variables), kept=" && ".join(kept)
+        _filled(
+            OWN_CHANGES, row=row, name=name, accounts=ACCOUNTS, variables="\n".join(variables), kept=" && ".join(kept)
         )
-        + BINDING.format(kind="ValidatingAdmissionPolicy", name=name).rstrip()
+        + _filled(BINDING, kind="ValidatingAdmissionPolicy", name=name).rstrip()
         + "\n  validationActions: [Deny]\n"
     )
 

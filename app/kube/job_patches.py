@@ -30,15 +30,11 @@ def start(job: StandsFor) -> Patch:
     Of an elastic Job it sets the parallelism that was granted, and notes the one that its user asks for. The counts of
     pods of other kinds than Job are not compared: what has become larger meanwhile is asked anew.
     """
-    suspend = _pointer(job.kind)
-    patch: Patch = [
-        {"op": "test", "path": "/metadata/uid", "value": job.uid},
-        {"op": "test", "path": suspend, "value": not job.grows},
-    ]
+    patch = _as_seen(job, suspended=not job.grows)
     if job.kind is JOB:
-        patch.append({"op": "test", "path": "/spec/parallelism", "value": job.parallelism})
+        patch.append(_same_parallelism(job))
     if not job.grows:
-        patch.append({"op": "replace", "path": suspend, "value": False})
+        patch.append({"op": "replace", "path": _pointer(job.kind), "value": False})
     if job.least:
         patch += _parallelism(job.granted, job.asked)
     return patch
@@ -50,29 +46,16 @@ def suspension(job: BatchJob) -> Patch:
     An object of another kind may lack the field, for which ``null`` stands. An elastic Job then has the parallelism
     again that its user asks for.
     """
-    suspend = _pointer(job.kind)
+    patch = _as_seen(job, suspended=None if job.suspend_unset else False)
+    patch.append({"op": "add", "path": _pointer(job.kind), "value": True})
     if job.least:
-        same = {"op": "test", "path": "/spec/parallelism", "value": job.parallelism}
-        return [*_suspension(suspend, job), same, *_parallelism(job.asked, job.asked)]
-    return _suspension(suspend, job)
+        patch += [_same_parallelism(job), *_parallelism(job.asked, job.asked)]
+    return patch
 
 
 def lowering(job: BatchJob, to: int) -> Patch:
     """Returns a JSON patch that lowers the parallelism of a Job. The server refuses it if the Job has changed."""
-    return [
-        {"op": "test", "path": "/metadata/uid", "value": job.uid},
-        {"op": "test", "path": _pointer(job.kind), "value": False},
-        {"op": "test", "path": "/spec/parallelism", "value": job.parallelism},
-        *_parallelism(to, job.asked),
-    ]
-
-
-def _suspension(suspend: str, job: BatchJob) -> Patch:
-    return [
-        {"op": "test", "path": "/metadata/uid", "value": job.uid},
-        {"op": "test", "path": suspend, "value": None if job.suspend_unset else False},
-        {"op": "add", "path": suspend, "value": True},
-    ]
+    return [*_as_seen(job, suspended=False), _same_parallelism(job), *_parallelism(to, job.asked)]
 
 
 def disowning(managed_fields: Sequence[dict[str, Any]]) -> Patch:
@@ -80,6 +63,18 @@ def disowning(managed_fields: Sequence[dict[str, Any]]) -> Patch:
     at = [number for number, entry in enumerate(managed_fields) if entry.get("manager") == MANAGER]
     tests = [{"op": "test", "path": f"/metadata/managedFields/{number}/manager", "value": MANAGER} for number in at]
     return tests + [{"op": "remove", "path": f"/metadata/managedFields/{number}"} for number in reversed(at)]
+
+
+def _as_seen(job: StandsFor | BatchJob, *, suspended: bool | None) -> Patch:
+    """Returns tests that this is the same job, and whether it is suspended as it was seen; None: it says nothing."""
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": job.uid},
+        {"op": "test", "path": _pointer(job.kind), "value": suspended},
+    ]
+
+
+def _same_parallelism(job: StandsFor | BatchJob) -> dict[str, Any]:
+    return {"op": "test", "path": "/spec/parallelism", "value": job.parallelism}
 
 
 def _pointer(kind: JobKind) -> str:

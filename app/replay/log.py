@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -33,11 +34,22 @@ class Log:
     nodes: int = 0
     cores: int = 0
 
-    def reject(self, where: str, why: str) -> None:
-        """Counts a line that cannot be read, and names the first ones."""
-        self.wrong += 1
-        if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(f"{where}: {why}")
+    def take(self, line: int, read: Callable[[], RecordedJob | None]) -> None:
+        """Adds the job of a line, or counts one that did not run (None), or that cannot be read (ValueError).
+
+        The first lines that cannot be read are named.
+        """
+        try:
+            job = read()
+        except ValueError as error:
+            self.wrong += 1
+            if len(self.problems) < MOST_PROBLEMS:
+                self.problems.append(f"line {line}: {error}")
+            return
+        if job is None:
+            self.without_run += 1
+        else:
+            self.jobs.append(job)
 
 
 def number(text: str) -> float:

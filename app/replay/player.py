@@ -33,7 +33,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy: what to call it, the folder with its manifests (None: none), and what is wrong with these."""
+    """A policy: what to call it, and the folder with its manifests (None: there are no quotas)."""
 
     name: str
     folder: Path | None

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from app.replay.player import Played
 from policy.simulate.replay import PlayedJob, RecordedJob
@@ -60,10 +59,6 @@ class Summary:
     teams: tuple[Team, ...]
     stopped_at: float | None
     to_come: int
-
-    def document(self) -> dict[str, Any]:
-        """Returns it as a document for JSON."""
-        return asdict(self)
 
 
 def main_resource(jobs: Iterable[RecordedJob], capacity: Mapping[str, int]) -> str:

@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 from app.replay.log import Log, number
 from policy.simulate.replay import RecordedJob
@@ -16,38 +17,33 @@ TEAMS = {"user": (11, "u"), "group": (12, "g"), "queue": (14, "q"), "partition":
 
 def read(lines: Iterable[str], team: str, pod_cores: int) -> Log:
     """Reads a log. ``team`` is a key of TEAMS; a job has a pod for each ``pod_cores`` processors, rounded up."""
-    log, (column, letter) = Log(), TEAMS[team]
-    for where, line in enumerate(lines, start=1):
+    log = Log()
+    for number_of_line, line in enumerate(lines, start=1):
         if line.startswith(";"):
             _read_comment(log, line)
-            continue
-        fields = line.split()
-        if not fields:
-            continue
-        try:
-            values = [number(text) for text in fields]
-            if len(values) < FIELDS:
-                raise ValueError(f"it has {len(values)} of {FIELDS} fields")
-        except ValueError as error:
-            log.reject(f"line {where}", str(error))
-            continue
-        processors = int(values[PROCESSORS] if values[PROCESSORS] > 0 else values[WANTED])
-        if values[RUN] <= 0 or processors <= 0:
-            log.without_run += 1
-            continue
-        cores = min(processors, pod_cores)
-        log.jobs.append(
-            RecordedJob(
-                name=f"job-{int(values[JOB])}-{where}",
-                team=f"{letter}{int(values[column])}",
-                submitted=values[SUBMIT],
-                run=values[RUN],
-                pods=math.ceil(processors / cores),
-                request={"cpu": 1000 * cores, "pods": 1},
-                waited=values[WAIT] if values[WAIT] >= 0 else None,
-            )
-        )
+        elif fields := line.split():
+            log.take(number_of_line, partial(_job, fields, number_of_line, team, pod_cores))
     return log
+
+
+def _job(fields: Sequence[str], line: int, team: str, pod_cores: int) -> RecordedJob | None:
+    """Returns the job of a line; None if it did not run. Raises ValueError."""
+    values, (column, letter) = [number(text) for text in fields], TEAMS[team]
+    if len(values) < FIELDS:
+        raise ValueError(f"it has {len(values)} of {FIELDS} fields")
+    processors = int(values[PROCESSORS] if values[PROCESSORS] > 0 else values[WANTED])
+    if values[RUN] <= 0 or processors <= 0:
+        return None
+    cores = min(processors, pod_cores)
+    return RecordedJob(
+        name=f"job-{int(values[JOB])}-{line}",
+        team=f"{letter}{int(values[column])}",
+        submitted=values[SUBMIT],
+        run=values[RUN],
+        pods=math.ceil(processors / cores),
+        request={"cpu": 1000 * cores, "pods": 1},
+        waited=values[WAIT] if values[WAIT] >= 0 else None,
+    )
 
 
 def _read_comment(log: Log, line: str) -> None:

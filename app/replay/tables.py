@@ -1,7 +1,8 @@
 """Logs that are tables: CSV with a map of its columns, and what ``sacct --parsable2`` prints."""
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from app.replay.log import CannotRead, Log, amount, count, duration, number, time
 from policy.objects.quantity import InvalidQuantity, to_milli
@@ -38,22 +39,7 @@ def read_csv(lines: Iterable[str], columns: Mapping[str, str], team: str) -> Log
     resources = [name for name in names if name not in COLUMNS and (name in columns or _is_resource(name))]
     log = Log()
     for row in rows:
-        where = f"line {rows.line_num}"
-        try:
-            given = {name: (row[names[name]] or "").strip() for name in COLUMNS if name in names}
-            request = {
-                SHORT.get(name, name): amount(SHORT.get(name, name), text)
-                for name in resources
-                if (text := (row[names[name]] or "").strip())
-            }
-            job = _job(given, request, where)
-        except ValueError as error:
-            log.reject(where, str(error))
-            continue
-        if job is None:
-            log.without_run += 1
-        else:
-            log.jobs.append(job)
+        log.take(rows.line_num, partial(_job_of_csv, row, names, resources, rows.line_num))
     return log
 
 
@@ -71,34 +57,38 @@ def read_sacct(lines: Iterable[str], team: str) -> Log:
         raise CannotRead(f"--team: there is no column {teams!r}; there are {', '.join(there)}")
     log = Log()
     for row in rows:
-        where = f"line {rows.line_num}"
-        if "." in (row["JobID"] or ""):
-            continue
-        started = {"Start": "", "End": ""} | {name: row[name] for name in ("Start", "End") if _is_time(row[name])}
-        try:
-            pods = count(row.get("NNodes") or row.get("AllocNodes") or "1")
-            given = {
-                "id": row["JobID"],
-                "team": row[teams],
-                "submit": row["Submit"],
-                "start": started["Start"],
-                "end": started["End"],
-                "pods": str(pods),
-                "priority": row.get("Priority") or "",
-            }
-            request = _per_pod(row.get("AllocTRES") or row.get("ReqTRES") or f"cpu={row.get('NCPUS') or 1}", pods)
-            job = _job(given, request, where)
-        except ValueError as error:
-            log.reject(where, str(error))
-            continue
-        if job is None:
-            log.without_run += 1
-        else:
-            log.jobs.append(job)
+        if "." not in (row["JobID"] or ""):
+            log.take(rows.line_num, partial(_job_of_sacct, row, teams, rows.line_num))
     return log
 
 
-def _job(given: Row, request: dict[str, int], where: str) -> RecordedJob | None:
+def _job_of_csv(row: Row, names: Row, resources: Sequence[str], line: int) -> RecordedJob | None:
+    given = {name: (row[names[name]] or "").strip() for name in COLUMNS if name in names}
+    request = {
+        SHORT.get(name, name): amount(SHORT.get(name, name), text)
+        for name in resources
+        if (text := (row[names[name]] or "").strip())
+    }
+    return _job(given, request, line)
+
+
+def _job_of_sacct(row: Row, teams: str, line: int) -> RecordedJob | None:
+    pods = count(row.get("NNodes") or row.get("AllocNodes") or "1")
+    given = {
+        "id": row["JobID"],
+        "team": row[teams],
+        "submit": row["Submit"],
+        "start": row["Start"] if _is_time(row["Start"]) else "",
+        "end": row["End"] if _is_time(row["End"]) else "",
+        "pods": str(pods),
+        "priority": row.get("Priority") or "",
+    }
+    return _job(
+        given, _per_pod(row.get("AllocTRES") or row.get("ReqTRES") or f"cpu={row.get('NCPUS') or 1}", pods), line
+    )
+
+
+def _job(given: Row, request: dict[str, int], line: int) -> RecordedJob | None:
     """Returns a job; None if it does not say how long it ran. Raises ValueError that names a field at fault."""
     read = {name: _read(name, text) for name, text in given.items() if text}
     submit, start, end = (read.get(name) for name in TIMES)
@@ -109,7 +99,7 @@ def _job(given: Row, request: dict[str, int], where: str) -> RecordedJob | None:
         return None
     pods = read.get("pods", 1.0)
     return RecordedJob(
-        name=f"{given.get('id') or 'job'}-{where.rpartition(' ')[2]}",
+        name=f"{given.get('id') or 'job'}-{line}",
         team=given.get("team") or "default",
         submitted=submit,
         run=run,

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from policy.objects.device_selector import holds
-from policy.objects.resources import add, largest
+from policy.objects.resources import NOTHING, add
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,9 @@ class DevicePools:
         self._on_nodes: dict[str, dict[str, DeviceSlice]] = {}
         self._classes: dict[str, tuple[str, DeviceClass]] = {}
         self._counts: dict[str, Resources] = {}
-        self._most: dict[str, int] | None = None
+        self._stale: set[str] = set()
+        self._of_nodes: dict[str, Resources] = {}
+        self._amounts: dict[str, Counter[int]] = {}
         self._shared: dict[str, DeviceSlice] = {}
         self._names_of_shared: Counter[str] = Counter()
         self._unread: frozenset[str] = frozenset()
@@ -73,6 +75,7 @@ class DevicePools:
         """Sees all device classes, each with the name by which its devices count. Returns all nodes with devices."""
         self._classes = dict(classes)
         self._counts.clear()
+        self._stale.update(self._on_nodes)
         self._unread = frozenset(name for name, of in classes.values() if of.selects is None)
         self._names_of_shared.clear()
         for each in self._shared.values():
@@ -89,10 +92,30 @@ class DevicePools:
         return counts
 
     def most_on_a_node(self, name: str) -> int:
-        """Returns the largest number of devices of this name that a node has."""
-        if self._most is None:
-            self._most = largest(*map(self.of_node, self._on_nodes))
-        return self._most.get(name, 0)
+        """Returns the largest number of devices of this name that a node has.
+
+        Only nodes are counted again whose devices may have changed since the last time.
+        """
+        for node in self._stale:
+            self._forget_amounts(node)
+            if counts := self.of_node(node):
+                self._of_nodes[node] = counts
+                self._note_amounts(counts, 1)
+        self._stale.clear()
+        return max(self._amounts.get(name, ()), default=0)
+
+    def _forget_amounts(self, node: str) -> None:
+        self._note_amounts(self._of_nodes.pop(node, NOTHING), -1)
+
+    def _note_amounts(self, counts: Resources, times: int) -> None:
+        """Notes how many nodes have so many devices of a name."""
+        for name, amount in counts.items():
+            amounts = self._amounts.setdefault(name, Counter())
+            amounts[amount] += times
+            if not amounts[amount]:
+                del amounts[amount]
+            if not amounts:
+                del self._amounts[name]
 
     def _counting(self, pool: Pool) -> int:
         """Returns the newest generation of a pool if all slices of it are there, else -1."""
@@ -110,7 +133,14 @@ class DevicePools:
         self._note_undecidable()
         changed = before != self._counting(of.pool)
         nodes = {each.node for each in self._pools.get(of.pool, {}).values()} if changed else set()
-        return (nodes | {of.node}) - {""}
+        nodes.add(of.node)
+        for node in nodes:
+            if node in self._on_nodes:
+                self._stale.add(node)
+            else:
+                self._stale.discard(node)
+                self._forget_amounts(node)
+        return nodes - {""}
 
     def _counts_of(self, of: DeviceSlice) -> Resources:
         """Returns how many devices of a slice count by each name: those of a class whose selectors are judged."""
@@ -123,7 +153,6 @@ class DevicePools:
         return known
 
     def _note_undecidable(self) -> None:
-        self._most = None
         self.undecidable = (self._unread if self.slices else frozenset()).union(self._names_of_shared)
 
     def _count_shared(self, of: DeviceSlice, times: int) -> None:

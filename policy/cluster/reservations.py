@@ -1,7 +1,7 @@
-"""Reservations: the room that plans make for pods, and the whole nodes that are reserved for starving jobs.
+"""Reservations: the room that plans make for pods, and the nodes that are reserved for starving jobs.
 
 Both are Reservations (see policy.objects.reservation). The room of a plan counts in the ledger and on its node at once.
-A reserved node counts nowhere, and is only kept from others.
+Reserved room counts nowhere, and is only kept from others.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from policy.objects.resources import add, total
 from policy.quota.kept_nodes import HELD, RESERVED, kept_from
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from policy.cluster.cluster import Cluster
     from policy.objects.pod import Pod
+    from policy.objects.resources import Resources
     from policy.quota.rule import Rule
 
 
@@ -29,7 +30,7 @@ class Reservations:
     """The reservations of a cluster, by name.
 
     ``plans`` are those that keep room, and ``held`` has by UID the plan that does so for a pod. ``reserved`` are those
-    for starving jobs, which reserve whole nodes. ``given_up`` are only remembered.
+    for starving jobs. ``given_up`` are only remembered.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -175,7 +176,7 @@ class Reservations:
         """
         if self._may_go_anywhere(pod):
             return set()
-        cluster, table = self._cluster, self._cluster.table
+        cluster = self._cluster
         own, behind = self.held.get(pod.uid), self.behind(pod)
         kept: dict[str, dict[str, int]] = {}  # by node: kept for pods that the table does not count against this one
         for reservation in self.plans.values():
@@ -184,13 +185,7 @@ class Reservations:
                 if self._is_kept_from(pod, reservation, other):
                     add(kept.setdefault(reservation.node, {}), other.request if other.priority < pod.priority else {})
         without = (cluster.leaving.uids - self._still_to_be_asked(own)) | behind if kept else frozenset()
-        held = {node for node, taken in kept.items() if fit.lacking_on(table, pod, node, without, taken)}
-        unsure = kept.keys() - held - ({own.node} if own else set())
-        coming = assumed.others(cluster.grants, table, pod) if unsure else ()
-        for node in unsure:
-            taken = total((kept[node], assumed.at_most_on(table, node, coming, pod)))
-            if taken and fit.lacking_on(table, pod, node, without, taken):
-                held.add(node)
+        held = self._without_room_beside(pod, kept, without, own.node if own else "")
         return held | cluster.gangs.nodes_held_from(pod)
 
     def behind(self, pod: Pod) -> frozenset[str]:
@@ -213,7 +208,7 @@ class Reservations:
         """
         if not len(self.reserved) or self._may_go_anywhere(pod) or pod.request.keys() == {"pods"}:
             return set()
-        cluster, table = self._cluster, self._cluster.table
+        cluster = self._cluster
         job = pod.namespace, job_name(cluster.membership.groups, pod)
         kept: dict[str, dict[str, int]] = {}
         for each in self.reserved:
@@ -221,13 +216,7 @@ class Reservations:
                 add(kept.setdefault(each.node, {}), cluster.pods[each.pod.uid].request)
         if cluster.rules.whole_nodes:
             return set(kept)
-        full = {node for node, taken in kept.items() if fit.lacking_on(table, pod, node, (), taken)}
-        coming = assumed.others(cluster.grants, table, pod) if len(full) < len(kept) else ()
-        for node in kept.keys() - full:
-            taken = total((kept[node], assumed.at_most_on(table, node, coming, pod)))
-            if fit.lacking_on(table, pod, node, (), taken):
-                full.add(node)
-        return full
+        return self._without_room_beside(pod, kept)
 
     def rules_by_node(self, pod: Pod) -> dict[str, Rule[None]]:
         """Returns the nodes that are kept from a pod, each with the rule that keeps it."""
@@ -249,6 +238,23 @@ class Reservations:
             return False
         table, kept = self._cluster.table, self.nodes_held_from(pod) | self.nodes_reserved_from(pod)
         return all(table.names[row] in kept for row in fit.fits(table, pod).nonzero()[0])
+
+    def _without_room_beside(
+        self, pod: Pod, kept: Mapping[str, Resources], without: Collection[str] = (), own: str = ""
+    ) -> set[str]:
+        """Returns the nodes that have no room for the pod beside what is kept there for others.
+
+        Pods that hold a grant may come before it, and count, except on its ``own`` node. Those in ``without`` do not.
+        """
+        table = self._cluster.table
+        full = {node for node, taken in kept.items() if fit.lacking_on(table, pod, node, without, taken)}
+        unsure = kept.keys() - full - {own}
+        coming = assumed.others(self._cluster.grants, table, pod) if unsure else ()
+        for node in unsure:
+            taken = total((kept[node], assumed.at_most_on(table, node, coming, pod)))
+            if taken and fit.lacking_on(table, pod, node, without, taken):
+                full.add(node)
+        return full
 
     def _is_kept_from(self, pod: Pod, reservation: Reservation, other: Pod) -> bool:
         """Whether room that is kept for the other pod is kept from this one."""

@@ -17,6 +17,7 @@ from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward
 from tests.controlplane.scheduler import Scheduler, extender
 from tests.e2e.test_jobs import failed
+from tests.e2e.test_queued_jobs import lent
 from tests.e2e.test_queued_jobs_policy import controllers, in_force, installed, labelled  # noqa: F401 - fixtures
 from tests.e2e.waiting import bound
 
@@ -100,11 +101,7 @@ def queued(cluster, installed):  # noqa: F811
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("how", ["killed before it", "killed after it", "its answer is lost", "its answer hangs"])
 def test_whatever_write_the_leader_fails_at_each_job_is_started_once_for_its_turn(cluster, queued, watch, how):
-    cluster.node(cpu=4)
-    owner = cluster.namespace("owner")
-    cluster.quota(queued, min={"cpu": 1}, max={"cpu": 4})
-    cluster.quota(owner, min={"cpu": 3}, max={"cpu": 4})
-    mine, theirs = watch(queued), watch(owner)
+    owner, mine, theirs = lent(cluster, queued, watch, cpu=4)
 
     def runs(name):
         return {each.rpartition("-")[0] for each in bound(mine)} == {name} and len(bound(mine)) == 4

@@ -34,6 +34,18 @@ def suspended(cluster, namespace, *names):
     return [name for name in names if cluster.api.get("jobs", name, namespace)["spec"]["suspend"]]
 
 
+def lent(cluster, queued, watch, cpu):
+    """A node of which a queued namespace may borrow all, but for one core of its own, and the owner of the rest.
+
+    The owner's namespace, and the watches of pods of both.
+    """
+    cluster.node(cpu=cpu)
+    owner = cluster.namespace("owner")
+    cluster.quota(queued, min={"cpu": 1}, max={"cpu": cpu})
+    cluster.quota(owner, min={"cpu": cpu - 1}, max={"cpu": cpu})
+    return owner, watch(queued), watch(owner)
+
+
 def test_jobs_start_one_after_the_other_as_there_is_room_for_all_pods_of_each(cluster, queued, watch):
     cluster.quota(queued, min={"cpu": 4}, max={"cpu": 4})
     watching = watch(queued)
@@ -69,11 +81,7 @@ def test_room_of_a_started_job_is_kept_for_its_pods(cluster, queued, watch):
     ids=["backoffLimit 0", "FailJob on 137", "the default", "Indexed"],
 )
 def test_a_job_that_borrows_is_suspended_for_the_owner_and_resumes_where_it_stood(cluster, queued, watch, spec):
-    cluster.node(cpu=4)
-    owner = cluster.namespace("owner")
-    cluster.quota(queued, min={"cpu": 1}, max={"cpu": 4})
-    cluster.quota(owner, min={"cpu": 3}, max={"cpu": 4})
-    mine, theirs = watch(queued), watch(owner)
+    owner, mine, theirs = lent(cluster, queued, watch, cpu=4)
     cluster.api.create(job("train", queued, 4, **spec))
     wait_for(mine, bound=4)
     cluster.api.create(pod("owner", owner))
@@ -88,11 +96,7 @@ def test_a_job_that_borrows_is_suspended_for_the_owner_and_resumes_where_it_stoo
 
 
 def test_a_budget_keeps_a_job_from_being_suspended(cluster, queued, watch):
-    cluster.node(cpu=4)
-    owner = cluster.namespace("owner")
-    cluster.quota(queued, min={"cpu": 1}, max={"cpu": 4})
-    cluster.quota(owner, min={"cpu": 3}, max={"cpu": 4})
-    mine, theirs = watch(queued), watch(owner)
+    owner, mine, theirs = lent(cluster, queued, watch, cpu=4)
     item = job("train", queued, 4)
     item["spec"]["template"]["metadata"]["labels"] = {"app": "train"}
     cluster.api.create(budget_of_none("none", queued, app="train"))
@@ -182,11 +186,7 @@ def test_a_job_with_a_minimum_that_cannot_be_read_starts_with_all_of_its_pods(cl
     ids=["backoffLimit 0", "FailJob on 137", "Indexed"],
 )
 def test_an_elastic_job_is_lowered_to_its_minimum_and_only_then_suspended(cluster, queued, watch, spec):
-    cluster.node(cpu=4)
-    owner = cluster.namespace("owner")
-    cluster.quota(queued, min={"cpu": 1}, max={"cpu": 4})
-    cluster.quota(owner, min={"cpu": 3}, max={"cpu": 4})
-    mine, theirs = watch(queued), watch(owner)
+    owner, mine, theirs = lent(cluster, queued, watch, cpu=4)
     item = elastic(queued, 4)
     item["spec"] |= spec
     cluster.api.create(item)
@@ -211,11 +211,7 @@ def test_an_elastic_job_is_lowered_to_its_minimum_and_only_then_suspended(cluste
 
 
 def test_a_budget_keeps_an_elastic_job_from_being_lowered(cluster, queued, watch):
-    cluster.node(cpu=3)
-    owner = cluster.namespace("owner")
-    cluster.quota(queued, min={"cpu": 1}, max={"cpu": 3})
-    cluster.quota(owner, min={"cpu": 2}, max={"cpu": 3})
-    mine, theirs = watch(queued), watch(owner)
+    owner, mine, theirs = lent(cluster, queued, watch, cpu=3)
     item = elastic(queued, 3, 1)
     item["spec"]["template"]["metadata"]["labels"] = {"app": "train"}
     cluster.api.create(budget_of_none("none", queued, app="train"))

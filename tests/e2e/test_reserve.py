@@ -201,7 +201,7 @@ def test_a_gang_starts_whole_on_the_nodes_reserved_for_it(cluster, serving, watc
     wait_until(lambda: not cluster.api.items("reservations"), "nothing is reserved any more")
 
 
-def test_others_use_what_a_reserved_node_has_beyond_what_the_job_needs(cluster, serving, watch):
+def test_a_pod_that_takes_of_what_is_reserved_waits_and_the_large_one_starts(cluster, serving, watch):
     quotaward = serving(*SOON)
     namespace = cluster.namespace()
     watching = watch(namespace)

@@ -36,7 +36,7 @@ HISTORY = {
     "QueuedJobs": ("_now", "_made", "_ownerless", "late"),
     "Grants": ("_failures", "_deadlines", "_seen"),
     "Devices": ("_now", "_same", "_without_claims"),
-    "DevicePools": ("_counts", "_most"),
+    "DevicePools": ("_counts", "_stale", "_of_nodes", "_amounts"),
     "UnschedulablePods": ("_deadlines", "_regained", "_judged_at", "_groups_without_claim"),
     "_Alike": ("one", "helped_at", "fresh"),
     "_Unplaced": ("since", "judged_at"),

@@ -1,9 +1,11 @@
 """What nodes have by DRA: the devices of complete pools of the newest generation, by class."""
 
+import random
 from dataclasses import replace
 
 import pytest
 
+from policy.cluster.device_pools import DevicePools
 from policy.nodes import fit
 from policy.objects.constraints import CLAIM, Constraints
 from policy.objects.device import DeviceClass, DeviceNeeds, DeviceSlice
@@ -202,6 +204,33 @@ def test_a_claim_for_all_devices_counts_as_those_of_the_largest_node():
     assert cluster.pods["p"].request[GPU] == 3
     see(cluster, claim("c", whole={"gpu"}, has={"gpu": 2}))
     assert cluster.pods["p"].request[GPU] == 2
+
+
+def test_the_most_on_a_node_is_that_of_all_nodes_whatever_comes_and_goes():
+    dice, cluster, nodes = random.Random(1), world(), ("n1", "n2", "n3", "")
+    pools = cluster.devices.pools
+    for step in range(300):
+        name, node = dice.choice("stuv"), dice.choice(nodes)
+        if dice.random() < 0.3:
+            cluster.devices.delete_slice(name)
+        else:
+            more = {"generation": dice.randrange(1, 3), "slices": dice.choice((1, 1, 2)), "pool": dice.choice("pqr")}
+            cluster.devices.upsert_slice(a_slice(name, node, dice.randrange(5), **more))
+        if step % 20 == 10:
+            cluster.devices.upsert_class("gpu", selecting(extended=GPU if step % 40 == 10 else ""))
+        if dice.random() < 0.5:
+            for name in (GPU, IMPLICIT_GPU):
+                assert pools.most_on_a_node(name) == max(pools.of_node(each).get(name, 0) for each in nodes)
+
+
+def test_only_nodes_that_have_changed_are_counted_for_the_most_on_a_node(monkeypatch):
+    cluster, counted = world(*(a_slice(f"s{number}", f"n{number}", number) for number in range(40))), []
+    pools = cluster.devices.pools
+    assert pools.most_on_a_node(GPU) == 39
+    of_node = DevicePools.of_node
+    monkeypatch.setattr(DevicePools, "of_node", lambda self, node: counted.append(node) or of_node(self, node))
+    pools.upsert(a_slice("s3", "n3", 50))
+    assert (pools.most_on_a_node(GPU), pools.most_on_a_node(GPU), counted) == (50, 50, ["n3"])
 
 
 def room_without(cluster, *gone):

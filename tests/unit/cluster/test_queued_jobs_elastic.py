@@ -65,6 +65,16 @@ def test_it_starts_with_as_many_pods_as_room_and_rules_allow(cpu, most, granted)
     assert used(cluster) == (granted or 0)
 
 
+def with_room_to_grow():
+    """A Job that runs with one of its three pods, beside room for one more: the cluster, and the Job as it is seen."""
+    train = elastic(1, 3)
+    cluster = queued(train, cpu=1)
+    let_go(cluster)
+    seen = runs(cluster, train, 1)
+    cluster.upsert_node(node("n1", size={"cpu": 2, "pods": 99}))
+    return cluster, seen
+
+
 def test_what_the_job_asks_for_counts_as_its_demand_until_it_starts():
     cluster = queued(elastic(2, 6), cpu=1, least=9)
     assert cluster.pods[STAND_IN].request == {"cpu": 6000, "pods": 6}
@@ -167,22 +177,14 @@ def test_a_start_that_fails_leaves_it_waiting_for_all_its_pods():
 
 
 def test_a_growth_that_fails_leaves_it_running_as_it_was():
-    train = elastic(1, 3)
-    cluster = queued(train, cpu=1)
-    let_go(cluster)
-    runs(cluster, train, 1)
-    cluster.upsert_node(node("n1", size={"cpu": 2, "pods": 99}))
+    cluster, _ = with_room_to_grow()
     assert let_go(cluster) == {"train": 2}
     cluster.gate_admission.regate(STAND_IN, now=1)
     assert (used(cluster), cluster.pods[STAND_IN].stands_for.pods) == (1, 2)
 
 
 def test_growth_that_makes_no_pods_in_time_is_released_and_tried_again():
-    train = elastic(1, 3)
-    cluster = queued(train, cpu=1)
-    let_go(cluster)
-    seen = runs(cluster, train, 1)
-    cluster.upsert_node(node("n1", size={"cpu": 2, "pods": 99}))
+    cluster, seen = with_room_to_grow()
     let_go(cluster)
     cluster.queued_jobs.upsert(running(seen, 2), now=10)
     cluster.tick(70)
@@ -191,11 +193,7 @@ def test_growth_that_makes_no_pods_in_time_is_released_and_tried_again():
 
 
 def test_growth_that_is_never_seen_is_tried_again():
-    train = elastic(1, 3)
-    cluster = queued(train, cpu=1)
-    let_go(cluster)
-    runs(cluster, train, 1)
-    cluster.upsert_node(node("n1", size={"cpu": 2, "pods": 99}))
+    cluster, _ = with_room_to_grow()
     let_go(cluster)
     for now in (1, 62):
         cluster.tick(now)
@@ -215,11 +213,7 @@ def test_of_a_job_that_starts_with_part_of_its_pods_those_missing_in_time_are_to
 
 
 def test_a_job_that_is_suspended_while_it_grows_waits_as_a_whole_again():
-    train = elastic(1, 3)
-    cluster = queued(train, cpu=1)
-    let_go(cluster)
-    seen = runs(cluster, train, 1)
-    cluster.upsert_node(node("n1", size={"cpu": 2, "pods": 99}))
+    cluster, seen = with_room_to_grow()
     let_go(cluster)
     cluster.queued_jobs.upsert(replace(seen, suspended=True), now=0)
     assert (used(cluster), cluster.pods[STAND_IN].stands_for.pods) == (1, 3)
