@@ -120,9 +120,20 @@ class Overview:
         total = len(cluster.queues)
         yield Part(("queues",), "queues", Listed(min(total, ROWS), total))
         for name in sorted(self._names):
-            row = queue_row(cluster, name, self._crowds.by_queue[name]) if name in cluster.queues else None
+            row = queue_row(cluster, name, self._waiting_in(name)) if name in cluster.queues else None
             is_leaf = row is not None and not cluster.ledger.queues.tree.has_children(name)
             self._between_queues.put(name, row.bars if row and is_leaf else ())
             part = [Part(("queue", *row.above, name), "queue", row, row_of="queues")] if row else []
             yield from self._queues.of(name, part)
             self._names.discard(name)
+
+    def _waiting_in(self, queue: str) -> int:
+        """Returns the number of pods that wait for a queue or any below it."""
+        by_queue = self._crowds.by_queue
+        if queue == ROOT:
+            return by_queue.total()
+        tree, number, inside = self._store.cluster.ledger.queues.tree, 0, [queue]
+        for each in inside:
+            number += by_queue[each]
+            inside += tree.children_of(each)
+        return number

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from app.amounts import amount
 from app.inert import inert
+from app.web.board import id_of
 
 HEADERS = {
     "content-security-policy": (
@@ -76,6 +77,7 @@ def environment() -> Environment:
     made.globals |= {
         "amount": amount,
         "duration": rounded_duration,
+        "id_of": id_of,
         "percent": percent,
         "time_of": time_of,
         "written": written,

@@ -114,6 +114,19 @@ def many(folder: Path, quotas: int) -> None:
     write(folder, "pods", pods + [waiting("b", team, message, 5, cpu="3") for team in teams[::5]])
 
 
+def company(folder: Path, *new: Json) -> None:
+    """A company of two departments, one of which has two teams; a team's pod waits. Also a queue beside the company."""
+    write(folder, "cluster", [node("n1", cpu="16"), namespace("one", **{"scheduling.volcano.sh/queue-name": "team-1"})])
+    parents = {"company": "root", "sales": "company", "science": "company", "team-1": "science", "team-2": "science"}
+    write(folder, "queues", [queue(name, parent=parent) for name, parent in parents.items()] + [queue("guests")])
+    running = pod("runs", "one", {"cpu": "3"}, nodeName="n1")
+    write(
+        folder,
+        "pods",
+        [running, waiting("waits", "one", "0/1 nodes are available: 1 Insufficient cpu.", 5, cpu=16), *new],
+    )
+
+
 def hostile(folder: Path) -> None:
     """Names, resources and annotations that are HTML."""
     write(folder, "cluster", [node("n1"), namespace(HOSTILE)])

@@ -178,6 +178,41 @@ def test_a_thousand_quotas_are_filtered_while_one_types(many, open_page):
     wait_until(lambda: cards(page).count() == 20, "those that wait")
 
 
+def test_the_tree_of_queues_is_folded_by_keys_and_stays_so(serve, open_page):
+    """A fold outlives changes, and a visit to another page; a filter looks into it. Bars include what is below."""
+    served = serve(story.company)
+    page = live(open_page(served.url, viewport=NARROW))
+    names = page.locator("#queues-rows .card:visible h3")
+
+    def shown():
+        return [name.split()[0] for name in names.all_text_contents()]
+
+    everybody = ["company", "sales", "science", "team-1", "team-2", "guests"]
+    assert shown() == everybody
+    for name in ("company", "science"):
+        text = page.locator(f'.card[data-name^="{name}"]').text_content()
+        assert "used 3" in text
+        assert "1 waiting" in text
+    button = page.get_by_role("button", name="science: 2 queues below it")
+    button.press("Enter")
+    assert shown() == ["company", "sales", "science", "guests"]
+    assert button.get_attribute("aria-expanded") == "false"
+    assert accessibility(page) == []
+    story.company(served.folder, pod("more", "one", {"cpu": "1"}, nodeName="n1"))
+    page.locator('.card[data-name^="science"]').get_by_text("used 4").wait_for()
+    assert shown() == ["company", "sales", "science", "guests"]
+    assert page.evaluate("document.activeElement.getAttribute('aria-expanded')") == "false"
+    page.get_by_role("link", name="one/waits").press("Enter")
+    page.wait_for_url("**/pods/one/waits")
+    page.go_back()
+    wait_until(lambda: shown() == ["company", "sales", "science", "guests"], "it is still folded")
+    page.locator("#q").fill("team-1")
+    wait_until(lambda: shown() == ["team-1"], "what is sought is shown although it is folded")
+    page.locator("#q").fill("")
+    button.press("Space")
+    wait_until(lambda: shown() == everybody, "unfolded")
+
+
 def test_it_says_when_the_server_is_gone_and_catches_up_when_it_is_back(serve, open_page):
     def one(folder, most):
         story.write(folder, "one", [quota("a", max={"cpu": most})])

@@ -25,6 +25,25 @@ function tellAges(within) {
   }
 }
 
+// The tree of queues. What is folded stays so when queues change, and when one comes back to the page. A filter looks
+// into it.
+
+const FOLDED = "folded";
+const folded = new Set(JSON.parse(sessionStorage.getItem(FOLDED) ?? "[]"));
+
+function isBelowFolded(element) {
+  return folded.size > 0 && (element.dataset.above ?? "").split(" ").some((above) => folded.has(above));
+}
+
+document.addEventListener("click", ({ target }) => {
+  const button = target.closest?.(".fold");
+  if (!button) return;
+  const { id } = button.closest(".card");
+  if (!folded.delete(id)) folded.add(id);
+  sessionStorage.setItem(FOLDED, JSON.stringify([...folded]));
+  applyFilter(document.getElementById("queues-rows"));
+});
+
 // The filter
 
 const form = document.getElementById("filter");
@@ -39,7 +58,11 @@ function applyFilter(within) {
   const text = form.q.value.trim().toLowerCase();
   const state = form.show.value;
   const found = within.dataset && within.dataset.name !== undefined ? [within] : within.querySelectorAll("[data-name]");
-  for (const element of found) element.hidden = !isWanted(element, text, state);
+  for (const element of found) {
+    element.hidden = !isWanted(element, text, state) || (!text && !state && isBelowFolded(element));
+    const button = element.querySelector(".fold");
+    if (button) button.setAttribute("aria-expanded", String(!folded.has(element.id)));
+  }
 }
 
 function countMatches() {
@@ -183,6 +206,7 @@ window.addEventListener("pagehide", disconnect);
 window.addEventListener("pageshow", connect);
 
 document.documentElement.classList.add("with-script");
+applyFilter(document);
 tellAges(document);
 setInterval(() => tellAges(document), 1000);
 countMatches();
