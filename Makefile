@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Bytecode is kept, also where Python is told not to: else each of some hundred processes compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup run test unit lint e2e bench chaos hostile churn fuzz lock audit sbom docs
+.PHONY: setup run test unit lint e2e bench chaos hostile churn fuzz lock audit sbom docs release
 .DEFAULT_GOAL := test
 
 setup: .venv/installed
@@ -49,6 +49,10 @@ docs: .venv-docs/installed
 	$(PYTHON) -m venv .venv-docs
 	.venv-docs/bin/python -m pip install --quiet --require-hashes -r requirements-docs.lock
 	@touch $@
+
+# All files of a release of the last commit, in dist; needs Go once, which builds helm.
+release: setup
+	$(BIN)/python -m tests.release
 
 # Known vulnerabilities of what runs in the image; asks the package index about each of them.
 audit: .venv-audit/installed

@@ -1,7 +1,6 @@
 """The command line: ``serve``, and clients of a running server."""
 
 import errno
-import importlib.metadata
 import math
 import os
 import sys
@@ -17,6 +16,7 @@ from app.cli_lists import Format, Listing, Output, print_document, showing_a_lis
 from app.client import DEFAULT_SERVER, CannotAsk, Server, reaching_a_server
 from app.inert import say
 from app.settings import InvalidSettings
+from app.version import describe, version
 
 if TYPE_CHECKING:
     from app.checks.live import Live
@@ -31,7 +31,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - so typer calls it
     if wanted:
-        print(f"quotaward {importlib.metadata.version('quotaward')}")
+        print(f"quotaward {version()}")
         raise typer.Exit
 
 
@@ -428,6 +428,23 @@ def _live(kubeconfig: Path | None, server: str) -> "Live":
         _fail(str(error), code=2)
     found.findings += extender(server)
     return found
+
+
+@app.command(name="version")
+def show_version(output: Output = Format.TABLE) -> None:
+    """Show the version, its commit, that of Python, and the versions of Kubernetes that are supported."""
+    if output == Format.NAME:
+        _fail("--output: name is for lists", code=2)
+    found = describe()
+    if output in (Format.JSON, Format.YAML):
+        print_document(found, output)
+        return
+    kubernetes = found["kubernetes"]
+    print(f"quotaward {found['version']}")
+    print(f"commit {found['commit'] or 'unknown'}")
+    print(f"Python {found['python']}")
+    print(f"kube-scheduler {kubernetes['schedulers'][0]} to {kubernetes['schedulers'][-1]}")
+    print(f"API server {kubernetes['apiServerFrom']} or newer")
 
 
 def main() -> None:

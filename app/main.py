@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import importlib.metadata
 import json
 import shlex
 import signal
@@ -54,6 +53,7 @@ from app.settings import InvalidSettings, Settings
 from app.sources.manifests import ManifestSource
 from app.store.kinds import kinds_with
 from app.store.store import TICK, Store
+from app.version import version
 from app.web import routes as web
 from app.whatif.service import Trials
 from policy.cluster.cluster import Cluster
@@ -94,7 +94,7 @@ def application(readiness: Readiness, extender: Extender, settings: Settings) ->
     app = Application(
         title="Quotaward",
         description="Elastic quotas for a stock kube-scheduler.",
-        version=importlib.metadata.version("quotaward"),
+        version=version(),
         generate_unique_id_function=_operation_id,
         docs_url=None,  # they would load their files from other hosts
         redoc_url=None,

@@ -4,6 +4,7 @@ import http.server
 import importlib.metadata
 import json
 import os
+import platform
 import re
 import shlex
 import socket
@@ -16,6 +17,7 @@ import yaml
 from typer.testing import CliRunner
 
 from app.cli import app
+from app.version import API_SERVER_FROM, SCHEDULERS
 from tests.cases.serving import serving
 from tests.controlplane.launch import QUOTAWARD, launch
 from tests.unit.app.given import node, pod, quota
@@ -396,6 +398,21 @@ def test_without_a_command_the_commands_are_listed():
 
 def test_the_version_is_that_of_the_package():
     assert run("--version") == (0, f"quotaward {importlib.metadata.version('quotaward')}\n")
+
+
+def test_the_version_names_python_and_kubernetes_in_each_form():
+    status, text = run("version")
+    version = importlib.metadata.version("quotaward")
+    assert (status, text.splitlines()[:2]) == (0, [f"quotaward {version}", "commit unknown"])
+    document = {
+        "version": version,
+        "commit": None,
+        "python": platform.python_version(),
+        "kubernetes": {"apiServerFrom": API_SERVER_FROM, "schedulers": list(SCHEDULERS)},
+    }
+    assert json.loads(run("version", "-o", "json")[1]) == document
+    assert yaml.safe_load(run("version", "-o", "yaml")[1]) == document
+    assert run("version", "-o", "name")[0] == 2
 
 
 def test_serve_says_which_settings_are_wrong(tmp_path):
