@@ -36,6 +36,7 @@ from app.controllers.reclaim import Reclaim
 from app.controllers.refusals import Refusals
 from app.controllers.reserve import Reserve
 from app.controllers.resource_quota import ResourceQuotas
+from app.controllers.run_times import RunTimes
 from app.controllers.status import Status
 from app.controllers.unjudged import Unjudged
 from app.controllers.wake import Wake
@@ -259,7 +260,11 @@ async def _control(store: Store, actuator: Actuator, settings: Settings) -> None
     """Runs the enabled controllers."""
     controllers: dict[str, Work] = {
         "events": partial(
-            _together, Refusals(store, actuator).run, Deadlines(store, actuator).run, Unjudged(store, actuator).run
+            _together,
+            Refusals(store, actuator).run,
+            Deadlines(store, actuator).run,
+            RunTimes(store, actuator).run,
+            Unjudged(store, actuator).run,
         ),
         "gates": Gates(store, actuator, settings.gates).run,
         "reclaim": Reclaim(store, actuator, settings.reclaim).run,

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from app.store.kind import Kind
-from app.store.metadata import Metadata, seconds
+from app.store.metadata import Metadata, run_time_of, seconds
 from app.store.quantities import limits_of
 from policy.quota.elastic_quota import ElasticQuota, elastic_quota
 
@@ -32,7 +32,7 @@ def elastic_quota_of(obj: ElasticQuotaObject) -> ElasticQuota:
     most = limits_of(spec.get("max"), "spec.max", errors)
     if errors:
         return ElasticQuota(namespace, meta.name, created, errors=tuple(errors), readable=False)
-    return elastic_quota(namespace, meta.name, created, least, most)
+    return elastic_quota(namespace, meta.name, created, least, most, run_time_of(meta.annotations))
 
 
 ELASTIC_QUOTAS = Kind(

@@ -28,6 +28,8 @@ MIN_PARALLELISM = "quotaward.dev/min-parallelism"
 """The annotation of a Job with how many pods it may start with. It makes the Job elastic."""
 PARALLELISM = "quotaward.dev/parallelism"
 """The annotation of an elastic Job with the parallelism that its user asks for. Its spec has what was granted."""
+RUN_TIME = "quotaward.dev/run-time"
+"""How long a pod runs."""
 MANAGED = "quotaward.dev/managed"
 MIRROR = "kubernetes.io/config.mirror"
 """The annotation that a kubelet sets on the mirror pod of a static pod."""
@@ -74,6 +76,7 @@ KEYS = (
     Key(QUEUED, LABEL, ("Job", *BUILT_IN), ("true",)),
     Key(MIN_PARALLELISM, ANNOTATION, ("Job",)),
     Key(PARALLELISM, ANNOTATION, ("Job",)),
+    Key(RUN_TIME, ANNOTATION, ("Pod", "PodGroup", "Job", "Queue", "ElasticQuota")),
     Key(MANAGED, LABEL, ("ResourceQuota",)),
     Key(AT, ANNOTATION, ()),
     Key(FOR, ANNOTATION, ("Pod",)),

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 
 from app.store.heeded import MIN_PARALLELISM, QUEUED
 from app.store.kind import Key, Kind
-from app.store.metadata import Metadata, as_text, controller_ref, is_custom, seconds
+from app.store.metadata import Metadata, as_text, controller_ref, is_custom, run_time_of, seconds
 from app.store.placement import NULL
 from app.store.pod_object import PodSpec
 from app.store.pod_templates import pod_and_template
@@ -135,6 +135,7 @@ def batch_job_of(obj: JobObject) -> BatchJob:
         controller=owner.uid if (owner := controller_ref(meta)) is not None and is_custom(owner) else "",
         deadline=spec.active_deadline_seconds or 0,
         started=seconds(status.start_time),
+        run_time=run_time_of(meta.annotations),
         **_size(obj),
     )
 

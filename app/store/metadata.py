@@ -13,8 +13,11 @@ from app.store.heeded import (
     PARALLELISM,
     PREEMPTIBLE,
     QUEUE,
+    RUN_TIME,
     VOLCANO_GROUP,
 )
+from app.store.remembered import remembered
+from policy.objects.run_time import MOST_CHARACTERS, NOT_SAID, seconds_of
 
 LONGEST_NAME = 253
 """The most characters that the name of an object may have."""
@@ -31,6 +34,7 @@ class Annotations(Struct, gc=False):
     index_failures: Any = field(name=INDEX_FAILURES, default=None)
     min_parallelism: Any = field(name=MIN_PARALLELISM, default=None)
     parallelism: Any = field(name=PARALLELISM, default=None)
+    run_time: Any = field(name=RUN_TIME, default=None)
 
 
 class OwnerReference(Struct, rename="camel", gc=False):
@@ -88,6 +92,18 @@ def seconds(timestamp: datetime | None) -> float:
 def as_text(value: Any) -> str:
     """Returns an annotation as text; empty if it has another type."""
     return value if isinstance(value, str) else ""
+
+
+def run_time_of(annotations: Annotations | None) -> int:
+    """Returns the run time in annotations, in seconds (see policy.objects.run_time)."""
+    if annotations is None or annotations.run_time is None:
+        return NOT_SAID
+    return _run_time(as_text(annotations.run_time)[: MOST_CHARACTERS + 1])
+
+
+@remembered(1024)
+def _run_time(text: str) -> int:
+    return seconds_of(text)
 
 
 def as_name(value: Any) -> str:

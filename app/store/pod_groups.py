@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from app.store.kind import Key, Kind
-from app.store.metadata import Metadata, as_name, seconds
+from app.store.metadata import Metadata, as_name, run_time_of, seconds
 from policy.cluster.cluster import Cluster
 from policy.objects.group import LARGEST_MINIMUM, Group
 
@@ -56,6 +56,7 @@ def group_of(obj: PodGroupObject, kind: str) -> Group:
         as_name(spec.queue) if kind == VOLCANO_GROUPS else "",
         seconds(meta.creation_timestamp),
         native=kind == NATIVE_GROUPS,
+        run_time=run_time_of(meta.annotations),
     )
 
 

@@ -72,6 +72,7 @@ class PodSpec(Struct, rename="camel", gc=False):
     scheduler_name: str | None = None
     scheduling_group: SchedulingGroup | None = None
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
 
 
 class PodCondition(Struct, gc=False):

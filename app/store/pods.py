@@ -11,6 +11,7 @@ from app.store.metadata import (
     as_text,
     controller_ref,
     is_custom,
+    run_time_of,
     seconds,
     version_of,
 )
@@ -24,6 +25,7 @@ from app.store.remembered import remembered
 from app.store.shared import labels_of, shared_text
 from policy.objects.constraints import CLAIM, TOO_MANY, Constraints, HostPort
 from policy.objects.pod import GRACE, JobMember, Pod, Unschedulable
+from policy.objects.run_time import LONGEST
 
 JOB_VERSION = "batch/v1"
 TRACKED = "batch.kubernetes.io/job-tracking"
@@ -71,6 +73,8 @@ def pod_of(obj: PodObject) -> Pod:
         grace=GRACE if (grace := spec.termination_grace_period_seconds) is None else grace,
         counts_in=_counts_in(status.conditions) if spec.node_name and status.conditions else None,
         needs=needs_of(spec, status, request, constraints) if spec.resource_claims or names_class(request) else None,
+        deadline=min(spec.active_deadline_seconds or 0, LONGEST),
+        run_time=run_time_of(annotations) if annotations is not None else 0,
     )
 
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from app.store.kind import Kind
-from app.store.metadata import Metadata
+from app.store.metadata import Metadata, run_time_of
 from app.store.quantities import limits_of
 from policy.objects.queue import LARGEST_WEIGHT, ROOT, Queue
 
@@ -61,6 +61,7 @@ def queue_of(obj: QueueObject) -> Queue:
         + (("spec.weight (below 1, so 1)",) if weight < 1 and spec.get("weight") is not None else ()),
         uid=meta.uid or "",
         parent=parent or ROOT,
+        run_time=run_time_of(meta.annotations),
     )
 
 

@@ -19,6 +19,7 @@ from app.store.heeded import (
     PREEMPTIBLE,
     QUEUE,
     QUEUED,
+    RUN_TIME,
     VOLCANO_GROUP,
     WEIGHT,
 )
@@ -59,6 +60,7 @@ def pod_manifest(pod: Pod) -> Json:
     annotations = {
         PREEMPTIBLE: None if pod.preemptible else "false",
         QUEUE: pod.queue or None,
+        RUN_TIME: _run_time(pod.run_time),
         VOLCANO_GROUP: None,
         MIRROR: "mirror" if pod.owner == "Node" else None,
         INDEX_FAILURES: str(pod.job.failures) if pod.job is not None and pod.job.failures else None,
@@ -111,6 +113,7 @@ def job_manifest(job: BatchJob, queued: QueuedJob | None = None) -> Json:
         "conditions": [{"type": "Failed", "status": "True"}] if job.ended else None,
     }
     metadata: Json = {"name": job.name, "namespace": job.namespace, "uid": job.uid}
+    annotations: Json = {RUN_TIME: _run_time(job.run_time)}
     if queued is not None:
         [pod_set] = queued.pod_sets
         one = pod_manifest(pod_set.pod)
@@ -122,11 +125,12 @@ def job_manifest(job: BatchJob, queued: QueuedJob | None = None) -> Json:
             "template": {"metadata": _given(labels), "spec": _template_spec(one["spec"], pod_set.template)},
         }
         if queued.least:
-            metadata["annotations"] = {MIN_PARALLELISM: str(queued.least), PARALLELISM: str(queued.asked)}
+            annotations |= {MIN_PARALLELISM: str(queued.least), PARALLELISM: str(queued.asked)}
         metadata |= {"creationTimestamp": _time(queued.created), "labels": {QUEUED: "true"} if queued.marked else {}}
         if queued.since != queued.created:
             again = {"type": "Suspended", "status": "True", "lastTransitionTime": _time(queued.since)}
             status["conditions"] = [*(status["conditions"] or ()), again]
+    metadata["annotations"] = _given(annotations)
     return {"metadata": _given(metadata), "spec": _given(spec), "status": _given(status)}
 
 
@@ -189,7 +193,8 @@ def node_manifest(node: Node) -> Json:
 
 def quota_manifest(quota: ElasticQuota) -> Json:
     """Renders an elastic quota as it is in force."""
-    metadata = {"name": quota.name, "namespace": quota.namespace, "creationTimestamp": _time(quota.created)}
+    metadata: Json = {"name": quota.name, "namespace": quota.namespace, "creationTimestamp": _time(quota.created)}
+    metadata["annotations"] = _said(quota.run_time)
     return {"metadata": _given(metadata), "spec": {"min": _quantities(quota.min), "max": _quantities(quota.max)}}
 
 
@@ -202,14 +207,15 @@ def queue_manifest(queue: Queue) -> Json:
         "reclaimable": queue.reclaimable,
         "priority": queue.priority,
     }
-    metadata = _given({"name": queue.name, "uid": queue.uid or None})
+    metadata = _given({"name": queue.name, "uid": queue.uid or None, "annotations": _said(queue.run_time)})
     return {"metadata": metadata, "spec": spec, "status": {"state": queue.state}}
 
 
 def group_manifest(group: Group) -> Json:
     """Renders a pod group of the kind that its name contains."""
     kind, _, name = group.name.partition("/")
-    metadata = _given({"name": name, "namespace": group.namespace, "creationTimestamp": _time(group.created)})
+    metadata: Json = _given({"name": name, "namespace": group.namespace, "creationTimestamp": _time(group.created)})
+    metadata |= {"annotations": _said(group.run_time)}
     if kind == NATIVE_GROUPS:
         return {"metadata": metadata, "spec": {"schedulingPolicy": {"gang": {"minCount": group.minimum}}}}
     return {"metadata": metadata, "spec": _given({"minMember": group.minimum, "queue": group.queue or None})}
@@ -249,6 +255,7 @@ def _pod_spec(pod: Pod) -> Json:
         "containers": [container],
         "priority": pod.priority,
         "preemptionPolicy": None if pod.may_preempt else "Never",
+        "activeDeadlineSeconds": pod.deadline or None,
         "nodeSelector": dict(constraints.node_selector) or None,
         "affinity": _affinity(constraints) or None,
         "tolerations": [
@@ -365,6 +372,15 @@ def _expressions(requirements: Iterable[Requirement]) -> list[Json]:
 
 def _quantities(resources: Resources) -> dict[str, str]:
     return {resource: render(resource, amount) for resource, amount in resources.items()}
+
+
+def _said(run_time: int) -> Json:
+    return _given({RUN_TIME: _run_time(run_time)})
+
+
+def _run_time(seconds: int) -> str | None:
+    """Renders a run time; one that cannot be read as a text that nobody can read, either."""
+    return None if not seconds else f"{seconds}s" if seconds > 0 else "unreadable"
 
 
 def _time(seconds: float) -> str | None:

@@ -32,6 +32,7 @@ from policy.cluster.queueing_hints import QueueingHints
 from policy.cluster.quota_manager import Limit
 from policy.cluster.reservations import Reservations
 from policy.cluster.room import FreedRoom, grown
+from policy.cluster.run_times import RunTimes
 from policy.cluster.unschedulable import PATIENCE
 from policy.nodes.table import NodeTable
 from policy.objects import signature
@@ -118,6 +119,7 @@ class Cluster:
         self.pod_defaults = PodDefaults(self)
         self.reservations = Reservations(self)
         self.devices = Devices(self)
+        self.run_times = RunTimes(self)
         # What is counted
         self.queue_changes = QueueChanges(self)
         self.queue_of: Callable[[Pod], str] = self.queue_changes.queue_of

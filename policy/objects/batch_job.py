@@ -57,7 +57,8 @@ class BatchJob:
 
     ``failed`` pods are counted. Those whose UIDs are ``uncounted`` will be, though they may be gone. ``ended``: it has
     failed or succeeded, or is about to. ``started`` in seconds since the epoch, 0 if it has not; ``deadline`` in
-    seconds from then, 0 if there is none. ``ours``: no other controller decides when it runs. ``controller`` is the
+    seconds from then, 0 if there is none. ``run_time`` is how long its annotation says that each of its pods runs (see
+    policy.objects.run_time). ``ours``: no other controller decides when it runs. ``controller`` is the
     UID of its controller if that is a custom resource. ``can_be_suspended`` is false for a job of another kind that is
     suspended, or has nowhere to say it. ``suspend_unset``: it says nothing of that yet. ``problem``: what is wrong with
     its annotation about its minimum, for people; empty if nothing is.
@@ -88,6 +89,7 @@ class BatchJob:
     least: int = 0
     asked: int = 0
     problem: str = ""
+    run_time: int = 0
 
     @property
     def key(self) -> Key:

@@ -20,7 +20,8 @@ class Group:
     """A pod group. ``name`` has the kind before it (``KIND/NAME``), as groups of different kinds may be namesakes.
 
     ``minimum`` is the number of members that it needs to start; ``created`` in seconds since the epoch. ``native``: the
-    scheduler itself places its members together.
+    scheduler itself places its members together. ``run_time`` is how long it says that each member runs (see
+    policy.objects.run_time).
     """
 
     namespace: str
@@ -29,6 +30,7 @@ class Group:
     queue: str = ""
     created: float = 0.0
     native: bool = False
+    run_time: int = 0
 
     @property
     def key(self) -> Key:

@@ -120,6 +120,8 @@ class Pod:
     itself. ``grace`` is how many seconds it has to end once it is deleted. ``stands_for`` is the Job that waits as a
     whole, if this is its stand-in and no pod that exists. ``needs`` is what its request follows from where it has
     claims of devices, or names a device class: ``policy.cluster.devices`` then keeps its request up to date.
+    ``deadline`` is how many seconds after ``started`` the kubelet ends it, and ``run_time`` how many it says that it
+    runs (see policy.objects.run_time).
     """
 
     uid: str
@@ -154,6 +156,8 @@ class Pod:
     grace: int = GRACE
     stands_for: StandsFor | None = None
     needs: DeviceNeeds | None = None
+    deadline: int = 0
+    run_time: int = 0
 
     @property
     def assigned(self) -> bool:

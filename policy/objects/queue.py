@@ -15,7 +15,8 @@ class Queue:
 
     ``errors`` says, field by field, what could not be read; ``readable`` is false where no spec of this object ever
     could be. ``notes`` names the fields of the spec that are kept and not enforced. ``uid`` tells it from a namesake.
-    ``parent`` is the queue that it stands below.
+    ``parent`` is the queue that it stands below. ``run_time`` is how long its pods run that say nothing themselves (see
+    policy.objects.run_time).
     """
 
     name: str
@@ -30,6 +31,7 @@ class Queue:
     notes: tuple[str, ...] = ()
     uid: str = ""
     parent: str = ROOT
+    run_time: int = 0
 
     @property
     def open(self) -> bool:

@@ -14,6 +14,7 @@ from policy.objects.job_kind import JOB, JobKind
 from policy.objects.pod import JobMember, Pod, StandsFor
 from policy.objects.pod_template import PodTemplate
 from policy.objects.resources import Resources, add
+from policy.objects.run_time import of_all
 
 Key = tuple[str, str]
 """Namespace and name of a Job; for a job of another kind, the lower-case kind and a slash stand before the name."""
@@ -126,6 +127,8 @@ def stand_in(job: QueuedJob, counts: Sequence[int], *, at_gate: bool, begins: bo
         preemptible=all(pod.preemptible for pod in pods),
         may_preempt=all(pod.may_preempt for pod in pods),
         stands_for=_stands_for(job, sum(counts)),
+        deadline=of_all(pod.deadline for pod in pods),
+        run_time=of_all(pod.run_time for pod in pods),
     )
 
 

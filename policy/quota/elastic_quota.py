@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from policy.objects import run_time
 from policy.objects.conditions import Condition
 from policy.objects.quantity import render
 from policy.objects.resources import NOTHING, Resources, total
@@ -28,7 +29,8 @@ class ElasticQuota:
     """An ElasticQuota in force or not, in amounts.
 
     ``min`` is the effective one: where the spec's min exceeds its max (``min_over_max``), max. ``errors`` says, field
-    by field, what could not be read. ``readable`` is false where no spec of this object ever could be.
+    by field, what could not be read. ``readable`` is false where no spec of this object ever could be. ``run_time`` is
+    how long pods run under it that say nothing themselves (see policy.objects.run_time).
     """
 
     namespace: str
@@ -39,13 +41,16 @@ class ElasticQuota:
     min_over_max: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     readable: bool = True
+    run_time: int = 0
 
 
-def elastic_quota(namespace: str, name: str, created: float, least: Resources, most: Resources) -> ElasticQuota:
+def elastic_quota(
+    namespace: str, name: str, created: float, least: Resources, most: Resources, run_time: int = 0
+) -> ElasticQuota:
     """Returns a readable quota with a spec's min and max."""
     over = tuple(sorted(resource for resource, value in least.items() if value > most.get(resource, value)))
     effective = {resource: min(value, most.get(resource, value)) for resource, value in least.items()}
-    return ElasticQuota(namespace, name, created, effective, most, over)
+    return ElasticQuota(namespace, name, created, effective, most, over, run_time=run_time)
 
 
 def in_force(quotas: Iterable[ElasticQuota]) -> ElasticQuota | None:
@@ -70,6 +75,7 @@ def conditions(quota: ElasticQuota, governing: ElasticQuota) -> list[Condition]:
     elif quota.min_over_max:
         message = f"min exceeds max: {', '.join(quota.min_over_max)}; max is taken for min there"
         found.append(Condition("Invalid", "MinExceedsMax", message))
+    found += run_time.conditions(quota.run_time)
     if quota.name != governing.name:
         message = f"ElasticQuota {governing.name} of this namespace is older and in force; this one counts for nothing"
         found.append(Condition("Conflict", "OlderQuotaInForce", message))

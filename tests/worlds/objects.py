@@ -20,6 +20,7 @@ from app.store.heeded import (
     PREEMPTIBLE,
     QUEUE,
     QUEUED,
+    RUN_TIME,
     VOLCANO_GROUP,
     WEIGHT,
 )
@@ -175,7 +176,7 @@ class Objects:
 
     def pod(self, namespace: str, name: str, uid: str, now: float) -> Json:
         """A pod that waits, or stands somewhere already."""
-        annotations: Json = {}
+        annotations: Json = {RUN_TIME: self.of("90m", "PT1M", "soon")} if self.often(1) else {}
         labels = {"app": self.of("web", "db")} if self.often(9) else {}
         if self.often(3):
             labels["tier"] = "front"

@@ -60,6 +60,8 @@ ASKED_BY_OTHERS = {
     "controller": "c",
     "stands_for": StandsFor("j", "j", 1, 1),  # the lines, and whoever shows or writes a pod
     "needs": DeviceNeeds({"cpu": 1}),  # what the request follows from
+    "deadline": 60,
+    "run_time": 60,
 }
 """What no rule of quotas and queues, and no node, asks for."""
 

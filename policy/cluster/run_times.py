@@ -1,0 +1,95 @@
+"""How long each pod of a cluster runs, and when it ends, by all that its objects say (policy.objects.run_time).
+
+Enforced are the deadlines of the pod (the kubelet ends it) and of its Job (kube-controller-manager does, unless another
+controller may run the Job). An annotation of the pod, its PodGroup or its Job is only said. Where none of these says
+anything, the default of its Queue or its ElasticQuota counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policy.objects.job import short
+from policy.objects.run_time import NOT_SAID, UNREADABLE, RunTime, shortest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policy.cluster.cluster import Cluster
+    from policy.objects.batch_job import BatchJob
+    from policy.objects.pod import Pod
+
+ANNOTATION = "annotation quotaward.dev/run-time"
+DEADLINE = "spec.activeDeadlineSeconds"
+
+
+class RunTimes:
+    """Answers for pods that wait, that run, and for stand-ins of Jobs. It keeps nothing of its own."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def declared(self, pod: Pod) -> RunTime | None:
+        """Returns the shortest run time of a pod that somebody says; None if nobody does.
+
+        The deadline of its Job counts in full: see ``ends_at`` for what is left of it.
+        """
+        return shortest(self._all(pod))
+
+    def enforced(self, pod: Pod) -> RunTime | None:
+        """Returns the shortest run time of a pod that it cannot exceed, but for its grace period; None without one."""
+        return shortest(self._deadlines(pod))
+
+    def ends_at(self, pod: Pod, now: float, *, enforced: bool = False) -> float | None:
+        """Returns when a pod ends at the latest, its grace period not included; None if nobody says.
+
+        A pod that does not run yet is taken to start ``now``. Times are in seconds since the epoch. ``enforced``:
+        only what it cannot exceed counts. An annotation may say an end that is over, while the pod still runs.
+        """
+        start, times = pod.started or now, self._deadlines(pod) if enforced else self._all(pod)
+        return min(((each.since or start) + each.seconds for each in times), default=None)
+
+    def unreadable(self, pod: Pod) -> str:
+        """Returns whose annotation cannot be read, for people; empty if all can."""
+        return next((who for seconds, who in self._said(pod) if seconds == UNREADABLE), "")
+
+    def _all(self, pod: Pod) -> list[RunTime]:
+        """Returns all that counts of what is said of a pod. Defaults count where nothing else is said."""
+        deadlines = list(self._deadlines(pod))
+        if self.unreadable(pod):
+            return deadlines
+        said = [RunTime(seconds, who, enforced=False) for seconds, who in self._said(pod)]
+        return deadlines + said or list(self._defaults(pod))
+
+    def _deadlines(self, pod: Pod) -> Iterator[RunTime]:
+        if pod.deadline > 0:
+            yield RunTime(pod.deadline, f"{DEADLINE} of the pod", enforced=True)
+        job = self._job(pod)
+        if job is not None and job.deadline and job.ours:
+            yield RunTime(job.deadline, f"{DEADLINE} of its Job {job.name}", enforced=True, since=job.started)
+
+    def _said(self, pod: Pod) -> Iterator[tuple[int, str]]:
+        """Yields what annotations say, and whose they are."""
+        if pod.run_time:
+            yield pod.run_time, f"{ANNOTATION} of the pod"
+        group = self._cluster.membership.groups.get((pod.namespace, pod.group)) if pod.group else None
+        if group is not None and group.run_time:
+            yield group.run_time, f"{ANNOTATION} of its PodGroup {short(group.name)}"
+        job = self._job(pod)
+        if job is not None and job.run_time:
+            yield job.run_time, f"{ANNOTATION} of its Job {job.name}"
+
+    def _defaults(self, pod: Pod) -> Iterator[RunTime]:
+        queue = self._cluster.queues.get(self._cluster.queue_of(pod))
+        if queue is not None and queue.run_time > NOT_SAID:
+            yield RunTime(queue.run_time, f"{ANNOTATION} of Queue {queue.name}", enforced=False)
+        account = self._cluster.ledger.accounts.get(pod.namespace)
+        quota = account.quota if account is not None else None
+        if quota is not None and quota.run_time > NOT_SAID:
+            yield RunTime(
+                quota.run_time, f"{ANNOTATION} of ElasticQuota {quota.namespace}/{quota.name}", enforced=False
+            )
+
+    def _job(self, pod: Pod) -> BatchJob | None:
+        jobs = self._cluster.batch_jobs
+        return jobs.of_stand_in(pod) if pod.stands_for is not None else jobs.of(pod)

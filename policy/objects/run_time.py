@@ -1,0 +1,84 @@
+"""How long pods run, as far as somebody says so: in which form it is said, and what follows from all that is said.
+
+Times that objects say are whole seconds. 0 (``NOT_SAID``): the object says none. Below 0 (``UNREADABLE``): it says
+something that nobody can read. Then nobody knows what its author meant, and no time that is only said counts.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil
+
+from policy.objects.conditions import Condition
+
+NOT_SAID, UNREADABLE = 0, -1
+LONGEST = 2**31 - 1
+"""The most seconds that count, some 68 years: a longer time is cut to it."""
+MOST_CHARACTERS = 64
+"""A longer text is not read."""
+FORM = "a time like 90m, 2h30m or PT2H30M"
+"""A readable text, as people are told of it."""
+
+_NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
+_SHORT = re.compile(rf"{_NUMBER}(ns|us|µs|μs|ms|s|m|h|d)", re.ASCII)
+_SIZES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_ISO = re.compile(
+    r"P(?:(\d+)W|(?:(\d+)D)?(?:T(?=\d)(?:(\d+(?:[.,]\d+)?)H)?(?:(\d+(?:[.,]\d+)?)M)?(?:(\d+(?:[.,]\d+)?)S)?)?)",
+    re.ASCII,
+)
+_ISO_SIZES = (7 * 86400, 86400, 3600, 60, 1)
+
+
+def seconds_of(text: str) -> int:
+    """Returns the seconds that a text says, rounded up: the form of Go (``2h30m``, and days), or ISO 8601.
+
+    Returns ``UNREADABLE`` for any other text, and for no time at all. Years and months have no certain length.
+    """
+    if len(text) > MOST_CHARACTERS:
+        return UNREADABLE
+    text = text.strip()
+    iso = _ISO.fullmatch(text)
+    if iso is not None:
+        parts = zip(iso.groups(), _ISO_SIZES, strict=True)
+        found = sum(float(part.replace(",", ".")) * size for part, size in parts if part)
+    else:
+        pieces = list(_SHORT.finditer(text))
+        if "".join(piece.group() for piece in pieces) != text:
+            return UNREADABLE
+        found = sum(float(piece.group(1)) * _SIZES[piece.group(2)] for piece in pieces)
+    return min(ceil(round(found, 9)), LONGEST) if found > 0 else UNREADABLE
+
+
+def of_all(times: Iterable[int]) -> int:
+    """Returns the time after which all of several pods have ended; none if one of them says none."""
+    said = list(times)
+    if not said or UNREADABLE in said:
+        return UNREADABLE if said else NOT_SAID
+    return max(said) if NOT_SAID not in said else NOT_SAID
+
+
+def conditions(said: int) -> list[Condition]:
+    """Returns a condition of a Queue or an ElasticQuota whose default cannot be read."""
+    if said != UNREADABLE:
+        return []
+    message = f"annotation quotaward.dev/run-time is not {FORM}; it counts for nothing"
+    return [Condition("RunTimeInvalid", "Unreadable", message)]
+
+
+@dataclass(frozen=True, slots=True)
+class RunTime:
+    """How long a pod runs at most, and who says so, for people.
+
+    ``enforced``: it is ended then, whatever it does, and has its grace period on top. ``since`` is when its Job has
+    started if it counts from then, in seconds since the epoch; 0 if it counts from the start of the pod.
+    """
+
+    seconds: int
+    said_by: str
+    enforced: bool
+    since: float = 0.0
+
+
+def shortest(times: Iterable[RunTime]) -> RunTime | None:
+    """Returns the shortest of these; of equal ones an enforced one. None if there are none."""
+    return min(times, key=lambda each: (each.seconds, not each.enforced), default=None)

@@ -1,0 +1,82 @@
+"""How long pods run: texts, and what follows from several of them."""
+
+import pytest
+
+from policy.objects.run_time import LONGEST, NOT_SAID, UNREADABLE, RunTime, conditions, of_all, seconds_of, shortest
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90m", 5400),
+        ("2h30m", 9000),
+        ("1.5h", 5400),
+        (".5m", 30),
+        ("1d12h", 129600),
+        ("45s", 45),
+        ("1ms", 1),
+        ("1500ms", 2),
+        ("0.1s", 1),
+        (" 90m ", 5400),
+        ("PT2H30M", 9000),
+        ("PT90M", 5400),
+        ("P1DT12H", 129600),
+        ("P2W", 1209600),
+        ("PT0.5H", 1800),
+        ("PT0,5H", 1800),
+        ("9999999999h", LONGEST),
+    ],
+)
+def test_a_time_is_read_in_the_form_of_go_and_of_iso_8601(text, seconds):
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "90",
+        "soon",
+        "1h 30m",
+        "-5m",
+        "0s",
+        "PT0S",
+        "P",
+        "PT",
+        "P1DT",
+        "P1M",
+        "P1Y",
+        "1h30",
+        "m",
+        "1.h.",
+        "٣m",
+        "9" * 70 + "s",
+    ],
+)
+def test_anything_else_is_unreadable(text):
+    assert seconds_of(text) == UNREADABLE
+
+
+@pytest.mark.parametrize(
+    ("said", "together"),
+    [([], NOT_SAID), ([60, 90], 90), ([60, NOT_SAID], NOT_SAID), ([60, UNREADABLE], UNREADABLE), ([0, -1], UNREADABLE)],
+)
+def test_several_pods_have_ended_when_the_last_has(said, together):
+    assert of_all(said) == together
+
+
+def test_of_several_times_the_shortest_counts_and_of_equal_ones_an_enforced_one():
+    said, enforced, longer = (
+        RunTime(60, "a", enforced=False),
+        RunTime(60, "b", enforced=True),
+        RunTime(90, "c", enforced=True),
+    )
+    assert shortest([longer, said, enforced]) is enforced
+    assert shortest([]) is None
+
+
+def test_the_owner_of_a_default_that_is_unreadable_is_told_of_it():
+    [told] = conditions(UNREADABLE)
+    assert told.type == "RunTimeInvalid"
+    assert "quotaward.dev/run-time" in told.message
+    assert conditions(NOT_SAID) == conditions(60) == []
