@@ -37,6 +37,8 @@ from policy.cluster.overdue import AFTER, STUCK_AFTER
 from policy.cluster.pod_states import GRANT_LIFETIME
 from policy.cluster.queued_jobs import START_PATIENCE
 from policy.cluster.unschedulable import PATIENCE
+from policy.objects import device_selector
+from policy.objects.device_selector import Comparison
 from policy.quota.admission import Rules
 from policy.quota.exempt import NAMESPACES
 from policy.reserve.preferred_nodes import HIGHEST
@@ -293,6 +295,41 @@ class JobSettings(Section):
         return (*shipped(self.kinds), *self.own_kinds)
 
 
+class ClassRow(Section):
+    """Which devices are of a device class."""
+
+    name: str = Field(min_length=1)
+    selector: str
+
+    @field_validator("selector")
+    @classmethod
+    def _is_judged(cls, value: str) -> str:
+        if device_selector.parse([value]) is None:
+            raise ValueError('must be comparisons joined by &&, like device.driver == "gpu.example.com"')
+        return value
+
+
+class DeviceSettings(Section):
+    """Which devices nodes have."""
+
+    classes: tuple[ClassRow, ...] = Field(
+        default=(), description="devices of classes whose selectors are not judged: a list of names and selectors"
+    )
+
+    @field_validator("classes")
+    @classmethod
+    def _differ(cls, value: tuple[ClassRow, ...]) -> tuple[ClassRow, ...]:
+        names = [row.name for row in value]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"there are two rows of the class {twice[0]}")
+        return value
+
+    @property
+    def selectors(self) -> dict[str, tuple[Comparison, ...]]:
+        """The comparisons that devices of each class meet, by the name of the class."""
+        return {row.name: device_selector.parse([row.selector]) or () for row in self.classes}
+
+
 class QuotaManagerSettings(Section):
     """Whether ResourceQuotas limit the namespaces of a queue to their part."""
 
@@ -426,6 +463,7 @@ class Settings(BaseSettings):
     gates: GateSettings = GateSettings()
     jobs: JobSettings = JobSettings()
     groups: GroupSettings = GroupSettings()
+    devices: DeviceSettings = DeviceSettings()
     reclaim: ReclaimSettings = ReclaimSettings()
     overdue: OverdueSettings = OverdueSettings()
     reserve: ReserveSettings = ReserveSettings()
@@ -507,6 +545,7 @@ class Settings(BaseSettings):
             whole_nodes=self.reserve.whole_nodes,
             spare_jobs=self.reclaim.fail_jobs == "never",
             exempt_namespaces=frozenset(filter(None, self.exempt.namespaces.split(","))),
+            device_classes=self.devices.selectors,
         )
 
     @property

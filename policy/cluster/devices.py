@@ -67,7 +67,9 @@ class Devices:
     # What is seen
 
     def upsert_class(self, name: str, of: DeviceClass) -> None:
-        """Adds or changes a device class."""
+        """Adds or changes a device class. The operator says what it selects if its own selectors are not judged."""
+        if of.selects is None:
+            of = replace(of, selects=self._cluster.rules.device_classes.get(name))
         if self.classes.get(name) != of:
             self.classes[name] = of
             self._classes_changed()

@@ -1,9 +1,10 @@
 """The rules in order, for one pod or several together."""
 
-from collections.abc import Collection, Hashable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from policy.objects import signature
+from policy.objects.device_selector import Comparison
 from policy.objects.pod import Pod
 from policy.objects.resources import NOTHING, Resources
 from policy.objects.verdict import MOST_TOLD, Hint, Refusal, told
@@ -28,7 +29,8 @@ class Rules:
     ``evict_for_reserved``: borrowers on a node are evicted for the job that it is reserved for. ``whole_nodes``: nobody
     else starts on a reserved node, whatever room it has beside what the job needs. ``spare_jobs``: a pod
     whose eviction would fail a Job is never evicted, not even last. ``exempt_namespaces``: no rule applies to
-    system-critical pods there (see policy.quota.exempt).
+    system-critical pods there (see policy.quota.exempt). ``device_classes``: which devices are of the classes whose own
+    selectors are not judged.
     """
 
     strict_borrowing: bool = False
@@ -39,6 +41,7 @@ class Rules:
     whole_nodes: bool = False
     spare_jobs: bool = False
     exempt_namespaces: frozenset[str] = exempt.NAMESPACES
+    device_classes: Mapping[str, tuple[Comparison, ...]] = field(default_factory=dict)
 
 
 def refusal(ledger: Ledger, pod: Pod, queue: str, rules: Rules, *, with_in_flight: bool = False) -> Refusal | None:

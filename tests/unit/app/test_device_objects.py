@@ -1,7 +1,12 @@
 """What is read of claims, their templates, device classes, and pods that use claims."""
 
-import pytest
+import json
 
+import pytest
+import yaml
+
+from app.main import cluster_of
+from app.settings import InvalidSettings, load
 from app.store.device_classes import DEVICE_CLASSES, device_class_of
 from app.store.pods import PODS, pod_of
 from app.store.resource_claims import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, claim_of
@@ -209,3 +214,57 @@ def test_a_claim_with_constraints_is_not_plain():
     spec = {"devices": {"requests": [exactly()], "constraints": [{"matchAttribute": "x.com/numa"}]}}
     item = {"metadata": {"name": "c", "namespace": "a"}, "spec": spec}
     assert not claim_of(decoded(RESOURCE_CLAIMS, item)).requests.plain
+
+
+UNREAD = "device.driver.startsWith('x.')"
+ROW = {"name": "gpu", "selector": 'device.driver == "x.com" && device.attributes["x.com"].fast'}
+
+
+def loaded(tmp_path, *rows):
+    (tmp_path / "quotaward.yaml").write_text(yaml.safe_dump({"devices": {"classes": list(rows)}}))
+    return load(["--config", str(tmp_path / "quotaward.yaml")])
+
+
+def by_settings(settings, expression):
+    """What a class of this selector selects where Quotaward runs with these settings."""
+    cluster = cluster_of(settings, 0)
+    selector = {"cel": {"expression": expression}}
+    obj = decoded(DEVICE_CLASSES, {"metadata": {"name": "gpu"}, "spec": {"selectors": [selector]}})
+    DEVICE_CLASSES.upsert(cluster, obj, 0)
+    return cluster.devices.classes["gpu"].selects
+
+
+OF_ROW = (Comparison("driver", '"x.com"'), Comparison("x.com/fast", "true"))
+
+
+def test_settings_say_what_a_class_selects_whose_selectors_are_not_judged(tmp_path):
+    assert by_settings(loaded(tmp_path, ROW), UNREAD) == OF_ROW
+    assert by_settings(loaded(tmp_path, ROW | {"name": "other"}), UNREAD) is None
+
+
+def test_a_class_whose_selectors_are_judged_heeds_no_setting(tmp_path):
+    assert by_settings(loaded(tmp_path, ROW), "device.driver == 'y.com'") == (Comparison("driver", '"y.com"'),)
+
+
+def test_classes_may_come_from_the_environment_and_from_a_flag_as_json(monkeypatch):
+    in_single_quotes = ROW | {"selector": ROW["selector"].replace('"', "'")}
+    assert load(["--devices.classes", json.dumps([in_single_quotes])]).rules.device_classes == {"gpu": OF_ROW}
+    monkeypatch.setenv("QUOTAWARD_DEVICES__CLASSES", json.dumps([ROW]))
+    assert load([]).rules.device_classes == {"gpu": OF_ROW}
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([ROW | {"selector": UNREAD}], "devices.classes.0.selector: must be comparisons"),
+        ([ROW | {"selector": ""}], "devices.classes.0.selector: must be comparisons"),
+        ([ROW | {"name": ""}], "devices.classes.0.name: "),
+        ([{"name": "gpu"}], "devices.classes.0.selector: "),
+        ([ROW | {"driver": "x"}], "devices.classes.0.driver: "),
+        ([ROW, ROW], "devices.classes: there are two rows of the class gpu"),
+    ],
+)
+def test_a_class_that_the_settings_do_not_say_clearly_is_refused(tmp_path, rows, said):
+    with pytest.raises(InvalidSettings) as caught:
+        loaded(tmp_path, *rows)
+    assert said in str(caught.value)
