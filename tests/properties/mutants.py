@@ -7,12 +7,18 @@ import os
 from collections.abc import Callable, Iterable
 from unittest.mock import patch
 
+from policy.cluster import gate_admission
+from policy.cluster.cluster import Cluster
+from policy.cluster.lowered import Lowered
+from policy.cluster.queued_jobs import QueuedJobs
 from policy.cluster.reservations import Reservations
 from policy.cluster.unschedulable import UnschedulablePods
 from policy.nodes import tolerations
+from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod
 from policy.objects.resources import NOTHING
 from policy.preemption import entitlement, eviction_trial, reclaim, victims
+from policy.queueing import ungating
 from policy.quota import exempt
 from policy.quota.ledger import Account, Ledger, Pool
 
@@ -20,6 +26,9 @@ _EXEMPT = ("tests/unit/quota/test_exempt.py", "tests/properties/test_exempt.py")
 _GANGS = ("tests/unit/preemption/test_reclaim_for_gangs.py",)
 _ENDING = ("tests/properties/test_evictions_end.py",)
 _CLAIMS = ("tests/unit/quota/test_elastic_quota_claims.py", "tests/properties/test_borrowing.py")
+_ELASTIC = ("tests/unit/cluster/test_queued_jobs_elastic.py",)
+_LOWERED = ("tests/unit/cluster/test_lowered.py",)
+_TAKEN_BACK = ("tests/unit/preemption/test_losses.py",)
 _TOLERATIONS = ("tests/unit/nodes/test_tolerations.py",)
 
 _entitlement = entitlement.entitlement
@@ -36,6 +45,16 @@ def _alone(ledger: Ledger, pod: Pod, *_: object, **options: bool) -> entitlement
 
 def _whatever_namespace(_: Ledger, pod: Pod, __: Iterable[str]) -> str:
     return "it says so" if exempt.is_critical(pod) else ""
+
+
+def _all_or_nothing(cluster: Cluster, pod: Pod, has_room: Callable[[Pod], bool]) -> Pod | None:
+    """An elastic Job with all of its pods, if there is room for these."""
+    return pod if cluster.check(pod) is None and has_room(pod) else None
+
+
+def _minimum(cluster: Cluster, pod: Pod, has_room: Callable[[Pod], bool]) -> Pod | None:
+    """An elastic Job with as few pods as are enough, if there is room for these."""
+    return _all_or_nothing(cluster, cluster.queued_jobs.at_least(pod), has_room)
 
 
 MUTANTS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
@@ -56,6 +75,31 @@ MUTANTS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "who-waits-in-vain-goes-on-claiming": (
         lambda: patch.object(UnschedulablePods, "keeps_claim", _always(answer=True)),
         _CLAIMS,
+    ),
+    "elastic-jobs-start-only-whole": (lambda: patch.object(ungating, "largest_part", _all_or_nothing), _ELASTIC),
+    "elastic-jobs-start-with-their-minimum": (lambda: patch.object(ungating, "largest_part", _minimum), _ELASTIC),
+    "elastic-jobs-are-owed-all-that-they-ask-for": (
+        lambda: patch.object(QueuedJobs, "at_least", lambda _, pod: pod),
+        _ELASTIC,
+    ),
+    "elastic-jobs-grow-without-room": (
+        lambda: patch.object(ungating, "may_go_without_room", _always(answer=True)),
+        _ELASTIC,
+    ),
+    "elastic-jobs-grow-before-others-start": (lambda: patch.object(gate_admission, "BEHIND", 0.0), _ELASTIC),
+    "grants-of-elastic-jobs-are-forgotten": (lambda: patch.object(QueuedJobs, "grant", _always(None)), _ELASTIC),
+    "grants-stay-when-the-start-fails": (lambda: patch.object(QueuedJobs, "not_started", _always(None)), _ELASTIC),
+    "elastic-jobs-grow-while-they-are-taken-from": (
+        lambda: patch.object(Lowered, "is_taken_from", _always(answer=False)),
+        (*_ELASTIC, *_LOWERED),
+    ),
+    "lowered-jobs-grow-at-once": (lambda: patch.object(Lowered, "rests", _always(answer=False)), _LOWERED),
+    "pods-that-go-unasked-do-not-count": (lambda: patch.object(Lowered, "_one_goes", _always(None)), _LOWERED),
+    "lowered-jobs-are-waited-for-for-ever": (lambda: patch.object(Lowered, "tick", _always(None)), _LOWERED),
+    "elastic-jobs-have-nothing-to-spare": (lambda: patch.object(BatchJob, "spare", property(_always(0))), _TAKEN_BACK),
+    "elastic-jobs-can-spare-all": (
+        lambda: patch.object(BatchJob, "spare", property(lambda job: job.runs)),
+        _TAKEN_BACK,
     ),
     "every-taint-is-tolerated": (lambda: patch.object(tolerations, "tolerates", _always(answer=True)), _TOLERATIONS),
     "no-taint-is-tolerated": (lambda: patch.object(tolerations, "tolerates", _always(answer=False)), _TOLERATIONS),

@@ -176,6 +176,16 @@ def test_a_start_that_fails_leaves_it_waiting_for_all_its_pods():
     assert let_go(cluster) == {"train": 3}
 
 
+def test_a_start_that_fails_leaves_it_waiting_for_what_is_asked_by_then():
+    """As happens when its user raises the parallelism just then: the patch tests that."""
+    cluster = queued(elastic(2, 6), cpu=3)
+    let_go(cluster)
+    cluster.queued_jobs.upsert(elastic(2, 7), now=1)
+    cluster.gate_admission.regate(STAND_IN, now=2)
+    assert (used(cluster), cluster.pods[STAND_IN].request["cpu"]) == (0, 7000)
+    assert let_go(cluster) == {"train": 3}
+
+
 def test_a_growth_that_fails_leaves_it_running_as_it_was():
     cluster, _ = with_room_to_grow()
     assert let_go(cluster) == {"train": 2}
