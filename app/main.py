@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import platform
 import shlex
 import signal
 import sys
@@ -54,7 +55,7 @@ from app.settings import InvalidSettings, Settings
 from app.sources.manifests import ManifestSource
 from app.store.kinds import kinds_with
 from app.store.store import TICK, Store
-from app.version import version
+from app.version import commit, version
 from app.web import routes as web
 from app.whatif.service import Trials
 from policy.cluster.cluster import Cluster
@@ -100,6 +101,7 @@ def application(readiness: Readiness, extender: Extender, settings: Settings) ->
         docs_url=None,  # they would load their files from other hosts
         redoc_url=None,
     )
+    metrics.BUILD.labels(version(), commit(), platform.python_version()).set(1)
     app.state.store = readiness.store
     app.state.readiness = readiness
     app.state.settings = settings

@@ -5,7 +5,7 @@ import ssl
 
 import structlog
 
-from app.observability import metrics
+from app.observability import expiry, metrics
 from app.settings import InvalidSettings, TlsFiles
 
 log = structlog.get_logger(__name__)
@@ -33,6 +33,7 @@ class Certificates:
         self.context.sni_callback = self._take_newest
         self._problem = ""
         metrics.CERTIFICATES_USABLE.set(1)
+        expiry.note_certificate("serving", self._seen[0])
 
     async def follow(self) -> None:
         """Checks the files repeatedly until cancelled."""
@@ -47,6 +48,7 @@ class Certificates:
             if found != self._seen:
                 self._newest = self._load()
                 self._seen = found
+                expiry.note_certificate("serving", found[0])
                 log.info("certificates loaded", files=self._names())
         except (OSError, ValueError) as error:
             metrics.CERTIFICATES_USABLE.set(0)

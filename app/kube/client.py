@@ -20,6 +20,7 @@ from app.kube.credentials import (
     kubeconfig_of_environment,
 )
 from app.kube.proxy import proxy_for
+from app.observability import expiry
 
 CONNECT_TIMEOUT = 10.0
 
@@ -51,6 +52,10 @@ class KubeClient:
         configuration.client_session_kwargs = {"trust_env": False}
         configuration.proxy = proxy_for(configuration.host, configuration.proxy)
         self._configuration = configuration
+        self._token: str | None = ""
+        expiry.note_certificate(
+            "client", Path(configuration.cert_file).read_bytes() if configuration.cert_file else None
+        )
         self.api = ApiClient(configuration)
         self._session = aiohttp.ClientSession(
             base_url=configuration.host.rstrip("/") + "/",
@@ -141,6 +146,9 @@ class KubeClient:
         """Returns the header that authenticates us to the API server; none where a certificate does."""
         auth: Any = await self._configuration.auth_settings()
         token = auth.get("BearerToken", {}).get("value")
+        if token != self._token:
+            self._token = token
+            expiry.note_token((token or "").partition(" ")[2])
         return {"Authorization": token} if token else {}
 
 

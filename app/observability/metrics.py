@@ -108,6 +108,12 @@ QUESTIONS_REFUSED = Counter(
 BODIES_REFUSED = Counter(
     "quotaward_bodies_refused", "Request bodies that were refused as too-large, too-wide or too-deep.", ["reason"]
 )
+BUILD = Gauge("quotaward_build_info", "1; the labels say which Quotaward this is.", ["version", "commit", "python"])
+EXPIRY = Gauge(
+    "quotaward_certificate_expiry_timestamp_seconds",
+    "When what we show ends: our certificate or token for the API server (client, token), and that of serving.",
+    ["use"],
+)
 CERTIFICATES_USABLE = Gauge("quotaward_certificates_usable", "1 while the certificate files can be loaded.")
 REVIEWS = Counter(
     "quotaward_access_reviews",

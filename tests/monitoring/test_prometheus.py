@@ -23,6 +23,7 @@ BY_MAX, UNTRIED = (f'quotaward_pending_pods{{rule="{rule}"}}' for rule in ("elas
 BY_QUEUE = 'quotaward_pending_pods{rule="queue-deserved"}'
 IN_QUEUE = 'quotaward_queue_allocated{queue="q",resource="gpu"}'
 DURATION = "quotaward_extender_request_duration_seconds_bucket"
+EXPIRY = 'quotaward_certificate_expiry_timestamp_seconds{{use="{}"}}'
 OVERDUE = 'quotaward_overdue_pods{namespace="a"}'
 IN_VAIN = 'quotaward_evictions_in_vain_total{namespace="a"}'
 FAILED = 'quotaward_reclaim_failures_total{reason="not-bound"}'
@@ -62,6 +63,14 @@ SITUATIONS = {
     "QuotawardUnusableObjects": (
         {'quotaward_store_unusable_objects_total{kind="queues"}': "0x40 1x20"},
         {'quotaward_store_unusable_objects_total{kind="queues"}': "1x60"},
+    ),
+    "QuotawardCertificateExpires": (
+        {EXPIRY.format("serving"): "86400x60", EXPIRY.format("token"): "3600x60"},
+        {EXPIRY.format("serving"): "7776000x60"},
+    ),
+    "QuotawardTokenExpires": (
+        {EXPIRY.format("token"): "2700x60", EXPIRY.format("client"): "2700x60"},
+        {EXPIRY.format("token"): "3000+60x60"},
     ),
     "QuotaRefusesWhileCapacityIsIdle": (
         {USED: "4x60", MOST: "4x60", REQUESTED: "4x60", ALLOCATABLE: "8x60", BY_MAX: "2x60"},
