@@ -57,6 +57,7 @@ from app.store.kinds import kinds_with
 from app.store.store import TICK, Store
 from app.version import commit, version
 from app.web import routes as web
+from app.whatif.expected_starts import ExpectedStarts
 from app.whatif.service import Trials
 from policy.cluster.cluster import Cluster
 
@@ -107,6 +108,7 @@ def application(readiness: Readiness, extender: Extender, settings: Settings) ->
     app.state.settings = settings
     app.state.decisions = extender.decisions
     app.state.trials = Trials(readiness.store, settings)
+    app.state.expected_starts = ExpectedStarts(readiness.store, settings)
     app.state.room = BodyMemory(settings.gates.body_limit)
     at_once: dict[str, Answering] = {
         "filter": extender.filter,

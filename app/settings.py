@@ -391,6 +391,14 @@ class WhatIfSettings(Section):
     body_limit: int = Field(default=4 * 2**20, gt=0, description="largest what-if question that is accepted, in bytes")
 
 
+class ExpectedSettings(Section):
+    """When waiting jobs are expected to start."""
+
+    interval: float = Field(
+        default=10, gt=0, description="least seconds until expected starts are computed anew, if somebody asks for them"
+    )
+
+
 class PreemptionSettings(Section):
     """How the scheduler's own preemption is treated."""
 
@@ -471,6 +479,7 @@ class Settings(BaseSettings):
     prioritize: PrioritizeSettings = PrioritizeSettings()
     preemption: PreemptionSettings = PreemptionSettings()
     whatif: WhatIfSettings = WhatIfSettings()
+    expected: ExpectedSettings = ExpectedSettings()
     leader: LeaderSettings = LeaderSettings()
     log: LogSettings = LogSettings()
 

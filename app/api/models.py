@@ -205,12 +205,25 @@ class QueuedJobList(Model):
     items: list[QueuedJobModel]
 
 
+class ExpectedStartModel(Model):
+    """When a waiting job is expected to start (RFC 3339; empty if no end that is known lets it), and what it assumes.
+
+    ``basis``: ``declared`` (run times that somebody says) or ``none``. ``after``: the first few pods that end then.
+    """
+
+    at: str
+    basis: str
+    after: list[str]
+    assuming: str
+
+
 class WaitingJobModel(Model):
     """A job that waits: a Pod, the waiting members of a pod group, or a Job that waits as a whole (see ``kind``).
 
     ``rule``: what keeps the first pod waiting: a rule, or ``gated``, ``queued``, ``no-room``, ``other`` or ``untried``.
     ``since``: when it began to wait (RFC 3339; empty if not known). ``place``: its place in its queue, if it waits at
     gates, else 0. ``pods``: how many of it wait; ``podNames``: the first twenty of those that exist.
+    ``expectedStart``: null if it is not known yet.
     """
 
     kind: str
@@ -223,6 +236,7 @@ class WaitingJobModel(Model):
     place: int
     pods: int
     pod_names: list[str]
+    expected_start: ExpectedStartModel | None = None
 
 
 class WaitingList(Model):
@@ -245,6 +259,7 @@ class ExplanationModel(Model):
     ``summary`` is one paragraph about all. ``gate``: the position in line, if the pod waits at a gate. ``searched``:
     how the search for remedies ended: ``complete``, ``out-of-time``, or empty if there was none. ``terminating``:
     sentences on pods of its namespace or queue that should be gone: since when, whether they count, and what ends them.
+    ``expectedStart``: null if it is not known yet.
     """
 
     namespace: str
@@ -260,6 +275,7 @@ class ExplanationModel(Model):
     holders: list[HolderModel]
     next: list[NextStepModel]
     terminating: list[str] = Field(default=[])
+    expected_start: ExpectedStartModel | None = None
     summary: str
 
 

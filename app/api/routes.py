@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from app.api import gates, jobs, queued_jobs, queues, waiting
+from app.api import expected, gates, jobs, queued_jobs, queues, waiting
 from app.api.explanations import explanation, holders_of
 from app.api.models import (
     ConditionModel,
@@ -40,6 +40,7 @@ from app.problems import MEDIA_TYPE, Problem
 from app.settings import Settings
 from app.shapes import quantities, used_of
 from app.store.store import Store
+from app.whatif.expected_starts import ExpectedStarts
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import shown
 from policy.explain.next_steps import Times, next_steps
@@ -169,15 +170,19 @@ async def _explain(
     times = Times(now, time.time() - now, settings.reclaim.delay)
     outlook = "; ".join(filter(None, [each async for each in _outlooks(request, cluster, pod)]))
     held = holders_of(cluster, pod, verdict)
-    expected = await at_leisure(next_steps(cluster, pod, settings.reserve.terms, times, settings.why_idle))
+    steps = await at_leisure(next_steps(cluster, pod, settings.reserve.terms, times, settings.why_idle))
     if not pod.terminating:
-        expected += end_of_job(cluster, pod, time.time())
+        steps += end_of_job(cluster, pod, time.time())
     waits = verdict.outcome == "refused" or pod.uid in cluster.attempts.unschedulable_since
     is_tried = waits and pod.stands_for is None  # trials know pods alone
     searched = await trials.remedies(pod, (repr(verdict), outlook)) if is_tried else None
+    starts: ExpectedStarts = request.app.state.expected_starts
+    await starts.renew()
+    start = expected.model(starts, [pod])
     late, observe = sentences(cluster, late_beside(cluster, pod), _rfc3339), settings.observes
-    shown = explanation(name, verdict, outlook, held, expected, searched, late, observe=observe, title=title)
-    return shown.model_copy(update={"gate": gates.place_of(cluster, pod)})
+    shown = explanation(name, verdict, outlook, held, steps, searched, late, observe=observe, title=title)
+    more = {"gate": gates.place_of(cluster, pod), "expected_start": start}
+    return shown.model_copy(update=more | {"summary": shown.summary + expected.sentence(start)})
 
 
 @router.get("/waiting", responses=problems(404))
@@ -199,7 +204,9 @@ async def list_waiting(
     _ensure_known(store.cluster, namespace)
     settings: Settings = request.app.state.settings
     wanted = Wanted(namespace, queue, rule, sort, limit, token)
-    return await waiting.waiting(store.cluster, wanted, observe=settings.observes)
+    starts: ExpectedStarts = request.app.state.expected_starts
+    await starts.renew()
+    return await waiting.waiting(store.cluster, wanted, starts, observe=settings.observes)
 
 
 @router.get("/decisions")

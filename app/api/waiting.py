@@ -5,11 +5,12 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from app.api import gates
+from app.api import expected, gates
 from app.api.jobs import time_of
 from app.api.models import WaitingJobModel, WaitingList
 from app.pause import Pause
 from app.problems import Problem
+from app.whatif.expected_starts import ExpectedStarts
 from policy.cluster.cluster import Cluster
 from policy.explain.reasons import GATED, NO_ROOM, OTHER, QUEUED, UNTRIED, is_waiting, reason_in
 from policy.objects.job import ALONE, job_name, short
@@ -79,7 +80,7 @@ class Wanted:
     token: str | None
 
 
-async def waiting(cluster: Cluster, wanted: Wanted, *, observe: bool = False) -> WaitingList:
+async def waiting(cluster: Cluster, wanted: Wanted, starts: ExpectedStarts, *, observe: bool = False) -> WaitingList:
     """Returns a page of the jobs that wait. ``observe``: none waits for a rule of ours, as none is refused.
 
     Raises Problem for an unknown order, rule or queue, or a strange token.
@@ -103,7 +104,7 @@ async def waiting(cluster: Cluster, wanted: Wanted, *, observe: bool = False) ->
         total=len(found),
         remaining=len(rest) - len(page),
         continue_=_token(wanted.sort, key(page[-1])) if len(rest) > len(page) else "",
-        items=[_model(job) for job in page],
+        items=[_model(job, starts) for job in page],
     )
 
 
@@ -162,7 +163,7 @@ def _job_of(cluster: Cluster, pod: Pod) -> tuple[str, str]:
     return ("Pod", pod.name) if name.startswith(ALONE) else (name.partition("/")[0], short(name))
 
 
-def _model(job: WaitingJob) -> WaitingJobModel:
+def _model(job: WaitingJob, starts: ExpectedStarts) -> WaitingJobModel:
     exist = job.pods[0].stands_for is None
     return WaitingJobModel(
         kind=job.kind,
@@ -175,6 +176,7 @@ def _model(job: WaitingJob) -> WaitingJobModel:
         place=job.place,
         pods=job.number,
         pod_names=[pod.name for pod in job.pods[:NAMED]] if exist else [],
+        expected_start=expected.model(starts, job.pods),
     )
 
 

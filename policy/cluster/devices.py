@@ -149,7 +149,7 @@ class Devices:
         if self._keeps(named):
             return quota
         least, most = self._bounds(quota.min), self._bounds(quota.max)
-        renamed = elastic_quota(quota.namespace, quota.name, quota.created, least, most)
+        renamed = elastic_quota(quota.namespace, quota.name, quota.created, least, most, quota.run_time)
         return replace(renamed, errors=quota.errors, readable=quota.readable)
 
     def forget_quota(self, namespace: str, name: str) -> None:

@@ -9,7 +9,7 @@ from policy.objects.membership import Namespace
 from policy.objects.node import Node
 from policy.objects.queue import Queue
 from policy.objects.queued_job import PodSet, QueuedJob
-from policy.quota.elastic_quota import MAX
+from policy.quota.elastic_quota import MAX, elastic_quota
 from policy.stepwise import at_once
 from tests.unit.cluster.test_queued_jobs import its_pod, started
 from tests.unit.given import quota
@@ -341,3 +341,12 @@ def test_a_started_job_keeps_what_its_pods_share_until_the_first_of_them_has_com
     for number in range(3):
         see(cluster, replace(its_pod(job, number), needs=job.pod_sets[0].pod.needs))
         assert used(cluster) == 4
+
+
+def test_a_quota_whose_resources_are_renamed_keeps_its_run_time():
+    cluster = with_devices()
+    cluster.upsert_quota(elastic_quota("a", "quota", 0.0, {}, {IMPLICIT_GPU: 2}, 60))
+    kept = cluster.ledger.account("a").quota
+    assert kept is not None
+    assert kept.max == {GPU: 2}, "it is renamed"
+    assert kept.run_time == 60

@@ -1,0 +1,28 @@
+"""The expected start of a waiting job, as REST and explanations show it."""
+
+from collections.abc import Collection
+
+from app.api.jobs import time_of
+from app.api.models import ExpectedStartModel
+from app.whatif.expected_starts import ExpectedStarts
+from policy.objects.pod import Pod
+
+DECLARED, NONE = "declared", "none"
+"""Bases of an expected start: run times that somebody says, or nothing as no end lets the job start."""
+ASSUMING = "nobody of higher rank comes"
+
+
+def model(starts: ExpectedStarts, pods: Collection[Pod]) -> ExpectedStartModel | None:
+    """Returns the first expected start of these pods; None if it is not known yet."""
+    found = starts.of(pods)
+    if found is not None:
+        return ExpectedStartModel(at=time_of(found.at), basis=DECLARED, after=list(found.after), assuming=ASSUMING)
+    return ExpectedStartModel(at="", basis=NONE, after=[], assuming=ASSUMING) if starts.was_sought(pods) else None
+
+
+def sentence(expected: ExpectedStartModel | None) -> str:
+    """Returns what an explanation says of it; empty without a time."""
+    if expected is None or not expected.at:
+        return ""
+    after = f", once {', '.join(expected.after)} {'has' if len(expected.after) == 1 else 'have'} ended"
+    return f" Expected start: {expected.at}{after if expected.after else ''}, if {expected.assuming}."

@@ -1,0 +1,74 @@
+"""When waiting jobs are expected to start: computed on a copy, in slices, and only if somebody asks."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+
+import structlog
+
+from app.garbage import undisturbed
+from app.pause import Pause, TimeIsUp, at_leisure
+from app.settings import Settings
+from app.store.store import Store
+from policy.objects.pod import Pod
+from policy.simulate.expected_start import ExpectedStart, Forecast
+from policy.simulate.snapshot import copy_steps, discard_steps, snapshot
+
+log = structlog.get_logger(__name__)
+
+PATIENCE = 1.0
+"""Seconds that an answer waits for what is being computed. After that it has what was computed before."""
+RESTRAINT = 4
+"""Multiple of the work for which nothing is computed anew: it takes at most a fifth of a core."""
+
+
+class ExpectedStarts:
+    """Keeps the starts that were computed last. ``expected.interval`` is the least time until it is computed again."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._found: dict[str, ExpectedStart] = {}
+        self._without: set[str] = set()
+        self._next_at = 0.0
+        self._work: asyncio.Task[None] | None = None
+
+    async def renew(self) -> None:
+        """Computes the starts anew if it is time, and waits for that a moment. Never raises."""
+        if self._work is None and self._store.clock() >= self._next_at:
+            self._work = asyncio.create_task(self._compute())
+        if self._work is not None:
+            await asyncio.wait({self._work}, timeout=PATIENCE)
+
+    def of(self, pods: Iterable[Pod]) -> ExpectedStart | None:
+        """Returns the first start of these pods; None if none is known."""
+        found = (self._found[pod.uid] for pod in pods if pod.uid in self._found)
+        return min(found, key=lambda each: each.at, default=None)
+
+    def was_sought(self, pods: Iterable[Pod]) -> bool:
+        """Whether the starts of some of these pods were sought to the end."""
+        return any(pod.uid in self._found or pod.uid in self._without for pod in pods)
+
+    async def _compute(self) -> None:
+        pause, started = Pause(), self._store.clock()
+        try:
+            await self._play(pause)
+        except Exception:  # a job may be odd in a way that nobody knows: the asker gets all else
+            log.exception("expected starts cannot be computed")
+        finally:
+            self._next_at = started + max(self._settings.expected.interval, (1 + RESTRAINT) * pause.worked())
+            self._work = None
+
+    async def _play(self, pause: Pause) -> None:
+        deadline = time.perf_counter() + self._settings.whatif.time_limit
+        terms, now, cluster = self._settings.reserve.terms, self._store.clock(), self._store.cluster
+        epoch, is_complete = cluster.epoch, False
+        with undisturbed(), suppress(TimeIsUp):
+            copy = await at_leisure(copy_steps(snapshot(cluster, now)), deadline, pause)
+            forecast = Forecast(copy, terms, now, epoch)
+            try:
+                is_complete = await at_leisure(forecast.play_steps(), deadline, pause)
+            finally:
+                self._found, self._without = forecast.found, forecast.waiting if is_complete else set()
+                await at_leisure(discard_steps(copy), pause=pause)

@@ -1,0 +1,102 @@
+"""When pods that wait will start, if all goes on as it is: pods end at their run times, and nobody new comes.
+
+The scheduler and our controllers take no time, as in a story (policy.simulate.timeline). A pod of which nobody says how
+long it runs never ends, and neither does one that has outlived what is only said.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from math import inf
+
+from policy.cluster.cluster import Cluster
+from policy.cluster.unschedulable import PATIENCE
+from policy.objects.pod import Pod
+from policy.objects.queued_job import uid_of_stand_in
+from policy.reserve.starving import Terms
+from policy.simulate.simulation import Simulation
+from policy.stepwise import Steps
+
+MOST_MOMENTS = 1000
+"""Times at which something ends that are looked at: tenants may write any number of different run times."""
+NAMED = 5
+"""Pods that are named of those that have to end first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedStart:
+    """When a pod starts, in seconds since the epoch, and the first of the pods whose end lets it."""
+
+    at: float
+    after: tuple[str, ...]
+
+
+class Forecast:
+    """Plays what comes, on a cluster that nobody else uses. ``found`` has the starts so far, by UID of the pod.
+
+    A Job that waits as a whole has the UID of its stand-in, and starts with its first pod. ``waiting`` are the UIDs of
+    those that have not started.
+    """
+
+    def __init__(self, cluster: Cluster, terms: Terms, now: float, epoch: float) -> None:
+        self.found: dict[str, ExpectedStart] = {}
+        self.waiting = set(cluster.pending)
+        self._epoch = epoch
+        self._simulation = Simulation(cluster, terms, now, epoch)
+        self._ends: list[tuple[float, str]] = []
+
+    def play_steps(self) -> Steps[bool]:
+        """Goes on until all have started, or nothing more is to come. Returns False if too much comes."""
+        simulation, ended = self._simulation, list[str]()
+        for pod in list(simulation.cluster.pods.values()):
+            self._note_end(pod)
+            yield
+        for _ in range(MOST_MOMENTS):
+            before = simulation.steps
+            yield from simulation.settle_steps()
+            self._observe(ended)
+            quiet_at = simulation.time + PATIENCE + 1 if ended or simulation.steps != before else inf
+            at = min(self._ends[0][0] if self._ends else inf, quiet_at)
+            if not self.waiting or at == inf:
+                return True
+            simulation.advance(at - self._epoch)
+            ended = self._end_what_is_over(at)
+            yield
+        return False
+
+    def _note_end(self, pod: Pod) -> None:
+        """Notes when a pod on a node ends, if that is known."""
+        if not pod.assigned:
+            return
+        now, times = self._simulation.time, self._simulation.cluster.run_times
+        end = pod.deletion_time if pod.terminating else times.ends_at(pod, now)
+        if end is not None and end <= now and not pod.terminating:
+            end = times.ends_at(pod, now, enforced=True)
+        if end is not None:
+            heappush(self._ends, (max(end, now + 1), pod.uid))
+
+    def _end_what_is_over(self, at: float) -> list[str]:
+        """Ends the pods whose time is over; returns their names."""
+        cluster, ended = self._simulation.cluster, list[str]()
+        while self._ends and self._ends[0][0] <= at:
+            pod = cluster.pods.get(heappop(self._ends)[1])
+            if pod is None or not pod.assigned:
+                continue  # it was evicted
+            ended.append(pod.title)
+            if pod.terminating:
+                cluster.delete_pod(pod.uid)
+            else:
+                cluster.upsert_pod(replace(pod, finished=True, succeeded=True), self._simulation.now)
+        return ended
+
+    def _observe(self, ended: Iterable[str]) -> None:
+        """Notes who has started."""
+        simulation, after = self._simulation, tuple(sorted(ended)[:NAMED])
+        for pod in simulation.bound:
+            for uid in (pod.uid, uid_of_stand_in(pod.uid.rpartition("/")[0])):
+                if uid in self.waiting:
+                    self.waiting.discard(uid)
+                    self.found[uid] = ExpectedStart(simulation.time, after)
+            self._note_end(pod)
+        simulation.bound.clear()
+        simulation.evictions.clear()
