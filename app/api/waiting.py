@@ -99,12 +99,15 @@ async def waiting(cluster: Cluster, wanted: Wanted, starts: ExpectedStarts, *, o
         rest = found if after is None else [job for job in found if key(job) > after]
     except TypeError:
         raise _strange() from None
-    page = rest[: wanted.limit]
+    page, items, pause = rest[: wanted.limit], list[WaitingJobModel](), Pause()
+    for job in page:
+        items.append(_model(job, starts))
+        await pause.if_due()
     return WaitingList(
         total=len(found),
         remaining=len(rest) - len(page),
         continue_=_token(wanted.sort, key(page[-1])) if len(rest) > len(page) else "",
-        items=[_model(job, starts) for job in page],
+        items=items,
     )
 
 

@@ -6,7 +6,7 @@ long it runs never ends, and neither does one that has outlived what is only sai
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
 from math import inf
 
 from policy.cluster.cluster import Cluster
@@ -54,13 +54,13 @@ class Forecast:
         for _ in range(MOST_MOMENTS):
             before = simulation.steps
             yield from simulation.settle_steps()
-            self._observe(ended)
+            yield from self._observe_steps(ended)
             quiet_at = simulation.time + PATIENCE + 1 if ended or simulation.steps != before else inf
             at = min(self._ends[0][0] if self._ends else inf, quiet_at)
             if not self.waiting or at == inf:
                 return True
             simulation.advance(at - self._epoch)
-            ended = self._end_what_is_over(at)
+            ended = yield from self._end_what_is_over_steps(at)
             yield
         return False
 
@@ -75,10 +75,11 @@ class Forecast:
         if end is not None:
             heappush(self._ends, (max(end, now + 1), pod.uid))
 
-    def _end_what_is_over(self, at: float) -> list[str]:
-        """Ends the pods whose time is over; returns their names."""
+    def _end_what_is_over_steps(self, at: float) -> Steps[list[str]]:
+        """Ends the pods whose time is over; returns their names. All pods of a cluster may end at once."""
         cluster, ended = self._simulation.cluster, list[str]()
         while self._ends and self._ends[0][0] <= at:
+            yield
             pod = cluster.pods.get(heappop(self._ends)[1])
             if pod is None or not pod.assigned:
                 continue  # it was evicted
@@ -89,14 +90,15 @@ class Forecast:
                 cluster.upsert_pod(replace(pod, finished=True, succeeded=True), self._simulation.now)
         return ended
 
-    def _observe(self, ended: Iterable[str]) -> None:
+    def _observe_steps(self, ended: Iterable[str]) -> Steps[None]:
         """Notes who has started."""
-        simulation, after = self._simulation, tuple(sorted(ended)[:NAMED])
+        simulation, after = self._simulation, tuple(nsmallest(NAMED, ended))
         for pod in simulation.bound:
             for uid in (pod.uid, uid_of_stand_in(pod.uid.rpartition("/")[0])):
                 if uid in self.waiting:
                     self.waiting.discard(uid)
                     self.found[uid] = ExpectedStart(simulation.time, after)
             self._note_end(pod)
+            yield
         simulation.bound.clear()
         simulation.evictions.clear()
