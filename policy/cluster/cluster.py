@@ -476,11 +476,15 @@ class Cluster:
         if pod.group and (node := self.gangs.node_for(pod.uid)) and not self.is_exempt(pod):
             return Filtered(None, dict.fromkeys((name for name in names() if name != node), HELD))
         kept = self.reservations.rules_by_node(pod)
-        if not kept or not kept.keys() >= (offered := set(names())):
+        if not kept or self._has_left_the_queue(pod.uid) or not kept.keys() >= (offered := set(names())):
             return Filtered(None, kept)
         self.withdraw(pod.uid)  # the pod cannot be placed now, so it must not count
         failed = {name: kept[name] for name in offered}
         return Filtered(refusal_by({*failed.values()}), failed)
+
+    def _has_left_the_queue(self, uid: str) -> bool:
+        """Whether a pod is on a node or has ended, so that the scheduler's cache is older than the store."""
+        return uid not in self.pending and uid in self.pods
 
     def admit(self, pod: Pod, now: float, offered: Collection[str] | None = None) -> Refusal | None:
         """Admits a pod that the scheduler wants to place: grants it and returns None, or returns what refuses it.
@@ -488,9 +492,9 @@ class Cluster:
         Asked again, it gives the same answer, as a pod's own grant does not count against it. ``offered``: the nodes
         that the scheduler lets a member of a gang choose from; None: any. Raises Unsettled.
         """
+        if self._has_left_the_queue(pod.uid):
+            return None
         known = self.pending.get(pod.uid)
-        if known is None and pod.uid in self.pods:
-            return None  # it is on a node, or has ended: the scheduler's cache is older than ours
         pod = known if known is not None and known.version > pod.version else pod
         if pod.needs is not None:
             pod = self.devices.charged(pod, asking=True)

@@ -78,8 +78,13 @@ class Gangs:
 
     def gated(self, pod: Pod) -> Group | None:
         """Returns the pod's gang, if its members are refused until it can start."""
+        group = self._starts_whole(pod)
+        return None if group is None or self._cluster.is_exempt(pod) else group
+
+    def _starts_whole(self, pod: Pod) -> Group | None:
+        """Returns the pod's gang, if no member that rules apply to is let in until it can start."""
         group = self.gang_of(pod) if self._cluster.rules.gangs else None
-        return None if group is None or group.native or self._cluster.is_exempt(pod) else group
+        return None if group is None or group.native else group
 
     def ready(self, group: Group) -> set[str]:
         """Returns UIDs of the members that are bound (and stay), granted, or have succeeded in this run."""
@@ -167,9 +172,10 @@ class Gangs:
     def takes_to_start(self, pod: Pod) -> int:
         """Returns how many pods must start together with this one, itself included: its group's minimum, or 1.
 
-        It is 1 where no member is refused until the group can start.
+        It is 1 where no member is refused until the group can start. An exempt pod is as its group is: whether it is
+        exempt may change while it waits.
         """
-        group = self.gated(pod)
+        group = self._starts_whole(pod)
         return group.minimum if group is not None else 1
 
     def lacks_members(self, pod: Pod) -> bool:

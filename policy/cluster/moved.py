@@ -129,15 +129,15 @@ class Moving:
         return ", ".join(first) + (", …" if len(uids) > NAMED else "")
 
 
-def once_for_each_kind(asks: Callable[[Pod, str], bool]) -> Callable[[Pod, str], bool]:
+def once_for_each_kind(asks: Callable[[Pod, str, str], bool]) -> Callable[[Pod, str, str], bool]:
     """Returns a function that asks ``asks`` until a pod is refused, and then refuses all pods that are alike."""
     refused: set[Hashable] = set()
 
-    def may(pod: Pod, queue: str) -> bool:
-        kind = signature.by_rules(pod, queue)
+    def may(pod: Pod, queue: str, counted: str) -> bool:
+        kind = signature.by_rules(pod, queue), counted
         if kind in refused:
             return False
-        if asks(pod, queue):
+        if asks(pod, queue, counted):
             return True
         refused.add(kind)
         return False

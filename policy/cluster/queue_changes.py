@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policy.cluster.moved import Moving, once_for_each_kind
+from policy.objects.resources import NOTHING
 from policy.quota import fair_share, queue_rules
 from policy.quota.trial import Lifted
 
@@ -91,14 +92,14 @@ class QueueChanges:
             self._name_queue(granted or pod, may_move)
             cluster.states.assign_again([uid])
 
-    def _name_queue(self, pod: Pod, may_move: Callable[[Pod, str], bool]) -> None:
+    def _name_queue(self, pod: Pod, may_move: Callable[[Pod, str, str], bool]) -> None:
         """Chooses where a pod counts by the queue that it names now."""
         if not self._begun:
             if pod.uid in self.moving:
                 self._count_in(pod, self.moving.counted[pod.uid])
             return
         counted, named = self._admitted_in(pod.uid), self._named_by(pod)
-        if counted is None or counted == named or may_move(pod, named):
+        if counted is None or counted == named or may_move(pod, named, counted):
             self.moving.discard(pod.uid)
         else:
             self._count_in(pod, counted)
@@ -122,8 +123,8 @@ class QueueChanges:
             return entry.queue
         return overdue.queue_of(uid) if uid in overdue else None
 
-    def _may_move(self, pod: Pod, named: str) -> bool:
-        """Whether the queue that an admitted pod names now admits it.
+    def _may_move(self, pod: Pod, named: str, counted: str) -> bool:
+        """Whether the queue that an admitted pod names now admits it. ``counted`` is where it counts so far.
 
         It may exceed what the queue deserves: it already has its resources, so it takes nothing from other queues.
         """
@@ -137,6 +138,7 @@ class QueueChanges:
             for _ in self._cluster.divide_steps():
                 pass
         with Lifted(ledger, pod.uid, ledger.entry("granted", pod)):
-            refused = queue_rules.refusal_to_move(ledger.queues, account, pod.request)
+            brought = NOTHING if counted in self._queues else pod.request
+            refused = queue_rules.refusal_to_move(ledger.queues, account, pod.request, brought)
             refused = refused or fair_share.refusal_to_move(ledger.queues, account, pod.namespace, pod.request)
             return refused is None

@@ -68,7 +68,8 @@ class UnschedulablePods:
         self._gated: dict[str, _Alike] = {}
         self._groups_without_claim: dict[int, _Alike] = {}
         self._judged_at = -inf
-        self._regained: set[str] = set()
+        self._unlocked: dict[int, _Alike] = {}
+        """Kinds whose pods at gates have had their claims again since the last look."""
 
     def keeps_claim(self, uid: str) -> bool:
         """Whether the pod, if it waits, can still be placed."""
@@ -108,7 +109,6 @@ class UnschedulablePods:
         group = unplaced.group
         if unplaced.lost:
             self._give_back_claim(uid)
-            self._regained |= group.gated if not group.without_claim else set()
         del self._unplaced[uid]
         group.uids.discard(uid)
         self._drop_if_empty(group)
@@ -174,8 +174,8 @@ class UnschedulablePods:
         ``helps`` tells whether events since the last time could help a pod; None: there were none.
         """
         self._judged_at = now
-        changed = list(self._regained)
-        self._regained = set()
+        changed = [uid for group in self._unlocked.values() for uid in group.gated]
+        self._unlocked = {}
         if helps is not None:
             for group in self._groups.values():
                 if group.fresh or helps(group.one):
@@ -219,6 +219,7 @@ class UnschedulablePods:
             del group.without_claim[unplaced.namespace]
         if not group.without_claim:
             del self._groups_without_claim[id(group)]
+            self._unlocked[id(group)] = group
         unplaced.lost = False
         self._judge_at(-inf, uid, unplaced)
 

@@ -175,18 +175,22 @@ def room(ledger: QueueLedger, node: Node, resource: str, taken: Callable[[Node],
     return min(max(deserved, unclaimed), node.division.real_capability.get(resource, 0))
 
 
-def refusal_to_move(ledger: QueueLedger, account: QueueAccount, request: Resources) -> Refusal | None:
-    """Returns why a queue refuses a pod that runs in another already, or None. The pod must not be in the ledger.
+def refusal_to_move(
+    ledger: QueueLedger, account: QueueAccount, request: Resources, brought: Resources
+) -> Refusal | None:
+    """Returns why a queue refuses a pod that runs already, or None. The pod must not be in the ledger.
 
     Others claim nothing that it does not have already. The division may lag behind the queue's capability, so the lower
-    of the two counts.
+    of the two counts. ``brought`` is what the queues may share once the pod is in one of them: its request, if it ran
+    in none. Without it, a pod that fills the only GPU would keep its queue from any GPU, and so itself from the queue.
     """
     for rule in OF_SHUT:
         if rule.refuses is not None and rule.refuses(Asking("", request, account, ledger)) is not None:
             return rule.refusal()
     for node in way_up(account):
         with_it, named = total((node.taken, request)), capability_of(node)
-        most = {r: min(amount, named.get(r, amount)) for r, amount in node.division.real_capability.items()}
+        bounds = total((node.division.real_capability, brought))
+        most = {r: min(amount, named.get(r, amount)) for r, amount in bounds.items()}
         exceeded = [r for r in request if with_it[r] > most.get(r, 0)]
         exceeded = _beyond_bounds(ledger, node, exceeded, with_it)
         if exceeded:

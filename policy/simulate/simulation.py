@@ -27,6 +27,7 @@ from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.reclaim import Shape
 from policy.queueing.ungating import has_room_for_all, largest_part, may_go_without_room
 from policy.quota.exempt import is_critical
+from policy.quota.kept_nodes import refusal_by
 from policy.reserve import node_reservation, preferred_nodes, starving
 from policy.reserve.node_reservation import ReserveDecision
 from policy.reserve.starving import Terms
@@ -225,6 +226,8 @@ class Simulation:
             return answer.refused.message
         if answer.failed:
             rows = rows[~table.mask_of(answer.failed.keys())[rows]]
+        if not len(rows):  # the only node that is left to a member of a gang has no room for it
+            return refusal_by({*answer.failed.values()}).message
         self._bind(pod, self._own_node(pod, rows) or self._best(pod, rows))
         return ""
 

@@ -35,9 +35,9 @@ HISTORY = {
     "OtherJobs": ("_labels",),
     "QueuedJobs": ("_now", "_made", "_ownerless", "late"),
     "Grants": ("_failures", "_deadlines", "_seen"),
-    "Devices": ("_now", "_same", "_without_claims"),
+    "Devices": ("_now", "_same", "_without_claims", "_payers"),
     "DevicePools": ("_counts", "_stale", "_of_nodes", "_amounts"),
-    "UnschedulablePods": ("_deadlines", "_regained", "_judged_at", "_groups_without_claim"),
+    "UnschedulablePods": ("_deadlines", "_unlocked", "_judged_at", "_groups_without_claim"),
     "_Alike": ("one", "helped_at", "fresh"),
     "_Unplaced": ("since", "judged_at"),
     "WaitingRequests": ("_fitted",),
@@ -58,6 +58,8 @@ _AT_ANOTHER_TIME = re.compile(rb'As of <time.*?</time>|data-version="[^"]*"|sinc
 
 def anatomy(thing: Any) -> Any:
     """Plain dicts, lists and sets of it, without its history."""
+    if isinstance(thing, Cluster):
+        thing.ledger.queues.branches.settle()  # claims are worked out when they are asked for
     if isinstance(thing, dict):
         return {key: anatomy(value) for key, value in thing.items()}
     if isinstance(thing, list | tuple | deque):
@@ -76,7 +78,6 @@ def anatomy(thing: Any) -> Any:
 
 def standing(cluster: Cluster) -> Any:
     """All of a cluster that does not depend on how it came about; amounts of nothing are as good as none."""
-    cluster.ledger.queues.branches.settle()
     found = anatomy(cluster)
     found["attempts"]["unschedulable_since"] = sorted(cluster.attempts.unschedulable_since)
     found["attempts"]["untried_since"] = {

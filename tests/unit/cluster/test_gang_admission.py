@@ -596,3 +596,11 @@ def test_nor_did_one_that_was_not_asked_for_in_time_and_nobody_is_expected_any_m
     assert asked(cluster, *gang, now=20) == ["g0", "g1", "g2"]
     cluster.tick(49)
     assert "g1" in cluster.grants
+
+
+def test_it_takes_as_many_also_where_no_rule_applies_yet():
+    cluster = seeing(group(), members("g", 1, priority=2_000_000_000), node())
+    (member,) = cluster.pods.values()
+    before = cluster.gangs.takes_to_start(member)
+    see(cluster, quota())
+    assert before == cluster.gangs.takes_to_start(member) == 3

@@ -57,6 +57,23 @@ def test_as_many_move_as_the_capability_of_the_queue_that_is_named_allows(way):
     assert taken(cluster, "from", "to") == [6, 5]
 
 
+def test_who_runs_in_no_queue_brings_the_room_that_it_has():
+    cluster = world(queue("to"), *pods("a", 1, node="n1", request={"gpu": 4}), node(size={"gpu": 4, "pods": 9}))
+    cluster.begin()
+    divided(cluster)
+    cluster.upsert_namespace(Namespace("a", "to"))
+    assert cluster.ledger.queues.accounts["to"].taken["gpu"] == 4, "no other pod could let it in by going"
+
+
+def test_who_runs_in_no_queue_does_not_move_beyond_the_capability_that_is_named():
+    most = queue("to", most={"gpu": 3})
+    cluster = world(most, *pods("a", 1, node="n1", request={"gpu": 4}), node(size={"gpu": 4, "pods": 9}))
+    cluster.begin()
+    divided(cluster)
+    cluster.upsert_namespace(Namespace("a", "to"))
+    assert "gpu" not in cluster.ledger.queues.accounts["to"].taken
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_all_move_where_there_is_room_for_all(way):
     cluster = crowded(2, group="g")

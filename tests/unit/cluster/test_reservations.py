@@ -78,6 +78,14 @@ def test_it_outlives_the_nomination_that_the_scheduler_erases():
     assert cluster.table.placed("me").site.name == "n1"
 
 
+def test_who_is_on_a_node_already_is_kept_from_nowhere():
+    bound = run("bound", "b", on="n1")
+    cluster = world(node(size={"cpu": 2}), *QUOTAS, me(request={"cpu": 2}), bound)
+    kept(cluster, "bound")
+    asking = replace(bound, node="")
+    assert cluster.filter(asking, 0, lambda: ["n1"]).refused is None, "the scheduler's cache is older"
+
+
 def test_when_it_is_given_up_a_nomination_counts_again():
     cluster = world(node(), node("n2"), *QUOTAS, me(nominated_node="n2"))
     kept(cluster, on="n1")

@@ -278,3 +278,13 @@ def _looked_at_next(pods):
     asked = []
     pods.help(asked.append)
     return {each.request["cpu"] for each in asked}
+
+
+def test_pods_at_gates_are_told_when_the_last_pod_like_them_has_its_claim_again():
+    some = UnschedulablePods(patience=1)
+    some.add(pod("tried"), 1, 0)
+    some.add_gated(pod("gated"), 1)
+    assert set(some.judge(1, None)) == {"tried", "gated"}
+    assert some.help_pods(["tried"]) == ["tried"]
+    assert some.keeps_claim("gated")
+    assert "gated" in some.judge(1, None)
