@@ -14,11 +14,14 @@ from app.checks.keys import key_findings
 from app.checks.resource_names import misspelled, on_no_node
 from app.sources import manifests as source
 from app.store.elastic_quotas import ElasticQuotaObject
+from app.store.heeded import RUN_TIME
 from app.store.queues import QueueObject
 from policy.cluster.cluster import Cluster
 from policy.objects import resources
+from policy.objects.job import short
 from policy.objects.quantity import render
 from policy.objects.queue import ROOT, Queue
+from policy.objects.run_time import FORM, UNREADABLE
 from policy.quota import elastic_quota, queue_rules
 
 QUEUE_KEYS = {"weight", "capability", "guarantee", "reclaimable", "priority", "parent"}
@@ -62,7 +65,7 @@ def manifests(directory: Path, elsewhere: Collection[str] = ()) -> Report:
     for _ in cluster.devices.renew_steps():
         pass
     findings += _quota_warnings(cluster) + _queue_findings(cluster) + _membership_warnings(cluster)
-    findings += _job_warnings(cluster) + _budget_warnings(cluster)
+    findings += _job_warnings(cluster) + _budget_warnings(cluster) + _run_time_warnings(cluster)
     findings += [*_name_warnings(cluster, folder.manifests, elsewhere), *group_findings(cluster, documents)]
     read = Counter(manifest.kind.name for manifest in folder.manifests)
     return Report(findings, read, Counter(document.kind for document in documents) - read)
@@ -252,6 +255,16 @@ def _budget_warnings(cluster: Cluster) -> list[Finding]:
         for budget in cluster.budgets.values()
         if budget.never
     ]
+
+
+def _run_time_warnings(cluster: Cluster) -> list[Finding]:
+    """Finds run times that cannot be read; those of quotas and queues are among their conditions."""
+    said = [(f"Pod {pod.title}", pod.run_time) for pod in cluster.pods.values() if pod.stands_for is None]
+    said += [(job.object, job.run_time) for job in cluster.batch_jobs]
+    groups = cluster.membership.groups.values()
+    said += [(f"PodGroup {group.namespace}/{short(group.name)}", group.run_time) for group in groups]
+    text = f"annotation {RUN_TIME} is not {FORM}, so the run time is not known"
+    return [Finding("warning", f"{name}: {text}") for name, time in sorted(said) if time == UNREADABLE]
 
 
 def _job_warnings(cluster: Cluster) -> list[Finding]:

@@ -130,6 +130,7 @@ def test_a_refused_pod_is_explained_with_numbers_and_remedies():
     assert isinstance(shown.pop("outlook"), str)
     summary = shown.pop("summary")
     assert shown.pop("gate") is None
+    assert shown.pop("expectedStart")["basis"] == "none"
     patch = """'{"spec":{"max":{"cpu":"2500m"}}}'"""
     raise_max = f"kubectl patch elasticquotas.scheduling.x-k8s.io quota -n a --type merge -p {patch}"
     assert shown == {
@@ -210,6 +211,7 @@ def test_every_verdict_has_the_same_shape(items, verdict, rule):
         "next",
         "summary",
         "gate",
+        "expectedStart",
         "searched",
         "terminating",
     }

@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
+from app import checks
 from app.controllers.run_times import RunTimes
 from app.store.elastic_quotas import ELASTIC_QUOTAS, elastic_quota_of
 from app.store.jobs import JOBS, batch_job_of
@@ -64,3 +65,11 @@ def test_events_are_written_for_some_pods_at_a_time():
     store = store_with(*(pod(f"p{number}", metadata=said("soon")) for number in range(25)))
     assert len(told_by(store)) == 20
     assert len(told_by(store, looks=2)) == 25
+
+
+def test_check_names_the_objects_whose_run_time_cannot_be_read(folder):
+    group = POD_GROUPS[0]
+    bad = [pod("p", metadata=said("soon")), made(JOBS, "j", "a", said("90")), made(group, "g", "a", said("1y"))]
+    folder.write("all.yaml", *bad, pod("good", metadata=said("90m")))
+    found = [each.text for each in checks.manifests(folder.path).findings if SAID in each.text]
+    assert [text.partition(":")[0] for text in found] == ["Job a/j", "Pod a/p", "PodGroup a/g"]
