@@ -3,8 +3,10 @@
 import os
 import ssl
 from pathlib import Path
+from typing import Any
 
 import structlog
+import yaml
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException, incluster_config
 
@@ -42,6 +44,27 @@ def _checked(key: str | None) -> str:
     if not token or not token.isascii() or not token.isprintable():
         raise ConfigException("the token is empty or invalid")
     return f"{kind} {token}"
+
+
+def files_of(kubeconfig: Path | None, configuration: Configuration) -> list[Path]:
+    """Returns the files that credentials come from. Raises OSError, or YAMLError for a kubeconfig that is none.
+
+    The token of a service account is left out: it is read again each minute.
+    """
+    named = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
+    files = [Path(file) for file in named if file]
+    if kubeconfig is not None:
+        tokens = _token_files(yaml.safe_load(kubeconfig.read_bytes()))
+        files += [kubeconfig, *(kubeconfig.parent / token for token in tokens)]
+    return files
+
+
+def _token_files(document: Any) -> list[str]:
+    """Returns the files of tokens that a kubeconfig names."""
+    users = document.get("users") if isinstance(document, dict) else None
+    named = [each.get("user") for each in users or () if isinstance(each, dict)]
+    tokens = [user.get("tokenFile") for user in named if isinstance(user, dict)]
+    return [token for token in tokens if isinstance(token, str)]
 
 
 def kubeconfig_of_environment() -> Path | None:

@@ -31,6 +31,7 @@ async def follow(client: KubeClient, store: Store, groups: GroupSettings, *, kee
                 group.create_task(legacy, name=f"reflector {kind.label}, if it is wanted")
             else:
                 group.create_task(work(), name=f"reflector {kind.label}")
+        group.create_task(client.follow(), name="credentials")
         group.create_task(others.look(client, store), name="kinds that are not read")
 
 
