@@ -10,12 +10,12 @@ from app.problems import Problem
 from app.serving.reply import Reply
 from app.serving.seats import Flow, Seats
 
-COSTLY = re.compile(r"/(?:api/v1/.+|waiting|(?:jobs|pods)(?:/.*)?)?")
+COSTLY = re.compile(r"/(?:api/v1/.+|waiting|(?:gangs|jobs|namespaces|nodes|pods|queues|quotas)(?:/.*)?)?")
 """Paths of REST and of the page that take much work. Live updates of a page have their own bound (see app.web.live)."""
 WHAT_IF = "/api/v1/whatif"
 """The only question with a body."""
 LIMIT = "whatif.bodyLimit"
-NAMESPACED = re.compile(r"/(?:api/v1/(?:elasticquotas|jobs|pods)|jobs|pods)/([^/]+).*")
+NAMESPACED = re.compile(r"/(?:api/v1/(?:elasticquotas|jobs|pods)|gangs|jobs|namespaces|pods|quotas)/([^/]+).*")
 
 
 def asker_of(scope: Scope) -> str:

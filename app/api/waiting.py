@@ -2,7 +2,7 @@
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.api import expected, gates
@@ -70,7 +70,10 @@ ORDERS: Mapping[str, Callable[[WaitingJob], Key]] = {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which jobs are asked for (None: all), how they are sorted, how many, and after which one (a token)."""
+    """Which jobs are asked for (None: all), how they are sorted, how many, and after which one (a token).
+
+    ``queues``: of any of these queues, as ``queue`` is of one.
+    """
 
     namespace: str | None
     queue: str | None
@@ -78,6 +81,7 @@ class Wanted:
     sort: str
     limit: int
     token: str | None
+    queues: Collection[str] | None = None
 
 
 async def waiting(cluster: Cluster, wanted: Wanted, starts: ExpectedStarts, *, observe: bool = False) -> WaitingList:
@@ -92,6 +96,8 @@ async def waiting(cluster: Cluster, wanted: Wanted, starts: ExpectedStarts, *, o
     after = _key_of(wanted)
     jobs = await _jobs(cluster, wanted.namespace, observe=observe)
     found = [job for job in jobs if wanted.queue in (None, job.queue) and wanted.rule in (None, job.reason)]
+    if wanted.queues is not None:
+        found = [job for job in found if job.queue in wanted.queues]
     if not found and wanted.queue and wanted.queue not in cluster.queues:
         raise Problem(404, f"there is no queue {wanted.queue}", field="queue")
     found.sort(key=key)
@@ -123,7 +129,7 @@ async def _jobs(cluster: Cluster, namespace: str | None, *, observe: bool) -> Se
     for pod in list(cluster.pending.values() if namespace is None else cluster.pending_in(namespace)):
         await pause.if_due()
         if is_waiting(cluster, pod):
-            kind, name = _job_of(cluster, pod)
+            kind, name = job_of(cluster, pod)
             if (job := jobs.get((pod.namespace, kind, name))) is None:
                 job = WaitingJob(pod.namespace, kind, name, shortened(cluster.queue_of(pod)))
                 jobs[pod.namespace, kind, name] = job
@@ -158,7 +164,7 @@ def _why(cluster: Cluster, pod: Pod, refused: Refusal | None, *, observe: bool) 
     return reason, TEXTS[reason]
 
 
-def _job_of(cluster: Cluster, pod: Pod) -> tuple[str, str]:
+def job_of(cluster: Cluster, pod: Pod) -> tuple[str, str]:
     """Returns the kind and the name of the job that a pod belongs to."""
     if pod.stands_for is not None:
         return pod.stands_for.kind.name, pod.stands_for.name

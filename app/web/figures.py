@@ -73,10 +73,26 @@ class Bar:
         return self.most is not None and self.used >= self.most > 0
 
     @property
+    def beyond(self) -> int:
+        """The amount used beyond the limit, which was lowered, or which pods that no rule had admitted pass."""
+        return 0 if self.most is None else max(0, self.used - self.most)
+
+    @property
+    def scarcity(self) -> float:
+        """How much is used or asked for, as a part of the limit, or else of what its owner is sure of."""
+        bound = self.own if self.most is None else self.most
+        return max(self.used, self.wanted or 0) / bound if bound else float(self.used > 0)
+
+    @property
     def scale(self) -> int:
-        """The amount that the full width stands for."""
+        """The amount that the full width stands for.
+
+        A queue's limit is often the whole cluster; what is used, asked for and its own would be a sliver of that.
+        """
         open_end = (max(self.used, self.own or 0, self.wanted or 0) * 5 + 3) // 4
-        return max(1, open_end if self.most is None else max(self.most, self.used, self.own or 0))
+        if self.most is None or (self.wanted is not None and self.most > open_end > 0):
+            return max(1, open_end)
+        return max(1, self.most, self.used, self.own or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,11 +279,19 @@ def queue_row(cluster: Cluster, name: str, waiting: int) -> QueueRow:
         tuple(reversed(list(tree.above(name)))),
         tuple(tree.children_of(name)) if name != ROOT else (),
         _queue_bars(cluster, name),
-        tuple(_tenant_row(cluster, each, account.tenants[each]) for each in tenants[:TENANTS]),
+        tuple(tenant_row(cluster, each, account.tenants[each]) for each in tenants[:TENANTS]),
         max(0, len(tenants) - TENANTS),
         waiting,
         tuple(conditions_of_queue(cluster, queue.name)),
     )
+
+
+def with_all_below(cluster: Cluster, name: str) -> list[str]:
+    """Returns a queue and all below it."""
+    tree, found = cluster.ledger.queues.tree, [name]
+    for each in found:
+        found += tree.children_of(each)
+    return found
 
 
 def cluster_bars(cluster: Cluster) -> tuple[Bar, ...]:
@@ -312,7 +336,8 @@ def _queue_bars(cluster: Cluster, name: str) -> tuple[Bar, ...]:
     )
 
 
-def _tenant_row(cluster: Cluster, namespace: str, tenant: Tenant) -> TenantRow:
+def tenant_row(cluster: Cluster, namespace: str, tenant: Tenant) -> TenantRow:
+    """Returns the row of a namespace of a queue."""
     bars = tuple(
         Bar(resource, tenant.taken.get(resource, 0), own=tenant.entitled.get(resource, 0))
         for resource in sorted({**tenant.entitled, **shown(cluster, tenant.taken)})
@@ -326,6 +351,7 @@ def _states(bars: tuple[Bar, ...], waiting: int, conditions: tuple[Condition, ..
         "waiting": waiting > 0,
         "borrowing": any(bar.borrowed for bar in bars),
         "full": any(bar.full for bar in bars),
+        "beyond": any(bar.beyond for bar in bars),
         "problem": bool(conditions),
     }
     return tuple(state for state, holds in found.items() if holds)

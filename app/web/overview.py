@@ -7,7 +7,7 @@ from typing import Any
 from app.settings import Settings
 from app.store.store import Store
 from app.web import parts
-from app.web.figures import Loans, queue_row, quota_rows
+from app.web.figures import Loans, queue_row, quota_rows, with_all_below
 from app.web.parts import Gone, Lending, Listed, Part
 from app.web.waiting import Crowds
 from policy.cluster.shown_resources import named
@@ -132,8 +132,4 @@ class Overview:
         by_queue = self._crowds.by_queue
         if queue == ROOT:
             return by_queue.total()
-        tree, number, inside = self._store.cluster.ledger.queues.tree, 0, [queue]
-        for each in inside:
-            number += by_queue[each]
-            inside += tree.children_of(each)
-        return number
+        return sum(by_queue[each] for each in with_all_below(self._store.cluster, queue))

@@ -1,14 +1,17 @@
 """Renders templates to HTML, in which all text from the cluster is escaped, and sets their headers."""
 
+import time
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
+from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from app.amounts import amount
 from app.inert import inert
+from app.problems import Problem
 from app.web.board import id_of
 
 HEADERS = {
@@ -24,6 +27,7 @@ HEADERS = {
     "x-frame-options": "DENY",
 }
 """Headers that allow no other origin, no scripts but our files, and no framing of the page."""
+EVENTS = HEADERS | {"content-type": "text/event-stream", "x-accel-buffering": "no"}
 DOCS_HEADERS = HEADERS | {
     "content-security-policy": HEADERS["content-security-policy"].replace(
         "style-src 'self'", "style-src 'self' 'unsafe-inline'"
@@ -86,3 +90,14 @@ def environment() -> Environment:
     for name in made.list_templates():
         made.get_template(name)
     return made
+
+
+def error_page(problem: Problem, root: str) -> Response:
+    """Shows a problem as a page."""
+    title = problem.document()["title"]
+    text = (
+        environment()
+        .get_template("error.html")
+        .render(root=root, version="", now=time.time(), live_of="", title=title, detail=problem.detail)
+    )
+    return HTMLResponse(text, problem.status, HEADERS)

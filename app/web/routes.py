@@ -25,12 +25,13 @@ from app.problems import Problem
 from app.questions import asker_of
 from app.readiness import Readiness
 from app.settings import Settings
+from app.web import pages
 from app.web.board import Board, Fragment
 from app.web.figures import MEANINGS
 from app.web.live import Live
 from app.web.notifier import Notifier
 from app.web.overview import Overview
-from app.web.rendering import DOCS_HEADERS, HEADERS, environment
+from app.web.rendering import DOCS_HEADERS, EVENTS, HEADERS, environment, error_page
 from app.web.waiting import Crowds, Waiting, name_of
 from policy.cluster.cluster import Cluster
 from policy.explain.verdicts import verdict_on
@@ -50,9 +51,9 @@ CHOICES = {
     "waiting": "with pods that wait",
     "borrowing": "borrowing",
     "full": "full",
+    "beyond": "above their limit",
     "problem": "with a problem",
 }
-EVENTS = HEADERS | {"content-type": "text/event-stream", "x-accel-buffering": "no"}
 
 router = APIRouter(include_in_schema=False)
 
@@ -106,6 +107,7 @@ def install(app: FastAPI) -> None:
     """Adds the page to an application that has its store and its settings."""
     app.state.web = Web.over(app.state.readiness, app.state.settings, getattr(app.state, "decisions", ()))
     app.include_router(router)
+    app.include_router(pages.router)
     app.mount("/static", _Files(directory=Path(__file__).parent / "static"))
 
 
@@ -146,11 +148,11 @@ async def follow_page(request: Request, since: str = "") -> Response:
 
 
 @router.get("/pods")
-async def find_pod(request: Request, name: str = "") -> Response:
+async def find_pod(name: str = "") -> Response:
     """Redirects to the explanation of a pod, NAMESPACE/NAME, or of a job that waits as a whole, NAMESPACE/job/NAME."""
     namespace, _, only = name.strip().partition("/")
     if not namespace or not only:
-        return _error_page(request, Problem(422, "a pod is named NAMESPACE/NAME, a Job NAMESPACE/job/NAME"), root=".")
+        return error_page(Problem(422, "a pod is named NAMESPACE/NAME, a Job NAMESPACE/job/NAME"), root=".")
     kind, is_job, job = only.partition("/")
     parts = ["pods", namespace, only]
     if kind and is_job:
@@ -165,7 +167,7 @@ async def show_pod(namespace: str, name: str, request: Request) -> Response:
     try:
         explanation = await explain_pod(namespace, name, request, await store_of(request))
     except Problem as problem:
-        return _error_page(request, problem, root="../..")
+        return error_page(problem, root="../..")
     return _explained(request, explanation, f"{namespace}/{name}", "pods", version)
 
 
@@ -176,7 +178,7 @@ async def show_job(namespace: str, name: str, request: Request) -> Response:
     try:
         explanation = await explain_job(namespace, name, request, await store_of(request))
     except Problem as problem:
-        return _error_page(request, problem, root="../..")
+        return error_page(problem, root="../..")
     return _explained(request, explanation, f"Job {namespace}/{name}", "jobs", version)
 
 
@@ -187,7 +189,7 @@ async def show_job_of_kind(namespace: str, kind: str, name: str, request: Reques
     try:
         explanation = await explain_job_of_kind(namespace, kind, name, request, await store_of(request))
     except Problem as problem:
-        return _error_page(request, problem, root="../../..")
+        return error_page(problem, root="../../..")
     return _explained(request, explanation, f"{kind} {namespace}/{name}", "jobs", version, kind)
 
 
@@ -305,12 +307,3 @@ def _state_of(cluster: Cluster, namespace: str, name: str) -> str:
         awaited = under_way, cluster.reservations.reserved.of_pod(pod.uid), cluster.generations.plans
     state = repr((verdict_on(cluster, namespace, name), awaited))
     return blake2b(state.encode(), digest_size=8).hexdigest()
-
-
-def _error_page(request: Request, problem: Problem, root: str) -> Response:
-    web: Web = request.app.state.web
-    document = problem.document()
-    text = web.templates.get_template("error.html").render(
-        root=root, version="", now=time.time(), live_of="", title=document["title"], detail=problem.detail
-    )
-    return HTMLResponse(text, problem.status, HEADERS)

@@ -213,6 +213,44 @@ def test_the_tree_of_queues_is_folded_by_keys_and_stays_so(serve, open_page):
     wait_until(lambda: shown() == everybody, "unfolded")
 
 
+def test_pages_of_objects_lead_to_each_other_and_commands_are_copied(serve, open_page):
+    """With the keyboard alone, on a phone and on paper; they follow what happens."""
+    served = serve(story.company)
+    page = live(
+        open_page(served.url, viewport={"width": 390, "height": 844}, permissions=["clipboard-read", "clipboard-write"])
+    )
+    open_page.expected.add("404")
+    for link, url in (
+        ("team-1", "/queues/team-1"),
+        ("science", "/queues/science"),
+        ("company", "/queues/company"),
+        ("sales", "/queues/sales"),
+        ("company", "/queues/company"),
+        ("one/runs", "/pods/one/runs"),
+        ("The quota and the queue of one", "/namespaces/one"),
+        ("n1", "/nodes/n1"),
+    ):
+        page.get_by_role("link", name=link, exact=True).first.press("Enter")
+        page.wait_for_url(f"**{url}")
+        live(page)
+        assert accessibility(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "wider than a phone"
+    story.company(served.folder, pod("more", "one", {"cpu": "1"}, nodeName="n1"))
+    page.get_by_text("used 4").wait_for()
+    copy = page.get_by_role("button", name="Copy: kubectl describe node n1")
+    copy.press("Enter")
+    wait_until(lambda: copy.inner_text() == "Copied", "it says so")
+    page.emulate_media(media="print")
+    assert not copy.is_visible()
+    assert page.get_by_text("used 4").is_visible()
+    page.goto(served.url)
+    page.emulate_media(media="screen")
+    page.locator("#q").press("Control+V")
+    wait_until(lambda: page.locator("#q").input_value() == "kubectl describe node n1", "what was copied")
+    page.goto(f"{served.url}/nodes/nowhere")
+    page.get_by_text("there is no node nowhere").wait_for()
+
+
 def test_it_says_when_the_server_is_gone_and_catches_up_when_it_is_back(serve, open_page):
     def one(folder, most):
         story.write(folder, "one", [quota("a", max={"cpu": most})])

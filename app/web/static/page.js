@@ -44,6 +44,18 @@ document.addEventListener("click", ({ target }) => {
   applyFilter(document.getElementById("queues-rows"));
 });
 
+// Copying commands. Browsers allow it only on the local host and over TLS.
+
+if (navigator.clipboard) document.documentElement.classList.add("can-copy");
+
+document.addEventListener("click", async ({ target }) => {
+  const button = target.closest?.(".copy");
+  if (!button) return;
+  await navigator.clipboard.writeText(button.parentElement.querySelector("pre").textContent.trim());
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = "Copy"; }, 2000);
+});
+
 // The filter
 
 const form = document.getElementById("filter");

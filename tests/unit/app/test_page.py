@@ -22,6 +22,7 @@ from tests.unit.app.given import client_of, empty_store, namespace, node, pod, q
 from tests.unit.app.situations import situations
 
 PAGES = ["/", "/?q=team&show=full", "/pods/a/p", "/pods/a/unknown", "/jobs/a/unknown", "/docs", "/pods?name=nothing"]
+PAGES += ["/namespaces/a", "/queues/unknown", "/nodes/unknown", "/quotas/a/unknown", "/gangs/a/kind/unknown"]
 INLINE = {"a", "b", "code", "small", "span", "strong"}
 STATIC = Path(figures.__file__).parent / "static"
 

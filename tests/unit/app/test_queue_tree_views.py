@@ -67,7 +67,7 @@ def test_the_page_follows_what_changes_below_a_queue_and_where_queues_stand(stor
     assert _rows(client) == ["A", "a1", "a2", "lone"]
     before = client.get("/").text
     store.cluster.delete_pod("a/runs")
-    rows_of_a = [page.partition(">A <")[2].partition("<li id")[0] for page in (before, client.get("/").text)]
+    rows_of_a = [page.partition(">A</a> <small>")[2].partition("<li id")[0] for page in (before, client.get("/").text)]
     assert rows_of_a[0] != rows_of_a[1]
     store.cluster.upsert_queue(replace(store.cluster.queues["lone"], parent="A"))
     store.cluster.upsert_queue(replace(store.cluster.queues["a1"], parent="lone"))
@@ -76,7 +76,7 @@ def test_the_page_follows_what_changes_below_a_queue_and_where_queues_stand(stor
 
 
 def _rows(client):
-    return re.findall(r"<h3>(\w+) <small>weight", client.get("/").text)
+    return re.findall(r"<h3><a [^>]*>(\w+)</a> <small>weight", client.get("/").text)
 
 
 def test_an_explanation_names_the_queue_in_the_way(store):

@@ -1,0 +1,457 @@
+"""The pages of single objects, as data: of a queue, a quota, a namespace, a node and a pod group.
+
+Each is bounded: bars are of resources that operators name, and tables have at most ``ROWS`` rows and a next page.
+"""
+
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from heapq import nsmallest
+from typing import TypeVar
+
+from app.amounts import amount
+from app.api.jobs import group_model
+from app.api.models import WaitingJobModel
+from app.api.waiting import Wanted, job_of, waiting
+from app.pause import Pause
+from app.problems import Problem
+from app.settings import Settings
+from app.web.figures import Bar, TenantRow, queue_row, quota_rows, tenant_row, with_all_below
+from app.whatif.expected_starts import ExpectedStarts
+from policy.cluster.cluster import Cluster
+from policy.cluster.shown_resources import shown
+from policy.explain.terminating import conditions_of_queue
+from policy.objects.conditions import Condition
+from policy.objects.pod import Pod
+from policy.objects.resources import Resources, add
+
+ROWS = 50
+"""Maximum number of rows of a table; the next page has more."""
+NODES = 3
+"""Maximum number of nodes of a job that are named."""
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The page of an object, by the parts of its path; without a path it is text."""
+
+    text: str
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A time in RFC 3339; empty if it is not known."""
+
+    text: str
+
+
+Cell = str | Link | Time
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows, the first cell of which names the row. ``following``: what ``param`` has to be for the next page."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    total: int
+    param: str
+    nobody: str
+    following: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An object: what it is, its figures, tables of what belongs to it, and commands about it.
+
+    ``own`` and ``most`` say what these parts of the bars are.
+    """
+
+    kind: str
+    title: str
+    above: tuple[Link, ...]
+    facts: tuple[tuple[str, Cell], ...]
+    bars: tuple[Bar, ...] = ()
+    own: str = ""
+    most: str = ""
+    conditions: tuple[Condition, ...] = ()
+    tables: tuple[Table, ...] = ()
+    commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The cluster, expected starts, and which page of each table is asked for, by the table's ``param``."""
+
+    cluster: Cluster
+    settings: Settings
+    starts: ExpectedStarts
+    now: float
+    pages: dict[str, str]
+
+    def after(self, param: str) -> str:
+        """Returns the key of the row before the first that is asked for; empty: from the beginning."""
+        return self.pages.get(param, "")
+
+
+@dataclass(slots=True)
+class PlacedJob:
+    """The pods of a job that are on nodes, or admitted and expected there."""
+
+    link: Link
+    pods: int = 0
+    nodes: set[str] = field(default_factory=set)
+    request: dict[str, int] = field(default_factory=dict)
+
+
+async def queue_page(asked: Asked, name: str) -> Subject:
+    """Shows a queue with all below it. Raises Problem (404) if it does not exist."""
+    cluster = asked.cluster
+    if name not in cluster.queues:
+        raise Problem(404, f"there is no queue {name}")
+    row, tree = queue_row(cluster, name, 0), cluster.ledger.queues.tree
+    inside = frozenset(with_all_below(cluster, name))
+    accounts = cluster.ledger.queues
+    namespaces = {each for queue in inside for each in accounts.known(queue).tenants}
+    tenants = accounts.known(name).tenants
+    children = _table(
+        asked,
+        "Queues below it",
+        ("Queue", "Weight", "State", "Allocated", "Deserved"),
+        "children",
+        tree.children_of(name),
+        lambda child: (
+            Link(child, ("queues", child)),
+            str(cluster.queues[child].weight),
+            cluster.queues[child].state,
+            _sums({bar.resource: bar.used for bar in queue_row(cluster, child, 0).bars}),
+            _sums({bar.resource: bar.own or 0 for bar in queue_row(cluster, child, 0).bars}),
+        ),
+    )
+    members = _table(
+        asked,
+        "Namespaces",
+        ("Namespace", "Weight", "Share", "Allocated", "Entitled to"),
+        "namespaces",
+        tenants,
+        lambda namespace: _tenant_cells(tenant_row(cluster, namespace, tenants[namespace]), namespace),
+    )
+    return Subject(
+        "Queue",
+        name,
+        tuple(Link(each, ("queues", each)) for each in row.above),
+        (
+            ("State", row.state),
+            ("Weight", str(row.weight)),
+            ("Priority", str(row.priority)),
+            ("Others may take back what it borrows", "yes" if row.reclaimable else "no"),
+        ),
+        _scarce_first(row.bars),
+        "deserved",
+        "capability",
+        tuple(conditions_of_queue(cluster, name)),
+        (
+            *(table for table in (children, members) if table.total),
+            await _waiting(asked, None, inside),
+            await _placed(asked, _in_namespaces(cluster, namespaces), lambda pod: cluster.queue_of(pod) in inside),
+        ),
+        (
+            _command("kubectl", "get", "queues.scheduling.volcano.sh", name, "-o", "yaml"),
+            _command("kubectl", "edit", "queues.scheduling.volcano.sh", name),
+            _command("quotaward", "waiting", "--queue", name),
+            _command("quotaward", "queues", "--tree"),
+        ),
+    )
+
+
+async def quota_page(asked: Asked, namespace: str, name: str) -> Subject:
+    """Shows an elastic quota. Raises Problem (404) if it does not exist."""
+    row = next((row for row in quota_rows(asked.cluster, namespace, 0) if row.name == name), None)
+    if row is None:
+        raise Problem(404, f"there is no ElasticQuota {namespace}/{name}")
+    return Subject(
+        "ElasticQuota",
+        f"{namespace}/{name}",
+        (Link(f"Namespace {namespace}", ("namespaces", namespace)),),
+        (("In force", "yes" if row.in_force else "no"),),
+        _scarce_first(row.bars),
+        "min",
+        "max",
+        row.conditions,
+        await _of_namespace(asked, namespace),
+        (
+            _command("kubectl", "-n", namespace, "get", "elasticquotas.scheduling.x-k8s.io", name, "-o", "yaml"),
+            _command("kubectl", "-n", namespace, "edit", "elasticquotas.scheduling.x-k8s.io", name),
+            _command("quotaward", "quotas", "-n", namespace),
+            _command("quotaward", "waiting", "-n", namespace),
+        ),
+    )
+
+
+async def namespace_page(asked: Asked, namespace: str) -> Subject:
+    """Shows a namespace with its quotas, and its part of its queue. Raises Problem (404) if it does not exist."""
+    cluster = asked.cluster
+    if not cluster.knows_namespace(namespace):
+        raise Problem(404, f"there is no namespace {namespace}")
+    known = cluster.membership.namespaces.get(namespace)
+    queue = known.queue if known else ""
+    quotas = {row.name: row for row in quota_rows(cluster, namespace, 0)}
+    in_force = next((row for row in quotas.values() if row.in_force), None)
+    facts: tuple[tuple[str, Cell], ...] = ()
+    if queue:
+        facts = (("Queue", Link(queue, ("queues", queue) if queue in cluster.queues else ())),)
+        tenant = cluster.ledger.queues.known(queue).tenants.get(namespace)
+        if tenant is not None:
+            _, weight, share, used, entitled = _tenant_cells(tenant_row(cluster, namespace, tenant), namespace)
+            facts += (
+                ("Weight in the queue", weight),
+                ("Share", share),
+                ("Used in the queue", used),
+                ("Entitled to", entitled),
+            )
+    table = _table(
+        asked,
+        "Quotas",
+        ("ElasticQuota", "In force"),
+        "quotas",
+        quotas,
+        lambda name: (Link(name, ("quotas", namespace, name)), "yes" if quotas[name].in_force else "no"),
+    )
+    return Subject(
+        "Namespace",
+        namespace,
+        (),
+        facts,
+        _scarce_first(in_force.bars) if in_force else (),
+        "min",
+        "max",
+        in_force.conditions if in_force else (),
+        (*([table] if quotas else []), *await _of_namespace(asked, namespace)),
+        (
+            _command("kubectl", "get", "namespace", namespace, "-o", "yaml"),
+            _command("quotaward", "quotas", "-n", namespace),
+            _command("quotaward", "waiting", "-n", namespace),
+        ),
+    )
+
+
+async def node_page(asked: Asked, name: str) -> Subject:
+    """Shows a node, what runs there, and for whom room is kept there. Raises Problem (404) if it is not known."""
+    cluster = asked.cluster
+    site = cluster.table.site(name)
+    if site is None or site.node is None:
+        raise Problem(404, f"there is no node {name}")
+    node, used = site.node, dict(site.used)
+    kept = {each.name: each for each in cluster.reservations.all() if each.node == name and not each.failed_at}
+    for_whom = _table(
+        asked,
+        "Who waits for room here",
+        ("Pod", "Why", "Who goes for it", "Since"),
+        "reservations",
+        kept,
+        lambda key: (
+            Link(
+                f"{kept[key].pod.namespace}/{kept[key].pod.name}", _path_of(kept[key].pod.namespace, kept[key].pod.name)
+            ),
+            kept[key].reason,
+            _few([f"{each.namespace}/{each.name}" for each in kept[key].victims]) or "nobody",
+            _time(kept[key].since),
+        ),
+        nobody="No room is kept here.",
+    )
+    taints = [f"{taint.key}={taint.value}:{taint.effect}" for taint in node.taints]
+    return Subject(
+        "Node",
+        name,
+        (),
+        (
+            ("Ready", "yes" if node.ready else "no"),
+            ("Takes new pods", "yes" if node.usable else "no"),
+            ("Taints", _few(taints) or "none"),
+        ),
+        _scarce_first(
+            Bar(resource, used.get(resource, 0), most=most)
+            for resource, most in shown(cluster, node.allocatable).items()
+            if most or used.get(resource)
+        ),
+        most="allocatable",
+        tables=(for_whom, await _placed(asked, [(pod, name) for pod in site.pods.values()], lambda _: True)),
+        commands=(
+            _command("kubectl", "describe", "node", name),
+            _command("kubectl", "get", "node", name, "-o", "yaml"),
+            _command("kubectl", "get", "pods", "-A", "--field-selector", f"spec.nodeName={name}"),
+        ),
+    )
+
+
+async def gang_page(asked: Asked, namespace: str, kind: str, name: str) -> Subject:
+    """Shows a pod group with its members. Raises Problem (404) if it does not exist."""
+    cluster, key = asked.cluster, (namespace, f"{kind}/{name}")
+    if key not in cluster.membership.groups:
+        raise Problem(404, f"there is no pod group {namespace}/{name}")
+    group = group_model(cluster, *key, asked.settings.reserve.terms, asked.now)
+    pods = {pod.name: pod for pod in cluster.groups.members(key)}
+    queue = cluster.queue_of(min(pods.values(), key=lambda pod: pod.name)) if pods else ""
+
+    def cells(member: str) -> tuple[Cell, ...]:
+        pod = pods[member]
+        placed = cluster.table.placed(pod.uid)
+        on = pod.node or (placed.site.name if placed else "")
+        state = "admitted" if pod.uid in cluster.grants else "waits" if pod.pending else "runs" if pod.node else "ended"
+        request = _sums(shown(cluster, pod.request))
+        return Link(member, ("pods", namespace, member)), state, Link(on, ("nodes", on) if on else ()), request
+
+    members = _table(asked, "Members", ("Pod", "State", "Node", "Requests"), "members", pods, cells)
+    waiting_member = next((name for name in sorted(pods) if pods[name].pending), "")
+    return Subject(
+        "Pod group",
+        f"{namespace}/{name}",
+        (Link(f"Namespace {namespace}", ("namespaces", namespace)),),
+        (
+            ("Kind", kind),
+            ("Queue", Link(queue, ("queues", queue) if queue in cluster.queues else ())),
+            ("Members that it takes", str(group.minimum)),
+            ("Run or are admitted", str(group.ready)),
+            ("Wait", str(group.pending)),
+            ("Nodes that are reserved", str(group.reserved)),
+        ),
+        conditions=tuple(Condition(each.type, each.reason, each.message) for each in group.conditions),
+        tables=(members,),
+        commands=(
+            _command("kubectl", "-n", namespace, "get", kind, name, "-o", "yaml"),
+            *([_command("quotaward", "explain", f"{namespace}/{waiting_member}")] if waiting_member else []),
+            _command("quotaward", "waiting", "-n", namespace),
+        ),
+    )
+
+
+async def _of_namespace(asked: Asked, namespace: str) -> tuple[Table, ...]:
+    placed = _in_namespaces(asked.cluster, {namespace})
+    return await _waiting(asked, namespace, None), await _placed(asked, placed, lambda _: True)
+
+
+async def _waiting(asked: Asked, namespace: str | None, queues: frozenset[str] | None) -> Table:
+    """Makes the table of who waits: rows of ``/api/v1/waiting``."""
+    wanted = Wanted(namespace, None, None, "since", ROWS, asked.after("waiting"), queues=queues)
+    await asked.starts.renew()
+    found = await waiting(asked.cluster, wanted, asked.starts, observe=asked.settings.observes)
+    return Table(
+        "Who waits",
+        ("Job", "Pods", "Queue", "Place", "Since", "Why it waits"),
+        tuple(_waiting_cells(asked.cluster, each) for each in found.items),
+        found.total,
+        "waiting",
+        "Nobody waits.",
+        found.continue_,
+    )
+
+
+def _waiting_cells(cluster: Cluster, job: WaitingJobModel) -> tuple[Cell, ...]:
+    path = _path_of(job.namespace, job.name, job.kind, is_group=bool(job.pod_names) and job.kind != "Pod")
+    return (
+        Link(f"{job.namespace}/{job.name}", path),
+        str(job.pods),
+        Link(job.queue, ("queues", job.queue) if job.queue in cluster.queues else ()),
+        str(job.place or ""),
+        Time(job.since),
+        job.message,
+    )
+
+
+async def _placed(asked: Asked, pods: Iterable[tuple[Pod, str]], is_meant: Callable[[Pod], bool]) -> Table:
+    """Makes the table of what has a place, by job, so that a gang is one row."""
+    cluster, pause, jobs = asked.cluster, Pause(), dict[str, PlacedJob]()
+    for pod, node in pods:
+        await pause.if_due()
+        if not is_meant(pod):
+            continue
+        kind, name = job_of(cluster, pod)
+        key = f"{pod.namespace}/{name}/{kind}"
+        if (job := jobs.get(key)) is None:
+            path = _path_of(pod.namespace, name, kind, is_group=kind != "Pod" and pod.stands_for is None)
+            job = jobs[key] = PlacedJob(Link(f"{pod.namespace}/{name}", path))
+        job.pods += 1 if pod.stands_for is None else pod.stands_for.pods
+        job.nodes.add(node)
+        add(job.request, shown(cluster, pod.request))
+    return _table(
+        asked,
+        "Who is in it",
+        ("Job", "Pods", "Nodes", "Requests"),
+        "placed",
+        jobs,
+        lambda key: (
+            jobs[key].link,
+            str(jobs[key].pods),
+            Link(_few(jobs[key].nodes), ("nodes", *jobs[key].nodes) if len(jobs[key].nodes) == 1 else ()),
+            _sums(jobs[key].request),
+        ),
+        nobody="Nobody runs or is admitted.",
+    )
+
+
+def _in_namespaces(cluster: Cluster, namespaces: Iterable[str]) -> list[tuple[Pod, str]]:
+    return [(placed.pod, placed.site.name) for placed in cluster.table.in_namespaces(namespaces)]
+
+
+def _table(
+    asked: Asked,
+    title: str,
+    columns: tuple[str, ...],
+    param: str,
+    keys: Iterable[str],
+    cells: Callable[[str], tuple[Cell, ...]],
+    nobody: str = "There are none.",
+) -> Table:
+    """Makes the page of a table that is asked for; rows stand in the order of their keys."""
+    everything, after = list(keys), asked.after(param)
+    first = nsmallest(ROWS + 1, (key for key in everything if key > after))
+    page = first[:ROWS]
+    following = page[-1] if len(first) > len(page) else ""
+    return Table(title, columns, tuple(cells(key) for key in page), len(everything), param, nobody, following)
+
+
+def _tenant_cells(row: TenantRow, namespace: str) -> tuple[Cell, Cell, Cell, Cell, Cell]:
+    return (
+        Link(namespace, ("namespaces", namespace)),
+        str(row.weight),
+        f"{row.share * 100:.1f}%",
+        _sums({bar.resource: bar.used for bar in row.bars}),
+        _sums({bar.resource: bar.own or 0 for bar in row.bars}),
+    )
+
+
+def _path_of(namespace: str, name: str, kind: str = "Pod", *, is_group: bool = False) -> tuple[str, ...]:
+    if is_group:
+        return "gangs", namespace, kind, name
+    if kind == "Pod":
+        return "pods", namespace, name
+    return ("jobs", namespace, name) if kind == "Job" else ("jobs", namespace, kind.lower(), name)
+
+
+def _scarce_first(bars: Iterable[Bar]) -> tuple[Bar, ...]:
+    return tuple(sorted(bars, key=lambda bar: (-bar.scarcity, bar.resource)))
+
+
+def _sums(amounts: Resources) -> str:
+    """Formats amounts in one line, without those that are zero, and without the number of pods."""
+    return ", ".join(
+        f"{name} {amount(name, value)}" for name, value in sorted(amounts.items()) if value and name != "pods"
+    )
+
+
+def _few(names: Iterable[str]) -> str:
+    everything = list(names)
+    first = ", ".join(nsmallest(NODES, everything))
+    return f"{first} and {len(everything) - NODES} more" if len(everything) > NODES else first
+
+
+def _time(seconds: float) -> Time:
+    return Time(datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else "")
+
+
+def _command(*words: str) -> str:
+    return shlex.join(words)
