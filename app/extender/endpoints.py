@@ -21,6 +21,7 @@ from app.store.store import Store
 from policy.cluster.cluster import Filtered, Unsettled
 from policy.objects.pod import Pod
 from policy.preemption import out_of_turn, victims
+from policy.preemption.native_groups import NativeGroups
 from policy.quota import exempt
 from policy.reserve import preferred_nodes
 
@@ -39,7 +40,7 @@ class Extender:
     ``observe``: no pod is refused; the pods that would be refused are counted. ``respect_budgets``: preempt never
     violates a disruption budget. ``apart``: the score, of ten, of the nodes that keep borrowers and others apart; 0 for
     no score. ``of_folder``: the objects come from a folder of manifests, in which no API server has filled in anything.
-    ``decisions``: the latest answers of filter.
+    ``decisions``: the latest answers of filter. ``native``: where members of native groups were let through.
     """
 
     store: Store
@@ -49,6 +50,7 @@ class Extender:
     apart: int = 0
     of_folder: bool = False
     decisions: Decisions = field(default_factory=Decisions)
+    native: NativeGroups = field(default_factory=NativeGroups)
 
     def filter(self, body: bytes) -> Answer:
         """Replies with the candidate nodes that the pod may go to. Grants an admitted pod."""
@@ -160,7 +162,11 @@ class Extender:
         if self.observe:
             offered = wire.candidates(args) if cluster.gangs.gated(pod) else None
             return Filtered(cluster.admit(pod, now, offered))
-        return cluster.filter(pod, now, partial(wire.candidates, args))
+        names = partial(wire.candidates, args)
+        answer = cluster.filter(pod, now, names)
+        if pod.group and self.native.concerns(cluster, pod, answer):
+            return self.native.narrow(cluster, pod, answer, names(), respect_budgets=self.respect_budgets)
+        return answer
 
     def _admit_again(self, pod: Pod, node: str) -> str:
         cluster = self.store.cluster

@@ -86,7 +86,9 @@ class Store:
             self.report(kind, obj.metadata, error.field, error.problem)
         if kind is NATIVE_POD_GROUPS and not self._warned_of_native_groups:
             self._warned_of_native_groups = True
-            log.warning("native pod groups are in use: for them the scheduler evicts without asking any extender")
+            log.warning(
+                "native pod groups are in use: the scheduler itself picks victims for them, on nodes that filter allows"
+            )
 
     def report(self, kind: Kind, meta: Metadata, field: str, problem: str) -> None:
         """Counts and logs an object that cannot be used."""

@@ -1,5 +1,7 @@
 """The rules that keep a node from a pod: room is held for another pod, or the node is reserved for a job.
 
+Or kube-scheduler would evict pods there for a native pod group that may not be evicted for it.
+
 Here are their names and texts; policy.cluster knows which pods are kept from which node.
 """
 
@@ -10,12 +12,13 @@ from policy.quota.rule import NODE, Rule
 
 HELD: Rule[None] = Rule("node-held", "node(s) held for a pod that is being given room", NODE)
 RESERVED: Rule[None] = Rule("node-reserved", "node(s) resource was(were) reserved", NODE)
-RULES = (HELD, RESERVED)
+PROTECTED: Rule[None] = Rule("node-protected", "node(s) whose pods may not be evicted for this pod group", NODE)
+RULES = (HELD, RESERVED, PROTECTED)
 
 
 def refusal_by(rules: Collection[Rule[None]]) -> Refusal:
     """Returns the refusal for a pod if these rules keep it from every node that has room."""
-    return (RESERVED if RESERVED in rules else HELD).refusal()
+    return next((rule for rule in (RESERVED, HELD, PROTECTED) if rule in rules), HELD).refusal()
 
 
 def kept_from(message: str) -> Rule[None] | None:

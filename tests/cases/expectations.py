@@ -20,6 +20,7 @@ RULES = {
     "namespace-fair-share": rf"Namespace fair share exceeded: {RESOURCES}",
     "gang-minimum": "Gang minimum cannot be placed yet",
     "node-reserved": re.escape("node(s) resource was(were) reserved"),
+    "node-protected": re.escape("node(s) whose pods may not be evicted for this pod group"),
     "node-held": re.escape("node(s) held for a pod that is being given room"),
 }
 NOT_SYNCED = "not-synced"
