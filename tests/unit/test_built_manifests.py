@@ -1,6 +1,7 @@
 """What kustomize and helm make of the manifests: the same, both."""
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -139,6 +140,18 @@ def test_policies_for_waiting_jobs_know_whom_the_right_is_given_to(kustomize, di
     ):
         condition = objects[kind, name]["spec"]["matchConditions"][0]["expression"]
         assert f"request.userInfo.username in {accounts}" in condition
+
+
+@pytest.mark.parametrize("directory", ["base", "overlays/standalone", "overlays/default-scheduler"])
+def test_an_overlay_may_leave_definitions_alone_and_nothing_else(kustomize, tmp_path, directory):
+    def relative(path: str) -> str:
+        return os.path.relpath((MANIFESTS / path).resolve(), tmp_path.resolve())
+
+    overlay = {"resources": [relative(directory)], "components": [relative("keep-definitions")]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    without, whole = kustomize(str(tmp_path)), kustomize(directory)
+    assert without == [each for each in whole if each["kind"] != "CustomResourceDefinition"]
+    assert len(without) < len(whole)
 
 
 # Helm
