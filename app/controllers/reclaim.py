@@ -168,6 +168,8 @@ class Reclaim:
             return result if all(pod is not None and self._may_be_planned_for(pod) for pod in now_there) else []
         question = self._questions.setdefault(shape, Question())
         question.again_at = now + question.wait
+        if result.moments:  # when somebody may go whom min-run-time protects now
+            question.again_at = min(question.again_at, max(now + AGAIN[0], result.moments[0] - cluster.epoch))
         question.wait = min(question.wait * 2, AGAIN[1])
         metrics.RECLAIM_WITHOUT_PLAN.labels(result.reason).inc()
         if not result.node and result.reason != "room":  # so room held for other members of its gang is held in vain

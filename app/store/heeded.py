@@ -30,6 +30,8 @@ PARALLELISM = "quotaward.dev/parallelism"
 """The annotation of an elastic Job with the parallelism that its user asks for. Its spec has what was granted."""
 RUN_TIME = "quotaward.dev/run-time"
 """How long a pod runs."""
+MIN_RUN_TIME = "quotaward.dev/min-run-time"
+"""How long a pod runs at least before it is evicted for other quotas or queues."""
 MANAGED = "quotaward.dev/managed"
 MIRROR = "kubernetes.io/config.mirror"
 """The annotation that a kubelet sets on the mirror pod of a static pod."""
@@ -77,6 +79,7 @@ KEYS = (
     Key(MIN_PARALLELISM, ANNOTATION, ("Job",)),
     Key(PARALLELISM, ANNOTATION, ("Job",)),
     Key(RUN_TIME, ANNOTATION, ("Pod", "PodGroup", "Job", "Queue", "ElasticQuota")),
+    Key(MIN_RUN_TIME, ANNOTATION, ("Pod", "Queue", "ElasticQuota")),
     Key(MANAGED, LABEL, ("ResourceQuota",)),
     Key(AT, ANNOTATION, ()),
     Key(FOR, ANNOTATION, ("Pod",)),

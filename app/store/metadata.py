@@ -9,6 +9,7 @@ from app.store.heeded import (
     ALLOWED_QUEUES,
     INDEX_FAILURES,
     MIN_PARALLELISM,
+    MIN_RUN_TIME,
     MIRROR,
     PARALLELISM,
     PREEMPTIBLE,
@@ -35,6 +36,7 @@ class Annotations(Struct, gc=False):
     min_parallelism: Any = field(name=MIN_PARALLELISM, default=None)
     parallelism: Any = field(name=PARALLELISM, default=None)
     run_time: Any = field(name=RUN_TIME, default=None)
+    min_run_time: Any = field(name=MIN_RUN_TIME, default=None)
 
 
 class OwnerReference(Struct, rename="camel", gc=False):
@@ -99,6 +101,13 @@ def run_time_of(annotations: Annotations | None) -> int:
     if annotations is None or annotations.run_time is None:
         return NOT_SAID
     return _run_time(as_text(annotations.run_time)[: MOST_CHARACTERS + 1])
+
+
+def min_run_time_of(annotations: Annotations | None) -> int:
+    """Returns the min-run-time in annotations, likewise."""
+    if annotations is None or annotations.min_run_time is None:
+        return NOT_SAID
+    return _run_time(as_text(annotations.min_run_time)[: MOST_CHARACTERS + 1])
 
 
 @remembered(1024)

@@ -11,6 +11,7 @@ from app.store.metadata import (
     as_text,
     controller_ref,
     is_custom,
+    min_run_time_of,
     run_time_of,
     seconds,
     version_of,
@@ -75,6 +76,7 @@ def pod_of(obj: PodObject) -> Pod:
         needs=needs_of(spec, status, request, constraints) if spec.resource_claims or names_class(request) else None,
         deadline=min(spec.active_deadline_seconds or 0, LONGEST),
         run_time=run_time_of(annotations) if annotations is not None else 0,
+        min_run_time=min_run_time_of(annotations) if annotations is not None else 0,
     )
 
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from app.store.kind import Kind
-from app.store.metadata import Metadata, run_time_of
+from app.store.metadata import Metadata, min_run_time_of, run_time_of
 from app.store.quantities import limits_of
 from policy.objects.queue import LARGEST_WEIGHT, ROOT, Queue
 
@@ -47,8 +47,10 @@ def queue_of(obj: QueueObject) -> Queue:
     reclaimable = spec.get("reclaimable")
     if reclaimable is not None and not isinstance(reclaimable, bool):
         errors.append("spec.reclaimable: must be true or false")
+    shortest, uid = min_run_time_of(meta.annotations), meta.uid or ""
     if errors:
-        return Queue(meta.name, state=state, errors=tuple(errors), readable=False, uid=meta.uid or "")
+        problems = tuple(errors)
+        return Queue(meta.name, state=state, errors=problems, readable=False, uid=uid, min_run_time=shortest)
     return Queue(
         meta.name,
         weight=min(max(1, weight), LARGEST_WEIGHT),
@@ -59,9 +61,10 @@ def queue_of(obj: QueueObject) -> Queue:
         state=state,
         notes=(("spec.deserved",) if spec.get("deserved") else ())
         + (("spec.weight (below 1, so 1)",) if weight < 1 and spec.get("weight") is not None else ()),
-        uid=meta.uid or "",
+        uid=uid,
         parent=parent or ROOT,
         run_time=run_time_of(meta.annotations),
+        min_run_time=shortest,
     )
 
 

@@ -149,6 +149,7 @@ class Store:
             log.info("in sync", kind=kind.label)
             if self.synced:
                 self.cluster.leaving.pass_time(self._epoch())
+                self.cluster.protection.pass_time(self._epoch())
                 self.cluster.begin()
                 for _ in self.cluster.divide_steps():
                     pass
@@ -213,6 +214,7 @@ class Store:
         self.cluster.epoch = self._epoch() - now
         if self.synced and self._has_settled("pods", now):
             self.cluster.tick(now)
+            self.cluster.protection.pass_time(self._epoch())
             self.count_in_vain()
             if self._has_settled("nodes", now):  # otherwise a node that counts as lost may be back
                 self.cluster.leaving.pass_time(self._epoch())

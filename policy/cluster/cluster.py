@@ -26,6 +26,7 @@ from policy.cluster.lowered import Lowered
 from policy.cluster.overdue import AFTER, STUCK_AFTER
 from policy.cluster.pod_defaults import PodDefaults
 from policy.cluster.pod_states import GRANT_LIFETIME, PodStates
+from policy.cluster.protection import Protection
 from policy.cluster.queue_changes import QueueChanges
 from policy.cluster.queued_jobs import START_PATIENCE, QueuedJobs
 from policy.cluster.queueing_hints import QueueingHints
@@ -133,6 +134,7 @@ class Cluster:
         self.leaving = Leaving(self, overdue_after, stuck_after)
         self.table.overdue = self.leaving.overdue
         self.lowered = Lowered(self)
+        self.protection = Protection(self)
         # Who waits
         self.gangs = Gangs(self, hold_time)
         self.gates = Gates(self.generations)
@@ -154,6 +156,7 @@ class Cluster:
         self.queue_changes.choose(pod, before)
         self.pods[pod.uid] = pod
         self.batch_jobs.see(pod, before)
+        self.protection.see(pod)
         self.lowered.see(pod, before)
         self.changes.note(pod.namespace, self.queue_of(pod))
         if pod.pending:
@@ -201,6 +204,7 @@ class Cluster:
                 self._uids.setdefault(pod.namespace, {})[pod.name] = pod.uid
                 self.table.add(pod, pod.node)
                 self.capacity.note(pod)
+                self.protection.see(pod)
                 alike.setdefault(signature.by_rules(pod, pod.queue), []).append(pod)
             else:
                 self.upsert_pod(pod, now)
@@ -219,6 +223,7 @@ class Cluster:
             self.changes.note(pod.namespace, self.queue_of(pod))
             self.batch_jobs.gone(pod)
             self.lowered.forget(pod)
+            self.protection.gone(uid)
             self._forget_name(pod)
             self.groups.leave(pod)
             self.attempts.forget(pod)
@@ -296,11 +301,12 @@ class Cluster:
 
     def upsert_quota(self, quota: ElasticQuota) -> None:
         """Adds or changes an elastic quota. If it cannot be read, the last good spec of the object stays in force."""
+        self.protection.note((quota.namespace, quota.name), quota.min_run_time)
         quota = self.devices.quota(quota)
         of_namespace = self.quotas.setdefault(quota.namespace, {})
         before = of_namespace.get(quota.name)
         if not quota.readable and before is not None and before.readable:
-            quota = replace(before, errors=quota.errors)
+            quota = replace(before, errors=quota.errors, min_run_time=quota.min_run_time)
         if quota == before:
             return  # the watch also shows what we write into its status
         of_namespace[quota.name] = quota
@@ -309,6 +315,7 @@ class Cluster:
     def delete_quota(self, namespace: str, name: str) -> None:
         """Removes an elastic quota. Does nothing for an unknown one."""
         self.devices.forget_quota(namespace, name)
+        self.protection.forget((namespace, name))
         of_namespace = self.quotas.get(namespace, {})
         if of_namespace.pop(name, None) is not None:
             if not of_namespace:
@@ -317,18 +324,20 @@ class Cluster:
 
     def upsert_queue(self, queue: Queue) -> None:
         """Adds or changes a queue. If it cannot be read, the last good spec of the object stays in force."""
+        self.protection.note(("", queue.name), queue.min_run_time)
         queue = self.devices.queue(queue)
         before = self.queues.get(queue.name)
         if before == queue:
             return
         if not queue.readable and before is not None and before.readable:
-            queue = replace(before, errors=queue.errors, state=queue.state)
+            queue = replace(before, errors=queue.errors, state=queue.state, min_run_time=queue.min_run_time)
         self.queues[queue.name] = queue
         bounds.queue_changed(self, queue.name, queue)
 
     def delete_queue(self, name: str) -> None:
         """Removes a queue. Its pods stay, and are in no queue from now on. Does nothing for an unknown one."""
         self.devices.forget_queue(name)
+        self.protection.forget(("", name))
         if self.queues.pop(name, None) is not None:
             bounds.queue_changed(self, name, None)
 

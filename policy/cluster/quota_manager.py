@@ -190,7 +190,9 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
     if all(used.get(resource, 0) <= amount for resource, amount in target.items()):
         return dict(target), []
     pods, staying = _staying(cluster, namespace)
-    candidates = [pod for pod in pods if not exempt_from_eviction(cluster.ledger, pod)]
+    protection = cluster.protection
+    free = (pod for pod in pods if protection.until(pod) <= protection.now)
+    candidates = [pod for pod in free if not exempt_from_eviction(cluster.ledger, pod)]
     victims: list[Pod] = []
     budgets = cluster.budgets.left()
     for pod in sorted(candidates, key=_least_important_first):

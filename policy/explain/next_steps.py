@@ -17,6 +17,7 @@ from policy.objects.job import job_name, short
 from policy.objects.pod import Pod
 from policy.objects.reservation import Reservation
 from policy.preemption import reclaim, victims
+from policy.preemption.foreseen import foreseen_steps, time_text
 from policy.preemption.plans import NoPlan, Plan
 from policy.queueing import positions
 from policy.reserve import node_reservation, starving
@@ -119,8 +120,15 @@ def _of_reclaim_steps(cluster: Cluster, pod: Pod, times: Times, idle: str) -> St
     result = yield from victims.search_steps(cluster, pod)
     if not isinstance(result, NoPlan):
         return [_planned(cluster, pod, result, since + times.delay, times.now, idle)]
+    return (yield from _without_plan_steps(cluster, pod, result, times, idle))
+
+
+def _without_plan_steps(cluster: Cluster, pod: Pod, result: NoPlan, times: Times, idle: str) -> Steps[list[NextStep]]:
     if result.reason == "waiting":
         return [NextStep("room-coming", f"node {result.node} will have room for it when pods that are going are gone")]
+    later = yield from foreseen_steps(cluster, pod, result.moments)
+    if later is not None:
+        return [_foreseen(*later, times, idle)]
     roomy = result.reason == "undecidable" and fit.fits(cluster.table, pod).any()
     if result.reason == "room" or (roomy and not fit.unlisted(cluster.table, pod)):
         return []  # a node has room, as far as is known
@@ -145,6 +153,18 @@ def _planned(cluster: Cluster, pod: Pod, plan: Plan, at: float, now: float, idle
         before = "1 pod has its turn" if first == 1 else f"{first} pods have their turn"
         return NextStep("reclaim-planned", f"{who} would be evicted for it; {before} before it{price}")
     return NextStep("reclaim-planned", f"{who} will be evicted for it{price}", max(0.0, at - now))
+
+
+def _foreseen(at: float, plan: Plan, times: Times, idle: str) -> NextStep:
+    """Tells from when on victims would be evicted for it, which min-run-time protects until then."""
+    now = times.now + times.epoch
+    who, when = f"{names_of(plan.victims)} on node {plan.node}", time_text(at, now)
+    if idle:
+        text = f"nobody is evicted for it: {idle}; else it would be {who}, from {when} on"
+        return NextStep("nobody-to-evict", text)
+    price = f"; {plan.lost.text}" if plan.lost.text else ""
+    text = f"from {when} on {who} may be evicted for it; until then min-run-time protects what is needed{price}"
+    return NextStep("victims-protected", text, max(0.0, at - now))
 
 
 def _progress(cluster: Cluster, reservation: Reservation) -> NextStep:

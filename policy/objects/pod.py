@@ -122,6 +122,7 @@ class Pod:
     claims of devices, or names a device class: ``policy.cluster.devices`` then keeps its request up to date.
     ``deadline`` is how many seconds after ``started`` the kubelet ends it, and ``run_time`` how many it says that it
     runs (see policy.objects.run_time).
+    ``min_run_time`` is for how many seconds it asks to be protected (see policy.cluster.protection).
     """
 
     uid: str
@@ -158,6 +159,7 @@ class Pod:
     needs: DeviceNeeds | None = None
     deadline: int = 0
     run_time: int = 0
+    min_run_time: int = 0
 
     @property
     def assigned(self) -> bool:

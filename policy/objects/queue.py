@@ -16,7 +16,7 @@ class Queue:
     ``errors`` says, field by field, what could not be read; ``readable`` is false where no spec of this object ever
     could be. ``notes`` names the fields of the spec that are kept and not enforced. ``uid`` tells it from a namesake.
     ``parent`` is the queue that it stands below. ``run_time`` is how long its pods run that say nothing themselves (see
-    policy.objects.run_time).
+    policy.objects.run_time). ``min_run_time``: see policy.cluster.protection.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Queue:
     uid: str = ""
     parent: str = ROOT
     run_time: int = 0
+    min_run_time: int = 0
 
     @property
     def open(self) -> bool:

@@ -65,6 +65,14 @@ def conditions(said: int) -> list[Condition]:
     return [Condition("RunTimeInvalid", "Unreadable", message)]
 
 
+def min_conditions(said: int) -> list[Condition]:
+    """Returns a condition of a Queue or an ElasticQuota whose min-run-time cannot be read."""
+    if said != UNREADABLE:
+        return []
+    message = f"annotation quotaward.dev/min-run-time is not {FORM}; the last one that could be read stays in force"
+    return [Condition("MinRunTimeInvalid", "Unreadable", message)]
+
+
 @dataclass(frozen=True, slots=True)
 class RunTime:
     """How long a pod runs at most, and who says so, for people.

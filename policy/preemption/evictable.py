@@ -1,5 +1,7 @@
 """Evictable: which pods may be evicted for the pending pod, after what is taken so far."""
 
+from math import ceil
+
 from policy.cluster.cluster import Cluster
 from policy.objects.pod import Pod
 from policy.preemption.borrowers import Borrowers
@@ -14,6 +16,7 @@ class Evictable:
 
     ``queue`` is the preemptor's. ``reach`` is the only node on which pods may be taken; None where all nodes are within
     reach. ``one_by_one``: kube-scheduler evicts, which cannot take back a Job as a whole, so pods of such Jobs stay.
+    ``moments`` collects when pods may go that stay for their min-run-time.
     """
 
     __slots__ = (
@@ -21,10 +24,12 @@ class Evictable:
         "_cluster",
         "_gangs",
         "_ledger",
+        "_now",
         "_preemptor",
         "_queue",
         "_spare_jobs",
         "_taken",
+        "moments",
         "one_by_one",
         "reach",
     )
@@ -37,6 +42,7 @@ class Evictable:
         taken: Taken,
         gangs: GangMates,
         borrowers: Borrowers,
+        moments: set[float],
     ) -> None:
         self._cluster = cluster
         self._ledger = cluster.ledger
@@ -46,6 +52,8 @@ class Evictable:
         self._gangs = gangs
         self._borrowers = borrowers
         self._spare_jobs = cluster.rules.spare_jobs
+        self._now = max(preemptor.as_of, cluster.protection.now)
+        self.moments = moments
         self.reach: str | None = None
         self.one_by_one = False
 
@@ -82,17 +90,28 @@ class Evictable:
         taken = self._taken
         if pod.uid in taken.leaving or pod.uid in taken.victims or exempt_from_eviction(self._ledger, pod):
             return False
-        if self._is_spared(pod):
+        of_own = pod.namespace == self._preemptor.pod.namespace
+        if self._is_spared(pod) or (not of_own and self._has_to_run_on(pod)):
             return False
         if not pod.group:
             return True  # nobody needs it
-        of_own = pod.namespace == self._preemptor.pod.namespace
         if not (of_own or self.reach is not None) or not self._gangs.is_needed(pod):
             return True
         along = self._gangs.needing(pod)
         if self.reach is not None and any(other.node != self.reach for other in along):
             return False
         return not of_own or all(map(self.is_less_important_peer, along))
+
+    def _has_to_run_on(self, pod: Pod) -> bool:
+        """Whether its min-run-time still protects a pod of another namespace, or one that would have to go with it."""
+        protection = self._cluster.protection
+        if not protection.least or self._preemptor.exempt:
+            return False
+        at = max(map(protection.until, (pod, *self._gangs.needing(pod))))
+        if at <= self._now:
+            return False
+        self.moments.add(ceil(at))
+        return True
 
     def _is_spared(self, pod: Pod) -> bool:
         """Whether a pod stays for the sake of its Job."""

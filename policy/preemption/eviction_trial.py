@@ -26,10 +26,22 @@ class EvictionTrial:
     """Tries out evictions for one pending pod. Victims are taken out of the ledger itself, so that its rules decide.
 
     ``reserved`` are nodes that are reserved for others. ``taken``, ``gangs``, ``ranking``, ``borrowers`` and
-    ``evictable`` are what is known; after each pause all of it is worked out anew, but for ``borrowers.namespaces``.
+    ``evictable`` are what is known; after each pause all of it is worked out anew, but for ``borrowers.namespaces`` and
+    ``moments``, at which pods may go that stay for their min-run-time.
     """
 
-    __slots__ = ("_given", "borrowers", "cluster", "evictable", "gangs", "preemptor", "ranking", "reserved", "taken")
+    __slots__ = (
+        "_given",
+        "borrowers",
+        "cluster",
+        "evictable",
+        "gangs",
+        "moments",
+        "preemptor",
+        "ranking",
+        "reserved",
+        "taken",
+    )
     gangs: GangMates
     ranking: Ranking
     borrowers: Borrowers
@@ -41,6 +53,7 @@ class EvictionTrial:
         self.preemptor = preemptor
         self._given = given
         self.taken = Taken(cluster)
+        self.moments: set[float] = set()
 
     def open(self, namespaces: frozenset[str] | None = None) -> None:
         """Takes the pod out of the ledger, and those that leave in any case. ``namespaces``: see ``Borrowers``."""
@@ -51,7 +64,8 @@ class EvictionTrial:
         self.gangs = GangMates(cluster, entitled.queue, taken)
         self.ranking = Ranking(cluster.ledger, entitled)
         self.borrowers = Borrowers(cluster, taken, entitled, namespaces)
-        self.evictable = Evictable(cluster, self.preemptor, entitled.queue, taken, self.gangs, self.borrowers)
+        known = taken, self.gangs, self.borrowers, self.moments
+        self.evictable = Evictable(cluster, self.preemptor, entitled.queue, *known)
 
     def close(self) -> None:
         """Puts everything back."""
@@ -156,14 +170,14 @@ class EvictionTrial:
 
 @contextmanager
 def eviction_trial(
-    cluster: Cluster, pod: Pod, beside: Sequence[Pod] = (), given: Entitlement | None = None
+    cluster: Cluster, pod: Pod, beside: Sequence[Pod] = (), given: Entitlement | None = None, as_of: float = 0.0
 ) -> Iterator[EvictionTrial]:
     """A trial that is open; afterwards the cluster is as it was.
 
     ``beside`` are waiting pods that can start only together with this one. ``given`` is what the pod may take back, and
-    from whom, where the rules are not to be asked.
+    from whom, where the rules are not to be asked. ``as_of``: see Preemptor.
     """
-    preemptor = Preemptor(pod, cluster.is_governed(pod), cluster.is_exempt(pod), beside)
+    preemptor = Preemptor(pod, cluster.is_governed(pod), cluster.is_exempt(pod), beside, as_of)
     trial = EvictionTrial(cluster, preemptor, given)
     try:
         trial.open()

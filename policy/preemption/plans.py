@@ -12,13 +12,14 @@ class Preemptor:
     """The pending pod that room is wanted for.
 
     ``governed``: a quota or queue bounds it. ``exempt``: no rule applies to it. ``beside`` are waiting pods that can
-    start only together with it.
+    start only together with it. ``as_of``: a time since the epoch, if it is to come, at which pods may be evicted.
     """
 
     pod: Pod
     governed: bool
     exempt: bool
     beside: Sequence[Pod] = ()
+    as_of: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,14 @@ class NoPlan:
     - undecidable: a constraint cannot be judged;
     - protected: nobody may be taken whose eviction would help;
     - gang: there is no plan for another member that the pod could start only together with.
+
+    ``moments``: when pods may be evicted that min-run-time protects now, the first one first, since the epoch.
     """
 
     reason: str
     text: str
     node: str = ""
+    moments: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

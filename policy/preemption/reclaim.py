@@ -21,6 +21,7 @@ from policy.objects.group import Key
 from policy.objects.pod import Pod, turn
 from policy.objects.reservation import RECLAIM, PodName, Reservation
 from policy.preemption import victims
+from policy.preemption.foreseen import foreseen_steps, time_text
 from policy.preemption.losses import LostJobs, lost_jobs
 from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.ranking import importance
@@ -202,7 +203,8 @@ def _plans_one_by_one_steps(
         beside = [other for other in members if other.uid != pod.uid]
         takes = _takes(pod, (yield from search_steps(pod, beside)))
         if isinstance(takes, NoPlan):
-            return NoPlan("gang", f"there is no room for all of its group: {pod.name}: {takes.text}")
+            text = f"there is no room for all of its group: {pod.name}: {takes.text}"
+            return NoPlan("gang", text, moments=takes.moments)
         plans.append(takes)
         assume(_assumption(takes))
         yield
@@ -437,11 +439,18 @@ def plan_text_steps(cluster: Cluster, pod: Pod) -> Steps[str]:
         return ""
     if cluster.gangs.is_waiting(pod):
         return "somebody is evicted for all that its group takes to start, or nobody: see the plan"
-    before = _why_given_up(cluster, pod)
+    return _why_given_up(cluster, pod) + (yield from _search_text_steps(cluster, pod))
+
+
+def _search_text_steps(cluster: Cluster, pod: Pod) -> Steps[str]:
     result = yield from victims.search_steps(cluster, pod)
     if isinstance(result, NoPlan):
-        return f"{before}nobody is evicted for it: {result.text}"
-    text = f"{before}to be evicted for it on node {result.node}: {_names(result.victims)}"
+        later = yield from foreseen_steps(cluster, pod, result.moments)
+        if later is not None:
+            at = time_text(later[0], cluster.protection.now)
+            return f"to be evicted for it from {at} on, on node {later[1].node}: {_names(later[1].victims)}"
+        return f"nobody is evicted for it: {result.text}"
+    text = f"to be evicted for it on node {result.node}: {_names(result.victims)}"
     return _and_its_price(text, result.lost)
 
 

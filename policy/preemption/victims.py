@@ -90,48 +90,53 @@ def plan(cluster: Cluster, pod: Pod) -> Plan | NoPlan:
     return at_once(search_steps(cluster, pod))
 
 
-def search_steps(cluster: Cluster, pod: Pod, beside: Sequence[Pod] = ()) -> Steps[Plan | NoPlan]:
+def search_steps(cluster: Cluster, pod: Pod, beside: Sequence[Pod] = (), *, as_of: float = 0.0) -> Steps[Plan | NoPlan]:
     """Like ``plan``, but may pause, and the cluster may change meanwhile: the answer is true at the end.
 
     ``beside`` are waiting pods that can start only together with this one: others are evicted for it only if all of
-    them stay within what they are entitled to (a gang counts as one preemptor).
+    them stay within what they are entitled to (a gang counts as one preemptor). ``as_of``: see Preemptor.
     """
     node = cluster.reservations.node_to_empty_for(pod)
     undecidable = fit.undecidable(cluster.table, pod)
-    on_reserved = _plan_on(cluster, pod, node) if node and pod.may_preempt and not undecidable else None
-    return on_reserved or (yield from _search_anywhere_steps(cluster, pod, beside))
+    on_reserved = _plan_on(cluster, pod, node, as_of) if node and pod.may_preempt and not undecidable else None
+    return on_reserved or (yield from _search_anywhere_steps(cluster, pod, beside, as_of))
 
 
-def _plan_on(cluster: Cluster, pod: Pod, node: str) -> Plan | None:
+def _plan_on(cluster: Cluster, pod: Pod, node: str, as_of: float) -> Plan | None:
     """The best plan with victims on the node that is reserved for the pod, where any borrower may be evicted for it."""
     if fit.fits_on(cluster.table, pod, node, cluster.leaving.uids):
         return None
-    with eviction_trial(cluster, pod, given=as_if_guaranteed(pod, cluster.ledger)) as trial:
+    with eviction_trial(cluster, pod, given=as_if_guaranteed(pod, cluster.ledger), as_of=as_of) as trial:
         found = VictimSearch(trial).alone_on(node)
     return found if found is not None and found.victims else None
 
 
-def _search_anywhere_steps(cluster: Cluster, pod: Pod, beside: Sequence[Pod]) -> Steps[Plan | NoPlan]:
+def _search_anywhere_steps(cluster: Cluster, pod: Pod, beside: Sequence[Pod], as_of: float) -> Steps[Plan | NoPlan]:
+    moments: set[float] = set()
     for own_first in (False, True):
         yield from fit.prepare_steps(cluster.table, pod)
         if (nobody := _without_victims(cluster, pod)) is not None:
             return nobody
         yield
-        with eviction_trial(cluster, pod, beside) as trial:
+        with eviction_trial(cluster, pod, beside, as_of=as_of) as trial:
             nodes = VictimSearch(trial)
             found = (yield from _candidates_steps(nodes)) if not own_first or let_own_leave_first(nodes) else []
+        moments |= trial.moments
         for each in sorted(found, key=lambda each: each.cost):
             yield  # so it may have been found before something changed
             if (nobody := _without_victims(cluster, pod)) is not None:
                 return nobody
-            with eviction_trial(cluster, pod, beside) as trial:
+            with eviction_trial(cluster, pod, beside, as_of=as_of) as trial:
                 nodes = VictimSearch(trial)
                 if own_first and not let_own_leave_first(nodes):
                     break
                 again = nodes.on(each.plan.node, elsewhere=True)
             if again is not None:
                 return again.plan
-    return _without_victims(cluster, pod) or NoPlan("protected", "nobody may be evicted whose going would let it run")
+    text = "nobody may be evicted whose going would let it run"
+    if moments:
+        text = f"{text}, as long as min-run-time protects some pods"
+    return _without_victims(cluster, pod) or NoPlan("protected", text, moments=tuple(sorted(moments)))
 
 
 def _without_victims(cluster: Cluster, pod: Pod) -> NoPlan | None:

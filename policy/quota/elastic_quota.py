@@ -31,6 +31,8 @@ class ElasticQuota:
     ``min`` is the effective one: where the spec's min exceeds its max (``min_over_max``), max. ``errors`` says, field
     by field, what could not be read. ``readable`` is false where no spec of this object ever could be. ``run_time`` is
     how long pods run under it that say nothing themselves (see policy.objects.run_time).
+    by field, what could not be read. ``readable`` is false where no spec of this object ever could be.
+    ``min_run_time``: see policy.cluster.protection.
     """
 
     namespace: str
@@ -42,6 +44,7 @@ class ElasticQuota:
     errors: tuple[str, ...] = ()
     readable: bool = True
     run_time: int = 0
+    min_run_time: int = 0
 
 
 def elastic_quota(
@@ -76,6 +79,7 @@ def conditions(quota: ElasticQuota, governing: ElasticQuota) -> list[Condition]:
         message = f"min exceeds max: {', '.join(quota.min_over_max)}; max is taken for min there"
         found.append(Condition("Invalid", "MinExceedsMax", message))
     found += run_time.conditions(quota.run_time)
+    found += run_time.min_conditions(quota.min_run_time)
     if quota.name != governing.name:
         message = f"ElasticQuota {governing.name} of this namespace is older and in force; this one counts for nothing"
         found.append(Condition("Conflict", "OlderQuotaInForce", message))

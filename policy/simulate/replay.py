@@ -110,6 +110,8 @@ class Replay:
     def _next(self) -> float:
         times = [self._arrivals[-1].submitted] if self._arrivals else []
         times += [self._ends[0][0]] if self._ends else []
+        again_at = self._simulation.again_at - self._begin
+        times += [again_at] if again_at > self.at else []
         return min(times, default=inf)
 
     def _pass_time(self, at: float) -> None:

@@ -8,6 +8,7 @@ Evicted pods are gone; nobody creates them anew.
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,9 @@ LARGEST_JOB = 1000
 RESTS = 4
 """The most times that waiting pods lose their claims, so that others come first, before it stops."""
 
+LATER = 0.001
+"""Seconds after the moment at which a protection ends, when it surely has ended."""
+
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
@@ -62,7 +66,8 @@ class Simulation:
     """A cluster that nobody else uses, and what has happened in it so far.
 
     ``now`` is on the cluster's clock; ``now + epoch`` is in seconds since the epoch. ``steps`` counts what has been
-    done. ``evictions`` and ``bound`` are in their order; whoever has read them may clear them.
+    done. ``evictions`` and ``bound`` are in their order; whoever has read them may clear them. ``again_at``: when pods
+    may be evicted that min-run-time protects now, on the cluster's clock.
     """
 
     def __init__(self, cluster: Cluster, terms: Terms, now: float, epoch: float = 0.0) -> None:
@@ -73,6 +78,8 @@ class Simulation:
         self.steps = 0
         self._terms = terms
         self._epoch = epoch
+        self.again_at = inf
+        cluster.protection.pass_time(self.time)
         self._hurt: set[Key] = set()
         self._freed = 0
         self._near_others = False
@@ -118,6 +125,7 @@ class Simulation:
         """Lets time pass. Nothing happens meanwhile but what time itself does."""
         self.now = now
         self.cluster.tick(now)
+        self.cluster.protection.pass_time(self.time)
 
     def _what_could_help(self) -> Hashable:
         """Returns a value that changes when a refused pod might be placed after all, not when others only took room."""
@@ -267,7 +275,7 @@ class Simulation:
 
     def _make_room_steps(self) -> Steps[None]:
         """Evicts for pods that may take back what was lent, and, as the scheduler does, for pods of higher priority."""
-        cluster = self.cluster
+        cluster, self.again_at = self.cluster, inf
         waiting = reclaim.waiting(cluster, self.now, 0.0)
         waiting += sorted(self._free_of_rules(), key=turn)
         without_victims: set[Shape] = set()
@@ -289,6 +297,8 @@ class Simulation:
                 result = yield from reclaim.plans_for_all_of_a_copy_steps(cluster, members)
             else:
                 result = yield from victims.search_steps(cluster, pod)
+            if isinstance(result, NoPlan) and result.moments:
+                self.again_at = min(self.again_at, result.moments[0] - self._epoch + LATER)
             plans = [] if isinstance(result, NoPlan) else result if isinstance(result, list) else [result]
             if plans and self._budgets_allow(plans):
                 self._carry_out(plans)

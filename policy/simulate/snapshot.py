@@ -74,6 +74,8 @@ class Snapshot:
     reservations: tuple[Reservation, ...]
     counted: tuple[tuple[str, str], ...]
     epoch: float
+    protected_now: float
+    min_run_times: tuple[tuple[tuple[str, str], int], ...]
     overdue_after: float
     stuck_after: float
 
@@ -115,6 +117,8 @@ def snapshot(cluster: Cluster, now: float) -> Snapshot:
         reservations=tuple(cluster.reservations.all()),
         counted=tuple(cluster.queue_changes.moving.counted.items()),
         epoch=cluster.leaving.deletions.now,
+        protected_now=cluster.protection.now,
+        min_run_times=tuple(cluster.protection.least.items()),
         overdue_after=cluster.leaving.deletions.after,
         stuck_after=cluster.leaving.deletions.stuck_after,
     )
@@ -127,6 +131,8 @@ def copy_steps(taken: Snapshot) -> Steps[Cluster]:
     """
     cluster = Cluster(taken.rules, settle_time=0, overdue_after=taken.overdue_after, stuck_after=taken.stuck_after)
     cluster.leaving.pass_time(taken.epoch)
+    cluster.protection.pass_time(taken.protected_now)
+    cluster.protection.least.update(taken.min_run_times)
     _copy_bounds(cluster, taken)
     yield
     for number, device_slice in enumerate(taken.device_slices):

@@ -196,7 +196,7 @@ class Timeline:
         times += [self._starves_at(life.pod) for life in self._waiting.values()]
         longest = self._terms.max_duration + 1 - self._start
         times += [reserved.since + longest for reserved in self._simulation.cluster.reservations.reserved]
-        times += [self._quiet_at] if self._waiting else []
+        times += [self._quiet_at, self._simulation.again_at - self._start] if self._waiting else []
         return min((time for time in times if time > at), default=inf)
 
     def _starves_at(self, pod: Pod) -> float:

@@ -551,3 +551,24 @@ def assert_sums(cluster: Cluster, quotas: dict[str, ElasticQuota]) -> None:
         within = all(used.get(resource, 0) <= least for resource, least in quota.min.items())
         ahead = total([ahead, *of_kind["held"], *(of_kind["nominated"] if within else [])])
     assert cluster.ledger.pool.nominated == ahead
+
+
+@given(
+    worlds(), st.tuples(*[st.integers(0, 3)] * 3), st.lists(st.integers(0, 3), min_size=8, max_size=8), st.integers()
+)
+def test_no_victim_of_another_quota_is_younger_than_its_min_run_time(world, of_quotas, of_pods, seed):
+    quotas = [replace(quota, min_run_time=least) for quota, least in zip(world.quotas, of_quotas, strict=True)]
+    pods = [
+        replace(pod, started=pod.started + 1 + (seed >> number) % 3, min_run_time=of_pods[number])
+        for number, pod in enumerate(world.pods)
+    ]
+    cluster = replace(world, quotas=tuple(quotas), pods=tuple(pods)).cluster()
+    cluster.protection.pass_time(4.0)
+    least = {quota.namespace: quota.min_run_time for quota in quotas}
+    found = plan(cluster, world.preemptor)
+    plans = victims_on(cluster, world.preemptor, NODES) + ([found] if isinstance(found, Plan) else [])
+    for victim in (
+        victim for each in plans for victim in each.victims if victim.namespace != world.preemptor.namespace
+    ):
+        asked = least.get(victim.namespace, 0)
+        assert 4.0 - victim.started >= (min(asked, victim.min_run_time) if victim.min_run_time else asked)

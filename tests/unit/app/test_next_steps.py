@@ -1,5 +1,6 @@
 """What is foretold of a pod that waits is what the code would do that decides it, as things stand."""
 
+import re
 import time
 from datetime import UTC, datetime
 
@@ -100,3 +101,16 @@ def test_a_gang_that_rules_would_refuse_is_not_told_to_wait_for_room():
     told = steps(*FULL, quota("b", max={"cpu": 1}), *gang)
     assert "gang-waiting" not in told
     assert told["gang-refused"].endswith("all together they would be refused: ElasticQuota max exceeded: cpu")
+
+
+def test_who_waits_for_the_min_run_time_of_others_is_told_until_when():
+    lending = quota("a", min={"cpu": 1})
+    lending["metadata"]["annotations"] = {"quotaward.dev/min-run-time": "2h"}
+    told = steps(*LENT, lending, waits(1))["victims-protected"]
+    assert re.fullmatch(
+        r"from \d\d:\d\d UTC( tomorrow)? on a/r-2 on node n1 may be evicted for it; "
+        "until then min-run-time protects what is needed",
+        told,
+    )
+    told = steps(*LENT, lending, waits(1), settings=Settings(mode="observe"))["nobody-to-evict"]
+    assert "observe mode changes nothing; else it would be a/r-2 on node n1, from" in told

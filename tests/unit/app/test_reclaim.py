@@ -1010,3 +1010,20 @@ def test_a_plan_waits_for_an_earlier_one_that_it_would_make_take_from_min(world)
     world.api.blocked = False
     world.passes(2)
     assert len(world.api.evicted) == 2
+
+
+def test_room_is_made_at_the_moment_at_which_a_min_run_time_is_over(world):
+    lending = quota("a", min={"cpu": 3}, max={"cpu": 9})
+    lending["metadata"]["annotations"] = {"quotaward.dev/min-run-time": "12s"}
+    cluster = world.store.cluster
+    see(world.store, lending)
+    began = EPOCH + world.clock.now
+    for running in [each for each in cluster.pods.values() if each.node]:
+        cluster.upsert_pod(replace(running, started=began), 0)
+    cluster.epoch = EPOCH
+    for seconds in (1, 0.5, 1, 2, 4, 3.25, 0.25):
+        assert not world.api.evicted
+        world.clock.now += seconds
+        cluster.protection.pass_time(EPOCH + world.clock.now)
+        world.passes(0)
+    assert len(world.api.evicted) == 1

@@ -62,6 +62,7 @@ ASKED_BY_OTHERS = {
     "needs": DeviceNeeds({"cpu": 1}),  # what the request follows from
     "deadline": 60,
     "run_time": 60,
+    "min_run_time": 60,
 }
 """What no rule of quotas and queues, and no node, asks for."""
 
