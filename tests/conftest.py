@@ -1,5 +1,6 @@
 """What tests of every kind share: the real control plane, for those that need it."""
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ _built = pytest.StashKey[CannotBuild | None]()
 _ORDER = ("chaos", "hostile", "e2e", "browser", "cases", "access", "store", "wire")
 """The kinds of tests of which a file may take long, the longest first."""
 _END_OF_LOG = 3000  # bytes of each log that a failure shows
+_YOUNG = 10_000  # new objects after which the garbage collector looks at them; Hypothesis counts each look
+
+gc.disable()  # until all is imported and collected: of that there is much, and hardly any garbage
 
 
 def pytest_configure() -> None:
@@ -35,7 +39,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build what takes long before the first test, whose time limit would be too short for it."""
+    """Build what takes long before the first test, whose time limit would be too short for it.
+
+    What was collected stays to the end: the garbage collector is not to look through it again in test after test.
+    """
+    gc.freeze()
+    gc.set_threshold(_YOUNG)
+    gc.enable()
     items = () if session.config.option.collectonly else session.items
     wanted = {name for item in items for name in getattr(item, "fixturenames", ())}
     session.config.stash[_built] = None
