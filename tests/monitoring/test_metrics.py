@@ -13,6 +13,7 @@ from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, 
 
 DOCS = Path(__file__).parents[2] / "docs"
 TROUBLESHOOTING = (DOCS / "troubleshooting.md").read_text()
+PRODUCTION = (DOCS / "production.md").read_text()
 ASKED = [(rule["alert"], rule["expr"]) for rule in alerts()] + list(panels())
 
 
@@ -93,12 +94,12 @@ def test_every_section_on_troubles_is_that_of_an_alert():
 
 
 def quotaward_commands():
-    for line in re.findall(r"^ {4}quotaward (.+)$", TROUBLESHOOTING, re.MULTILINE):
+    for line in re.findall(r"^ {4,7}quotaward (.+)$", TROUBLESHOOTING + PRODUCTION, re.MULTILINE):
         yield line.partition(" ")[0], line
 
 
 @pytest.mark.parametrize(("command", "line"), sorted(set(quotaward_commands())))
-def test_each_command_on_troubles_exists_with_its_options(command, line):
+def test_each_command_on_troubles_and_before_production_exists_with_its_options(command, line):
     options = set(re.findall(r"--[a-z-]+|-[a-zA-Z]\b", line))
     text = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
     assert {option for option in options if option not in text} == set()
