@@ -252,7 +252,7 @@ class GateSettings(Section):
     body_limit: int = Field(
         default=4 * 2**20,
         gt=0,
-        description="largest review of a new pod that is accepted from the API server, in bytes",
+        description="largest review of a pod or a Job that is accepted from the API server, in bytes",
     )
 
 

@@ -470,6 +470,24 @@ def test_the_jobs_that_are_suspended_are_those_that_quotaward_starts(file):
         assert {word.strip(" '[])") for word in types.split(",")} == ENDED
 
 
+def test_the_webhook_is_asked_for_the_jobs_that_the_policies_are_for():
+    policies = [the("MutatingAdmissionPolicy", f"jobs/queued/{file}.yaml")["spec"] for file in WAITING_JOBS]
+    webhooks = the("MutatingWebhookConfiguration", "jobs/webhook/quotaward-jobs-webhook.yaml")["webhooks"]
+    assert [each["rules"][0]["operations"] for each in webhooks] == [["CREATE"], ["UPDATE"]]
+    [as_gates] = the("MutatingWebhookConfiguration", "gates/webhook/quotaward-gate-webhook.yaml")["webhooks"]
+    for webhook in webhooks:
+        [asked], wanted = webhook["rules"], policies[0]["matchConstraints"]
+        [rule] = wanted["resourceRules"]
+        assert asked == rule | {"operations": asked["operations"], "scope": "Namespaced"}
+        assert webhook["namespaceSelector"] == wanted["namespaceSelector"]
+        same = ("clientConfig", "failurePolicy", "timeoutSeconds", "sideEffects", "admissionReviewVersions")
+        assert {field: webhook[field] for field in same} == {field: as_gates[field] for field in same}
+    starts, changes = ({each["name"]: each["expression"] for each in of["matchConditions"]} for of in policies[1:])
+    not_ours, either = webhooks[1]["matchConditions"]
+    assert not_ours["expression"] == starts["is-not-by-quotaward"] == changes["is-not-by-quotaward"]
+    assert either["expression"] == f"({starts['starts-it']}) || {changes['changes-its-parallelism']}"
+
+
 def test_starting_jobs_is_a_right_of_its_own_and_a_policy_narrows_it():
     [rule] = the("ClusterRole", "jobs/queued/quotaward-jobs.yaml")["rules"]
     assert rule == {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["patch"]}
