@@ -15,13 +15,19 @@ from app.problems import Problem
 from app.questions import asker_of
 from app.web.figures import queue_row, quota_rows
 from app.web.rendering import EVENTS, HEADERS, environment, error_page
-from app.web.subjects import Asked, Subject, gang_page, namespace_page, node_page, queue_page, quota_page
+from app.web.subjects import Asked, Subject, gang_page, namespace_page, node_page, queue_page, queues_page, quota_page
 from policy.cluster.cluster import Cluster
 
 LONGEST = 4096
 """Maximum length of the key of a row in a request."""
 
 router = APIRouter(include_in_schema=False)
+
+
+@router.get("/queues")
+async def show_queues(request: Request) -> Response:
+    """Shows all queues in a compact table."""
+    return await _shown(request, queues_page, "queues")
 
 
 @router.get("/queues/{name}")
@@ -54,6 +60,13 @@ async def show_gang(namespace: str, kind: str, name: str, request: Request) -> R
     return await _shown(request, gang_page, "gangs", namespace, kind, name)
 
 
+@router.get("/live/queues")
+async def follow_queues(request: Request, since: str = "") -> Response:
+    """Sends an event now and then: the figures of all queues cost too much to be watched."""
+    state = partial(_state_of, request.app.state.store.cluster, "queues")
+    return StreamingResponse(request.app.state.web.live.pod(state, since, asker_of(request.scope)), headers=EVENTS)
+
+
 @router.get("/live/{what}/{names:path}")
 async def follow_page_of(what: str, names: str, request: Request, since: str = "") -> Response:
     """Sends an event when the figures of such a page have changed."""
@@ -65,7 +78,7 @@ async def follow_page_of(what: str, names: str, request: Request, since: str = "
 
 async def _shown(request: Request, page_of: Callable[..., Awaitable[Subject]], *path: str) -> Response:
     """Renders the page of an object, whose path is this."""
-    root, state = _root(len(path) - 1), request.app.state
+    root, state = _root(len(path) - 1) or ".", request.app.state
     cluster = state.store.cluster
     version = _state_of(cluster, *path)
     try:
@@ -92,7 +105,7 @@ def _root(depth: int) -> str:
     return "/".join([".."] * depth)
 
 
-def _queue_figures(cluster: Cluster, name: str) -> Any:
+def _queue_figures(cluster: Cluster, name: str = "") -> Any:
     return queue_row(cluster, name, 0) if name in cluster.queues else None
 
 

@@ -168,6 +168,27 @@ async def queue_page(asked: Asked, name: str) -> Subject:
     )
 
 
+async def queues_page(asked: Asked) -> Subject:
+    """Shows all queues in a compact table, a queue before those below it."""
+    cluster = asked.cluster
+    tree = cluster.ledger.queues.tree
+    queues = {"/".join([*reversed(list(tree.above(name))), name]): name for name in cluster.queues}
+
+    def cells(path: str) -> tuple[Cell, ...]:
+        row = queue_row(cluster, queues[path], 0)
+        amounts = (
+            {bar.resource: bar.used for bar in row.bars},
+            {bar.resource: bar.own or 0 for bar in row.bars},
+            {bar.resource: bar.wanted or 0 for bar in row.bars},
+        )
+        states = [*row.states, *([] if row.state == "Open" else [row.state])]
+        return Link(path, ("queues", row.name)), str(row.weight), *map(_sums, amounts), ", ".join(states)
+
+    columns = ("Queue", "Weight", "Allocated", "Deserved", "Asked for", "State")
+    table = _table(asked, "All queues", columns, "queues", queues, cells, "There is no Queue.")
+    return Subject("Queues", "", (), (), tables=(table,), commands=(_command("quotaward", "queues", "--tree"),))
+
+
 async def quota_page(asked: Asked, namespace: str, name: str) -> Subject:
     """Shows an elastic quota. Raises Problem (404) if it does not exist."""
     row = next((row for row in quota_rows(asked.cluster, namespace, 0) if row.name == name), None)

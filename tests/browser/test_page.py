@@ -247,6 +247,13 @@ def test_pages_of_objects_lead_to_each_other_and_commands_are_copied(serve, open
     page.emulate_media(media="screen")
     page.locator("#q").press("Control+V")
     wait_until(lambda: page.locator("#q").input_value() == "kubectl describe node n1", "what was copied")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_role("link", name="All queues in a compact table").press("Enter")
+    live(page)
+    assert accessibility(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "wider than a phone"
+    page.get_by_role("link", name="company/science/team-1").press("Enter")
+    page.wait_for_url("**/queues/team-1")
     page.goto(f"{served.url}/nodes/nowhere")
     page.get_by_text("there is no node nowhere").wait_for()
 

@@ -138,3 +138,15 @@ def test_hostile_names_stay_text_on_each_page(path):
     assert parsed.all("img") == []
     assert EVIL in parsed.text
     assert not [attributes for _, attributes in parsed.elements if "onerror" in attributes]
+
+
+def test_a_compact_table_shows_dozens_of_queues_in_the_order_of_the_tree(monkeypatch):
+    monkeypatch.setattr(subjects, "ROWS", 2)
+    client = cluster()
+    assert "queues" in {each["href"] for each in read(client, "/").all("a")}
+    first = read(client, "/queues")
+    assert "All queues 3" in first.words
+    assert "company/team 1 cpu 3" in first.words
+    assert {"./queues/company", "./queues/team"} <= {each["href"] for each in first.all("a")}
+    following = next(each["href"] for each in first.all("a") if "?queues=" in each["href"])
+    assert "other 1" in read(client, "/queues" + following.partition("#")[0]).words
