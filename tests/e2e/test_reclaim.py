@@ -3,11 +3,22 @@
 import os
 import time
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tests.controlplane.controller_manager import ControllerManager
-from tests.controlplane.objects import GPU, disruption_budget, is_bound, labelled, lingering, pod, pods, replica_set
+from tests.controlplane.objects import (
+    GPU,
+    disruption_budget,
+    elastic_quota,
+    is_bound,
+    labelled,
+    lingering,
+    pod,
+    pods,
+    replica_set,
+)
 from tests.controlplane.pod_watch import PodWatch
 from tests.controlplane.processes import wait_until
 from tests.controlplane.quotaward import Quotaward
@@ -43,6 +54,34 @@ def test_an_owner_takes_back_a_gpu_from_a_borrower_of_any_priority(cluster, sche
     wait_for(owning, bound=1)
     wait_until(lambda: len(bound(borrowing)) == 4, "one has gone for it")
     ensure_for(2, lambda: len(evicted(borrowing)) == 1 and not evicted(owning), "exactly one went")
+
+
+def test_what_is_lent_comes_back_when_it_has_run_for_its_min_run_time_and_no_sooner(
+    cluster, quotaward, scheduler, watch
+):
+    cluster.node(gpus=5)
+    a, b = cluster.namespace("a"), cluster.namespace("b")
+    lending = elastic_quota(a, min={GPU: 4}, max={GPU: 5})
+    lending["metadata"]["annotations"] = {"quotaward.dev/min-run-time": "15s"}
+    cluster.api.create(lending)
+    cluster.quota(b, min={GPU: 1}, max={GPU: 5})
+    borrowing, owning = watch(a), watch(b)
+    cluster.api.create_all(pods(5, a, gpus=1))
+    wait_for(borrowing, bound=5)
+    wait_until(lambda: all(each["status"].get("startTime") for each in borrowing.pods), "all have started")
+    first = min(datetime.fromisoformat(each["status"]["startTime"]) for each in borrowing.pods)
+    cluster.api.create(pod("owner", b, gpus=1))
+
+    def is_told():
+        told = quotaward.get(f"/api/v1/pods/{b}/owner")
+        return [each for each in told["next"] if each["step"] == "victims-protected"]
+
+    wait_until(is_told, "it is told until when it waits")
+    assert datetime.now(UTC) - first < timedelta(seconds=15)
+    assert not evicted(borrowing)
+    wait_for(owning, bound=1, timeout=60)
+    assert datetime.now(UTC) - first >= timedelta(seconds=15)
+    assert len(evicted(borrowing)) == 1
 
 
 def test_a_pod_that_would_borrow_takes_nothing_from_a_borrower_at_any_priority(cluster, quotaward, scheduler, watch):
