@@ -193,10 +193,11 @@ def _room_for_all(cluster: Cluster, pod: Pod, others: Iterable[Pod]) -> set[str]
     members = (pod, *others)
     resources = {resource for each in members for resource in each.request}
     largest = {resource: max(each.request.get(resource, 0) for each in members) for resource in resources}
-    table = cluster.table
+    table, group = cluster.table, cluster.membership.groups[pod.namespace, pod.group]
+    number = max(len(members), group.minimum)  # the watch may not have shown all of them yet
     now = fit.fits(table, pod)
     rows, times = fit.how_often(table, table.free, replace(pod, request=largest))
-    return {table.names[row] for row, often in zip(rows, times, strict=True) if often >= len(members) and now[row]}
+    return {table.names[row] for row, often in zip(rows, times, strict=True) if often >= number and now[row]}
 
 
 def _with_lower_priority(cluster: Cluster, pod: Pod, nodes: Iterable[str]) -> tuple[list[str], list[str]]:

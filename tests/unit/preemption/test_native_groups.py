@@ -91,6 +91,14 @@ def test_members_let_in_before_take_of_the_free_room_beside_a_protected_pod():
     assert offer(cluster, *both, native=native) == [["n1"], NOBODY]
 
 
+def test_members_that_were_not_seen_yet_count_towards_the_minimum():
+    first, second = members(cpu=2)
+    cluster, native = world(owns("o6", "n1", 1), first, nodes=1), NativeGroups()
+    assert offer(cluster, first, native=native) == [["n1"]]
+    see(cluster, second)
+    assert offer(cluster, second, native=native) == [NOBODY]
+
+
 def test_free_room_beside_protected_pods_is_given_to_as_many_members_as_fit():
     four = members(4, cpu=1)
     found = offer(world(owns("p1", "n1", 2), owns("p2", "n2", 2), four, nodes=2), *four)
