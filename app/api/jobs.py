@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from app.api.models import ConditionModel, PodGroupModel, ReservationModel
+from app.ending import LAST
 from policy.cluster.cluster import Cluster
 from policy.objects.job import Job, job_name, short
 from policy.objects.pod import Pod
@@ -65,8 +66,8 @@ def reservation_text(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> st
 
 
 def time_of(seconds: float) -> str:
-    """Formats seconds since the epoch as RFC 3339."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Formats seconds since the epoch as RFC 3339, a time after the year 9999 as the last one before."""
+    return datetime.fromtimestamp(min(seconds, LAST), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _decision(cluster: Cluster, job: Job, terms: Terms, now: float) -> ReserveDecision | None:

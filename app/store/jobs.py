@@ -18,6 +18,7 @@ from app.store.remembered import remembered
 from policy.cluster.cluster import Cluster
 from policy.objects.batch_job import DEFAULT_BACKOFF_LIMIT, UNLIMITED, BatchJob, FailureRule, response
 from policy.objects.queued_job import PodSet, QueuedJob
+from policy.objects.run_time import LONGEST
 
 DecodedRule = tuple[str, tuple[str, tuple[int, ...]] | None, tuple[tuple[str, str], ...]]
 """A rule of a podFailurePolicy: its action, the operator and values of its exit codes, and its conditions."""
@@ -133,7 +134,7 @@ def batch_job_of(obj: JobObject) -> BatchJob:
         ended=has_ended(obj),
         ours=is_ours(obj),
         controller=owner.uid if (owner := controller_ref(meta)) is not None and is_custom(owner) else "",
-        deadline=spec.active_deadline_seconds or 0,
+        deadline=min(spec.active_deadline_seconds or 0, LONGEST),
         started=seconds(status.start_time),
         run_time=run_time_of(meta.annotations),
         **_size(obj),

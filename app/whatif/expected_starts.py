@@ -31,12 +31,15 @@ class ExpectedStarts:
         self._settings = settings
         self._found: dict[str, ExpectedStart] = {}
         self._without: set[str] = set()
-        self._next_at = 0.0
+        self._next_at = self._stale_at = 0.0
         self._work: asyncio.Task[None] | None = None
 
     async def renew(self) -> None:
         """Computes the starts anew if it is time, and waits for that a moment. Never raises."""
-        if self._work is None and self._store.clock() >= self._next_at:
+        now = self._store.clock()
+        if self._work is None and now >= self._next_at:
+            if now >= self._stale_at:  # nobody has asked for long, so these are starts of another time
+                self._found, self._without = {}, set()
             self._work = asyncio.create_task(self._compute())
         if self._work is not None:
             await asyncio.wait({self._work}, timeout=PATIENCE)
@@ -57,7 +60,8 @@ class ExpectedStarts:
         except Exception:  # a job may be odd in a way that nobody knows: the asker gets all else
             log.exception("expected starts cannot be computed")
         finally:
-            self._next_at = started + max(self._settings.expected.interval, (1 + RESTRAINT) * pause.worked())
+            rest = max(self._settings.expected.interval, (1 + RESTRAINT) * pause.worked())
+            self._next_at, self._stale_at = started + rest, self._store.clock() + 2 * rest
             self._work = None
 
     async def _play(self, pause: Pause) -> None:

@@ -14,6 +14,7 @@ from app.store.heeded import (
     INDEX_FAILURES,
     LEGACY_GROUP,
     MIN_PARALLELISM,
+    MIN_RUN_TIME,
     MIRROR,
     PARALLELISM,
     PREEMPTIBLE,
@@ -61,6 +62,7 @@ def pod_manifest(pod: Pod) -> Json:
         PREEMPTIBLE: None if pod.preemptible else "false",
         QUEUE: pod.queue or None,
         RUN_TIME: _run_time(pod.run_time),
+        MIN_RUN_TIME: _run_time(pod.min_run_time),
         VOLCANO_GROUP: None,
         MIRROR: "mirror" if pod.owner == "Node" else None,
         INDEX_FAILURES: str(pod.job.failures) if pod.job is not None and pod.job.failures else None,
@@ -194,7 +196,7 @@ def node_manifest(node: Node) -> Json:
 def quota_manifest(quota: ElasticQuota) -> Json:
     """Renders an elastic quota as it is in force."""
     metadata: Json = {"name": quota.name, "namespace": quota.namespace, "creationTimestamp": _time(quota.created)}
-    metadata["annotations"] = _said(quota.run_time)
+    metadata["annotations"] = _said(quota.run_time, quota.min_run_time)
     return {"metadata": _given(metadata), "spec": {"min": _quantities(quota.min), "max": _quantities(quota.max)}}
 
 
@@ -207,7 +209,9 @@ def queue_manifest(queue: Queue) -> Json:
         "reclaimable": queue.reclaimable,
         "priority": queue.priority,
     }
-    metadata = _given({"name": queue.name, "uid": queue.uid or None, "annotations": _said(queue.run_time)})
+    metadata = _given(
+        {"name": queue.name, "uid": queue.uid or None, "annotations": _said(queue.run_time, queue.min_run_time)}
+    )
     return {"metadata": metadata, "spec": spec, "status": {"state": queue.state}}
 
 
@@ -374,8 +378,8 @@ def _quantities(resources: Resources) -> dict[str, str]:
     return {resource: render(resource, amount) for resource, amount in resources.items()}
 
 
-def _said(run_time: int) -> Json:
-    return _given({RUN_TIME: _run_time(run_time)})
+def _said(run_time: int, least: int = 0) -> Json:
+    return _given({RUN_TIME: _run_time(run_time), MIN_RUN_TIME: _run_time(least)})
 
 
 def _run_time(seconds: int) -> str | None:

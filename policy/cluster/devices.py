@@ -149,8 +149,8 @@ class Devices:
         if self._keeps(named):
             return quota
         least, most = self._bounds(quota.min), self._bounds(quota.max)
-        renamed = elastic_quota(quota.namespace, quota.name, quota.created, least, most, quota.run_time)
-        return replace(renamed, errors=quota.errors, readable=quota.readable)
+        renamed = elastic_quota(quota.namespace, quota.name, quota.created, least, most)
+        return replace(quota, min=renamed.min, max=renamed.max, min_over_max=renamed.min_over_max)
 
     def forget_quota(self, namespace: str, name: str) -> None:
         """Forgets a quota that is gone."""

@@ -30,9 +30,8 @@ class ElasticQuota:
 
     ``min`` is the effective one: where the spec's min exceeds its max (``min_over_max``), max. ``errors`` says, field
     by field, what could not be read. ``readable`` is false where no spec of this object ever could be. ``run_time`` is
-    how long pods run under it that say nothing themselves (see policy.objects.run_time).
-    by field, what could not be read. ``readable`` is false where no spec of this object ever could be.
-    ``min_run_time``: see policy.cluster.protection.
+    how long pods run under it that say nothing themselves (see policy.objects.run_time). ``min_run_time``: see
+    policy.cluster.protection.
     """
 
     namespace: str

@@ -45,7 +45,11 @@ def test_a_pod_rendered_as_a_manifest_is_the_same_pod(seed):
     )
     group = pick(("", "podgroups.scheduling.volcano.sh/g", "podgroups.scheduling.k8s.io/g"))
     other = pick(({}, {"queue": "q", "preemptible": False}, {"owner": "DaemonSet", "may_preempt": False}))
-    other = other | pick(({}, {"scheduler": "another"})) | pick(({}, {"deadline": 60, "run_time": pick((90, -1))}))
+    other = (
+        other
+        | pick(({}, {"scheduler": "another"}))
+        | pick(({}, {"deadline": 60, "run_time": pick((90, -1)), "min_run_time": pick((30, -1))}))
+    )
     done = pick(({}, {"node": "n1", "finished": True, "succeeded": True, "finished_at": 7.0}))
     fields = {name: getattr(pod, name) for name in Pod.__slots__} | more | other | {"group": group, "created": 5.0}
     fields |= done | {"controller": "job" if "owner" in other and group else ""}
@@ -60,11 +64,12 @@ def test_other_objects_rendered_as_manifests_are_the_same_objects(seed):
     node = by_chance.node_of("n1", seed)
     assert node_of(decoded(NODES, node_manifest(node))) == node
     quota = elastic_quota("a", "quota", 7.0, {}, limits(pick), pick((0, 60, -1)))
+    quota = replace(quota, min_run_time=pick((0, 30, -1)))
     assert elastic_quota_of(decoded(ELASTIC_QUOTAS, quota_manifest(quota))) == quota
     queue = Queue(
         "q", pick((1, 5)), limits(pick), limits(pick), pick((True, False)), pick((0, -3)), pick(("Open", "Closed"))
     )
-    queue = replace(queue, run_time=pick((0, 60, -1)))
+    queue = replace(queue, run_time=pick((0, 60, -1)), min_run_time=pick((0, 30, -1)))
     assert queue_of(decoded(QUEUES, queue_manifest(queue))) == queue
     selector = pick((None, Selector((Requirement("app", "In", ("web",)), Requirement("x", "Exists")))))
     budget = Budget("a", "pdb", selector, pick((0, 2)), frozenset(pick(("", "p"))))

@@ -15,6 +15,7 @@ from app.actuators.protocol import Rejected
 from app.cli import app
 from app.controllers.deadlines import Deadlines
 from app.controllers.reclaim import Reclaim
+from app.ending import ending
 from app.kube import reflector
 from app.kube.client import KubeClient
 from app.kube.job_patches import lowering, suspension
@@ -101,6 +102,8 @@ def test_the_time_of_a_job_runs_from_its_start():
     found = read(job(activeDeadlineSeconds=60, status={"startTime": STARTED}))
     assert found.ends_at == datetime(2026, 1, 1, 0, 1, tzinfo=UTC).timestamp()
     assert read(job(activeDeadlineSeconds=60)).ends_at == 0
+    endless = read(job(activeDeadlineSeconds=2**63 - 1, status={"startTime": "9990-01-01T00:00:00Z"}))
+    assert "9999-12-31T23:59:59Z" in ending(endless), "all can be written"
 
 
 def test_a_pod_belongs_to_the_job_that_is_its_controller():

@@ -34,6 +34,13 @@ def test_rest_and_an_explanation_say_when_a_pod_is_expected_to_start():
     assert told["summary"].endswith(said)
 
 
+def test_a_start_after_the_last_time_that_can_be_written_is_told_as_that():
+    last, run, p = world(activeDeadlineSeconds=2**63 - 1)
+    run["status"] = RUNS | {"startTime": "9990-01-01T00:00:00Z"}
+    [row] = client_of(store_with(last, run, p)).get("/api/v1/waiting").json()["items"]
+    assert row["expectedStart"]["at"] == "9999-12-31T23:59:59Z"
+
+
 def test_without_a_run_time_there_is_no_expected_start():
     client = client_of(store_with(*world()))
     [row] = client.get("/api/v1/waiting").json()["items"]
@@ -84,3 +91,16 @@ def test_of_what_was_not_computed_to_the_end_nothing_is_said():
     starts = ExpectedStarts(store := store_with(*world()), Settings(whatif={"time_limit": 1e-9}))
     asyncio.run(starts.renew())
     assert not starts.was_sought(store.cluster.pods.values())
+
+
+def test_starts_that_were_computed_long_ago_are_not_told(monkeypatch):
+    clock = Clock()
+    starts = ExpectedStarts(store := store_with(*world(activeDeadlineSeconds=90), clock=clock), Settings())
+    pods = list(store.cluster.pods.values())
+    asyncio.run(starts.renew())
+    assert starts.of(pods) is not None
+    monkeypatch.setattr(expected_starts, "copy_steps", lambda _: 1 / 0)
+    for later, is_told in ((11, True), (3600, False)):
+        clock.now += later
+        asyncio.run(starts.renew())
+        assert (starts.of(pods) is not None) == is_told

@@ -343,10 +343,11 @@ def test_a_started_job_keeps_what_its_pods_share_until_the_first_of_them_has_com
         assert used(cluster) == 4
 
 
-def test_a_quota_whose_resources_are_renamed_keeps_its_run_time():
+def test_a_quota_whose_resources_are_renamed_keeps_all_else():
     cluster = with_devices()
-    cluster.upsert_quota(elastic_quota("a", "quota", 0.0, {}, {IMPLICIT_GPU: 2}, 60))
+    quota = elastic_quota("a", "quota", 0.0, {}, {IMPLICIT_GPU: 2}, 60)
+    cluster.upsert_quota(replace(quota, min_run_time=30, errors=("spec",)))
     kept = cluster.ledger.account("a").quota
     assert kept is not None
     assert kept.max == {GPU: 2}, "it is renamed"
-    assert kept.run_time == 60
+    assert kept == replace(quota, max={GPU: 2}, min_run_time=30, errors=("spec",))
