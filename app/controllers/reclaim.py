@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import structlog
 
@@ -73,10 +74,19 @@ class Backoff:
 
 @dataclass(slots=True)
 class Question:
-    """A shape of pods for which nobody could be evicted: the time of the next question, and the wait after it."""
+    """A shape of pods for which nobody could be evicted: the time of the next question, and the wait after it.
+
+    ``moment`` is the last time for which it was asked early, as somebody was protected until then.
+    """
 
     again_at: float = 0.0
     wait: float = field(default=AGAIN[0])
+    moment: float = -inf
+
+    def ask_early(self, moment: float) -> None:
+        """Asks at a moment before its time, unless that was done lately: pods of a tenant may start all the time."""
+        if moment < self.again_at and moment >= self.moment + AGAIN[1]:
+            self.again_at = self.moment = moment
 
 
 class Reclaim:
@@ -169,7 +179,7 @@ class Reclaim:
         question = self._questions.setdefault(shape, Question())
         question.again_at = now + question.wait
         if result.moments:  # when somebody may go whom min-run-time protects now
-            question.again_at = min(question.again_at, max(now + AGAIN[0], result.moments[0] - cluster.epoch))
+            question.ask_early(max(now + AGAIN[0], result.moments[0] - cluster.epoch))
         question.wait = min(question.wait * 2, AGAIN[1])
         metrics.RECLAIM_WITHOUT_PLAN.labels(result.reason).inc()
         if not result.node and result.reason != "room":  # so room held for other members of its gang is held in vain

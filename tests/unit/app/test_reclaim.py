@@ -8,7 +8,7 @@ import pytest
 
 from app.actuators.protocol import ActionFailed, Blocked
 from app.actuators.recording import RecordingActuator
-from app.controllers.reclaim import Reclaim
+from app.controllers.reclaim import AGAIN, Question, Reclaim
 from app.observability import metrics
 from app.settings import ReclaimSettings
 from policy.explain.next_steps import Times, next_steps
@@ -1010,6 +1010,16 @@ def test_a_plan_waits_for_an_earlier_one_that_it_would_make_take_from_min(world)
     world.api.blocked = False
     world.passes(2)
     assert len(world.api.evicted) == 2
+
+
+def test_pods_that_start_all_the_time_do_not_make_a_question_be_asked_more_often():
+    question, asked = Question(), []
+    for now in (tenths / 10 for tenths in range(600)):
+        if now >= question.again_at:
+            asked.append(now)
+            question.again_at = now + AGAIN[1]
+            question.ask_early(now + AGAIN[0])
+    assert len(asked) <= 2 * 60 / AGAIN[1] + 2
 
 
 def test_room_is_made_at_the_moment_at_which_a_min_run_time_is_over(world):
