@@ -11,6 +11,7 @@ other node, so that it is known what the members let in before take there.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -24,7 +25,7 @@ from policy.preemption.ranking import importance
 from policy.quota.kept_nodes import PROTECTED, refusal_by
 
 MOST_LOOKED_AT = 4000
-"""Pods on nodes that are looked at for one answer. The nodes that remain are tight."""
+"""Pods on nodes that are looked at for one answer; an empty node counts as one. The nodes that remain are tight."""
 MOST_TRIED = 400
 """Evictions that are tried for one answer."""
 MOST_MEMBERS = 500
@@ -118,7 +119,7 @@ class _Evicting:
         self._tried = 0
         trial.evictable.one_by_one = True
         for name in before:
-            trial.take_all(victim for victim in self._on(name) if victim.uid not in trial.taken.gone)
+            trial.take_all(self._on(name))
 
     def open(self, names: Iterable[str]) -> set[str]:
         """Returns those of the nodes whose pods of lower priority may all be evicted, together with all before."""
@@ -128,8 +129,7 @@ class _Evicting:
         trial, taken = self._trial, self._trial.taken
         before = set(taken.victims)
         trial.evictable.reach = name
-        going = [victim for victim in self._on(name) if victim.uid not in taken.gone]
-        may_go = all(map(self._takes, going)) and trial.admitted()
+        may_go = all(map(self._takes, self._on(name))) and trial.admitted()
         if may_go and self._respect_budgets:
             may_go = not trial.cluster.budgets.violating(taken.pods())
         if not may_go:
@@ -147,8 +147,10 @@ class _Evicting:
         return True
 
     def _on(self, node: str) -> list[Pod]:
-        """Returns the pods of lower priority on a node, the least important first."""
-        return sorted(_lower(self._trial.cluster, self._trial.preemptor.pod, node), key=importance, reverse=True)
+        """Returns the pods of lower priority on a node that are still there, the least important first."""
+        trial = self._trial
+        there = _lower(trial.cluster, trial.preemptor.pod, node, trial.taken.gone)
+        return sorted(there, key=importance, reverse=True)
 
 
 @contextmanager
@@ -202,22 +204,18 @@ def _room_for_all(cluster: Cluster, pod: Pod, others: Iterable[Pod]) -> set[str]
 
 def _with_lower_priority(cluster: Cluster, pod: Pod, nodes: Iterable[str]) -> tuple[list[str], list[str]]:
     """Returns the nodes with pods of lower priority, and those that were not looked at, or are not known."""
-    found, left, looked = list[str](), list[str](), 0
+    found, left, looked, leaving = list[str](), list[str](), 0, cluster.leaving.uids
     for name in nodes:
         if looked > MOST_LOOKED_AT or cluster.table.node(name) is None:
             left.append(name)
             continue
-        looked += len(cluster.table.pods_on(name))
-        if any(_lower(cluster, pod, name)):
+        looked += max(1, len(cluster.table.pods_on(name)))
+        if any(_lower(cluster, pod, name, leaving)):
             found.append(name)
     return found, left
 
 
-def _lower(cluster: Cluster, pod: Pod, node: str) -> Iterator[Pod]:
-    """Yields the pods of lower priority on a node that are not leaving anyway."""
-    leaving = cluster.leaving.uids
-    return (
-        each
-        for each in cluster.table.pods_on(node).values()
-        if each.priority < pod.priority and each.uid not in leaving
-    )
+def _lower(cluster: Cluster, pod: Pod, node: str, gone: AbstractSet[str]) -> Iterator[Pod]:
+    """Yields the pods of lower priority on a node without those that are gone, or leave anyway."""
+    there = cluster.table.pods_on(node).values()
+    return (each for each in there if each.priority < pod.priority and each.uid not in gone)

@@ -3,6 +3,7 @@
 import pytest
 
 from policy.cluster.budgets import Budget
+from policy.cluster.leaving import Leaving
 from policy.objects.constraints import Constraints
 from policy.objects.group import Group
 from policy.preemption import native_groups
@@ -161,6 +162,23 @@ def test_nobody_is_evicted_where_it_is_undecidable_whether_that_helps():
 def test_beyond_what_is_looked_at_nobody_is_evicted(monkeypatch, bound):
     monkeypatch.setattr(native_groups, bound, -1 if bound == "MOST_LOOKED_AT" else 0)
     assert offer(world(borrows("o1", "n1"), members(), nodes=1), *members()) == [NOBODY, NOBODY]
+
+
+def test_nodes_without_pods_count_towards_what_is_looked_at(monkeypatch):
+    monkeypatch.setattr(native_groups, "MOST_LOOKED_AT", 1)
+    assert offer(world(members()), members()[0]) == [["n1", "n2"]]
+
+
+def test_who_leaves_is_worked_out_as_often_for_many_nodes_as_for_one(monkeypatch):
+    worked_out, uids = [], Leaving.uids
+    monkeypatch.setattr(Leaving, "uids", property(lambda leaving: worked_out.append(1) or uids.fget(leaving)))
+    numbers = []
+    for offered in (["n1"], ALL):
+        cluster = world(*(borrows(f"o{name}", name) for name in ALL), members())
+        worked_out.clear()
+        assert offer(cluster, members()[0], offered=offered) == [offered]
+        numbers.append(len(worked_out))
+    assert numbers[0] == numbers[1]
 
 
 def test_groups_whose_grants_have_ended_are_forgotten(monkeypatch):
