@@ -4,7 +4,7 @@ Each is bounded: bars are of resources that operators name, and tables have at m
 """
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from heapq import nsmallest
@@ -22,6 +22,7 @@ from app.whatif.expected_starts import ExpectedStarts
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import shown
 from policy.explain.terminating import conditions_of_queue
+from policy.nodes.table import Placed
 from policy.objects.conditions import Condition
 from policy.objects.pod import Pod
 from policy.objects.resources import Resources, add
@@ -267,6 +268,7 @@ async def node_page(asked: Asked, name: str) -> Subject:
     if site is None or site.node is None:
         raise Problem(404, f"there is no node {name}")
     node, used = site.node, dict(site.used)
+    here = [placed for uid in site.pods if (placed := cluster.table.placed(uid)) is not None]
     kept = {each.name: each for each in cluster.reservations.all() if each.node == name and not each.failed_at}
     for_whom = _table(
         asked,
@@ -300,7 +302,7 @@ async def node_page(asked: Asked, name: str) -> Subject:
             if most or used.get(resource)
         ),
         most="allocatable",
-        tables=(for_whom, await _placed(asked, [(pod, name) for pod in site.pods.values()], lambda _: True)),
+        tables=(for_whom, await _placed(asked, (here,), lambda _: True)),
         commands=(
             _command("kubectl", "describe", "node", name),
             _command("kubectl", "get", "node", name, "-o", "yaml"),
@@ -383,21 +385,15 @@ def _waiting_cells(cluster: Cluster, job: WaitingJobModel) -> tuple[Cell, ...]:
     )
 
 
-async def _placed(asked: Asked, pods: Iterable[tuple[Pod, str]], is_meant: Callable[[Pod], bool]) -> Table:
-    """Makes the table of what has a place, by job, so that a gang is one row."""
+async def _placed(asked: Asked, parts: Iterable[Iterable[Placed]], is_meant: Callable[[Pod], bool]) -> Table:
+    """Makes the table of what has a place, by job, so that a gang is one row. Pauses between parts, and inside them."""
     cluster, pause, jobs = asked.cluster, Pause(), dict[str, PlacedJob]()
-    for pod, node in pods:
+    for part in parts:
         await pause.if_due()
-        if not is_meant(pod):
-            continue
-        kind, name = job_of(cluster, pod)
-        key = f"{pod.namespace}/{name}/{kind}"
-        if (job := jobs.get(key)) is None:
-            path = _path_of(pod.namespace, name, kind, is_group=kind != "Pod" and pod.stands_for is None)
-            job = jobs[key] = PlacedJob(Link(f"{pod.namespace}/{name}", path))
-        job.pods += 1 if pod.stands_for is None else pod.stands_for.pods
-        job.nodes.add(node)
-        add(job.request, shown(cluster, pod.request))
+        for placed in list(part):  # it may change during a pause
+            await pause.if_due()
+            if is_meant(placed.pod):
+                _add(cluster, jobs, placed)
     return _table(
         asked,
         "Who is in it",
@@ -414,8 +410,20 @@ async def _placed(asked: Asked, pods: Iterable[tuple[Pod, str]], is_meant: Calla
     )
 
 
-def _in_namespaces(cluster: Cluster, namespaces: Iterable[str]) -> list[tuple[Pod, str]]:
-    return [(placed.pod, placed.site.name) for placed in cluster.table.in_namespaces(namespaces)]
+def _in_namespaces(cluster: Cluster, namespaces: Iterable[str]) -> Iterator[Iterable[Placed]]:
+    return (cluster.table.in_namespaces({namespace}) for namespace in namespaces)
+
+
+def _add(cluster: Cluster, jobs: dict[str, PlacedJob], placed: Placed) -> None:
+    """Adds a pod to its job."""
+    pod, (kind, name) = placed.pod, job_of(cluster, placed.pod)
+    key = f"{pod.namespace}/{name}/{kind}"
+    if (job := jobs.get(key)) is None:
+        path = _path_of(pod.namespace, name, kind, is_group=kind != "Pod" and pod.stands_for is None)
+        job = jobs[key] = PlacedJob(Link(f"{pod.namespace}/{name}", path))
+    job.pods += 1 if pod.stands_for is None else pod.stands_for.pods
+    job.nodes.add(placed.site.name)
+    add(job.request, shown(cluster, pod.request))
 
 
 def _table(

@@ -4,8 +4,10 @@ from urllib.parse import quote
 
 import pytest
 
+from app.pause import Pause
 from app.web import subjects
 from app.web.figures import Bar
+from policy.nodes.table import NodeTable
 from policy.stepwise import at_once
 from tests.unit.app.given import client_of, namespace, node, pod, queue, quota, refused, see, store_with
 from tests.unit.app.test_page import Parsed
@@ -46,6 +48,25 @@ def test_a_queue_shows_what_is_below_it_who_is_in_it_and_who_waits():
         assert "a/runs 1 n1 cpu 3" in words
     assert "Queues below it 1" in words
     assert "Nobody waits. Who is in it 0" in read(cluster(), "/queues/other").words
+
+
+def test_between_the_pods_of_two_namespaces_others_have_their_turn(monkeypatch):
+    events = []
+
+    class Noted(Pause):
+        async def if_due(self):
+            events.append("pause")
+            return await super().if_due()
+
+    in_namespaces = NodeTable.in_namespaces
+    monkeypatch.setattr(NodeTable, "in_namespaces", lambda *given: events.append("read") or in_namespaces(*given))
+    client = cluster(namespace("b", **BELONGS), pod("runs", "b", nodeName="n2"))
+    monkeypatch.setattr(subjects, "Pause", Noted)
+    events.clear()
+    words = read(client, "/queues/team").words
+    assert "a/runs 1 n1" in words
+    assert "b/runs 1 n2" in words
+    assert events[-6:] == ["read", "pause", "pause"] * 2
 
 
 def test_a_quota_above_its_max_looks_different_from_a_full_one():
