@@ -213,6 +213,19 @@ def test_the_tree_of_queues_is_folded_by_keys_and_stays_so(serve, open_page):
     wait_until(lambda: shown() == everybody, "unfolded")
 
 
+def test_where_storage_is_blocked_the_page_is_live_and_folds(serve, open_page):
+    url = serve(story.company).url
+    page = open_page(url)
+    page.add_init_script(
+        "Object.defineProperty(window, 'sessionStorage', { get() { throw new DOMException('no', 'SecurityError'); } });"
+    )
+    page.goto(f"{url}/")
+    button = live(page).get_by_role("button", name="science: 2 queues below it")
+    button.press("Enter")
+    assert button.get_attribute("aria-expanded") == "false"
+    assert page.locator('.card[data-name^="team-1"]').is_hidden()
+
+
 def test_pages_of_objects_lead_to_each_other_and_commands_are_copied(serve, open_page):
     """With the keyboard alone, on a phone and on paper; they follow what happens."""
     served = serve(story.company)

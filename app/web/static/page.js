@@ -26,10 +26,26 @@ function tellAges(within) {
 }
 
 // The tree of queues. What is folded stays so when queues change, and when one comes back to the page. A filter looks
-// into it.
+// into it. Where a browser blocks storage, what is folded is forgotten with the page.
 
 const FOLDED = "folded";
-const folded = new Set(JSON.parse(sessionStorage.getItem(FOLDED) ?? "[]"));
+const folded = new Set(readFolded());
+
+function readFolded() {
+  try {
+    return JSON.parse(sessionStorage.getItem(FOLDED) ?? "[]");
+  } catch {
+    return [];
+  }
+}
+
+function keepFolded() {
+  try {
+    sessionStorage.setItem(FOLDED, JSON.stringify([...folded]));
+  } catch {
+    // the page itself still knows
+  }
+}
 
 function isBelowFolded(element) {
   return folded.size > 0 && (element.dataset.above ?? "").split(" ").some((above) => folded.has(above));
@@ -40,7 +56,7 @@ document.addEventListener("click", ({ target }) => {
   if (!button) return;
   const { id } = button.closest(".card");
   if (!folded.delete(id)) folded.add(id);
-  sessionStorage.setItem(FOLDED, JSON.stringify([...folded]));
+  keepFolded();
   applyFilter(document.getElementById("queues-rows"));
 });
 
