@@ -46,7 +46,7 @@ def seconds_of(text: str) -> int:
         if "".join(piece.group() for piece in pieces) != text:
             return UNREADABLE
         found = sum(float(piece.group(1)) * _SIZES[piece.group(2)] for piece in pieces)
-    return min(ceil(round(found, 9)), LONGEST) if found > 0 else UNREADABLE
+    return min(max(1, ceil(round(found, 9))), LONGEST) if found > 0 else UNREADABLE
 
 
 def of_all(times: Iterable[int]) -> int:

@@ -15,6 +15,8 @@ from policy.objects.run_time import LONGEST, NOT_SAID, UNREADABLE, RunTime, cond
         ("1d12h", 129600),
         ("45s", 45),
         ("1ms", 1),
+        ("1ns", 1),
+        (".4ns", 1),
         ("1500ms", 2),
         ("0.1s", 1),
         (" 90m ", 5400),
