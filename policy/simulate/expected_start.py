@@ -1,7 +1,7 @@
 """When pods that wait will start, if all goes on as it is: pods end at their run times, and nobody new comes.
 
 The scheduler and our controllers take no time, as in a story (policy.simulate.timeline). A pod of which nobody says how
-long it runs never ends, and neither does one that has outlived what is only said.
+long it runs never ends, and neither does one that has outlived what is only said, or that should be gone but stays.
 """
 
 from collections.abc import Iterable
@@ -68,7 +68,10 @@ class Forecast:
         """Notes when a pod on a node ends, if that is known."""
         if not pod.assigned:
             return
-        now, times = self._simulation.time, self._simulation.cluster.run_times
+        now, cluster = self._simulation.time, self._simulation.cluster
+        times = cluster.run_times
+        if cluster.leaving.is_late(pod):
+            return  # it should be gone by now, and nobody knows whether it will ever be
         end = pod.deletion_time if pod.terminating else times.ends_at(pod, now)
         if end is not None and end <= now and not pod.terminating:
             end = times.ends_at(pod, now, enforced=True)

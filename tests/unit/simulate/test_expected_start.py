@@ -60,6 +60,13 @@ def test_a_terminating_pod_leaves_when_its_grace_is_over():
     assert starts(sized("n1"), going, waiting("p", 3)) == {"p": (30, ("a/going",))}
 
 
+@pytest.mark.parametrize(("late", "found"), [(10, {"p": (1, ("a/going",))}), (100, {})], ids=["soon", "stuck"])
+def test_a_pod_that_should_be_gone_for_long_never_ends(late, found):
+    cluster = seen(sized("n1"), runs("going", terminating=True, deletion_time=NOW - late), waiting("p", 3))
+    cluster.leaving.pass_time(NOW)
+    assert forecast(cluster) == found
+
+
 def test_a_gang_starts_when_there_is_room_for_all_of_it():
     objects = sized("n1"), sized("n2"), runs("r1", run_time=60), runs("r2", node="n2", run_time=90)
     assert {at for at, _ in starts(*objects, *gang("m0", "m1")).values()} == {90}
