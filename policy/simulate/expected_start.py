@@ -1,5 +1,7 @@
 """When pods that wait will start, if all goes on as it is: pods end at their run times, and nobody new comes.
 
+Pods are evicted as in a cluster that goes on: also once their min-run-times no longer protect them.
+
 The scheduler and our controllers take no time, as in a story (policy.simulate.timeline). A pod of which nobody says how
 long it runs never ends, and neither does one that has outlived what is only said, or that should be gone but stays.
 """
@@ -56,7 +58,8 @@ class Forecast:
             yield from simulation.settle_steps()
             yield from self._observe_steps(ended)
             quiet_at = simulation.time + PATIENCE + 1 if ended or simulation.steps != before else inf
-            at = min(self._ends[0][0] if self._ends else inf, quiet_at)
+            again_at = simulation.again_at + self._epoch if simulation.again_at > simulation.now else inf
+            at = min(self._ends[0][0] if self._ends else inf, quiet_at, again_at)
             if not self.waiting or at == inf:
                 return True
             simulation.advance(at - self._epoch)

@@ -11,6 +11,7 @@ from policy.reserve.starving import Terms
 from policy.simulate import expected_start
 from policy.simulate.expected_start import Forecast
 from policy.stepwise import at_once
+from tests.unit.given import quota
 from tests.unit.given_jobs import NOW, gang, seen, sized, sized_pod, waiting
 
 
@@ -65,6 +66,15 @@ def test_a_pod_that_should_be_gone_for_long_never_ends(late, found):
     cluster = seen(sized("n1"), runs("going", terminating=True, deletion_time=NOW - late), waiting("p", 3))
     cluster.leaving.pass_time(NOW)
     assert forecast(cluster) == found
+
+
+@pytest.mark.parametrize("epoch", [0.0, 1000.0])
+def test_a_pod_starts_when_min_run_time_no_longer_protects_a_borrower(epoch):
+    cluster = seen(sized("n1"), replace(runs("run", started=NOW + epoch), namespace="b"), waiting("p", 3))
+    cluster.upsert_quota(quota("a", least={"cpu": 3}))
+    cluster.upsert_quota(replace(quota("b"), min_run_time=100))
+    [(at, after)] = forecast(cluster, epoch).values()
+    assert (round(at, 1), after) == (100, ())
 
 
 def test_a_gang_starts_when_there_is_room_for_all_of_it():
