@@ -100,14 +100,14 @@ def print_jobs(document: dict[str, Any], **_: bool) -> None:
 
 
 def print_waiting(document: dict[str, Any], *, wide: bool = False) -> None:
-    """Prints a row per job that waits; ``wide``: with the names of its first pods."""
+    """Prints a row per job that waits; ``wide``: with the names of its first pods. New columns come last."""
     more = ("NAMES OF PODS",) if wide else ()
-    table = table_of("NAMESPACE", "KIND", "NAME", "PODS", "QUEUE", "PLACE", "SINCE", "RULE", "EXPECTED", "WHY", *more)
+    table = table_of("NAMESPACE", "KIND", "NAME", "PODS", "QUEUE", "PLACE", "SINCE", "RULE", "WHY", *more, "EXPECTED")
     for each in document["items"]:
         place, pods = str(each["place"] or "-"), (", ".join(each["podNames"]),) if wide else ()
         names = (each["namespace"], each["kind"].partition(".")[0], each["name"], str(each["pods"]))
         start = (each.get("expectedStart") or {}).get("at") or "-"  # an older server says none
-        table.add_row(*names, each["queue"], place, each["since"], each["rule"], start, each["message"], *pods)
+        table.add_row(*names, each["queue"], place, each["since"], each["rule"], each["message"], *pods, start)
     _print_first(table, document["total"], "nothing waits")
 
 

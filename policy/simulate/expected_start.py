@@ -3,7 +3,7 @@
 Pods are evicted as in a cluster that goes on: also once their min-run-times no longer protect them.
 
 The scheduler and our controllers take no time, as in a story (policy.simulate.timeline). A pod of which nobody says how
-long it runs never ends, and neither does one that has outlived what is only said, or that should be gone but stays.
+long it runs never ends. Neither does one that has outlived what is only said, or that should be gone but stays.
 """
 
 from collections.abc import Iterable

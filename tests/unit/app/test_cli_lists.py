@@ -86,9 +86,10 @@ def test_a_field_that_no_item_has_is_named(server, field):
 @pytest.mark.parametrize("wide", [False, True])
 def test_who_waits_has_a_row_per_job(server, wide):
     lines = [line.split() for line in run("waiting", *["-o", "wide"] * wide, "--server", server)[1].splitlines()]
-    assert lines[0][:8] == ["NAMESPACE", "KIND", "NAME", "PODS", "QUEUE", "PLACE", "SINCE", "RULE"]
+    assert lines[0][:9] == ["NAMESPACE", "KIND", "NAME", "PODS", "QUEUE", "PLACE", "SINCE", "RULE", "WHY"]
+    assert lines[0][9:] == [*["NAMES", "OF", "PODS"] * wide, "EXPECTED"], "who cuts columns finds those from before"
     assert [line[:4] for line in lines[1:]] == [["b", "Pod", "p", "1"], ["a", "Job", "train", "3"]]
-    assert (lines[1][-1] == "p") == wide
+    assert (lines[1][-2] == "p") == wide
 
 
 @pytest.mark.parametrize(
