@@ -135,7 +135,7 @@ def batch_job_of(obj: JobObject) -> BatchJob:
         ours=is_ours(obj),
         controller=owner.uid if (owner := controller_ref(meta)) is not None and is_custom(owner) else "",
         deadline=min(spec.active_deadline_seconds or 0, LONGEST),
-        started=seconds(status.start_time),
+        started=0.0 if suspended_since(status.conditions) else seconds(status.start_time),  # reset when it goes on
         run_time=run_time_of(meta.annotations),
         **_size(obj),
     )

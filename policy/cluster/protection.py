@@ -10,10 +10,14 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
+from policy.objects.other_jobs import LONGEST_CHAIN
 from policy.objects.run_time import UNREADABLE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from policy.cluster.cluster import Cluster
+    from policy.objects.batch_job import BatchJob
     from policy.objects.pod import Pod
 
 Key = tuple[str, str]
@@ -27,8 +31,9 @@ class Protection:
         self.now = 0.0
         self.least: dict[Key, int] = {}
         self._cluster = cluster
-        self._jobs: dict[str, tuple[str, ...]] = {}
-        self._starts: dict[str, dict[str, float]] = {}
+        self._bound: dict[str, float] = {}
+        self._jobs: dict[str, tuple[str, str]] = {}
+        self._starts: dict[tuple[str, str], dict[str, float]] = {}
 
     def pass_time(self, now: float) -> None:
         """Lets time pass."""
@@ -47,37 +52,70 @@ class Protection:
 
     def see(self, pod: Pod) -> None:
         """Notes when a pod started whose job may be taken back as a whole, or that it no longer runs."""
+        bound = self._bound.get(pod.uid, self.now)
         self.gone(pod.uid)
-        if not pod.assigned or pod.terminating or not (pod.job is not None or pod.controller):
+        if not pod.assigned or pod.terminating:
             return
-        owner = self._cluster.batch_jobs.owner_of(pod) if self._cluster.batch_jobs.others else None
-        direct = pod.job.uid if pod.job is not None else pod.controller
-        jobs = self._jobs[pod.uid] = (direct,) if owner is None or owner.uid == direct else (direct, owner.uid)
-        for job in jobs:
-            self._starts.setdefault(job, {})[pod.uid] = pod.started or inf
+        if not pod.started:
+            self._bound[pod.uid] = bound
+        if pod.job is None and not pod.controller:
+            return
+        job = self._jobs[pod.uid] = pod.namespace, pod.job.uid if pod.job is not None else pod.controller
+        self._starts.setdefault(job, {})[pod.uid] = pod.started or bound
 
     def gone(self, uid: str) -> None:
         """Notes that a pod is gone."""
-        for job in self._jobs.pop(uid, ()):
+        self._bound.pop(uid, None)
+        job = self._jobs.pop(uid, None)
+        if job is not None:
             starts = self._starts[job]
             del starts[uid]
             if not starts:
                 del self._starts[job]
 
-    def until(self, pod: Pod) -> float:
+    def until(self, pod: Pod, known: dict[str, float]) -> float:
         """Returns when a pod on a node may be evicted for other quotas and queues; 0 if at any time.
 
-        Of a job that is taken back as a whole all pods go, so the one that started last decides. A pod that its node
-        has not taken up yet counts as one that starts now.
+        A pod that its node has not started yet counts from when it was seen there first: a node that is lost starts
+        nobody, and its pods must not be protected for ever. ``known`` keeps the starts of jobs for the next pods of
+        these, as long as nothing changes.
         """
-        least = self._least_for(pod) if self.least else 0
-        if not least:
-            return 0.0
-        start = pod.started or inf
+        return self.until_together((pod,), known)
+
+    def until_together(self, pods: Iterable[Pod], known: dict[str, float]) -> float:
+        """Like ``until``, for pods that go together: the first start counts, and the longest time.
+
+        A pod that comes later does not prolong it: new ones might come for ever.
+        """
+        together = list(pods) if self.least else []
+        least = max(map(self._least_for, together), default=0)
+        return min(self.now, *(self._start_of(pod, known) for pod in together)) + least if least else 0.0
+
+    def _start_of(self, pod: Pod, known: dict[str, float]) -> float:
+        """Returns when a pod started, or the job that it is taken back with."""
         whole = self._cluster.batch_jobs.whole(pod)
-        if whole is not None:
-            start = max(start, max(self._starts.get(whole.uid, {}).values(), default=start))
-        return min(start, self.now) + least
+        if whole is None:
+            return pod.started or self._bound.get(pod.uid, inf)
+        if whole.uid not in known:
+            known[whole.uid] = self._start_of_job(whole)
+        return known[whole.uid]
+
+    def _start_of_job(self, job: BatchJob) -> float:
+        """Returns when a job started: by what it says, else by what the jobs say that it owns, else by its first pod.
+
+        Pods may be seen before the jobs that own them, so those are looked for only now. Jobs that have ended do not
+        count: they may have run before this one was suspended for the last time.
+        """
+        jobs, start = [job], inf
+        for _ in range(LONGEST_CHAIN + 2):
+            for each in jobs:
+                start = min(start, each.started or self._first_start(each))
+            jobs = [owned for each in jobs if not each.started for owned in self._cluster.batch_jobs.owned_by(each)]
+        return start
+
+    def _first_start(self, job: BatchJob) -> float:
+        starts, stayed = self._starts.get((job.namespace, job.uid), {}), self._cluster.batch_jobs.stayed
+        return min((start for uid, start in starts.items() if uid not in stayed), default=inf)
 
     def _least_for(self, pod: Pod) -> int:
         ledger = self._cluster.ledger

@@ -190,8 +190,8 @@ def _lowered(cluster: Cluster, namespace: str, target: Resources) -> tuple[dict[
     if all(used.get(resource, 0) <= amount for resource, amount in target.items()):
         return dict(target), []
     pods, staying = _staying(cluster, namespace)
-    protection = cluster.protection
-    free = (pod for pod in pods if protection.until(pod) <= protection.now)
+    protection, starts = cluster.protection, dict[str, float]()
+    free = (pod for pod in pods if protection.until(pod, starts) <= protection.now)
     candidates = [pod for pod in free if not exempt_from_eviction(cluster.ledger, pod)]
     victims: list[Pod] = []
     budgets = cluster.budgets.left()

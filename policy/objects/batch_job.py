@@ -8,9 +8,10 @@ Jobs of other kinds are known here, too, but only as owners: which pods are thei
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from policy.objects.job_kind import JOB, JobKind
-from policy.objects.other_jobs import OtherJobs
+from policy.objects.other_jobs import OtherJobs, OwnedJobs
 from policy.objects.pod import Pod
 
 DEFAULT_BACKOFF_LIMIT = 6
@@ -148,6 +149,7 @@ class BatchJobs:
     def __init__(self) -> None:
         self._jobs: dict[Key, BatchJob] = {}
         self.others = OtherJobs()
+        self._owned = OwnedJobs()
         self._failing: dict[tuple[str, str], set[str]] = {}
         self.queued_in: set[str] = set()
         self.stayed: set[str] = set()
@@ -210,13 +212,23 @@ class BatchJobs:
         owner = self.owner_of(pod)
         return owner is not None and owner.uid == job.uid
 
+    def owned_by(self, owner: BatchJob) -> list[BatchJob]:
+        """Returns the jobs of any kind that a job of another kind owns itself, and that have not ended."""
+        of_any = chain(self._owned.get(owner.uid), self.others.owned.get(owner.uid))
+        return [job for job in of_any if job.namespace == owner.namespace and not job.ended]
+
     def upsert(self, job: BatchJob) -> None:
         """Adds or changes a Job."""
+        if (before := self._jobs.get(job.key)) is not None:
+            self._owned.remove(before)
         self._jobs[job.key] = job
+        self._owned.add(job)
 
     def delete(self, key: Key) -> None:
         """Removes a Job. Does nothing for one that is not known."""
-        self._jobs.pop(key, None)
+        job = self._jobs.pop(key, None)
+        if job is not None:
+            self._owned.remove(job)
 
     def see(self, pod: Pod, before: Pod | None) -> None:
         """Notes a change of a pod."""

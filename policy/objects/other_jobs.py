@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from policy.objects.batch_job import BatchJob, Key
     from policy.objects.job_kind import JobKind
@@ -17,13 +17,40 @@ LONGEST_CHAIN = 4
 """The most jobs above another, each owned by the next, that are followed: a TrainJob owns a JobSet, which owns Jobs."""
 
 
+class OwnedJobs:
+    """Jobs by the UID of the custom resource that controls them, be that known or not."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, dict[str, BatchJob]] = {}
+
+    def get(self, owner: str) -> Iterable[BatchJob]:
+        """Returns the jobs of the owner with this UID."""
+        return self._jobs.get(owner, {}).values()
+
+    def add(self, job: BatchJob) -> None:
+        """Adds a job, if it has such an owner."""
+        if job.controller:
+            self._jobs.setdefault(job.controller, {})[job.uid] = job
+
+    def remove(self, job: BatchJob) -> None:
+        """Removes a job."""
+        owned = self._jobs.get(job.controller, {})
+        owned.pop(job.uid, None)
+        if not owned:
+            self._jobs.pop(job.controller, None)
+
+
 class OtherJobs:
-    """The jobs of other kinds (the setting ``jobs.kinds``), which own pods, Jobs, and each other."""
+    """The jobs of other kinds (the setting ``jobs.kinds``), which own pods, Jobs, and each other.
+
+    ``owned`` are those that another one owns.
+    """
 
     def __init__(self) -> None:
         self._jobs: dict[_OtherKey, BatchJob] = {}
         self._by_uid: dict[str, BatchJob] = {}
         self._labels: dict[str, str] = {}
+        self.owned = OwnedJobs()
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -47,6 +74,7 @@ class OtherJobs:
         """Adds or changes a job."""
         self.delete(job.kind, job.key)
         self._jobs[job.kind.name.lower(), job.namespace, job.name] = job
+        self.owned.add(job)
         if job.uid:
             self._by_uid[job.uid] = job
         if job.kind.pod_label:
@@ -57,6 +85,7 @@ class OtherJobs:
         job = self._jobs.pop((kind.name.lower(), *key), None)
         if job is not None:
             self._by_uid.pop(job.uid, None)
+            self.owned.remove(job)
 
     def labelled(self, pod: Pod) -> BatchJob | None:
         """Returns the job that a pod names in the label of some kind."""

@@ -3,6 +3,7 @@
 from math import ceil
 
 from policy.cluster.cluster import Cluster
+from policy.objects.group import Key
 from policy.objects.pod import Pod
 from policy.preemption.borrowers import Borrowers
 from policy.preemption.gang_mates import GangMates
@@ -28,7 +29,9 @@ class Evictable:
         "_preemptor",
         "_queue",
         "_spare_jobs",
+        "_starts",
         "_taken",
+        "_untils",
         "moments",
         "one_by_one",
         "reach",
@@ -53,6 +56,8 @@ class Evictable:
         self._borrowers = borrowers
         self._spare_jobs = cluster.rules.spare_jobs
         self._now = max(preemptor.as_of, cluster.protection.now)
+        self._starts: dict[str, float] = {}
+        self._untils: dict[Key, float] = {}
         self.moments = moments
         self.reach: str | None = None
         self.one_by_one = False
@@ -103,15 +108,25 @@ class Evictable:
         return not of_own or all(map(self.is_less_important_peer, along))
 
     def _has_to_run_on(self, pod: Pod) -> bool:
-        """Whether its min-run-time still protects a pod of another namespace, or one that would have to go with it."""
+        """Whether its min-run-time still protects a pod of another namespace, or a gang that would go with it."""
         protection = self._cluster.protection
         if not protection.least or self._preemptor.exempt:
             return False
-        at = max(map(protection.until, (pod, *self._gangs.needing(pod))))
+        at = protection.until(pod, self._starts)
+        if pod.group and self._gangs.is_needed(pod):
+            at = max(at, self._until_of_gang(pod))
         if at <= self._now:
             return False
         self.moments.add(ceil(at))
         return True
+
+    def _until_of_gang(self, pod: Pod) -> float:
+        """Returns until when the gang of a pod is protected. Whom of it is taken in the trial does not change it."""
+        key = pod.namespace, pod.group
+        if key not in self._untils:
+            members = self._gangs.running(pod)
+            self._untils[key] = self._cluster.protection.until_together(members, self._starts)
+        return self._untils[key]
 
     def _is_spared(self, pod: Pod) -> bool:
         """Whether a pod stays for the sake of its Job."""

@@ -16,13 +16,14 @@ class GangMates:
     ``queue`` is the preemptor's.
     """
 
-    __slots__ = ("_cluster", "_queue", "_ready", "_taken")
+    __slots__ = ("_cluster", "_members", "_queue", "_ready", "_taken")
 
     def __init__(self, cluster: Cluster, queue: str, taken: Taken) -> None:
         self._cluster = cluster
         self._queue = queue
         self._taken = taken
         self._ready: dict[Key, set[str]] = {}
+        self._members: dict[Key, tuple[int, list[Pod]]] = {}
 
     def is_needed(self, pod: Pod) -> bool:
         """Whether a running gang would fall below its minimum without the pod, after what is taken so far."""
@@ -47,18 +48,35 @@ class GangMates:
         """
         if not self.is_needed(pod):
             return []
-        ledger, pods = self._cluster.ledger, self._cluster.pods
+        ledger = self._cluster.ledger
         name = ledger.queue_of(pod)
         queue = ledger.queues.accounts.get(name)
         own = ledger.queues.accounts.get(self._queue)
         exists = queue is not None and queue.queue is not None
         bound_by = queue_rules.way_between(own, queue) if queue is not None and exists and name != self._queue else None
         along, together = list[Pod](), dict(pod.request)
-        members = (pods[uid] for uid in self._ready[pod.namespace, pod.group] - self._taken.gone if uid in pods)
-        for other in sorted(members, key=importance, reverse=True):
-            if other.uid == pod.uid or exempt_from_eviction(ledger, other):
+        for other in self._may_go((pod.namespace, pod.group)):
+            if other.uid == pod.uid:
                 continue
-            if bound_by is None or bound_by.may_lose(total((together, other.request))):
+            if bound_by is None:
+                along.append(other)
+            elif bound_by.may_lose(total((together, other.request))):
                 add(together, other.request)
                 along.append(other)
         return along
+
+    def running(self, pod: Pod) -> list[Pod]:
+        """The members on nodes of a gang that cannot do without the pod, as they were before anybody was taken."""
+        pods = self._cluster.pods
+        members = (pods[uid] for uid in self._ready[pod.namespace, pod.group] if uid in pods)
+        return [member for member in members if member.assigned and not member.terminating]
+
+    def _may_go(self, key: Key) -> list[Pod]:
+        """The members that are still there and not exempt from eviction; found anew if others are taken than before."""
+        known = self._members.get(key)
+        if known is None or known[0] != self._taken.changes:
+            ledger, pods = self._cluster.ledger, self._cluster.pods
+            members = (pods[uid] for uid in self._ready[key] - self._taken.gone if uid in pods)
+            there = [member for member in members if not exempt_from_eviction(ledger, member)]
+            known = self._members[key] = self._taken.changes, sorted(there, key=importance, reverse=True)
+        return known[1]

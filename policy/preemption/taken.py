@@ -14,16 +14,18 @@ class Taken:
 
     ``own`` are less important pods of the pending pod's namespace that leave first; they count as leaving. ``leaving``
     are UIDs of pods that leave in any case, ``gone`` of these and the victims. ``victims`` are by UID, each with its
-    entry in the ledger as it was. ``by_gang`` counts victims by group. ``losses`` knows the Jobs that fail.
+    entry in the ledger as it was. ``by_gang`` counts victims by group, ``changes`` how often one was taken or given
+    back. ``losses`` knows the Jobs that fail.
     ``together`` names, by UID, the members of a gang that can only be given back together, as one frozenset.
     """
 
-    __slots__ = ("_aside", "_cluster", "by_gang", "gone", "leaving", "losses", "own", "together", "victims")
+    __slots__ = ("_aside", "_cluster", "by_gang", "changes", "gone", "leaving", "losses", "own", "together", "victims")
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._aside: dict[str, Entry] = {}
         self.own: tuple[Pod, ...] = ()
+        self.changes = 0
         self.leaving = frozenset[str]()
         self.gone = set[str]()
         self.victims: dict[str, tuple[Pod, Entry | None]] = {}
@@ -58,6 +60,7 @@ class Taken:
 
     def take(self, pod: Pod) -> None:
         """Makes a pod a victim: in the ledger it waits anew, or is out."""
+        self.changes += 1
         self.victims[pod.uid] = pod, self._cluster.ledger.send_back(pod.uid)
         self.losses.take(pod)
         self.gone.add(pod.uid)
@@ -84,6 +87,7 @@ class Taken:
         """Gives back a victim, and all that are given back together with it; returns them."""
         ledger, given_back = self._cluster.ledger, []
         for each in self.with_mates(uid):
+            self.changes += 1
             pod, entry = self.victims.pop(each)
             if entry is not None:  # first: if the rest fails, nobody else would put it back
                 ledger.set_aside(each)

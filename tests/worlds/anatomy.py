@@ -29,7 +29,7 @@ HISTORY = {
     "InFlight": ("somebody_else_admits", "asked_at", "_settled_at", "settle_time"),
     "Leaving": ("_asked",),
     "Deletions": ("now",),
-    "Protection": ("now", "_jobs", "_starts"),
+    "Protection": ("now", "_bound", "_jobs", "_starts"),
     "Deadlines": ("_heap",),
     "Gates": ("_generations", "_since"),
     "Line": ("arrivals",),

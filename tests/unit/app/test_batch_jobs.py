@@ -106,6 +106,16 @@ def test_the_time_of_a_job_runs_from_its_start():
     assert "9999-12-31T23:59:59Z" in ending(endless), "all can be written"
 
 
+def test_the_start_before_a_job_was_suspended_does_not_count():
+    status = {
+        "startTime": STARTED,
+        "conditions": [{"type": "Suspended", "status": "True", "lastTransitionTime": STARTED}],
+    }
+    assert read(job(status=status)).started == 0
+    status["conditions"][0]["status"] = "False"
+    assert read(job(status=status)).started > 0
+
+
 def test_a_pod_belongs_to_the_job_that_is_its_controller():
     count = {"batch.kubernetes.io/job-index-failure-count": "3"}
     assert read_pod(member("p")).job == JobMember("uid-of-train", "train", 0, tracked=True)

@@ -1,17 +1,23 @@
 """What is lent is lent for a while: pods are no victims of others until they have run for their min-run-time."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from policy.cluster.protection import Protection
 from policy.objects.batch_job import BatchJob
 from policy.objects.group import Group
+from policy.objects.job_kind import JobKind
 from policy.objects.membership import Namespace
 from policy.objects.pod import JobMember
 from policy.objects.run_time import UNREADABLE
+from policy.preemption import gang_mates
+from policy.preemption.eviction_trial import eviction_trial
 from policy.preemption.foreseen import foreseen_steps, time_text
 from policy.preemption.plans import NoPlan
 from policy.preemption.victims import plan, victims_on
+from policy.quota.admission import Rules
 from policy.simulate.snapshot import copy_steps, snapshot
 from policy.stepwise import at_once
 from tests.unit.given import cluster_of, pod, quota
@@ -59,7 +65,6 @@ def gone(cluster, preemptor):
         (100, 50, 951, (1001,)),
         (100, 500, 900, {"b4"}),
         (100, UNREADABLE, 901, (1001,)),
-        (100, 0, 0, (1100,)),
         (100, 0, 5000, (1100,)),
         (0, 500, 999, {"b4"}),
         (UNREADABLE, 0, 999, {"b4"}),
@@ -71,7 +76,6 @@ def gone(cluster, preemptor):
         "it has not run that long",
         "the pod cannot ask for more",
         "what it asks for cannot be read",
-        "not started yet",
         "a node whose clock is ahead",
         "a pod alone cannot ask",
         "never readable",
@@ -82,6 +86,14 @@ def test_a_borrower_stays_until_it_has_run_for_its_min_run_time(of_quota, of_pod
     cluster = lent(*others, run("b4", started, min_run_time=of_pod), seconds=of_quota)
     found = gone(cluster, me(1 if of_quota > 0 else 2))
     assert found == expected if isinstance(expected, set) else set(expected) <= set(found)
+
+
+def test_who_is_not_started_stays_from_when_it_was_seen_there_and_not_for_ever():
+    cluster = lent(*(run(f"b{number}", 1090) for number in (1, 2, 3)))
+    for later, expected in ((0, {1100}), (50, {1100}), (100, {"b4"})):
+        cluster.protection.pass_time(NOW + later)
+        cluster.upsert_pod(run("b4", 0, version=later + 1), NOW + later)
+        assert expected <= set(gone(cluster, me()))
 
 
 def test_within_its_own_namespace_priority_decides_as_before():
@@ -109,33 +121,126 @@ def test_a_queue_and_those_above_it_protect_their_pods(of):
     assert gone(cluster, me()) == {"b3"}
 
 
-def test_a_gang_that_cannot_do_without_a_member_stays_for_its_youngest():
+def test_a_gang_that_cannot_do_without_a_member_stays_until_its_oldest_may_go():
     members = [run("g1", 500, group="x/g"), run("g2", 950, group="x/g"), *(run(f"b{n}", 999) for n in (1, 2))]
     cluster = lent(*members)
+    cluster.upsert_group(Group("b", "x/g", 2))
+    assert gone(cluster, me()) == {"g1", "g2"}, "new members would protect it for ever"
+    cluster.upsert_pod(run("g1", 940, group="x/g"), 0)
+    assert gone(cluster, me()) == (1040, 1050, 1099)
+
+
+def test_a_gang_stays_for_the_member_that_is_protected_longest():
+    shorter = run("g1", 940, group="x/g", min_run_time=10)
+    cluster = lent(shorter, run("g2", 950, group="x/g"), *(run(f"b{n}", 999) for n in (1, 2)))
     assert gone(cluster, me()) == {"g1"}
     cluster.upsert_group(Group("b", "x/g", 2))
-    assert gone(cluster, me()) == (1050, 1099)
+    assert gone(cluster, me()) == (1040, 1050, 1099)
 
 
-def test_a_job_that_is_taken_back_as_a_whole_stays_for_its_youngest_pod():
-    def of_job(uid, started):
-        return run(uid, started, job=JobMember("j", "train"))
+@pytest.mark.parametrize("spare_jobs", [False, True])
+def test_a_gang_is_asked_once_and_not_for_each_member(monkeypatch, spare_jobs):
+    looked_at = Counter()
 
-    cluster = lent(of_job("b1", 500), of_job("b2", 950), of_job("b3", 500), of_job("b4", 500))
-    cluster.batch_jobs.upsert(BatchJob("b", "train", "j", ours=True, can_be_suspended=True))
-    assert isinstance(gone(cluster, me()), set)
+    def count(module, name, of):
+        real = getattr(module, name)
+
+        def counting(*args):
+            looked_at[name, of(*args)] += 1
+            return real(*args)
+
+        monkeypatch.setattr(module, name, counting)
+
+    count(Protection, "_least_for", lambda _, pod: pod.uid)
+    count(gang_mates, "exempt_from_eviction", lambda _, pod: pod.uid)
+    members = [pod(f"g{n:02}", "b", node="n1", started=990.0, group="x/g", request={"cpu": 1}) for n in range(40)]
+    loans = quota("a", least={"cpu": 40}), replace(quota("b"), min_run_time=100)
+    rules = Rules(spare_jobs=spare_jobs)
+    cluster = cluster_of(node(size={"cpu": 40, "pods": 99}), *loans, *members, rules=rules)
+    cluster.upsert_group(Group("b", "x/g", 40))
+    cluster.protection.pass_time(NOW)
+    assert plan(cluster, me()).moments == (1090,)
+    cluster.protection.pass_time(1090)
+    assert len(plan(cluster, me()).victims) == 40
+    assert {name for name, _ in looked_at} == {"_least_for", "exempt_from_eviction"}
+    assert max(looked_at.values()) <= 30
+
+
+def test_of_a_gang_those_go_along_that_are_not_taken_yet():
+    cluster = lent(*(run(f"g{number}", 500, group="x/g") for number in range(4)))
+    cluster.upsert_group(Group("b", "x/g", 3))
+    with eviction_trial(cluster, me()) as trial:
+        for taken, along in (("g0", {"g2", "g3"}), ("g3", {"g0", "g2"})):
+            trial.take(cluster.pods[taken])
+            assert {other.uid for other in trial.gangs.needing(cluster.pods["g1"])} == along
+            trial.taken.give_back_all()
+
+
+def of_job(uid, started, job="train"):
+    return run(uid, started, job=JobMember(f"uid of {job}", job))
+
+
+def batch_job(name="train", **rest):
+    return BatchJob("b", name, f"uid of {name}", **{"ours": True} | rest)
+
+
+@pytest.mark.parametrize(
+    ("started", "expected"),
+    [(900, {"b1", "b2", "b3", "b4"}), (940, (1040,)), (5000, (1100,)), (0, (1050,))],
+    ids=["has run that long", "is too young", "a clock that is ahead", "not known: its first pod"],
+)
+def test_a_job_that_is_taken_back_as_a_whole_stays_for_its_own_start(started, expected):
+    cluster = lent(*(of_job(f"b{number}", 940 + 10 * number) for number in (1, 2, 3)), of_job("b4", 999))
     cluster.upsert_namespace(Namespace("b", queues_jobs=True))
-    assert plan(cluster, me()).moments == (1050,)
-    cluster.upsert_pod(replace(cluster.pods["b2"], finished=True), 0)
-    cluster.upsert_pod(run("c1", 500), 0)
-    assert not isinstance(plan(cluster, me()), NoPlan), "the youngest has ended"
-    cluster.delete_pod("b2")
-    cluster.upsert_pod(of_job("b1", 980), 0)
-    cluster.delete_pod("c1")
-    cluster.upsert_pod(run("c1", 999), 0)
-    assert plan(cluster, me()).moments == (1080, 1099)
+    cluster.batch_jobs.upsert(batch_job(started=float(started)))
+    found = plan(cluster, me())
+    if isinstance(expected, tuple):
+        assert found.moments == expected
+    else:
+        assert {victim.uid for victim in found.victims} <= expected, "new pods would protect it for ever"
+
+
+def test_of_a_job_without_a_start_only_pods_count_that_run_and_go_with_it():
+    cluster = lent(of_job("b1", 500), *(of_job(f"b{number}", 980) for number in (2, 3, 4)))
+    cluster.upsert_namespace(Namespace("b", queues_jobs=True))
+    cluster.batch_jobs.upsert(batch_job())
+    assert not isinstance(plan(cluster, me()), NoPlan)
+    cluster.batch_jobs.stayed.add("b1")
+    cluster.upsert_pod(replace(cluster.pods["b1"], min_run_time=600), 0)
+    cluster.upsert_quota(replace(quota("b", least={"cpu": 2}), min_run_time=600))
+    assert plan(cluster, me()).moments == (1100, 1580)
+    cluster.upsert_pod(replace(cluster.pods["b1"], finished=True), 0)
+    cluster.upsert_pod(of_job("b1", 970), 0)
+    assert plan(cluster, me()).moments == (1570, 1580)
     cluster.delete_pod("b1")
-    assert "c1" in cluster.pods
+    cluster.upsert_pod(run("c1", 999), 0)
+    assert plan(cluster, me()).moments == (1580, 1599)
+
+
+JOB_SET = JobKind("JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", ("spec", "suspend"))
+
+
+@pytest.mark.parametrize("order", ["owners first", "pods first"])
+@pytest.mark.parametrize("known", [True, False], ids=["starts of Jobs are known", "only pods are"])
+def test_a_job_above_others_stays_for_the_first_of_these_in_any_order(order, known):
+    above = BatchJob("b", "set", "s", ours=True, kind=JOB_SET)
+    starts = {"j1": 930.0, "j2": 950.0} if known else dict.fromkeys(("j1", "j2"), 0.0)
+    jobs = [batch_job(name, ours=False, controller="s", started=start) for name, start in starts.items()]
+    ended = batch_job("j0", ours=False, controller="s", started=1.0, ended=True)
+    foreign = replace(ended, namespace="c", uid="foreign", ended=False)
+    pods = [of_job("b1", 940, "j1"), *(of_job(f"b{number}", 960, "j2") for number in (2, 3, 4))]
+    cluster = lent(*(pods if order == "pods first" else ()))
+    cluster.upsert_namespace(Namespace("b", queues_jobs=True))
+    for each in (ended, foreign, *jobs):
+        cluster.batch_jobs.upsert(each)
+    cluster.batch_jobs.others.upsert(above)
+    for each in pods if order == "owners first" else ():
+        cluster.upsert_pod(each, 0)
+    assert plan(cluster, me()).moments == ((1030,) if known else (1040,))
+    cluster.batch_jobs.delete(("b", "j1"))
+    cluster.delete_pod("b1")
+    cluster.upsert_pod(of_job("b1", 980, "j2"), 0)
+    assert plan(cluster, me()).moments == ((1050,) if known else (1060,))
 
 
 def test_the_first_moment_is_foreseen_at_which_enough_may_go():
