@@ -162,9 +162,14 @@ class Extender:
         if self.observe:
             offered = wire.candidates(args) if cluster.gangs.gated(pod) else None
             return Filtered(cluster.admit(pod, now, offered))
-        names = partial(wire.candidates, args)
-        answer = cluster.filter(pod, now, names)
-        if pod.group and self.native.concerns(cluster, pod, answer):
+        return (
+            self._decide_on_member(args, pod) if pod.group else cluster.filter(pod, now, partial(wire.candidates, args))
+        )
+
+    def _decide_on_member(self, args: wire.ExtenderArgs, pod: Pod) -> Filtered:
+        cluster, names = self.store.cluster, partial(wire.candidates, args)
+        answer = cluster.filter(pod, self.store.clock(), names)
+        if self.native.concerns(cluster, pod, answer):
             return self.native.narrow(cluster, pod, answer, names(), respect_budgets=self.respect_budgets)
         return answer
 

@@ -1,10 +1,13 @@
 """Pods: the translation of what is read (``pod_object``) to the pod of the rules."""
 
+from typing import Any
+
 import msgspec
 
 from app.store.heeded import COUNTS_IN, GATE, GROUP, LEGACY_GROUP
 from app.store.kind import Kind
 from app.store.metadata import (
+    Annotations,
     Metadata,
     OwnerReference,
     as_name,
@@ -53,18 +56,16 @@ def pod_of(obj: PodObject) -> Pod:
         terminating=meta.deletion_timestamp is not None,
         deletion_time=seconds(meta.deletion_timestamp) if meta.deletion_timestamp else 0.0,
         nominated_node=status.nominated_node_name or "",
-        preemptible=(annotations := meta.annotations) is None or annotations.preemptible != "false",
         unschedulable=_unschedulable(status.conditions),
         created=seconds(meta.creation_timestamp),
         version=version_of(meta),
         labels=labels_of(meta.labels),
         constraints=(constraints := _constraints(meta, spec, undecidable)),
-        owner=shared_text(controller_of(meta)) if meta.owner_references or annotations else "",
+        owner=shared_text(controller_of(meta)) if meta.owner_references or meta.annotations else "",
         group=(group := _group_of(meta, spec)),
         controller=_controller_uid(meta, group) if meta.owner_references else "",
         started=seconds(status.start_time) if status.start_time else 0.0,
         may_preempt=spec.preemption_policy != "Never",
-        queue=as_name(annotations.queue) if annotations else "",
         scheduler=shared_text(spec.scheduler_name) if spec.scheduler_name else "",
         gated=spec.scheduling_gates is not None and any(gate.name != GATE for gate in spec.scheduling_gates),
         succeeded=status.phase == "Succeeded",
@@ -75,9 +76,18 @@ def pod_of(obj: PodObject) -> Pod:
         counts_in=_counts_in(status.conditions) if spec.node_name and status.conditions else None,
         needs=needs_of(spec, status, request, constraints) if spec.resource_claims or names_class(request) else None,
         deadline=min(spec.active_deadline_seconds or 0, LONGEST),
-        run_time=run_time_of(annotations) if annotations is not None else 0,
-        min_run_time=min_run_time_of(annotations) if annotations is not None else 0,
+        **(_said_by(meta.annotations) if meta.annotations is not None else {}),
     )
+
+
+def _said_by(annotations: Annotations) -> dict[str, Any]:
+    """Returns the fields of a pod that are annotations of it alone."""
+    return {
+        "preemptible": annotations.preemptible != "false",
+        "queue": as_name(annotations.queue),
+        "run_time": run_time_of(annotations),
+        "min_run_time": min_run_time_of(annotations),
+    }
 
 
 def _unschedulable(conditions: list[PodCondition] | None) -> Unschedulable | None:

@@ -485,14 +485,14 @@ class Cluster:
         if pod.group and (node := self.gangs.node_for(pod.uid)) and not self.is_exempt(pod):
             return Filtered(None, dict.fromkeys((name for name in names() if name != node), HELD))
         kept = self.reservations.rules_by_node(pod)
-        if not kept or self._has_left_the_queue(pod.uid) or not kept.keys() >= (offered := set(names())):
+        if not kept or self._is_placed(pod.uid) or not kept.keys() >= (offered := set(names())):
             return Filtered(None, kept)
         self.withdraw(pod.uid)  # the pod cannot be placed now, so it must not count
         failed = {name: kept[name] for name in offered}
         return Filtered(refusal_by({*failed.values()}), failed)
 
-    def _has_left_the_queue(self, uid: str) -> bool:
-        """Whether a pod is on a node or has ended, so that the scheduler's cache is older than the store."""
+    def _is_placed(self, uid: str) -> bool:
+        """Whether a pod is on a node or has ended: then the scheduler's cache is older than the store."""
         return uid not in self.pending and uid in self.pods
 
     def admit(self, pod: Pod, now: float, offered: Collection[str] | None = None) -> Refusal | None:
@@ -501,9 +501,9 @@ class Cluster:
         Asked again, it gives the same answer, as a pod's own grant does not count against it. ``offered``: the nodes
         that the scheduler lets a member of a gang choose from; None: any. Raises Unsettled.
         """
-        if self._has_left_the_queue(pod.uid):
-            return None
         known = self.pending.get(pod.uid)
+        if known is None and pod.uid in self.pods:
+            return None  # as in _is_placed
         pod = known if known is not None and known.version > pod.version else pod
         if pod.needs is not None:
             pod = self.devices.charged(pod, asking=True)
