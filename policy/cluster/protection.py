@@ -36,7 +36,10 @@ class Protection:
         self._starts: dict[tuple[str, str], dict[str, float]] = {}
 
     def pass_time(self, now: float) -> None:
-        """Lets time pass."""
+        """Lets time pass. Pods that were seen before any time was known count as seen now."""
+        if not self.now:
+            for starts in (self._bound, *self._starts.values()):
+                starts.update({uid: now for uid, at in starts.items() if at == inf})
         self.now = now
 
     def note(self, key: Key, seconds: int) -> None:
@@ -52,7 +55,7 @@ class Protection:
 
     def see(self, pod: Pod) -> None:
         """Notes when a pod started whose job may be taken back as a whole, or that it no longer runs."""
-        bound = self._bound.get(pod.uid, self.now)
+        bound = self._bound.get(pod.uid, self.now or inf)
         self.gone(pod.uid)
         if not pod.assigned or pod.terminating:
             return

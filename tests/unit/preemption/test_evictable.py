@@ -265,3 +265,8 @@ def test_of_very_many_moments_the_one_told_is_never_too_early():
 )
 def test_a_time_is_told_in_full_minutes_and_with_the_day_if_it_is_another(at, told):
     assert time_text(at, 0) == told
+
+
+def test_who_was_seen_before_the_time_was_known_counts_from_then():
+    cluster = lent(*(run(f"b{number}", 1090) for number in (1, 2, 3)), run("b4", 0))
+    assert 1100 in gone(cluster, me())
