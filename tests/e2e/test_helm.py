@@ -72,6 +72,10 @@ def release(cluster, install_tools):
     api = cluster.api
     for resource in ("clusterroles", "clusterrolebindings"):  # those that other tests have applied are not helm's
         api.request("DELETE", path(resource), params={"labelSelector": "app.kubernetes.io/part-of=quotaward"})
+    for resource in ("roles", "rolebindings"):
+        for each in api.items(resource, "kube-system"):
+            if each["metadata"]["name"].startswith("quotaward"):
+                api.delete(resource, each["metadata"]["name"], "kube-system")
     release = Release(str(install_tools["helm"]), cluster.control_plane)
     yield release
     if json.loads(release.run("list", "--output", "json")):  # the test has failed
