@@ -1,21 +1,18 @@
 """Kubernetes Jobs that their deadline ends although their pods still wait."""
 
-from datetime import UTC, datetime
-
+from app.times import rfc3339
 from policy.cluster.cluster import Cluster
 from policy.explain.next_steps import NextStep
 from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod
 
-LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
-"""The last time that can be written: users choose how long their Jobs may run."""
 JOB_ENDS = "job-ends"
 """A step that is always mentioned: it comes, whatever happens to the pod before."""
 
 
 def ending(job: BatchJob) -> str:
     """Says when a Job is ended."""
-    at = datetime.fromtimestamp(min(job.ends_at, LAST), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = rfc3339(job.ends_at)
     return f"its Job {job.title} is ended at {at} by activeDeadlineSeconds, whether its pods run or not"
 
 

@@ -5,7 +5,6 @@ import time
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 from weakref import WeakValueDictionary
@@ -28,6 +27,7 @@ from app.store.pods import PODS
 from app.store.queues import QUEUES
 from app.store.reservations import RESERVATIONS
 from app.store.resource_quotas import RESOURCE_QUOTAS
+from app.times import rfc3339
 from policy.cluster.quota_manager import NAME, Hard, Limit
 from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod
@@ -399,7 +399,7 @@ class Refused(ActionFailed):
 
 def _time(seconds: float) -> str | None:
     """Formats a time since the epoch as Kubernetes does; None for zero."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None
+    return rfc3339(seconds) if seconds else None
 
 
 def _object_of(event: Event) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from app.api.jobs import time_of
 from app.api.models import ExpectedStartModel
+from app.times import rfc3339
 from app.whatif.expected_starts import ExpectedStarts
 from policy.objects.pod import Pod
 
@@ -16,7 +16,7 @@ def model(starts: ExpectedStarts, pods: Collection[Pod]) -> ExpectedStartModel |
     """Returns the first expected start of these pods; None if it is not known yet."""
     found = starts.of(pods)
     if found is not None:
-        return ExpectedStartModel(at=time_of(found.at), basis=DECLARED, after=list(found.after), assuming=ASSUMING)
+        return ExpectedStartModel(at=rfc3339(found.at), basis=DECLARED, after=list(found.after), assuming=ASSUMING)
     return ExpectedStartModel(at="", basis=NONE, after=[], assuming=ASSUMING) if starts.was_sought(pods) else None
 
 

@@ -1,9 +1,7 @@
 """Jobs as REST shows them: pod groups, and reservations for starving jobs."""
 
-from datetime import UTC, datetime
-
 from app.api.models import ConditionModel, PodGroupModel, ReservationModel
-from app.ending import LAST
+from app.times import rfc3339
 from policy.cluster.cluster import Cluster
 from policy.objects.job import Job, job_name, short
 from policy.objects.pod import Pod
@@ -23,7 +21,7 @@ def reservation_model(reservation: Reservation) -> ReservationModel:
         job=f"{pod.namespace}/{short(reservation.job) or pod.name}",
         node=reservation.node,
         victims=[f"{victim.namespace}/{victim.name}" for victim in reservation.victims],
-        since=time_of(reservation.since),
+        since=rfc3339(reservation.since),
     )
 
 
@@ -54,7 +52,7 @@ def reservation_text(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> st
     own = cluster.reservations.reserved.of_pod(pod.uid)
     if own is not None and cluster.reservations.is_in_force(own):
         others = "no other pod may start" if cluster.rules.whole_nodes else "other pods may start only beside its room"
-        return f"node {own.node} is reserved for it since {time_of(own.since)}: {others} there"
+        return f"node {own.node} is reserved for it since {rfc3339(own.since)}: {others} there"
     job = cluster.groups.job(pod.namespace, job_name(cluster.membership.groups, pod))
     decision = _decision(cluster, job, terms, now) if job else None
     if decision is None or not pod.pending:
@@ -63,11 +61,6 @@ def reservation_text(cluster: Cluster, pod: Pod, terms: Terms, now: float) -> st
         return f"it starves, and no node is reserved for it: {decision.text}"
     nodes = {place.pod.uid: place.node for place in decision.places}
     return f"it starves; to be reserved for it: node {nodes[pod.uid]}" if pod.uid in nodes else ""
-
-
-def time_of(seconds: float) -> str:
-    """Formats seconds since the epoch as RFC 3339, a time after the year 9999 as the last one before."""
-    return datetime.fromtimestamp(min(seconds, LAST), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _decision(cluster: Cluster, job: Job, terms: Terms, now: float) -> ReserveDecision | None:

@@ -40,6 +40,7 @@ from app.problems import MEDIA_TYPE, Problem
 from app.settings import Settings
 from app.shapes import quantities, used_of
 from app.store.store import Store
+from app.times import rfc3339
 from app.whatif.expected_starts import ExpectedStarts
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import shown
@@ -121,7 +122,7 @@ async def explain_pod(namespace: str, name: str, request: Request, store: Synced
     pod = store.cluster.pod(namespace, name)
     verdict = _with_near_names(store.cluster, pod, verdict_on(store.cluster, namespace, name))
     if pod is None or not pod.pending:
-        late = sentences(store.cluster, late_beside(store.cluster, pod), _rfc3339) if pod else ()
+        late = sentences(store.cluster, late_beside(store.cluster, pod), rfc3339) if pod else ()
         return explanation((namespace, name), verdict, "", (), (), None, late)
     return await _explain(request, store, pod, verdict, (namespace, name), f"{namespace}/{name}")
 
@@ -179,7 +180,7 @@ async def _explain(
     starts: ExpectedStarts = request.app.state.expected_starts
     await starts.renew()
     start = expected.model(starts, [pod])
-    late, observe = sentences(cluster, late_beside(cluster, pod), _rfc3339), settings.observes
+    late, observe = sentences(cluster, late_beside(cluster, pod), rfc3339), settings.observes
     shown = explanation(name, verdict, outlook, held, steps, searched, late, observe=observe, title=title)
     more = {"gate": gates.place_of(cluster, pod), "expected_start": start}
     return shown.model_copy(update=more | {"summary": shown.summary + expected.sentence(start)})
@@ -203,7 +204,7 @@ async def list_waiting(
     """
     _ensure_known(store.cluster, namespace)
     settings: Settings = request.app.state.settings
-    wanted = Wanted(namespace, queue, rule, sort, limit, token)
+    wanted = Wanted(namespace, None if queue is None else (queue,), rule, sort, limit, token)
     starts: ExpectedStarts = request.app.state.expected_starts
     await starts.renew()
     return await waiting.waiting(store.cluster, wanted, starts, observe=settings.observes)
@@ -310,11 +311,6 @@ def _with_near_names(cluster: Cluster, pod: Pod | None, verdict: Verdict) -> Ver
         return verdict
     found = near(name, sorted(cluster.queues))
     return replace(verdict, message=f"{verdict.message}; there is {listed(found)}") if found else verdict
-
-
-def _rfc3339(seconds: float) -> str:
-    """Formats a time since the epoch, to the second."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _decision(decision: Decision) -> DecisionModel:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.api import expected, gates
-from app.api.jobs import time_of
 from app.api.models import WaitingJobModel, WaitingList
 from app.pause import Pause
 from app.problems import Problem
+from app.times import rfc3339
 from app.whatif.expected_starts import ExpectedStarts
 from policy.cluster.cluster import Cluster
 from policy.explain.reasons import GATED, NO_ROOM, OTHER, QUEUED, UNTRIED, is_waiting, reason_in
@@ -70,18 +70,14 @@ ORDERS: Mapping[str, Callable[[WaitingJob], Key]] = {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which jobs are asked for (None: all), how they are sorted, how many, and after which one (a token).
-
-    ``queues``: of any of these queues, as ``queue`` is of one.
-    """
+    """Which jobs are asked for (None: all), how they are sorted, how many, and after which one (a token)."""
 
     namespace: str | None
-    queue: str | None
+    queues: Collection[str] | None
     rule: str | None
     sort: str
     limit: int
     token: str | None
-    queues: Collection[str] | None = None
 
 
 async def waiting(cluster: Cluster, wanted: Wanted, starts: ExpectedStarts, *, observe: bool = False) -> WaitingList:
@@ -95,11 +91,11 @@ async def waiting(cluster: Cluster, wanted: Wanted, starts: ExpectedStarts, *, o
         raise Problem(422, f"there is no rule {wanted.rule!r}; there are {', '.join(TEXTS)}", field="rule")
     after = _key_of(wanted)
     jobs = await _jobs(cluster, wanted.namespace, observe=observe)
-    found = [job for job in jobs if wanted.queue in (None, job.queue) and wanted.rule in (None, job.reason)]
-    if wanted.queues is not None:
-        found = [job for job in found if job.queue in wanted.queues]
-    if not found and wanted.queue and wanted.queue not in cluster.queues:
-        raise Problem(404, f"there is no queue {wanted.queue}", field="queue")
+    found = [job for job in jobs if wanted.rule in (None, job.reason)]
+    if (queues := wanted.queues) is not None:
+        found = [job for job in found if job.queue in queues]
+        if not found and any(queues) and not any(name in cluster.queues for name in queues):
+            raise Problem(404, f"there is no queue {', '.join(sorted(queues))}", field="queue")
     found.sort(key=key)
     try:
         rest = found if after is None else [job for job in found if key(job) > after]
@@ -181,7 +177,7 @@ def _model(job: WaitingJob, starts: ExpectedStarts) -> WaitingJobModel:
         queue=job.queue,
         rule=job.reason,
         message=job.message,
-        since=time_of(job.since) if job.since else "",
+        since=rfc3339(job.since) if job.since else "",
         place=job.place,
         pods=job.number,
         pod_names=[pod.name for pod in job.pods[:NAMED]] if exist else [],

@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 import structlog
 
@@ -18,6 +17,7 @@ from app.controllers.rounds import at_intervals
 from app.observability import metrics
 from app.pause import Pause, at_leisure
 from app.store.store import Store
+from app.times import rfc3339
 from policy.objects.job import Job
 from policy.objects.reservation import STARVING, Reservation
 from policy.reserve import node_reservation, starving
@@ -182,8 +182,8 @@ class Reserve:
             return
         nodes = ", ".join(sorted({place.node for place in places}))
         log.info("nodes reserved", job=job.title, nodes=nodes)
-        waits = datetime.fromtimestamp(starving.since(job), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self._tell(job, "NodesReserved", f"reserved for {job.title}, which waits since {waits}: {nodes}")
+        since = rfc3339(starving.since(job))
+        self._tell(job, "NodesReserved", f"reserved for {job.title}, which waits since {since}: {nodes}")
 
     async def _lift(self, reservations: list[Reservation], why: str) -> bool:
         """Deletes reservations; returns whether all are deleted."""

@@ -162,9 +162,9 @@ class Extender:
         if self.observe:
             offered = wire.candidates(args) if cluster.gangs.gated(pod) else None
             return Filtered(cluster.admit(pod, now, offered))
-        return (
-            self._decide_on_member(args, pod) if pod.group else cluster.filter(pod, now, partial(wire.candidates, args))
-        )
+        if pod.group:
+            return self._decide_on_member(args, pod)
+        return cluster.filter(pod, now, partial(wire.candidates, args))
 
     def _decide_on_member(self, args: wire.ExtenderArgs, pod: Pod) -> Filtered:
         cluster, names = self.store.cluster, partial(wire.candidates, args)

@@ -98,20 +98,20 @@ def as_text(value: Any) -> str:
 
 def run_time_of(annotations: Annotations | None) -> int:
     """Returns the run time in annotations, in seconds (see policy.objects.run_time)."""
-    if annotations is None or annotations.run_time is None:
-        return NOT_SAID
-    return _run_time(as_text(annotations.run_time)[: MOST_CHARACTERS + 1])
+    return _time_in(annotations.run_time) if annotations is not None else NOT_SAID
 
 
 def min_run_time_of(annotations: Annotations | None) -> int:
     """Returns the min-run-time in annotations, likewise."""
-    if annotations is None or annotations.min_run_time is None:
-        return NOT_SAID
-    return _run_time(as_text(annotations.min_run_time)[: MOST_CHARACTERS + 1])
+    return _time_in(annotations.min_run_time) if annotations is not None else NOT_SAID
+
+
+def _time_in(value: Any) -> int:
+    return NOT_SAID if value is None else _seconds_in(as_text(value)[: MOST_CHARACTERS + 1])
 
 
 @remembered(1024)
-def _run_time(text: str) -> int:
+def _seconds_in(text: str) -> int:
     return seconds_of(text)
 
 

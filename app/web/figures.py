@@ -286,14 +286,6 @@ def queue_row(cluster: Cluster, name: str, waiting: int) -> QueueRow:
     )
 
 
-def with_all_below(cluster: Cluster, name: str) -> list[str]:
-    """Returns a queue and all below it."""
-    tree, found = cluster.ledger.queues.tree, [name]
-    for each in found:
-        found += tree.children_of(each)
-    return found
-
-
 def cluster_bars(cluster: Cluster) -> tuple[Bar, ...]:
     """Returns the allocatable amounts of all nodes, and the requests of the pods on them."""
     return tuple(

@@ -7,7 +7,7 @@ from typing import Any
 from app.settings import Settings
 from app.store.store import Store
 from app.web import parts
-from app.web.figures import Loans, queue_row, quota_rows, with_all_below
+from app.web.figures import Loans, queue_row, quota_rows
 from app.web.parts import Gone, Lending, Listed, Part
 from app.web.waiting import Crowds
 from policy.cluster.shown_resources import named
@@ -132,4 +132,5 @@ class Overview:
         by_queue = self._crowds.by_queue
         if queue == ROOT:
             return by_queue.total()
-        return sum(by_queue[each] for each in with_all_below(self._store.cluster, queue))
+        tree = self._store.cluster.ledger.queues.tree
+        return sum(by_queue[each] for each in tree.inside(queue))

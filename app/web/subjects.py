@@ -4,9 +4,8 @@ Each is bounded: bars are of resources that operators name, and tables have at m
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from heapq import nsmallest
 from typing import TypeVar
 
@@ -17,7 +16,8 @@ from app.api.waiting import Wanted, job_of, waiting
 from app.pause import Pause
 from app.problems import Problem
 from app.settings import Settings
-from app.web.figures import Bar, TenantRow, queue_row, quota_rows, tenant_row, with_all_below
+from app.times import rfc3339
+from app.web.figures import Bar, QueueRow, TenantRow, queue_row, quota_rows, tenant_row
 from app.whatif.expected_starts import ExpectedStarts
 from policy.cluster.cluster import Cluster
 from policy.cluster.shown_resources import shown
@@ -115,7 +115,7 @@ async def queue_page(asked: Asked, name: str) -> Subject:
     if name not in cluster.queues:
         raise Problem(404, f"there is no queue {name}")
     row, tree = queue_row(cluster, name, 0), cluster.ledger.queues.tree
-    inside = frozenset(with_all_below(cluster, name))
+    inside = frozenset(tree.inside(name))
     accounts = cluster.ledger.queues
     namespaces = {each for queue in inside for each in accounts.known(queue).tenants}
     tenants = accounts.known(name).tenants
@@ -125,13 +125,7 @@ async def queue_page(asked: Asked, name: str) -> Subject:
         ("Queue", "Weight", "State", "Allocated", "Deserved"),
         "children",
         tree.children_of(name),
-        lambda child: (
-            Link(child, ("queues", child)),
-            str(cluster.queues[child].weight),
-            cluster.queues[child].state,
-            _sums({bar.resource: bar.used for bar in queue_row(cluster, child, 0).bars}),
-            _sums({bar.resource: bar.own or 0 for bar in queue_row(cluster, child, 0).bars}),
-        ),
+        lambda child: _child_cells(queue_row(cluster, child, 0)),
     )
     members = _table(
         asked,
@@ -177,13 +171,9 @@ async def queues_page(asked: Asked) -> Subject:
 
     def cells(path: str) -> tuple[Cell, ...]:
         row = queue_row(cluster, queues[path], 0)
-        amounts = (
-            {bar.resource: bar.used for bar in row.bars},
-            {bar.resource: bar.own or 0 for bar in row.bars},
-            {bar.resource: bar.wanted or 0 for bar in row.bars},
-        )
-        states = [*row.states, *([] if row.state == "Open" else [row.state])]
-        return Link(path, ("queues", row.name)), str(row.weight), *map(_sums, amounts), ", ".join(states)
+        wanted = _sums({bar.resource: bar.wanted or 0 for bar in row.bars})
+        states = ", ".join([*row.states, *([] if row.state == "Open" else [row.state])])
+        return Link(path, ("queues", row.name)), str(row.weight), _used(row.bars), _own(row.bars), wanted, states
 
     columns = ("Queue", "Weight", "Allocated", "Deserved", "Asked for", "State")
     table = _table(asked, "All queues", columns, "queues", queues, cells, "There is no Queue.")
@@ -357,9 +347,9 @@ async def _of_namespace(asked: Asked, namespace: str) -> tuple[Table, ...]:
     return await _waiting(asked, namespace, None), await _placed(asked, placed, lambda _: True)
 
 
-async def _waiting(asked: Asked, namespace: str | None, queues: frozenset[str] | None) -> Table:
+async def _waiting(asked: Asked, namespace: str | None, queues: Collection[str] | None) -> Table:
     """Makes the table of who waits: rows of ``/api/v1/waiting``."""
-    wanted = Wanted(namespace, None, None, "since", ROWS, asked.after("waiting"), queues=queues)
+    wanted = Wanted(namespace, queues, None, "since", ROWS, asked.after("waiting"))
     await asked.starts.renew()
     found = await waiting(asked.cluster, wanted, asked.starts, observe=asked.settings.observes)
     return Table(
@@ -443,13 +433,17 @@ def _table(
     return Table(title, columns, tuple(cells(key) for key in page), len(everything), param, nobody, following)
 
 
+def _child_cells(row: QueueRow) -> tuple[Cell, ...]:
+    return Link(row.name, ("queues", row.name)), str(row.weight), row.state, _used(row.bars), _own(row.bars)
+
+
 def _tenant_cells(row: TenantRow, namespace: str) -> tuple[Cell, Cell, Cell, Cell, Cell]:
     return (
         Link(namespace, ("namespaces", namespace)),
         str(row.weight),
         f"{row.share * 100:.1f}%",
-        _sums({bar.resource: bar.used for bar in row.bars}),
-        _sums({bar.resource: bar.own or 0 for bar in row.bars}),
+        _used(row.bars),
+        _own(row.bars),
     )
 
 
@@ -472,6 +466,15 @@ def _sums(amounts: Resources) -> str:
     )
 
 
+def _used(bars: Iterable[Bar]) -> str:
+    return _sums({bar.resource: bar.used for bar in bars})
+
+
+def _own(bars: Iterable[Bar]) -> str:
+    """Formats what the owner of bars is sure of."""
+    return _sums({bar.resource: bar.own or 0 for bar in bars})
+
+
 def _few(names: Iterable[str]) -> str:
     everything = list(names)
     first = ", ".join(nsmallest(NODES, everything))
@@ -479,7 +482,7 @@ def _few(names: Iterable[str]) -> str:
 
 
 def _time(seconds: float) -> Time:
-    return Time(datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else "")
+    return Time(rfc3339(seconds) if seconds else "")
 
 
 def _command(*words: str) -> str:

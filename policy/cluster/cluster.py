@@ -503,7 +503,7 @@ class Cluster:
         """
         known = self.pending.get(pod.uid)
         if known is None and pod.uid in self.pods:
-            return None  # as in _is_placed
+            return None  # it is on a node, or has ended: the scheduler's cache is older than ours
         pod = known if known is not None and known.version > pod.version else pod
         if pod.needs is not None:
             pod = self.devices.charged(pod, asking=True)

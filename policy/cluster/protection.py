@@ -54,7 +54,7 @@ class Protection:
         self.least.pop(key, None)
 
     def see(self, pod: Pod) -> None:
-        """Notes when a pod started whose job may be taken back as a whole, or that it no longer runs."""
+        """Notes when a pod was first seen on a node, and when it started if its job may be taken back as a whole."""
         bound = self._bound.get(pod.uid, self.now or inf)
         self.gone(pod.uid)
         if not pod.assigned or pod.terminating:

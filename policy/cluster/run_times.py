@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policy.objects.job import short
-from policy.objects.run_time import NOT_SAID, UNREADABLE, RunTime, shortest
+from policy.objects.run_time import NOT_SAID, UNREADABLE, RunTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from policy.objects.pod import Pod
 
 ANNOTATION = "annotation quotaward.dev/run-time"
-DEADLINE = "spec.activeDeadlineSeconds"
 
 
 class RunTimes:
@@ -28,17 +27,6 @@ class RunTimes:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-
-    def declared(self, pod: Pod) -> RunTime | None:
-        """Returns the shortest run time of a pod that somebody says; None if nobody does.
-
-        The deadline of its Job counts in full: see ``ends_at`` for what is left of it.
-        """
-        return shortest(self._all(pod))
-
-    def enforced(self, pod: Pod) -> RunTime | None:
-        """Returns the shortest run time of a pod that it cannot exceed, but for its grace period; None without one."""
-        return shortest(self._deadlines(pod))
 
     def ends_at(self, pod: Pod, now: float, *, enforced: bool = False) -> float | None:
         """Returns when a pod ends at the latest, its grace period not included; None if nobody says.
@@ -58,15 +46,15 @@ class RunTimes:
         deadlines = list(self._deadlines(pod))
         if self.unreadable(pod):
             return deadlines
-        said = [RunTime(seconds, who, enforced=False) for seconds, who in self._said(pod)]
+        said = [RunTime(seconds) for seconds, _ in self._said(pod)]
         return deadlines + said or list(self._defaults(pod))
 
     def _deadlines(self, pod: Pod) -> Iterator[RunTime]:
         if pod.deadline > 0:
-            yield RunTime(pod.deadline, f"{DEADLINE} of the pod", enforced=True)
+            yield RunTime(pod.deadline)
         job = self._job(pod)
         if job is not None and job.deadline and job.ours:
-            yield RunTime(job.deadline, f"{DEADLINE} of its Job {job.name}", enforced=True, since=job.started)
+            yield RunTime(job.deadline, since=job.started)
 
     def _said(self, pod: Pod) -> Iterator[tuple[int, str]]:
         """Yields what annotations say, and whose they are."""
@@ -82,13 +70,11 @@ class RunTimes:
     def _defaults(self, pod: Pod) -> Iterator[RunTime]:
         queue = self._cluster.queues.get(self._cluster.queue_of(pod))
         if queue is not None and queue.run_time > NOT_SAID:
-            yield RunTime(queue.run_time, f"{ANNOTATION} of Queue {queue.name}", enforced=False)
+            yield RunTime(queue.run_time)
         account = self._cluster.ledger.accounts.get(pod.namespace)
         quota = account.quota if account is not None else None
         if quota is not None and quota.run_time > NOT_SAID:
-            yield RunTime(
-                quota.run_time, f"{ANNOTATION} of ElasticQuota {quota.namespace}/{quota.name}", enforced=False
-            )
+            yield RunTime(quota.run_time)
 
     def _job(self, pod: Pod) -> BatchJob | None:
         jobs = self._cluster.batch_jobs

@@ -57,36 +57,25 @@ def of_all(times: Iterable[int]) -> int:
     return max(said) if NOT_SAID not in said else NOT_SAID
 
 
-def conditions(said: int) -> list[Condition]:
-    """Returns a condition of a Queue or an ElasticQuota whose default cannot be read."""
-    if said != UNREADABLE:
-        return []
-    message = f"annotation quotaward.dev/run-time is not {FORM}; it counts for nothing"
-    return [Condition("RunTimeInvalid", "Unreadable", message)]
-
-
-def min_conditions(said: int) -> list[Condition]:
-    """Returns a condition of a Queue or an ElasticQuota whose min-run-time cannot be read."""
-    if said != UNREADABLE:
-        return []
-    message = f"annotation quotaward.dev/min-run-time is not {FORM}; the last one that could be read stays in force"
-    return [Condition("MinRunTimeInvalid", "Unreadable", message)]
+def conditions(run_time: int, min_run_time: int) -> list[Condition]:
+    """Returns the conditions of a Queue or an ElasticQuota of which one of these times cannot be read."""
+    found = []
+    if run_time == UNREADABLE:
+        message = f"annotation quotaward.dev/run-time is not {FORM}; it counts for nothing"
+        found.append(Condition("RunTimeInvalid", "Unreadable", message))
+    if min_run_time == UNREADABLE:
+        message = f"annotation quotaward.dev/min-run-time is not {FORM}; the last one that could be read stays in force"
+        found.append(Condition("MinRunTimeInvalid", "Unreadable", message))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class RunTime:
-    """How long a pod runs at most, and who says so, for people.
+    """How long a pod runs at most, its grace period not included.
 
-    ``enforced``: it is ended then, whatever it does, and has its grace period on top. ``since`` is when its Job has
-    started if it counts from then, in seconds since the epoch; 0 if it counts from the start of the pod.
+    ``since`` is when its Job has started if it counts from then, in seconds since the epoch; 0 if it counts from the
+    start of the pod.
     """
 
     seconds: int
-    said_by: str
-    enforced: bool
     since: float = 0.0
-
-
-def shortest(times: Iterable[RunTime]) -> RunTime | None:
-    """Returns the shortest of these; of equal ones an enforced one. None if there are none."""
-    return min(times, key=lambda each: (each.seconds, not each.enforced), default=None)

@@ -77,8 +77,7 @@ def conditions(quota: ElasticQuota, governing: ElasticQuota) -> list[Condition]:
     elif quota.min_over_max:
         message = f"min exceeds max: {', '.join(quota.min_over_max)}; max is taken for min there"
         found.append(Condition("Invalid", "MinExceedsMax", message))
-    found += run_time.conditions(quota.run_time)
-    found += run_time.min_conditions(quota.min_run_time)
+    found += run_time.conditions(quota.run_time, quota.min_run_time)
     if quota.name != governing.name:
         message = f"ElasticQuota {governing.name} of this namespace is older and in force; this one counts for nothing"
         found.append(Condition("Conflict", "OlderQuotaInForce", message))

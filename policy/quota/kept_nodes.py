@@ -1,6 +1,6 @@
 """The rules that keep a node from a pod: room is held for another pod, or the node is reserved for a job.
 
-Or kube-scheduler would evict pods there for a native pod group that may not be evicted for it.
+A third rule keeps a native pod group from nodes where kube-scheduler would evict pods that may not be evicted for it.
 
 Here are their names and texts; policy.cluster knows which pods are kept from which node.
 """

@@ -214,11 +214,8 @@ class QueueLedger:
         return self.branches.by_name.get(name) or self.account(name)
 
     def inside(self, name: str) -> Iterator[QueueAccount]:
-        """Yields the accounts of a queue that exists and of all below it."""
-        if name in self.accounts:
-            yield self.accounts[name]
-        for child in self.tree.children_of(name):
-            yield from self.inside(child)
+        """Returns the accounts of a queue that exists and of all below it."""
+        return (self.accounts[each] for each in self.tree.inside(name) if each in self.accounts)
 
     def requested(self, name: str) -> Resources:
         """Returns what a queue that exists requests: of one with children what these do, each within its bound."""

@@ -33,8 +33,7 @@ def conditions(queue: Queue, division: Division | None) -> list[Condition]:
     if queue.errors:
         kept = "the last good spec stays in force" if queue.readable else "every pod is refused until it is corrected"
         found.append(Condition("Invalid", "Unreadable", f"{'; '.join(queue.errors)}; {kept}"))
-    found += run_time.conditions(queue.run_time)
-    found += run_time.min_conditions(queue.min_run_time)
+    found += run_time.conditions(queue.run_time, queue.min_run_time)
     beyond = sorted(r for r, amount in queue.guarantee.items() if amount > queue.capability.get(r, amount))
     if beyond:
         message = f"guarantee exceeds capability: {', '.join(beyond)}; capability is taken for guarantee there"

@@ -69,6 +69,13 @@ class QueueTree:
         """Returns the queues right below one, by name."""
         return sorted(self._children.get(name, ()))
 
+    def inside(self, name: str) -> list[str]:
+        """Returns a queue and all queues that stand below it."""
+        found = [name]
+        for each in found:
+            found += self.children_of(each)
+        return found
+
     def has_children(self, name: str) -> bool:
         """Whether there are queues below one. There always may be some below the root."""
         return name == ROOT or name in self._children

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from datetime import UTC, datetime
+from functools import partial
 
 import msgspec
 import pytest
@@ -31,7 +32,7 @@ from tests.unit.app.forwarding import Forwarding
 from tests.unit.app.given import Clock, client_of, empty_store, kubeconfig, node, pod, quota, refused, see, store_with
 from tests.unit.app.situations import cpus
 from tests.unit.app.test_reclaim import ApiServer
-from tests.unit.app.test_refusals import Recorder
+from tests.unit.app.test_refusals import Recorder, events_of
 from tests.unit.app.test_whatif import ask
 
 IGNORES = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
@@ -533,12 +534,7 @@ def test_of_a_job_without_a_deadline_nothing_is_said():
     assert "Job" not in client_of(at_gates(job())).get("/api/v1/pods/a/p0").json()["summary"]
 
 
-def told_by(store, looks=1):
-    recorder = Recorder()
-    deadlines = Deadlines(store, recorder)
-    for _ in range(looks):
-        asyncio.run(deadlines.look())
-    return recorder.events
+told_by = partial(events_of, Deadlines)
 
 
 def test_a_job_whose_pods_wait_at_gates_is_told_once_that_its_time_runs():

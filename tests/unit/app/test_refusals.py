@@ -22,6 +22,15 @@ class Recorder:
         self.events.append(event)
 
 
+def events_of(controller, store, looks=1):
+    """What a controller that is made of a store and an actuator tells in so many looks."""
+    recorder = Recorder()
+    made = controller(store, recorder)
+    for _ in range(looks):
+        asyncio.run(made.look())
+    return recorder.events
+
+
 class Telling:
     """A store whose refusals are told whenever the test says so."""
 

@@ -1,6 +1,6 @@
 """Run times as objects of Kubernetes say them, and what their owners are told."""
 
-import asyncio
+from functools import partial
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ from app.store.pod_groups import GROUPS, POD_GROUPS, group_of
 from app.store.pods import PODS, pod_of
 from app.store.queues import QUEUES, queue_of
 from tests.unit.app.given import made, pod, store_with
-from tests.unit.app.test_refusals import Recorder
+from tests.unit.app.test_refusals import events_of
 
 SAID = "quotaward.dev/run-time"
 
@@ -40,12 +40,7 @@ def test_the_deadline_of_a_pod_is_read():
     assert pod_of(decode(PODS, pod("p"))).deadline == 0
 
 
-def told_by(store, looks=1):
-    recorder = Recorder()
-    controller = RunTimes(store, recorder)
-    for _ in range(looks):
-        asyncio.run(controller.look())
-    return recorder.events
+told_by = partial(events_of, RunTimes)
 
 
 def test_a_waiting_pod_is_told_once_that_its_run_time_cannot_be_read():

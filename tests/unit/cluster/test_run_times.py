@@ -31,8 +31,10 @@ def times(pod=POD, job=None, group=0, queue=0, quota=0):
 
 
 def declared(pod=POD, **said):
-    found = times(pod, **said).declared(pod)
-    return found and (found.seconds, found.enforced)
+    """After how many seconds a pod that starts now ends, and whether that is enforced."""
+    known = times(pod, **said)
+    end = known.ends_at(pod, NOW)
+    return end and (end - NOW, known.ends_at(pod, NOW, enforced=True) == end)
 
 
 def with_job(**fields):
@@ -74,10 +76,8 @@ def test_a_deadline_counts_only_of_the_pods_job_and_if_it_is_surely_enforced(job
 
 def test_enforced_is_only_a_deadline():
     pod = replace(POD, run_time=30, deadline=60)
-    found = times(job=with_job(deadline=90, run_time=20)).enforced(pod)
-    assert found is not None
-    assert (found.seconds, found.said_by) == (60, "spec.activeDeadlineSeconds of the pod")
-    assert times().enforced(POD) is None
+    assert times(job=with_job(deadline=90, run_time=20)).ends_at(pod, NOW, enforced=True) == NOW + 60
+    assert times().ends_at(POD, NOW, enforced=True) is None
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from policy.objects.run_time import LONGEST, NOT_SAID, UNREADABLE, RunTime, conditions, of_all, seconds_of, shortest
+from policy.objects.run_time import LONGEST, NOT_SAID, UNREADABLE, conditions, of_all, seconds_of
 
 
 @pytest.mark.parametrize(
@@ -67,18 +67,8 @@ def test_several_pods_have_ended_when_the_last_has(said, together):
     assert of_all(said) == together
 
 
-def test_of_several_times_the_shortest_counts_and_of_equal_ones_an_enforced_one():
-    said, enforced, longer = (
-        RunTime(60, "a", enforced=False),
-        RunTime(60, "b", enforced=True),
-        RunTime(90, "c", enforced=True),
-    )
-    assert shortest([longer, said, enforced]) is enforced
-    assert shortest([]) is None
-
-
 def test_the_owner_of_a_default_that_is_unreadable_is_told_of_it():
-    [told] = conditions(UNREADABLE)
+    [told] = conditions(UNREADABLE, NOT_SAID)
     assert told.type == "RunTimeInvalid"
     assert "quotaward.dev/run-time" in told.message
-    assert conditions(NOT_SAID) == conditions(60) == []
+    assert conditions(NOT_SAID, NOT_SAID) == conditions(60, 60) == []

@@ -1,0 +1,13 @@
+"""Times as people and Kubernetes read them."""
+
+from datetime import UTC, datetime
+
+_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+
+
+def rfc3339(seconds: float) -> str:
+    """Formats seconds since the epoch, to the second. A time after the year 9999 is written as the last one before.
+
+    Users choose how long their pods and Jobs may run, so an end may be as late as that.
+    """
+    return datetime.fromtimestamp(min(seconds, _LAST), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
