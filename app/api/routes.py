@@ -53,7 +53,7 @@ from policy.objects.job_kind import JOB
 from policy.objects.pod import Pod
 from policy.objects.reservation import PodName, Reservation
 from policy.objects.verdict import Verdict
-from policy.preemption import reclaim
+from policy.preemption import joint_plans, plan_text, preemptors, reclaim
 from policy.preemption.losses import LostJobs
 from policy.preemption.plans import NoPlan
 from policy.queueing import positions
@@ -259,11 +259,11 @@ async def show_plan(request: Request, store: SyncedStore) -> PlanModel:
         _add(plan, reservation, there, reclaim.lost_by(cluster, reservation))
         if reclaim.protected_victims(cluster, reservation):
             pod = cluster.pods[reservation.pod.uid]
-            message = at_once(reclaim.plan_text_steps(cluster, pod))
+            message = at_once(plan_text.for_pod_steps(cluster, pod))
             plan.waiting.append(WaitingModel(pod=f"{pod.namespace}/{pod.name}", reason="budget", message=message))
-    pods = reclaim.waiting(cluster, store.clock(), settings.reclaim.delay)[:PREVIEWED]
+    pods = preemptors.waiting(cluster, store.clock(), settings.reclaim.delay)[:PREVIEWED]
     pause = Pause()
-    for answer in reclaim.preview(cluster, pods):
+    for answer in joint_plans.preview(cluster, pods):
         await pause.if_due()
         if answer is None:
             continue
@@ -326,7 +326,7 @@ def _decision(decision: Decision) -> DecisionModel:
 
 async def _outlooks(request: Request, cluster: Cluster, pod: Pod) -> AsyncIterator[str]:
     yield positions.position_text(cluster, pod)
-    yield await at_leisure(reclaim.plan_text_steps(cluster, pod))
+    yield await at_leisure(plan_text.for_pod_steps(cluster, pod))
     yield jobs.reservation_text(cluster, pod, request.app.state.settings.reserve.terms, time.time())
 
 

@@ -23,9 +23,9 @@ from policy.cluster import in_vain
 from policy.objects.batch_job import BatchJob
 from policy.objects.pod import Pod
 from policy.objects.reservation import RECLAIM, PodName, Reservation
-from policy.preemption import out_of_turn, reclaim, victims
+from policy.preemption import joint_plans, out_of_turn, plan_text, preemptors, reclaim, victims
 from policy.preemption.plans import NoPlan, Plan
-from policy.preemption.reclaim import Shape
+from policy.preemption.preemptors import Shape
 
 log = structlog.get_logger(__name__)
 
@@ -130,10 +130,10 @@ class Reclaim:
         for reservation in reclaim.obsolete(self._store.cluster):
             self._tasks.begin(group, reservation.name, self._forget(reservation))
         looked_at: set[str] = set()
-        waiting = reclaim.waiting(self._store.cluster, self._store.clock(), self._settings.delay)
+        waiting = preemptors.waiting(self._store.cluster, self._store.clock(), self._settings.delay)
         for pod in waiting:
             if pod.uid not in looked_at:
-                members = reclaim.together_with(self._store.cluster, pod, waiting)
+                members = preemptors.together_with(self._store.cluster, pod, waiting)
                 looked_at.update(member.uid for member in members)
                 plans = await self._plans(members)
                 if self._store.unready() or self._store.cluster.unsettled:
@@ -167,7 +167,7 @@ class Reclaim:
         pods = [pod for pod in current if pod is not None and self._may_be_planned_for(pod)]
         if not pods or len(pods) < len(members):
             return []
-        shape = reclaim.shape_of(pods[0], cluster), len(pods)
+        shape = preemptors.shape_of(pods[0], cluster), len(pods)
         question = self._questions.get(shape)
         if question is not None and now < question.again_at:
             return []
@@ -191,7 +191,7 @@ class Reclaim:
         if len(pods) == 1:
             result = await at_leisure(victims.search_steps(cluster, pods[0]))
             return [result] if isinstance(result, Plan) else result
-        return await at_leisure(reclaim.plans_for_all_steps(cluster, pods))
+        return await at_leisure(joint_plans.plans_for_all_steps(cluster, pods))
 
     def _may_be_planned_for(self, pod: Pod) -> bool:
         """Whether the pod still waits, and has not failed too often or too recently."""
@@ -230,7 +230,7 @@ class Reclaim:
         finally:
             self._unrecorded.discard(reservation.name)
         names = ", ".join(_text(victim) for victim in reservation.victims)
-        grounds = "; ".join(sorted({reclaim.why_evicted(cluster, reservation, victim) for victim in plan.victims}))
+        grounds = "; ".join(sorted({plan_text.why_evicted(cluster, reservation, victim) for victim in plan.victims}))
         price = plan.lost.text
         costs = {"price": price} if price else {}
         log.info("reclaim", pod=_text(reservation.pod), node=reservation.node, victims=names, **costs)
@@ -290,7 +290,7 @@ class Reclaim:
         return (
             len(staying) == len(reservation.victims)
             and cluster.reservations.is_in_force(reservation)
-            and not reclaim.has_room(cluster, cluster.pods[reservation.pod.uid])
+            and not preemptors.has_room(cluster, cluster.pods[reservation.pod.uid])
         )
 
     async def _evict(self, reservation: Reservation, progress: Progress) -> None:
@@ -331,7 +331,7 @@ class Reclaim:
     async def _ask_to_go(self, victim: Pod, reservation: Reservation, progress: Progress) -> bool:
         """Evicts one victim, and writes an Event on it; returns whether the eviction was granted."""
         cluster = self._store.cluster
-        why = reclaim.why_evicted(cluster, reservation, victim)  # while it is there
+        why = plan_text.why_evicted(cluster, reservation, victim)  # while it is there
         job = reclaim.lost_by(cluster, reservation).failing.get(victim.uid, "")
         whole = cluster.batch_jobs.whole(victim)
         if whole is not None and (lowered := reclaim.lowering(cluster, reservation, whole)) is not None:
@@ -375,7 +375,7 @@ class Reclaim:
         self, job: BatchJob, victims: list[Pod], to: int, reservation: Reservation, progress: Progress
     ) -> bool:
         """Lowers the parallelism of a Job for its victims; returns whether that succeeded. Others of it may go."""
-        cluster, why = self._store.cluster, reclaim.why_evicted(self._store.cluster, reservation, victims[0])
+        cluster, why = self._store.cluster, plan_text.why_evicted(self._store.cluster, reservation, victims[0])
         cluster.lowered.begin(job, to, victims, self._store.clock())
         try:
             self._ask_budgets(victims, reservation)

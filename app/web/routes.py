@@ -39,7 +39,7 @@ from policy.nodes import fit
 from policy.objects.job_kind import JOB
 from policy.objects.pod import Pod
 from policy.objects.queued_job import PREFIX
-from policy.preemption import reclaim
+from policy.preemption import plan_text
 from policy.stepwise import at_once
 
 CHUNK = 16_000
@@ -303,7 +303,7 @@ def _state_of(cluster: Cluster, namespace: str, name: str) -> str:
     pod, awaited = cluster.pod(namespace, name), tuple[Any, ...]()
     if pod is not None and pod.pending:
         held = cluster.reservations.is_held_for(pod.uid)
-        under_way = at_once(reclaim.plan_text_steps(cluster, pod)) if held else bool(fit.fits(cluster.table, pod).any())
+        under_way = at_once(plan_text.for_pod_steps(cluster, pod)) if held else bool(fit.fits(cluster.table, pod).any())
         awaited = under_way, cluster.reservations.reserved.of_pod(pod.uid), cluster.generations.plans
     state = repr((verdict_on(cluster, namespace, name), awaited))
     return blake2b(state.encode(), digest_size=8).hexdigest()

@@ -16,7 +16,7 @@ from policy.nodes import fit
 from policy.objects.job import job_name, short
 from policy.objects.pod import Pod
 from policy.objects.reservation import Reservation
-from policy.preemption import reclaim, victims
+from policy.preemption import plan_text, preemptors, reclaim, victims
 from policy.preemption.foreseen import foreseen_steps, time_text
 from policy.preemption.plans import NoPlan, Plan
 from policy.queueing import positions
@@ -114,7 +114,7 @@ def _of_reclaim_steps(cluster: Cluster, pod: Pod, times: Times, idle: str) -> St
     for reservation in cluster.reservations.plans.values():
         if reservation.pod.uid == pod.uid:
             return [_progress(cluster, reservation)]
-    since = reclaim.waits_since(cluster, pod)
+    since = preemptors.waits_since(cluster, pod)
     if since is None or not cluster.is_governed(pod) or cluster.gangs.is_waiting(pod):
         return []
     result = yield from victims.search_steps(cluster, pod)
@@ -149,7 +149,7 @@ def _planned(cluster: Cluster, pod: Pod, plan: Plan, at: float, now: float, idle
         again = "1 time" if failures == 1 else f"{failures} times"
         text = f"{who} would be evicted for it; that was given up {again} already, and is tried again later{price}"
         return NextStep("reclaim-planned", text)
-    if first := reclaim.others_first(cluster, pod):
+    if first := preemptors.others_first(cluster, pod):
         before = "1 pod has its turn" if first == 1 else f"{first} pods have their turn"
         return NextStep("reclaim-planned", f"{who} would be evicted for it; {before} before it{price}")
     return NextStep("reclaim-planned", f"{who} will be evicted for it{price}", max(0.0, at - now))
@@ -174,7 +174,7 @@ def _progress(cluster: Cluster, reservation: Reservation) -> NextStep:
         return NextStep("node-lost", f"node {node} cannot take it any more, so room is made elsewhere if it can be")
     if protected := reclaim.protected_victims(cluster, reservation):
         text = f"room is being made on node {node}, but a disruption budget does not let go now: {names_of(protected)}"
-        return NextStep("budget", f"{text}{reclaim.kept_for_good(cluster, protected)}")
+        return NextStep("budget", f"{text}{plan_text.kept_for_good(cluster, protected)}")
     if leaving:
         text = f"room is being made on node {node}: {names_of(leaving)} are on their way out"
         price = reclaim.lost_by(cluster, reservation).text

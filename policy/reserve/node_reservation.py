@@ -22,7 +22,8 @@ from policy.objects.job import Job
 from policy.objects.pod import Pod, turn
 from policy.objects.reservation import STARVING, Reservation
 from policy.objects.resources import Resources, subtract
-from policy.preemption.reclaim import Shape, name_of, shape_of
+from policy.preemption.preemptors import Shape, shape_of
+from policy.preemption.reclaim import name_of
 from policy.quota.exempt_from_eviction import SYSTEM_OWNERS
 from policy.reserve.starving import Terms, goes_first, refused_together, starving_members
 from policy.stepwise import Steps, at_once, within_steps

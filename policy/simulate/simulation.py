@@ -23,9 +23,9 @@ from policy.objects.batch_job import BatchJob
 from policy.objects.group import Key
 from policy.objects.pod import Pod, Unschedulable, turn
 from policy.objects.reservation import RECLAIM
-from policy.preemption import reclaim, victims
+from policy.preemption import joint_plans, preemptors, reclaim, victims
 from policy.preemption.plans import NoPlan, Plan
-from policy.preemption.reclaim import Shape
+from policy.preemption.preemptors import Shape
 from policy.queueing.ungating import has_room_for_all, largest_part, may_go_without_room
 from policy.quota.exempt import is_critical
 from policy.quota.kept_nodes import refusal_by
@@ -276,7 +276,7 @@ class Simulation:
     def _make_room_steps(self) -> Steps[None]:
         """Evicts for pods that may take back what was lent, and, as the scheduler does, for pods of higher priority."""
         cluster, self.again_at = self.cluster, inf
-        waiting = reclaim.waiting(cluster, self.now, 0.0)
+        waiting = preemptors.waiting(cluster, self.now, 0.0)
         waiting += sorted(self._free_of_rules(), key=turn)
         without_victims: set[Shape] = set()
         seen: set[str] = set()
@@ -285,16 +285,16 @@ class Simulation:
             if pod.uid in seen or (pod.namespace, pod.group) in too_few:
                 continue
             yield
-            members = reclaim.together_with(cluster, pod, waiting)
+            members = preemptors.together_with(cluster, pod, waiting)
             seen.update(member.uid for member in members)
             if not members:
                 too_few.add((pod.namespace, pod.group))
-            shape = reclaim.shape_of(pod, cluster)
+            shape = preemptors.shape_of(pod, cluster)
             if not members or (len(members) == 1 and shape in without_victims):
                 continue
             result: list[Plan] | Plan | NoPlan
             if len(members) > 1:
-                result = yield from reclaim.plans_for_all_of_a_copy_steps(cluster, members)
+                result = yield from joint_plans.plans_for_all_of_a_copy_steps(cluster, members)
             else:
                 result = yield from victims.search_steps(cluster, pod)
             if isinstance(result, NoPlan) and result.moments:

@@ -23,7 +23,7 @@ from policy.objects.node import Node
 from policy.objects.pod import Pod
 from policy.objects.queue import Queue
 from policy.objects.reservation import STARVING, PodName, Reservation
-from policy.preemption import reclaim, victims
+from policy.preemption import joint_plans, preemptors, reclaim, victims
 from policy.queueing.ungating import UngatingRound, adopt
 from policy.queueing.waking import to_wake
 from policy.quota.admission import Rules
@@ -246,7 +246,7 @@ def is_planned(cluster: Cluster, pod: Pod, _: Pick) -> Iterator[None]:
 
 
 def all_are_planned(cluster: Cluster, _: Pod, __: Pick) -> Iterator[object]:
-    return reclaim.preview(cluster, reclaim.waiting(cluster, NOW, 1.0))
+    return joint_plans.preview(cluster, preemptors.waiting(cluster, NOW, 1.0))
 
 
 def is_planned_again(cluster: Cluster, _: Pod, pick: Pick) -> Iterator[None]:

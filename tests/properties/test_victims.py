@@ -14,7 +14,7 @@ from policy.objects.node import Node
 from policy.objects.pod import Pod, Unschedulable
 from policy.objects.reservation import PodName, Reservation
 from policy.objects.resources import total
-from policy.preemption import reclaim
+from policy.preemption import joint_plans
 from policy.preemption.plans import NoPlan, Plan
 from policy.preemption.victims import plan, search_steps, victims_on
 from policy.quota.admission import Rules
@@ -458,7 +458,7 @@ def test_a_preview_changes_nothing(world, others):
     before = state_of(cluster)
     seen = [
         victim.uid
-        for _, each in filter(None, reclaim.preview(cluster, pods))
+        for _, each in filter(None, joint_plans.preview(cluster, pods))
         if isinstance(each, Plan)
         for victim in each.victims
     ]

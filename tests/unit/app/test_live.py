@@ -14,7 +14,7 @@ from app.web import live as live_module
 from app.web.live import FULL, Live
 from app.web.notifier import Notifier
 from app.web.routes import Web, _state_of
-from policy.preemption import reclaim
+from policy.preemption import plan_text
 from tests.cases.serving import serving
 from tests.unit.app.given import node, pod, quota, see, store_with
 from tests.unit.app.situations import situations
@@ -155,7 +155,7 @@ def test_what_is_said_of_a_pod_is_the_same_as_long_as_nothing_changes(name):
     for _ in range(20):
         states.add(_state_of(store.cluster, "b", "p"))
         others.append(
-            reclaim.plan_text_steps(store.cluster, store.cluster.pods["b/p"])
+            plan_text.for_pod_steps(store.cluster, store.cluster.pods["b/p"])
         )  # takes the place of what was forgotten
     assert len(states) == 1
 

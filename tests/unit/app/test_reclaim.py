@@ -13,7 +13,7 @@ from app.observability import metrics
 from app.settings import ReclaimSettings
 from policy.explain.next_steps import Times, next_steps
 from policy.objects.reservation import PodName, Reservation
-from policy.preemption import reclaim, victims
+from policy.preemption import joint_plans, plan_text, reclaim, victims
 from policy.reserve.starving import Terms
 from policy.stepwise import at_once
 from tests.unit.app.given import Clock, cancel_at_the_write, node, pod, quota, refused, see, store_with
@@ -346,7 +346,7 @@ def test_a_plan_for_a_lost_node_does_not_ask_the_scheduler_to_bind_the_pod_there
     world.api.lingering = True
     world.passes(1)
     see(world.store, node("n1") | CORDON)
-    said = at_once(reclaim.plan_text_steps(world.store.cluster, world.store.cluster.pod("b", "owner")))
+    said = at_once(plan_text.for_pod_steps(world.store.cluster, world.store.cluster.pod("b", "owner")))
     assert said == "room was being made on node n1, which cannot take it any more; another place is sought"
 
 
@@ -366,7 +366,7 @@ def test_room_is_made_elsewhere_once_a_victim_has_not_ended_in_its_time(world, a
     world.passes(1)
     assert (world.held, world.remembered) == ([], ["reclaim-b.owner"])
     owner = world.store.cluster.pod("b", "owner")
-    said = at_once(reclaim.plan_text_steps(world.store.cluster, owner))
+    said = at_once(plan_text.for_pod_steps(world.store.cluster, owner))
     assert said.startswith(f"room was being made on node n1, but these do not end: a/{stuck}; to be evicted for it on")
     world.api.due = EPOCH + 1000
     world.passes(11)
@@ -527,10 +527,10 @@ def test_a_less_important_pod_of_ones_own_is_not_deleted_past_its_budget():
 def test_budgets_that_never_let_anybody_go_are_named():
     world = Patient(budget_over("a", **NOTHING))
     world.passes(1)
-    said = at_once(reclaim.plan_text_steps(world.store.cluster, world.store.cluster.pod("b", "owner")))
+    said = at_once(plan_text.for_pod_steps(world.store.cluster, world.store.cluster.pod("b", "owner")))
     assert said.endswith("; as they are, these will never let them go: a/budget")
     see(world.store, budget_over("a", maxUnavailable=1))
-    said = at_once(reclaim.plan_text_steps(world.store.cluster, world.store.cluster.pod("b", "owner")))
+    said = at_once(plan_text.for_pod_steps(world.store.cluster, world.store.cluster.pod("b", "owner")))
     assert "a disruption budget does not let go now" in said
     assert "never" not in said
 
@@ -736,7 +736,7 @@ def test_for_a_gang_as_many_go_as_all_of_it_needs_and_room_is_held_for_each():
 def test_nobody_is_evicted_for_plans_that_are_outdated_when_the_last_is_found(monkeypatch):
     world = GangWorld(guaranteed=2)
     nothing_is_lent = partial(see, world.store, quota("a", min={"cpu": 4}, max={"cpu": 9}))
-    monkeypatch.setattr(reclaim, "plans_for_all_steps", overtaken(reclaim.plans_for_all_steps, nothing_is_lent))
+    monkeypatch.setattr(joint_plans, "plans_for_all_steps", overtaken(joint_plans.plans_for_all_steps, nothing_is_lent))
     world.passes(1)
     assert world.api.reserved
     assert (world.api.evicted, world.held) == ([], [])

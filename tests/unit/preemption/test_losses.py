@@ -9,9 +9,10 @@ from policy.cluster.cluster import Cluster
 from policy.objects.batch_job import FAIL_JOB, IGNORE, BatchJob
 from policy.objects.membership import Namespace
 from policy.objects.pod import JobMember, Pod
+from policy.preemption.joint_plans import plans_for_all_steps
 from policy.preemption.losses import lost_jobs
 from policy.preemption.plans import Plan
-from policy.preemption.reclaim import plans_for_all_steps, reservation_of
+from policy.preemption.reclaim import reservation_of
 from policy.preemption.victims import plan, victims_on
 from policy.quota.admission import Rules
 from policy.stepwise import at_once

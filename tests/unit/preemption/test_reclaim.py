@@ -11,7 +11,7 @@ from policy.objects.constraints import Constraints
 from policy.objects.group import Group
 from policy.objects.pod import Pod, Unschedulable
 from policy.objects.reservation import Reservation
-from policy.preemption import reclaim
+from policy.preemption import joint_plans, plan_text, preemptors, reclaim
 from policy.preemption.plans import NoPlan, Plan
 from policy.stepwise import at_once
 from tests.unit.given import pod, quota
@@ -38,11 +38,11 @@ def waiting(uid: str, **rest) -> Pod:
 
 def preview(cluster: Cluster, pods) -> Iterator[tuple[Pod, Plan | NoPlan]]:
     """The answers, without the pauses."""
-    return filter(None, reclaim.preview(cluster, pods))
+    return filter(None, joint_plans.preview(cluster, pods))
 
 
-def plan_text(cluster: Cluster, uid: str) -> str:
-    return at_once(reclaim.plan_text_steps(cluster, cluster.pods[uid]))
+def told(cluster: Cluster, uid: str) -> str:
+    return at_once(plan_text.for_pod_steps(cluster, cluster.pods[uid]))
 
 
 def outcome(results) -> dict[str, set[str] | str]:
@@ -70,22 +70,22 @@ def outcome(results) -> dict[str, set[str] | str]:
 )
 def test_a_pod_waits_once_the_scheduler_has_found_no_place_for_it(state, waits):
     cluster = world(node(), quota("a"), replace(waiting("p"), **state))
-    assert [each.uid for each in reclaim.waiting(cluster, now=1, delay=1)] == ["p"] * waits
+    assert [each.uid for each in preemptors.waiting(cluster, now=1, delay=1)] == ["p"] * waits
 
 
 def test_it_waits_since_the_first_time_that_was_seen():
     cluster = world(node(), quota("a"))
     cluster.upsert_pod(waiting("p"), now=5)
     cluster.upsert_pod(replace(waiting("p"), unschedulable=Unschedulable("Unschedulable", "other words")), now=7)
-    assert reclaim.waiting(cluster, now=5.9, delay=1) == []
-    assert [each.uid for each in reclaim.waiting(cluster, now=6, delay=1)] == ["p"]
+    assert preemptors.waiting(cluster, now=5.9, delay=1) == []
+    assert [each.uid for each in preemptors.waiting(cluster, now=6, delay=1)] == ["p"]
 
 
 def test_the_scheduler_has_time_to_try_a_pod_that_is_unschedulable_no_longer():
     cluster = world(node(), waiting("p"))
     cluster.upsert_pod(replace(waiting("p"), unschedulable=None), now=3)
     cluster.upsert_pod(waiting("p"), now=5)
-    assert reclaim.waiting(cluster, now=5.5, delay=1) == []
+    assert preemptors.waiting(cluster, now=5.5, delay=1) == []
 
 
 @pytest.mark.parametrize(
@@ -109,26 +109,28 @@ def test_a_pod_that_was_not_tried_waits_as_well_as_one_that_is_alike_and_was(sta
     untried = replace(tried, uid="untried", name="untried", **({"unschedulable": None} | state))
     cluster = world(node(), quota("a"), quota("b"), tried)
     cluster.upsert_pod(untried, now=5)
-    assert [each.uid for each in reclaim.waiting(cluster, now=5.9, delay=1)] == ["tried"]
-    assert {each.uid for each in reclaim.waiting(cluster, now=6, delay=1)} == {"tried", *["untried"] * waits}
+    assert [each.uid for each in preemptors.waiting(cluster, now=5.9, delay=1)] == ["tried"]
+    assert {each.uid for each in preemptors.waiting(cluster, now=6, delay=1)} == {"tried", *["untried"] * waits}
 
 
 def test_for_untried_pods_room_is_made_only_as_fast_as_the_scheduler_binds():
     tried = waiting("tried", created=0.0)
-    untried = [replace(tried, uid=f"u{n:03}", name=f"u{n:03}", unschedulable=None) for n in range(reclaim.AHEAD + 10)]
+    untried = [
+        replace(tried, uid=f"u{n:03}", name=f"u{n:03}", unschedulable=None) for n in range(preemptors.AHEAD + 10)
+    ]
     cluster = world(node(), quota("a"), tried, *untried)
-    assert len(reclaim.waiting(cluster, now=1, delay=1)) == 1 + reclaim.AHEAD
+    assert len(preemptors.waiting(cluster, now=1, delay=1)) == 1 + preemptors.AHEAD
     for each in untried[:30]:
         cluster.upsert_reservation(reclaim.reservation_of(Plan(each, "n1", (), 0), since=0))
-    there = {each.uid for each in reclaim.waiting(cluster, now=1, delay=1)}
-    assert there == {"tried", *(each.uid for each in untried[30 : reclaim.AHEAD])}
+    there = {each.uid for each in preemptors.waiting(cluster, now=1, delay=1)}
+    assert there == {"tried", *(each.uid for each in untried[30 : preemptors.AHEAD])}
 
 
 def test_who_was_admitted_or_has_room_kept_waits_no_longer():
     cluster = world(node(), waiting("p"), waiting("q"))
     assert cluster.admit(cluster.pods["p"], now=0) is None
     cluster.upsert_reservation(reclaim.reservation_of(Plan(cluster.pods["q"], "n1", (), 0), since=0))
-    assert reclaim.waiting(cluster, now=9, delay=1) == []
+    assert preemptors.waiting(cluster, now=9, delay=1) == []
 
 
 def test_they_wait_by_priority_and_then_creation():
@@ -140,7 +142,7 @@ def test_they_wait_by_priority_and_then_creation():
         waiting("a", created=2.0),
     ]
     cluster = world(node(), quota("a"), *pods)
-    assert [each.uid for each in reclaim.waiting(cluster, now=9, delay=1)] == ["high", "early", "a", "b", "late"]
+    assert [each.uid for each in preemptors.waiting(cluster, now=9, delay=1)] == ["high", "early", "a", "b", "late"]
 
 
 # What would be done
@@ -169,7 +171,7 @@ def test_after_a_preview_everything_is_as_before():
     pods = [waiting(f"p{number}") for number in range(3)]
     cluster = world(*BORROWED, *pods)
     before = dict(cluster.ledger.entries)
-    for _ in reclaim.preview(cluster, pods):
+    for _ in joint_plans.preview(cluster, pods):
         pass
     assert cluster.ledger.entries == before
     assert (cluster.reservations.plans, cluster.table.expected) == ({}, {})
@@ -186,7 +188,7 @@ def test_a_preview_plans_for_pods_whose_first_plan_failed_and_does_not_forget_th
 def test_a_preview_that_is_not_looked_at_to_its_end_leaves_nothing_behind():
     pods = [waiting(f"p{number}") for number in range(3)]
     cluster = world(*BORROWED, *pods)
-    seen = reclaim.preview(cluster, pods)
+    seen = joint_plans.preview(cluster, pods)
     next(seen)
     seen.close()
     assert cluster.reservations.plans == {}
@@ -222,18 +224,18 @@ def test_pods_that_are_kept_away_by_others_are_told_apart_by_their_labels():
     ids=str,
 )
 def test_a_shape_differs_in_what_the_answer_depends_on(change):
-    assert reclaim.shape_of(waiting("p"), NOBODY) != reclaim.shape_of(replace(waiting("p"), **change), NOBODY)
+    assert preemptors.shape_of(waiting("p"), NOBODY) != preemptors.shape_of(replace(waiting("p"), **change), NOBODY)
 
 
 def test_a_shape_is_the_same_for_another_pod_like_it():
     one, other = waiting("p", labels={"job": "1"}), waiting("q", labels={"job": "2"})
-    assert reclaim.shape_of(one, NOBODY) == reclaim.shape_of(other, NOBODY)
+    assert preemptors.shape_of(one, NOBODY) == preemptors.shape_of(other, NOBODY)
 
 
 def test_labels_tell_shapes_apart_where_pods_are_kept_apart():
     apart = Constraints(anti_affinity=(term(app="web"),))
     one, other = (waiting("p", labels={"app": app}, constraints=apart) for app in ("web", "db"))
-    assert reclaim.shape_of(one, NOBODY) != reclaim.shape_of(other, NOBODY)
+    assert preemptors.shape_of(one, NOBODY) != preemptors.shape_of(other, NOBODY)
 
 
 # What is recorded and said
@@ -249,20 +251,20 @@ def test_a_plan_is_recorded_under_the_name_of_its_pod():
 
 def test_the_text_of_a_plan_says_who_goes_or_why_nobody_does():
     cluster = world(*BORROWED, waiting("p"), waiting("q", request={"cpu": 3}))
-    assert plan_text(cluster, "p") == "to be evicted for it on node n1: b/b3"
-    assert plan_text(cluster, "q").startswith("nobody is evicted for it: ")
-    assert plan_text(cluster, "b1") == ""
+    assert told(cluster, "p") == "to be evicted for it on node n1: b/b3"
+    assert told(cluster, "q").startswith("nobody is evicted for it: ")
+    assert told(cluster, "b1") == ""
 
 
 def test_the_text_of_a_plan_follows_what_is_being_done():
     safe = run("b9", labels={"app": "x"})
     cluster = world(*BORROWED[:3], safe, waiting("p"), Budget("b", "budget", labelled(app="x"), 0))
     cluster.upsert_reservation(reclaim.reservation_of(Plan(cluster.pods["p"], "n1", (safe,), 1), since=0))
-    assert "a disruption budget does not let go now: b/b9" in plan_text(cluster, "p")
+    assert "a disruption budget does not let go now: b/b9" in told(cluster, "p")
     cluster.upsert_pod(replace(safe, terminating=True), now=1)
-    assert "on their way out: b/b9" in plan_text(cluster, "p")
+    assert "on their way out: b/b9" in told(cluster, "p")
     cluster.delete_pod("b9")
-    assert "room was made on node n1" in plan_text(cluster, "p")
+    assert "room was made on node n1" in told(cluster, "p")
 
 
 def test_one_that_is_given_room_on_a_node_needs_no_second_plan():
@@ -309,7 +311,7 @@ def test_it_can_be_told_by_which_rule_a_victim_goes(namespace, said):
     cluster.upsert_queue(queue("small"))
     cluster.upsert_queue(queue("large"))
     reservation = reclaim.reservation_of(Plan(cluster.pods["p"], "n1", (victim,), 0), since=0)
-    assert reclaim.why_evicted(cluster, reservation, victim) == said
+    assert plan_text.why_evicted(cluster, reservation, victim) == said
 
 
 # Gangs
@@ -323,7 +325,7 @@ def gang_waits(*others, minimum: int = 2, count: int = 2, **rest) -> Cluster:
 
 
 def previewed(cluster: Cluster) -> dict[str, set[str] | str]:
-    pods = reclaim.waiting(cluster, now=1, delay=0)
+    pods = preemptors.waiting(cluster, now=1, delay=0)
     return outcome(preview(cluster, pods))
 
 
@@ -338,35 +340,35 @@ def test_for_a_gang_that_could_not_start_nobody_goes(minimum, count):
 
 def test_members_beyond_the_minimum_start_no_reclaim():
     cluster = gang_waits(*BORROWED, count=4)
-    assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["m0", "m1"]
+    assert [pod.uid for pod in preemptors.waiting(cluster, now=1, delay=0)] == ["m0", "m1"]
     cluster.upsert_pod(pod("ready", group="g", node="n1"), now=0)
-    assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["m0"]
+    assert [pod.uid for pod in preemptors.waiting(cluster, now=1, delay=0)] == ["m0"]
     cluster.grant(cluster.pods["m3"], now=0)
-    assert reclaim.waiting(cluster, now=1, delay=0) == []
+    assert preemptors.waiting(cluster, now=1, delay=0) == []
 
 
 def test_a_gang_that_has_started_and_lost_a_member_goes_first_in_its_namespace():
     others = waiting("of-b", namespace="b", created=-3.0), waiting("of-a", created=-2.0, priority=1)
     cluster = gang_waits(node(), quota("a"), quota("b"), *others, minimum=3, count=2)
-    assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["of-a", "of-b", "m0", "m1"]
+    assert [pod.uid for pod in preemptors.waiting(cluster, now=1, delay=0)] == ["of-a", "of-b", "m0", "m1"]
     cluster.upsert_pod(pod("runs", group="g", node="n1"), now=0)
-    assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["m0", "of-b", "m1", "of-a"]
+    assert [pod.uid for pod in preemptors.waiting(cluster, now=1, delay=0)] == ["m0", "of-b", "m1", "of-a"]
 
 
 def test_a_gang_that_has_started_and_lost_a_member_goes_first_in_its_queue():
     fresh = waiting("of-b", namespace="b", created=-3.0, priority=1)
     cluster = gang_waits(node(), fresh, minimum=3, count=2)
     cluster.upsert_queue(queue("default"))
-    assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["of-b", "m0", "m1"]
+    assert [pod.uid for pod in preemptors.waiting(cluster, now=1, delay=0)] == ["of-b", "m0", "m1"]
     cluster.upsert_pod(pod("runs", group="g", node="n1"), now=0)
-    assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["m0", "m1", "of-b"]
+    assert [pod.uid for pod in preemptors.waiting(cluster, now=1, delay=0)] == ["m0", "m1", "of-b"]
 
 
 def test_those_that_room_is_kept_for_count_towards_the_minimum():
     cluster = gang_waits(*BORROWED, count=4)
     name = reclaim.name_of(cluster.pods["m2"])
     cluster.upsert_reservation(Reservation("r", name, "n1", (), 0.0))
-    assert [pod.uid for pod in reclaim.waiting(cluster, now=1, delay=0)] == ["m0"]
+    assert [pod.uid for pod in preemptors.waiting(cluster, now=1, delay=0)] == ["m0"]
 
 
 def test_a_gang_without_a_quota_takes_from_lower_priority_whole_or_not_at_all():
@@ -377,7 +379,7 @@ def test_a_gang_without_a_quota_takes_from_lower_priority_whole_or_not_at_all():
 
 
 def test_other_pods_without_a_quota_are_left_to_the_schedulers_own_preemption():
-    assert reclaim.waiting(world(node(), waiting("p", priority=1)), now=1, delay=0) == []
+    assert preemptors.waiting(world(node(), waiting("p", priority=1)), now=1, delay=0) == []
 
 
 def test_where_nodes_have_room_for_all_nobody_goes():

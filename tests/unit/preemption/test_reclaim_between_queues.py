@@ -5,7 +5,7 @@ Seeds: queue guarantee (a guarantee that grows), namespace fair share (preemptio
 
 import pytest
 
-from policy.preemption import reclaim
+from policy.preemption import joint_plans
 from policy.preemption.plans import Plan
 from policy.preemption.victims import victims_on
 from policy.quota.admission import Rules
@@ -99,7 +99,7 @@ def test_opting_out_keeps_no_more_of_a_queue_than_it_deserves_whatever_the_quota
     cluster = world(*TWO, *lending, *asking, cpu=10)
     for each in quotas:
         cluster.upsert_quota(each)
-    plans = [each for each in reclaim.preview(divided(cluster), asking) if each is not None]
+    plans = [each for each in joint_plans.preview(divided(cluster), asking) if each is not None]
     assert sum(len(plan.victims) for _, plan in plans if isinstance(plan, Plan)) == gone
 
 

@@ -10,7 +10,7 @@ from policy.objects.constraints import Selector
 from policy.objects.group import Group
 from policy.objects.pod import Pod, Unschedulable
 from policy.objects.reservation import Reservation
-from policy.preemption import reclaim
+from policy.preemption import joint_plans, reclaim
 from policy.preemption.plans import NoPlan
 from policy.stepwise import at_once
 from tests.unit.app.lines import lines_once
@@ -41,9 +41,9 @@ def plans(cluster: Cluster, gang: list[Pod], namespace: str = "b") -> set[str] |
     cluster.upsert_group(Group(namespace, GROUP, minimum=len(gang)))
     for each in gang:
         cluster.upsert_pod(each, now=0)
-    answer = at_once(reclaim.plans_for_all_steps(divided(cluster) if cluster.queues else cluster, gang))
+    answer = at_once(joint_plans.plans_for_all_steps(divided(cluster) if cluster.queues else cluster, gang))
     stood = dict(cluster.ledger.entries), dict(cluster.reservations.plans)
-    assert at_once(reclaim.plans_for_all_of_a_copy_steps(cluster, gang)) == answer
+    assert at_once(joint_plans.plans_for_all_of_a_copy_steps(cluster, gang)) == answer
     assert (cluster.ledger.entries, cluster.reservations.plans) == stood
     return answer.reason if isinstance(answer, NoPlan) else {victim.uid for one in answer for victim in one.victims}
 
@@ -96,7 +96,7 @@ def test_in_a_copy_each_member_costs_as_much_as_the_first_one():
         return cluster, gang
 
     def plan(cluster, gang):
-        assert at_once(reclaim.plans_for_all_of_a_copy_steps(cluster, gang)).reason == "gang"
+        assert at_once(joint_plans.plans_for_all_of_a_copy_steps(cluster, gang)).reason == "gang"
 
     assert lines_once(plan, *story(160)) <= 5 * lines_once(plan, *story(40))
 
@@ -109,7 +109,7 @@ def two_plans(*budgets: Budget) -> tuple[Cluster, list[Reservation]]:
     cluster = with_quotas(EIGHT, *HALVES, *running(4, labels={"app": "x"}), *budgets)
     gang = members(2)
     assert len(plans(cluster, gang)) == 2
-    answer = at_once(reclaim.plans_for_all_steps(cluster, gang))
+    answer = at_once(joint_plans.plans_for_all_steps(cluster, gang))
     assert isinstance(answer, list)
     for each in answer:
         cluster.upsert_reservation(reclaim.reservation_of(each, 0.0))

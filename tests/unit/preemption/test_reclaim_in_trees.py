@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from policy.objects.group import Group
-from policy.preemption import reclaim
+from policy.preemption import joint_plans
 from policy.preemption.victims import victims_on
 from policy.stepwise import at_once
 from tests.unit.given import pod
@@ -136,5 +136,5 @@ def test_a_gang_counts_once_at_every_level():
     gang = [pod(f"x-{number}", "x", group="g", request={"cpu": 2}) for number in range(2)]
     cluster = company(*pods("y", 6, node="n1"), *pods("z", 10, node="n1"), *gang, cpu=16)
     cluster.upsert_group(Group("x", "g", minimum=2))
-    answer = at_once(reclaim.plans_for_all_steps(divided(cluster), gang))
+    answer = at_once(joint_plans.plans_for_all_steps(divided(cluster), gang))
     assert whose([each.uid for plan in answer for each in plan.victims]) == {"y": 2, "z": 2}

@@ -13,8 +13,10 @@ from policy.objects.constraints import Constraints
 from policy.objects.membership import DEFAULT, Namespace
 from policy.objects.pod import Pod
 from policy.objects.reservation import STARVING, Reservation
+from policy.preemption.plan_text import for_pod_steps
 from policy.preemption.plans import NoPlan, Plan
-from policy.preemption.reclaim import name_of, plan_text_steps, waiting
+from policy.preemption.preemptors import waiting
+from policy.preemption.reclaim import name_of
 from policy.preemption.victims import plan
 from policy.queueing import positions
 from policy.queueing.waking import to_wake
@@ -240,7 +242,7 @@ def test_nobody_is_evicted_by_us_for_it_as_the_scheduler_does_that():
     waits = critical(unschedulable=NO_ROOM)
     cluster = seeing(node(), quota("a", least={"cpu": 0}), quota("kube-system", least={"cpu": 4}), run("a1"), waits)
     assert waiting(cluster, now=100, delay=1) == []
-    assert at_once(plan_text_steps(cluster, waits)) == ""
+    assert at_once(for_pod_steps(cluster, waits)) == ""
 
 
 def test_what_the_scheduler_will_do_for_it_is_foreseen():
