@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from policy.cluster.waiting_members import WaitingMembers
 from policy.objects.group import counting
 from policy.objects.job import ALONE, Job, job_name
 from policy.objects.pod import turn
@@ -22,6 +23,7 @@ class Groups:
 
     def __init__(self, cluster: Cluster) -> None:
         self._members: dict[Key, set[str]] = {}
+        self._waiting: dict[Key, WaitingMembers] = {}
         self._cluster = cluster
 
     def members(self, key: Key) -> list[Pod]:
@@ -32,6 +34,10 @@ class Groups:
     def number_of_members(self, key: Key) -> int:
         """Returns how many pods of a group exist."""
         return len(self._members.get(key, ()))
+
+    def waiting(self, key: Key) -> WaitingMembers:
+        """Returns the members of a group that wait."""
+        return self._waiting.get(key) or WaitingMembers()
 
     def job(self, namespace: str, name: str) -> Job | None:
         """Returns the job of this name (see policy.objects.job) with its members; None if there is none."""
@@ -64,6 +70,7 @@ class Groups:
         group = cluster.membership.groups.get(key)
         completes = pod.uid not in members and group is not None and len(members) + 1 == group.minimum
         members.add(pod.uid)
+        self._waiting.setdefault(key, WaitingMembers()).see(pod)
         if completes:
             cluster.attempts.unschedulable.help_pods(members)
             cluster.states.assign_again(members)
@@ -76,10 +83,12 @@ class Groups:
         group = cluster.membership.groups.get(key)
         breaks = pod.uid in members and group is not None and len(members) == group.minimum
         members.discard(pod.uid)
+        self.waiting(key).remove(pod.uid)
         if breaks:
             cluster.states.assign_again(members)
         if not members:
             self._members.pop(key, None)
+            self._waiting.pop(key, None)
             cluster.gangs.forget(key)
 
     def changed(self, key: Key) -> None:

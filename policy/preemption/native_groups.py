@@ -10,16 +10,18 @@ through to. If one of them may not be, the node is tight: a member may go there 
 other node, so that it is known what the members let in before take there.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from policy.cluster.cluster import Cluster, Filtered
+from policy.cluster.grants import Grants
 from policy.nodes import fit
 from policy.objects.group import Key
 from policy.objects.pod import Pod
-from policy.objects.resources import total
+from policy.objects.resources import largest, total
 from policy.preemption.eviction_trial import EvictionTrial, eviction_trial
 from policy.preemption.ranking import importance
 from policy.quota.kept_nodes import PROTECTED, refusal_by
@@ -27,10 +29,11 @@ from policy.quota.kept_nodes import PROTECTED, refusal_by
 MOST_LOOKED_AT = 4000
 """Pods on nodes that are looked at for one answer; an empty node counts as one. The nodes that remain are tight."""
 MOST_TRIED = 400
-"""Evictions that are tried for one answer."""
+"""Evictions that are tried for one answer, with those for members before."""
 MOST_MEMBERS = 500
-"""Members of a group for which pods may be evicted: each has to stay within what it is entitled to."""
-FEW_GROUPS = 64
+"""Waiting members of a group for which pods may be evicted: each has to stay within what it is entitled to."""
+FEW = 3
+"""Members, and groups, that are looked at in passing, whether they have come to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +53,70 @@ class Offer:
     left: list[str]
 
 
+class LetThrough:
+    """Where members of one group were let through. Each counts for as long as it holds a grant."""
+
+    def __init__(self, grants: Grants) -> None:
+        self._grants = grants
+        self._passed: dict[str, Passed] = {}
+        self._tight: dict[str, dict[str, None]] = {}
+        self._emptied: dict[str, dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._passed)
+
+    def note(self, uid: str, passed: Passed) -> None:
+        """Notes where a member is let through, in place of where it was before."""
+        self.forget(uid)
+        self._passed[uid] = passed
+        if passed.tight:
+            self._tight.setdefault(passed.tight, {})[uid] = None
+        for name in passed.emptied:
+            self._emptied.setdefault(name, {})[uid] = None
+        self._clean()
+
+    def forget(self, uid: str) -> None:
+        """Forgets a member. Does nothing for an unknown one."""
+        passed = self._passed.pop(uid, None)
+        if passed is not None:
+            for uids, names in ((self._tight, (passed.tight,)), (self._emptied, passed.emptied)):
+                for name in names:
+                    there = uids.get(name, {})
+                    there.pop(uid, None)
+                    if not there:
+                        uids.pop(name, None)
+
+    def emptied(self) -> list[str]:
+        """Returns the nodes whose pods of lower priority members may evict."""
+        return sorted(name for name, uids in self._emptied.items() if any(uid in self._grants for uid in uids))
+
+    def on(self, node: str) -> list[Pod]:
+        """Returns the members that were let through to this node alone."""
+        granted = map(self._grants.pod, self._tight.get(node, ()))
+        return [pod for pod in granted if pod is not None]
+
+    def has_ended(self) -> bool:
+        """Whether no member holds a grant, as far as the oldest ones tell."""
+        self._clean()
+        return not self._passed
+
+    def _clean(self) -> None:
+        """Forgets members without a grant, of the oldest ones a few: more than are added."""
+        for uid in list(islice(self._passed, FEW)):
+            if uid in self._grants:
+                self._passed[uid] = self._passed.pop(uid)
+            else:
+                self.forget(uid)
+
+
 @dataclass(slots=True)
 class NativeGroups:
     """Decides which nodes members of native groups may go to, beyond what the rules of ``Cluster.filter`` say.
 
-    ``_passed`` has, by group and UID, where members were let through; it counts as long as they hold a grant.
+    ``_let_through`` has, by group, where members were let through.
     """
 
-    _passed: dict[Key, dict[str, Passed]] = field(default_factory=dict)
+    _let_through: dict[Key, LetThrough] = field(default_factory=dict)
 
     def concerns(self, cluster: Cluster, pod: Pod, answer: Filtered) -> bool:
         """Whether a pod was let in that kube-scheduler may evict for without asking further."""
@@ -74,17 +133,14 @@ class NativeGroups:
         """
         pod = cluster.grants.pod(pod.uid) or pod  # with what is charged for its claims
         offered = sorted(name for name in names if name not in answer.failed)
-        pending = [each for each in cluster.groups.members((pod.namespace, pod.group)) if each.pending]
-        others = [each for each in pending if each.uid != pod.uid]
-        free = _room_for_all(cluster, pod, others)
+        free = _room_for_all(cluster, pod)
         contested, left = _with_lower_priority(cluster, pod, (each for each in offered if each not in free))
         if not contested and not left:
             return answer
         before = self._before(cluster, pod)
-        emptied = sorted({name for each in before.values() for name in each.emptied})
-        with _evicting(cluster, pod, others, emptied, respect_budgets=respect_budgets) as evicting:
+        with _evicting(cluster, pod, before.emptied(), respect_budgets=respect_budgets) as evicting:
             passed, chosen = _choose(evicting, cluster, pod, Offer(offered, contested, left), before)
-        self._note(cluster, pod, passed)
+        before.note(pod.uid, passed)
         failed = {name: PROTECTED for name in offered if name not in chosen}
         if len(failed) < len(offered):
             return Filtered(None, {**answer.failed, **failed})
@@ -92,21 +148,15 @@ class NativeGroups:
         every = {**{name: answer.failed[name] for name in names if name in answer.failed}, **failed}
         return Filtered(refusal_by({*every.values()}), every)
 
-    def _before(self, cluster: Cluster, pod: Pod) -> dict[str, Passed]:
-        """Returns where the other members were let through that still hold a grant, by UID."""
-        known = self._passed.get((pod.namespace, pod.group), {})
-        return {uid: each for uid, each in known.items() if uid != pod.uid and uid in cluster.grants}
-
-    def _note(self, cluster: Cluster, pod: Pod, passed: Passed) -> None:
-        """Notes where a member is let through, and forgets what has come to nothing."""
-        key = pod.namespace, pod.group
-        self._passed[key] = {**self._before(cluster, pod), pod.uid: passed}
-        if len(self._passed) > FEW_GROUPS + 2 * len(cluster.grants):
-            self._passed = {
-                key: there
-                for key, each in self._passed.items()
-                if (there := {uid: of for uid, of in each.items() if uid in cluster.grants})
-            }
+    def _before(self, cluster: Cluster, pod: Pod) -> LetThrough:
+        """Returns where the other members were let through. Forgets a few groups of which none holds a grant."""
+        for key in list(islice(self._let_through, FEW)):
+            there = self._let_through.pop(key)
+            if not there.has_ended():
+                self._let_through[key] = there
+        found = self._let_through.setdefault((pod.namespace, pod.group), LetThrough(cluster.grants))
+        found.forget(pod.uid)
+        return found
 
 
 class _Evicting:
@@ -118,8 +168,10 @@ class _Evicting:
         self._respect_budgets = respect_budgets
         self._tried = 0
         trial.evictable.one_by_one = True
-        for name in before:
-            trial.take_all(self._on(name))
+        for name in before if any_at_all else ():
+            leaving = self._on(name)
+            self._tried += len(leaving)
+            trial.take_all(leaving)
 
     def open(self, names: Iterable[str]) -> set[str]:
         """Returns those of the nodes whose pods of lower priority may all be evicted, together with all before."""
@@ -154,17 +206,17 @@ class _Evicting:
 
 
 @contextmanager
-def _evicting(
-    cluster: Cluster, pod: Pod, others: list[Pod], emptied: list[str], *, respect_budgets: bool
-) -> Iterator[_Evicting]:
+def _evicting(cluster: Cluster, pod: Pod, emptied: list[str], *, respect_budgets: bool) -> Iterator[_Evicting]:
     """Tries evictions for a member and all others of its group; afterwards the cluster is as it was."""
-    any_at_all = len(others) < MOST_MEMBERS and not fit.undecidable(cluster.table, pod)
-    with eviction_trial(cluster, pod, others if any_at_all else ()) as trial:
+    waiting = cluster.groups.waiting((pod.namespace, pod.group))
+    any_at_all = len(waiting) <= MOST_MEMBERS and not fit.undecidable(cluster.table, pod)
+    others = [cluster.pods[uid] for uid in waiting.uids() if uid != pod.uid] if any_at_all else []
+    with eviction_trial(cluster, pod, others) as trial:
         yield _Evicting(trial, emptied, any_at_all=any_at_all, respect_budgets=respect_budgets)
 
 
 def _choose(
-    evicting: _Evicting, cluster: Cluster, pod: Pod, offer: Offer, before: Mapping[str, Passed]
+    evicting: _Evicting, cluster: Cluster, pod: Pod, offer: Offer, before: LetThrough
 ) -> tuple[Passed, set[str]]:
     """Returns what to note of a member, and the nodes that it may go to.
 
@@ -183,22 +235,26 @@ def _choose(
     return Passed(emptied=tuple(sorted(emptied))), emptied
 
 
-def _has_room_beside(cluster: Cluster, pod: Pod, node: str, before: Mapping[str, Passed]) -> bool:
+def _has_room_beside(cluster: Cluster, pod: Pod, node: str, before: LetThrough) -> bool:
     """Whether a node has room for a member beside those that were let through to it alone."""
-    there = [known for uid, each in before.items() if each.tight == node and (known := cluster.grants.pod(uid))]
-    taken = total(each.request for each in there)
-    return not there or not fit.lacking_on(cluster.table, pod, node, (), taken)
+    there = before.on(node)
+    return not there or not fit.lacking_on(cluster.table, pod, node, (), total(each.request for each in there))
 
 
-def _room_for_all(cluster: Cluster, pod: Pod, others: Iterable[Pod]) -> set[str]:
-    """Returns the nodes with room for a member and all others at once, whichever of them come there."""
-    members = (pod, *others)
-    resources = {resource for each in members for resource in each.request}
-    largest = {resource: max(each.request.get(resource, 0) for each in members) for resource in resources}
-    table, group = cluster.table, cluster.membership.groups[pod.namespace, pod.group]
-    number = max(len(members), group.minimum)  # the watch may not have shown all of them yet
+def _room_for_all(cluster: Cluster, pod: Pod) -> set[str]:
+    """Returns the nodes with room for a member and all others at once, whichever of them come there.
+
+    There is none if the others request so many different things that it would take long to say.
+    """
+    key = pod.namespace, pod.group
+    waiting, group, table = cluster.groups.waiting(key), cluster.membership.groups[key], cluster.table
+    requested = waiting.largest()
+    if requested is None:
+        return set()
+    seen = len(waiting) + (pod.uid not in waiting)
+    number = max(seen, group.minimum)  # the watch may not have shown all of them yet
     now = fit.fits(table, pod)
-    rows, times = fit.how_often(table, table.free, replace(pod, request=largest))
+    rows, times = fit.how_often(table, table.free, replace(pod, request=largest(pod.request, requested)))
     return {table.names[row] for row, often in zip(rows, times, strict=True) if often >= number and now[row]}
 
 

@@ -15,6 +15,7 @@ from tests.chaos.history import (
     History,
     Life,
     Position,
+    bounds_of,
     eviction_of,
     group_of,
     is_opted_out,
@@ -62,8 +63,8 @@ def wrong_statuses(history: History) -> Iterator[str]:
             continue
         used = history.used[namespace].at(end) if namespace in history.used else {}
         said = quota.get("status", {}).get("used", {})
-        spec = quota["spec"]
-        for resource in sorted({*(spec.get("min") or {}), *(spec.get("max") or {})}):
+        bounds = bounds_of(quota)
+        for resource in sorted({*bounds.min, *bounds.max}):
             if number(str(said.get(resource, "0"))) != used.get(resource, 0):
                 yield (
                     f"the status of ElasticQuota {namespace}/{meta['name']} says that {said.get(resource, 'nothing')} "
@@ -242,7 +243,7 @@ def _opted_out_within_min(history: History, life: Life, start: Position) -> bool
         used = total(other.most for other in out if other.is_on_node(moment))
         for bounds in _bounds_during(history, life.namespace, start, life.evicted):
             least = bounds.min if bounds else {}
-            if any(used.get(resource, 0) > least.get(resource, 0) for resource in life.least if resource in lent):
+            if any(used.get(resource, 0) > least.get(resource, 0) for resource in life.held if resource in lent):
                 return False
     return True
 
@@ -263,7 +264,7 @@ def _is_protected(history: History, life: Life, start: Position, leeway: Leeway)
     there = [other for other in history.pods_of(life.namespace) if other.bound <= end]
     mates = _mates(history, life, leeway)
     for bounds in _bounds_during(history, life.namespace, start, end):
-        named = [resource for resource in life.least if bounds and resource in bounds.min]
+        named = [resource for resource in life.held if bounds and resource in bounds.min]
         if not named:
             return False
         for resource in named:
@@ -280,7 +281,7 @@ def _went_before(life: Life, other: Life, mates: set[str], resource: str) -> boo
         return other.evicted < life.evicted
     if life.groups & other.groups:
         return False
-    size, own = other.most.get(resource, 0), life.least[resource]
+    size, own = other.most.get(resource, 0), life.held[resource]
     return size < own or (size == own and other.evicted < life.evicted)
 
 

@@ -13,6 +13,7 @@ from math import inf
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from tests.chaos import devices
 from tests.controlplane.objects import GROUP, Object, condition, is_bound, number
 
 Amounts = dict[str, Decimal]
@@ -28,6 +29,8 @@ KINDS = (
     "podgroups",
     "reservations",
     "poddisruptionbudgets",
+    "resourceclaims",
+    "resourceslices",
 )
 _Value = TypeVar("_Value")
 _THOUSANDTH = Decimal("0.001")
@@ -82,16 +85,21 @@ class Life:
     """A pod: as it was seen first and last, and where in the order it was created, bound, evicted, and off its node.
 
     Of what changed meanwhile nobody knows which version was decided on. So ``least`` and ``most`` are what it has
-    requested at least and at most, and ``groups`` all groups that it has named.
+    requested at least and at most, and ``groups`` all groups that it has named. Devices of its claims are among both;
+    those of claims that others had before it are only among ``most``.
     """
 
     first: Object
     pod: Object
     created: Position
+    requested: Amounts
+    """``least`` without devices of claims."""
     least: Amounts
     most: Amounts
     groups: frozenset[str]
     ever_opted_out: bool
+    shared: Amounts
+    """Devices of claims that others had before it."""
     bound: float = inf
     by_scheduler: bool = False
     evicted: float = inf
@@ -109,6 +117,11 @@ class Life:
     @property
     def node(self) -> str:
         return self.pod["spec"].get("nodeName", "")
+
+    @property
+    def held(self) -> Amounts:
+        """What it may be evicted for: what it has requested at least, and devices that it shares."""
+        return total((self.least, self.shared))
 
     def is_on_node(self, position: Position) -> bool:
         return self.bound <= position < self.ended
@@ -146,9 +159,16 @@ class History:
         self._versions: dict[str, list[Object]] = {}
         self._of_namespace: dict[str, list[Life]] = {}
         self._on_nodes: dict[str, dict[str, tuple[Amounts, Amounts]]] = {}
+        self._claims: dict[str, Object] = {}
+        """By UID: the claims that have devices."""
+        self._claims_of: dict[str, dict[str, tuple[Object, bool]]] = {}
+        """By UID of a pod and of a claim: a claim whose devices it has had, and whether it had them first."""
+        self._parts_of_nodes: dict[str, dict[str, Amounts]] = {}
         for record in self.records:
             if record.kind == "pods":
                 self._versions.setdefault(record.object["metadata"]["uid"], []).append(record.object)
+            elif record.kind == "resourceclaims":
+                self._note_users(record.object)
         for position, record in enumerate(self.records):
             self._take(position, record)
 
@@ -166,6 +186,10 @@ class History:
 
     def pods_of(self, namespace: str) -> list[Life]:
         return self._of_namespace.get(namespace, [])
+
+    def claims_of(self, life: Life) -> Iterable[str]:
+        """UIDs of the claims whose devices a pod has had."""
+        return self._claims_of.get(life.pod["metadata"]["uid"], {}).keys()
 
     def _take(self, position: Position, record: Record) -> None:
         uid, there = record.object["metadata"]["uid"], self.now.setdefault(record.kind, {})
@@ -189,7 +213,12 @@ class History:
             self.budgets.setdefault(key, Timeline(None)).set(position, None if gone else record.object)
         elif record.kind == "nodes":
             size = {name: number(str(each)) for name, each in record.object["status"].get("allocatable", {}).items()}
-            self.sizes.setdefault(record.object["metadata"]["name"], Timeline({})).set(position, {} if gone else size)
+            self._take_part(position, record.object["metadata"]["name"], uid, {} if gone else size)
+        elif record.kind == "resourceslices":
+            node, size = devices.on_node(record.object)
+            self._take_part(position, node, uid, {} if gone else size)
+        elif record.kind == "resourceclaims":
+            self._take_claim(position, record.object, gone=gone)
         elif record.kind == "podgroups":
             self.groups[namespace, record.object["metadata"]["name"]] = record.object["spec"].get("minMember") or 0
 
@@ -197,7 +226,7 @@ class History:
         life = self.lives.get(pod["metadata"]["uid"])
         if life is None:
             life = self.lives[pod["metadata"]["uid"]] = self._begin(position, pod)
-        life.request = request_of(pod)
+        life.request = self._requested(pod)
         if is_bound(pod) and life.bound == inf:
             life.bound, life.by_scheduler = position, life.created < position
         if (gone or is_finished(pod)) and life.ended == inf:
@@ -205,40 +234,77 @@ class History:
         if is_evicted(pod) and life.evicted == inf:
             life.evicted = position
         life.pod = pod
-        self._count(position, life)
+        used = (life.request, life.requested) if life.is_on_node(position) else None
+        self._count(position, life.namespace, pod["metadata"]["uid"], used)
+        for claim in self._claims_of.get(pod["metadata"]["uid"], ()):
+            self._count_claim(position, claim)
+
+    def _requested(self, pod: Object) -> Amounts:
+        """What a pod requests, but for devices for which the scheduler has made a claim."""
+        claims = self._claims_of.get(pod["metadata"]["uid"], {}).values()
+        by_claim = any(devices.is_of_scheduler(claim) for claim, _ in claims)
+        return devices.without(request_of(pod), devices.DEVICES if by_claim else ())
+
+    def _note_users(self, claim: Object) -> None:
+        for first, uid in enumerate(devices.users(claim)):
+            known = self._claims_of.setdefault(uid, {})
+            known.setdefault(claim["metadata"]["uid"], (claim, not first))
+
+    def _take_claim(self, position: Position, claim: Object, *, gone: bool) -> None:
+        self._claims[claim["metadata"]["uid"]] = {**claim, "status": {}} if gone else claim
+        self._count_claim(position, claim["metadata"]["uid"])
+
+    def _count_claim(self, position: Position, uid: str) -> None:
+        """A claim counts once, for as long as one of the pods that it is reserved for has not ended."""
+        claim = self._claims.get(uid)
+        if claim is not None:
+            there = (self.lives[each].ended == inf for each in devices.users(claim) if each in self.lives)
+            amounts = devices.has(claim)
+            self._count(position, claim["metadata"]["namespace"], uid, (amounts, amounts) if any(there) else None)
+
+    def _take_part(self, position: Position, node: str, uid: str, size: Amounts) -> None:
+        """Notes what a node has by itself, or by a slice."""
+        parts = self._parts_of_nodes.setdefault(node, {})
+        parts[uid] = size
+        self.sizes.setdefault(node, Timeline({})).set(position, total(parts.values()))
 
     def _begin(self, position: Position, pod: Object) -> Life:
         versions, namespace = self._versions.pop(pod["metadata"]["uid"]), pod["metadata"]["namespace"]
-        requests = [request_of(each) for each in versions]
+        requests = [self._requested(each) for each in versions]
         names = {name for request in requests for name in request}
         always = [name for name in names if all(name in request for request in requests)]
         nothing = Decimal(0)
         if any(labels_of(each) != labels_of(pod) for each in versions):
             self.relabelled.add(namespace)
+        claims = self._claims_of.get(pod["metadata"]["uid"], {}).values()
+        requested = {name: min(request[name] for request in requests) for name in always}
+        most = {name: max(request.get(name, nothing) for request in requests) for name in names}
         life = Life(
             pod,
             pod,
             position,
-            {name: min(request[name] for request in requests) for name in always},
-            {name: max(request.get(name, nothing) for request in requests) for name in names},
+            requested,
+            total((requested, *(devices.has(claim) for claim, is_first in claims if is_first))),
+            total((most, *(devices.has(claim) for claim, _ in claims))),
             frozenset(name for each in versions for name in groups_of(each)),
             any(map(is_opted_out, versions)),
+            total(devices.has(claim) for claim, is_first in claims if not is_first),
         )
         self._of_namespace.setdefault(namespace, []).append(life)
         return life
 
-    def _count(self, position: Position, life: Life) -> None:
-        uid, on_nodes = life.pod["metadata"]["uid"], self._on_nodes.setdefault(life.namespace, {})
+    def _count(self, position: Position, namespace: str, uid: str, after: tuple[Amounts, Amounts] | None) -> None:
+        """Notes what a pod or a claim takes from now on, and what it surely takes."""
+        on_nodes = self._on_nodes.setdefault(namespace, {})
         before = on_nodes.pop(uid, None)
-        if life.is_on_node(position):
-            on_nodes[uid] = life.request, life.least
-        after = on_nodes.get(uid)
+        if after is not None:
+            on_nodes[uid] = after
         if after == before:
             return
         for which, lines in enumerate((self.used, self.surely_used)):
-            line = lines.setdefault(life.namespace, Timeline({}))
+            line = lines.setdefault(namespace, Timeline({}))
             line.set(position, _moved(line.at(position), before and before[which], after and after[which]))
-        if life.namespace in self.bounds and self.bounds[life.namespace].at(position):
+        if namespace in self.bounds and self.bounds[namespace].at(position):
             used, least = self.pool.at(position)
             self.pool.set(position, (_moved(used, before and before[1], after and after[1]), least))
 
@@ -269,7 +335,8 @@ def read(file: Path) -> list[Record]:
 def bounds_of(quota: Object) -> Bounds:
     spec = quota.get("spec", {})
     least, most = (
-        {name: number(str(value)) for name, value in (spec.get(bound) or {}).items()} for bound in ("min", "max")
+        {devices.counted_as(name): number(str(value)) for name, value in (spec.get(bound) or {}).items()}
+        for bound in ("min", "max")
     )
     return Bounds({name: min(value, most.get(name, value)) for name, value in least.items()}, most)
 
@@ -297,7 +364,7 @@ def request_of(pod: Object) -> Amounts:
 def _asked(container: Object) -> Amounts:
     """What a container, or a pod as a whole, requests: Kubernetes rounds it up to thousandths."""
     requests = container.get("resources", {}).get("requests", {})
-    return {name: _to_thousandths(number(str(value))) for name, value in requests.items()}
+    return total({devices.counted_as(name): _to_thousandths(number(str(each)))} for name, each in requests.items())
 
 
 def _to_thousandths(value: Decimal) -> Decimal:

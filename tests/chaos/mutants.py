@@ -13,6 +13,7 @@ from app.actuators.kubernetes import KubernetesActuator
 from app.cli import main
 from app.controllers import status
 from app.controllers.wake import Wake
+from policy.cluster.devices import Devices
 from policy.cluster.reservations import Reservations
 from policy.objects.reservation import STARVING, Reservation
 from policy.preemption import entitlement
@@ -65,6 +66,11 @@ MUTANTS: dict[str, tuple[Callable[[], object], str]] = {
             status, "used_of", lambda _cluster, _quota, used: {name: 2 * each for name, each in used.items()}
         ),
         "the status of ElasticQuota",
+    ),
+    "claims-do-not-count": (lambda: patch.object(Devices, "_add", lambda *_: None), "/nic then, above its max"),
+    "shared-claims-count-for-each-pod": (
+        lambda: patch.object(Devices, "_pays", lambda *_, **__: True),
+        "/nic is used; it is",
     ),
 }
 """By name: how the rule is broken, and what the checker says of it."""

@@ -37,6 +37,8 @@ class Outcome:
     answers: int
     bindings: int
     evictions: int
+    claims: int
+    """How many claims had devices."""
     starts: int
     """How often a Job that waited as a whole was started."""
     taken_back: int
@@ -51,6 +53,7 @@ class Outcome:
         return (
             f"{self.seconds:.0f} s, {self.steps} changes, {sum(self.faults.values())} faults ({faults}), "
             f"{self.answers} answers of Quotaward, {self.bindings} bindings and {self.evictions} evictions checked, "
+            f"{self.claims} claims had devices, "
             f"{self.starts} Jobs started and {self.taken_back} taken back, "
             f"{self.gaps} gaps, at rest {self.recovery:.0f} s after the last fault, {len(self.violations)} violations"
         )
@@ -90,6 +93,7 @@ def run(control_plane: ControlPlane, directory: Path, size: Size, seed: int, sec
         answers=system.way_to_quotaward.passed,
         bindings=sum(life.by_scheduler for life in lives),
         evictions=sum(life.evicted < inf for life in lives),
+        claims=len({claim for life in lives for claim in history.claims_of(life)}),
         starts=sum(turn.starts for turn in turns),
         taken_back=sum(not (turn.starts or turn.by_user) for turn in turns),
         gaps=recorder.gaps,

@@ -7,6 +7,7 @@ more than what is guaranteed to them.
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
+from tests.chaos import devices
 from tests.chaos.history import PREEMPTIBLE, Amounts, bounds_of, group_of, is_finished, labels_of, request_of, total
 from tests.chaos.jobs import MARK, WAIT, goes_on
 from tests.controlplane.cluster import QUEUE
@@ -21,7 +22,8 @@ def stuck(objects: Objects) -> list[str]:
     there = _Cluster(objects)
     found = []
     for pod in [*objects["pods"], *there.jobs]:
-        if waits(pod) and not group_of(pod) and there.is_within_quota(pod) and there.is_within_queue(pod):
+        known = waits(pod) and not group_of(pod) and there.knows_needs_of(pod)
+        if known and there.is_within_quota(pod) and there.is_within_queue(pod):
             node = next(there.fitting(pod), None)
             if node is not None:
                 meta, said = pod["metadata"], condition(pod, "PodScheduled").get("message", "")
@@ -56,12 +58,35 @@ class _Cluster:
         """Pods in place of the Jobs that wait as a whole, if they have one pod each."""
         self.let_go: list[str] = []
         """Jobs that are suspended where none is to wait."""
+        self._sizes: dict[str, Amounts] = {
+            _name(node): {name: number(each) for name, each in node["status"]["allocatable"].items()}
+            for node in self.nodes
+        }
+        for node, size in map(devices.on_node, objects.get("resourceslices", ())):
+            self._sizes[node] = total((self._sizes.get(node, {}), size))
+        self._claims = {
+            (each["metadata"]["namespace"], _name(each)): each for each in objects.get("resourceclaims", ())
+        }
+        self._by_claims = {
+            uid for each in self._claims.values() if devices.is_of_scheduler(each) for uid in devices.users(each)
+        }
+        ended = {each["metadata"]["uid"] for each in objects["pods"] if is_finished(each)}
+        there = {each["metadata"]["uid"] for each in objects["pods"]} - ended
+        for each in self._claims.values():
+            if there.intersection(devices.users(each)):
+                self._take(each["metadata"]["namespace"], devices.node_of(each), devices.has(each))
         for pod in objects["pods"]:
             self._count(pod)
         queued = {_name(each) for each in objects["namespaces"] if labels_of(each).get(WAIT) == "queued"}
         for item in objects.get("jobs", ()):
             if item["spec"].get("suspend") and labels_of(item).get(MARK) == "true" and goes_on(item):
                 self._count_job(item, is_queued=item["metadata"]["namespace"] in queued)
+
+    def knows_needs_of(self, pod: Object) -> bool:
+        """Whether a pod takes so many devices and no other, and has none of them yet."""
+        claims = self._claims_of(pod)
+        shared = any("resourceClaimName" in each for each in pod["spec"].get("resourceClaims", ()))
+        return not shared and all(claim is not None and devices.asks(claim) is not None for claim in claims)
 
     def is_within_quota(self, pod: Object) -> bool:
         namespace, request = pod["metadata"]["namespace"], self._not_counted_yet(pod)
@@ -103,24 +128,40 @@ class _Cluster:
         wanted = pod["spec"].get("nodeSelector", {}).items()
         reserved = {node for node, uid in self._reserved if uid != pod["metadata"]["uid"]}
         for node in self.nodes:
-            size, spec, name = node["status"]["allocatable"], node.get("spec", {}), _name(node)
+            spec, name = node.get("spec", {}), _name(node)
+            size = self._sizes[name]
             kept = name in reserved or spec.get("unschedulable") or spec.get("taints")
             if kept or not wanted <= node["metadata"].get("labels", {}).items():
                 continue
             here, asked = self.on_node.get(name, {}), self._not_counted_yet(pod, name)
-            if all(here.get(each, 0) + value <= number(size.get(each, "0")) for each, value in asked.items()):
+            if all(here.get(each, 0) + value <= size.get(each, 0) for each, value in asked.items()):
                 yield name
 
     def _count(self, pod: Object) -> None:
-        request, namespace = request_of(pod), pod["metadata"]["namespace"]
+        request, namespace = self._request_of(pod), pod["metadata"]["namespace"]
         if node := self._node_of(pod):
-            self.used[namespace] = total((self.used.get(namespace, {}), request))
-            self.on_node[node] = total((self.on_node.get(node, {}), request))
+            self._take(namespace, node, request)
         if waits(pod):
             self._waiting.add(namespace)
         if is_bound(pod) or waits(pod):
             queue = self._queue_of.get(namespace, "default")
             self.asked[queue] = total((self.asked.get(queue, {}), request))
+
+    def _take(self, namespace: str, node: str, amounts: Amounts) -> None:
+        self.used[namespace] = total((self.used.get(namespace, {}), amounts))
+        self.on_node[node] = total((self.on_node.get(node, {}), amounts))
+
+    def _claims_of(self, pod: Object) -> list[Object | None]:
+        """The claims that were made for a pod, None for one that is not there yet."""
+        meta, made = pod["metadata"], pod.get("status", {}).get("resourceClaimStatuses", ())
+        found = [self._claims.get((meta["namespace"], each.get("resourceClaimName", ""))) for each in made]
+        return found + [None] * (len(pod["spec"].get("resourceClaims", ())) - len(found))
+
+    def _request_of(self, pod: Object) -> Amounts:
+        """What a pod takes beside devices that claims have."""
+        by_claim = pod["metadata"].get("uid") in self._by_claims
+        asked = (devices.asks(claim) or {} for claim in self._claims_of(pod) if claim is not None)
+        return total((devices.without(request_of(pod), devices.DEVICES if by_claim else ()), *asked))
 
     def _count_job(self, job: Object, *, is_queued: bool) -> None:
         namespace, number = job["metadata"]["namespace"], job["spec"]["parallelism"]
@@ -141,8 +182,8 @@ class _Cluster:
     def _not_counted_yet(self, pod: Object, node: str = "") -> Amounts:
         """What a pod would take besides what is kept for it anyway (on the node, or on any)."""
         kept = self._node_of(pod)
-        counted = kept == node if node else bool(kept)
-        return dict.fromkeys(request_of(pod), Decimal(0)) if counted else request_of(pod)
+        counted, request = kept == node if node else bool(kept), self._request_of(pod)
+        return dict.fromkeys(request, Decimal(0)) if counted else request
 
 
 def _name(item: Object) -> str:

@@ -82,7 +82,8 @@ class System:
                 stack.callback(replica.process.stop, within=5)
             for replica in self.replicas:
                 replica.process.wait_until_ready(replica.is_ready)
-            stack.enter_context(ControllerManager(self.control_plane, "disruption-controller", "job-controller"))
+            controllers = "disruption-controller", "job-controller", "resourceclaim-controller"
+            stack.enter_context(ControllerManager(self.control_plane, *controllers))
             stack.enter_context(self.scheduler)
             self._stack = stack.pop_all()
         return self

@@ -15,3 +15,4 @@ def test_nothing_unlawful_happens_and_all_recovers_whatever_fails(control_plane,
     assert outcome.bindings > 50
     assert outcome.evictions > 0
     assert outcome.starts > 5
+    assert outcome.claims > 10

@@ -22,6 +22,8 @@ KINDS = {
     "PodGroup": "podgroups",
     "Reservation": "reservations",
     "PodDisruptionBudget": "poddisruptionbudgets",
+    "ResourceClaim": "resourceclaims",
+    "ResourceSlice": "resourceslices",
 }
 
 

@@ -1,5 +1,6 @@
 """The checker finds each rule that is broken, on the real control plane, and nothing where none is."""
 
+import itertools
 import os
 import sys
 import time
@@ -8,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.checker import Leeway, violations
+from tests.chaos.devices import DRIVERS, NIC, of_class
 from tests.chaos.history import History
 from tests.chaos.mutants import MUTANTS
 from tests.chaos.recorder import Recorder
 from tests.chaos.stuck import stuck
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.controller_manager import ControllerManager
+from tests.controlplane.devices import asking, claims, device_class, devices, made, of_template
 from tests.controlplane.objects import GPU, is_bound, node, pod
 from tests.controlplane.pod_groups import install_pod_groups
 from tests.controlplane.processes import wait_until
@@ -52,6 +56,7 @@ class Play:
 
     def __init__(self, cluster, recorder):
         self.api, self.cluster, self.recorder = cluster.api, cluster, recorder
+        self.numbers = itertools.count()
         sizes = {
             "burst": 64,
             "gpu": 1,
@@ -62,9 +67,13 @@ class Play:
             "lent": 1,
             "reserved": 4,
             "raised": 2,
+            "claims": 4,
+            "shared": 2,
         }
         for part, cpu in sizes.items():
             self.api.create(node(part, cpu=cpu, gpus=8, labels={"part": part}))
+        self.api.create(device_class(NIC, DRIVERS[NIC]))
+        self.api.create_all([devices(4, "claims", DRIVERS[NIC]), devices(1, "shared", DRIVERS[NIC])])
 
     def team(self, **bounds):
         namespace = self.cluster.namespace()
@@ -74,6 +83,10 @@ class Play:
 
     def prepare(self):
         """Everything is as it may stay for long."""
+        self.claiming = self.team(min={of_class(NIC): 2}, max={of_class(NIC): 2})
+        self.sharing = self.team(min={of_class(NIC): 1}, max={of_class(NIC): 2})
+        self.api.create(of_template("one", self.claiming, asking(NIC)))
+        self.api.create(made("ResourceClaim", "one", self.sharing, spec=asking(NIC)))
         self.burst = self.team(min={"cpu": 12}, max={"cpu": 10})
         self.raised = self.team(min={"cpu": 2}, max={"cpu": 1})
         self.team(min={"cpu": 4})  # lends all that it has: only max bounds the two
@@ -111,8 +124,15 @@ class Play:
         self.api.create(on("reserved", "large", self.free, cpu=4))
         self.api.create_all(on("gpu", f"gpu-{number}", self.poor, cpu=None, gpus=1) for number in range(2))
         self.api.create_all(on("burst", f"burst-{number}", self.burst) for number in range(30))
+        self.api.create_all(self.with_claim("claims", self.claiming, resourceClaimTemplateName="one") for _ in range(4))
+        self.api.create_all(self.with_claim("shared", self.sharing, resourceClaimName="one") for _ in range(2))
         self.api.create_all(on("raised", f"raised-{number}", self.raised) for number in range(2))
         wait_until(lambda: not self.on_nodes("goes"), "what was lent is taken back")
+
+    def with_claim(self, part, namespace, **source):
+        item = on(part, f"{part}-{next(self.numbers)}", namespace)
+        claims(item["spec"], **source)
+        return item
 
     def end(self):
         """One comes to a reserved node, one to borrow what is all lent; at rest a quota is raised."""
@@ -159,7 +179,12 @@ def performed(play):
         quotaward = Quotaward(play.cluster.control_plane, *FLAGS)
         quotaward.process.command[:1] = command or quotaward.process.command[:1]
         quotaward.process.env["PYTHONPATH"] = str(Path(__file__).parents[2])
-        with quotaward, Scheduler(play.cluster.control_plane, extender(quotaward.url)):
+        control_plane = play.cluster.control_plane
+        with (
+            ControllerManager(control_plane, "resourceclaim-controller"),
+            quotaward,
+            Scheduler(control_plane, extender(quotaward.url)),
+        ):
             play.prepare()
             play.act()
             play.end()

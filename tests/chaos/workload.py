@@ -9,10 +9,25 @@ from typing import Any, Self
 
 import httpx
 
+from tests.chaos.devices import DRIVERS, EXTENDED, NIC, of_class
 from tests.chaos.jobs import BY_USER, WAIT
 from tests.controlplane.api import path
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.devices import (
+    ADMIN_ACCESS,
+    CLASS,
+    IMPLICIT,
+    TWO_OR_ONE,
+    asking,
+    claims,
+    device_class,
+    devices,
+    made,
+    of_template,
+    requests,
+)
 from tests.controlplane.objects import (
+    GPU,
     Object,
     disruption_budget,
     elastic_quota,
@@ -29,6 +44,24 @@ IN_THE_BACKGROUND = {"propagationPolicy": "Background"}
 """Else a Job is only marked, and a garbage collector deletes it."""
 CRITICAL = "system-cluster-critical"
 _CPU_OF_NODE = 4
+_GPUS, _NICS = 2, 1
+"""Devices of a node that has some of a class."""
+_TEMPLATES = {
+    "one": asking(),
+    "two": asking(count=2),
+    "two-or-one": TWO_OR_ONE,
+    "all": asking(allocationMode="All"),
+    "nic": asking(NIC),
+    "both": {
+        "devices": {
+            "requests": [asking()["devices"]["requests"][0], {"name": "n", "exactly": {"deviceClassName": NIC}}]
+        }
+    },
+}
+_ADMIN = {"admin": asking(adminAccess=True, allocationMode="All")}
+_SHARED = "shared"
+_SPELLED = (GPU, GPU, f"{IMPLICIT}{CLASS}", f"deviceclass/{CLASS}", f"requests.{GPU}")
+"""Names by which quotas bound devices of one class."""
 _GUARANTEED = {"guarantee": {"resource": {"cpu": "6", "memory": "8Gi", "pods": "20"}}}
 
 
@@ -63,6 +96,7 @@ class Workload:
         self._pods: list[tuple[str, str]] = []
         self._lost: list[str] = []
         self._with_jobs: list[str] = []
+        self._admin = ""
         self._jobs: list[tuple[str, str]] = []
         self._over = threading.Event()
         self._failure: BaseException | None = None
@@ -101,10 +135,19 @@ class Workload:
         self._with_jobs = self._governed[: max(2, self.size.quotas // 5)] + self._queued[:2]
         for name in self._with_jobs:
             self._label(name, "queued")
+        for name in DRIVERS:
+            extended = {"extendedResourceName": EXTENDED[name]} if name in EXTENDED else {}
+            self.api.create(device_class(name, DRIVERS[name], **extended))
+        self._admin = self._governed[0]
+        self._try(self.api.patch, "namespaces", self._admin, {"metadata": {"labels": {ADMIN_ACCESS: "true"}}})
+        for name in self._governed + self._queued + self._free:
+            given = _TEMPLATES | (_ADMIN if name == self._admin else {})
+            self.api.create_all(of_template(each, name, spec) for each, spec in given.items())
+            self.api.create(made("ResourceClaim", _SHARED, name, spec=asking(count=2)))
         for name in self._governed:
             self.api.create(self._quota(name))
             self.api.create(disruption_budget("web", name, 2, app="web"))
-        self.api.create_all([self._node(name) for name in self._nodes()])
+        self.api.create_all([each for name in self._nodes() for each in self._with_devices(name)])
         self.api.create_all([self._pod() for _ in range(self.size.pods // 2)])
 
     def step(self) -> None:
@@ -138,6 +181,7 @@ class Workload:
             self._job_is_resumed: 2,
             self._job_changes_its_size: 2,
             self._label_goes_or_comes: 1,
+            self._shared_claim_goes_or_comes: 3,
         }
         return self.random.choices(list(changes), list(changes.values()))[0]
 
@@ -161,6 +205,8 @@ class Workload:
         if chance.random() < 0.1:
             spec["nodeSelector"] = {"zone": chance.choice("ab")}
         item = pod(f"pod-{next(self._numbers)}", namespace, **spec)
+        if chance.random() < 0.4:
+            self._takes_devices(item["spec"], namespace)
         if 0.06 <= kind < 0.12 and namespace in self._governed:
             item["metadata"]["annotations"] = {"quotaward.dev/preemptible": "false"}
         elif 0.12 <= kind < 0.16:
@@ -171,11 +217,35 @@ class Workload:
         self._pods.append((namespace, item["metadata"]["name"]))
         return item
 
+    def _takes_devices(self, spec: Object, namespace: str) -> None:
+        """In any of the ways, most often by a request or by a claim of its own."""
+        templates = [*_TEMPLATES, *(_ADMIN if namespace == self._admin else ())]
+        resources = [GPU, f"{IMPLICIT}{CLASS}", of_class(NIC)]
+        way = self.random.random()
+        if way < 0.35:
+            requests(spec, self.random.choice(resources), self.random.choice([1, 1, 2]))
+        elif way < 0.75:
+            claims(spec, resourceClaimTemplateName=self.random.choice(templates))
+        else:
+            claims(spec, resourceClaimName=_SHARED)
+        if way > 0.9:
+            requests(spec, self.random.choice(resources))
+
+    def _shared_claim_goes_or_comes(self) -> None:
+        """One that is in use goes once nobody uses it any more."""
+        namespace = self.random.choice(self._governed + self._queued)
+        if self.random.random() < 0.3:
+            self._try(self.api.delete, "resourceclaims", _SHARED, namespace)
+        else:
+            spec = self.random.choice([asking(), asking(count=2), TWO_OR_ONE, asking(NIC)])
+            self._try(self.api.create, made("ResourceClaim", _SHARED, namespace, spec=spec))
+
     def _gang_comes(self) -> None:
         name, namespace = f"gang-{next(self._numbers)}", self.random.choice(self._governed + self._free + self._queued)
         count = self.random.randint(2, 5)
         self._try(self.api.create, pod_group(name, namespace, self.random.randint(2, count)))
-        for member in members(name, namespace, count, cpu=self.random.choice([1, 2])):
+        gpus = self.random.choice([None, None, 1])
+        for member in members(name, namespace, count, cpu=self.random.choice([1, 2]), gpus=gpus):
             self._pods.append((namespace, member["metadata"]["name"]))
             self._try(self.api.create, member)
 
@@ -189,6 +259,8 @@ class Workload:
         if self.random.random() < 0.6:
             ends_after = f"{self.random.randint(3, 12)}s"
             item["spec"]["template"]["metadata"]["annotations"] = {ENDS_AFTER: ends_after}
+        if self.random.random() < 0.25:
+            claims(item["spec"]["template"]["spec"], resourceClaimTemplateName="one")
         self._jobs.append((namespace, name))
         self._try(self.api.create, item)
         return None
@@ -233,6 +305,13 @@ class Workload:
         bounds = {"min": {"cpu": self.random.randint(0, most)}, "max": {"cpu": most}}
         if self.random.random() < 0.3:
             bounds["min"]["memory"] = f"{self.random.randint(1, 12)}Gi"
+        if self.random.random() < 0.7:
+            name, most = self.random.choice(_SPELLED), self.random.randint(1, 6)
+            bounds["max"][name] = most
+            if self.random.random() < 0.7:
+                bounds["min"][name] = self.random.randint(0, most)
+        if self.random.random() < 0.3:
+            bounds["max"][f"{NIC}.deviceclass.resource.k8s.io/devices"] = self.random.randint(0, 3)
         return elastic_quota(namespace, **bounds)
 
     def _quota_changes(self) -> None:
@@ -252,19 +331,30 @@ class Workload:
         labels = {"kubernetes.io/hostname": name, "zone": "ab"[int(name.rpartition("-")[2]) % 2]}
         return node(name, cpu=_CPU_OF_NODE, memory="8Gi", pods=30, labels=labels)
 
+    def _with_devices(self, name: str) -> list[Object]:
+        """A node, and the slices of its devices."""
+        number = int(name.rpartition("-")[2])
+        gpus, nics = (
+            devices(count, name, driver) for count, driver in zip((_GPUS, _NICS), DRIVERS.values(), strict=True)
+        )
+        return [self._node(name), *([gpus] if number % 3 == 0 else []), *([nics] if number % 5 == 0 else [])]
+
     def _node_is_lost(self) -> None:
-        """As when a machine dies: the node goes, and the pods that were on it."""
+        """As when a machine dies: the node goes with its devices, and the pods that were on it."""
         name = self.random.choice(self._nodes())
         if name in self._lost or len(self._lost) > self.size.nodes // 10:
             return
         self._lost.append(name)
+        _, *slices = self._with_devices(name)
         self._try(self.api.delete, "nodes", name)
+        for each in slices:
+            self._try(self.api.delete, "resourceslices", each["metadata"]["name"])
         for item in self._try(self.api.items, "pods", fieldSelector=f"spec.nodeName={name}") or ():
             self._try(self.api.delete, "pods", item["metadata"]["name"], item["metadata"]["namespace"])
 
     def _node_returns(self) -> None:
-        if self._lost:
-            self._try(self.api.create, self._node(self._lost.pop(0)))
+        for each in self._with_devices(self._lost.pop(0)) if self._lost else ():
+            self._try(self.api.create, each)
 
     def _try(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """Does it, as soon as the API server is there; what it refuses is left undone."""

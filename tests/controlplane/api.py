@@ -35,6 +35,7 @@ _API = {
     "reservations": "/apis/quotaward.dev/v1alpha1",
     "jobs": "/apis/batch/v1",
     "resourceclaims": "/apis/resource.k8s.io/v1",
+    "resourceslices": "/apis/resource.k8s.io/v1",
 }
 
 

@@ -5,12 +5,15 @@ from typing import Any
 
 import httpx
 
+from app.store.device_classes import DEVICE_CLASSES
 from app.store.kind import Kind
 from app.store.kinds import QUOTA_KINDS
 from app.store.pod_groups import POD_GROUPS
 from app.store.pods import PODS
 from app.store.queues import QUEUES
 from app.store.reservations import RESERVATIONS
+from app.store.resource_claims import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
+from app.store.resource_slices import RESOURCE_SLICES
 from tests.controlplane.control_plane import ControlPlane
 from tests.controlplane.objects import Object, condition, elastic_quota, node, priority_class, queue
 from tests.controlplane.processes import wait_until
@@ -81,7 +84,7 @@ class Cluster:
         for item in self.api.items("priorityclasses"):
             if not item["metadata"]["name"].startswith("system-"):
                 self.api.delete("priorityclasses", item["metadata"]["name"])
-        namespaced = self._served(*QUOTA_KINDS, *POD_GROUPS)
+        namespaced = self._served(*QUOTA_KINDS, *POD_GROUPS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES)
         for namespace in self._namespaces:
             self.api.patch(
                 "namespaces",
@@ -95,7 +98,7 @@ class Cluster:
             for kind in namespaced:
                 self._release(kind, namespace)
                 self.api.request("DELETE", _path_in(namespace, kind))
-        for kind in self._served(RESERVATIONS, QUEUES):
+        for kind in self._served(RESERVATIONS, QUEUES, DEVICE_CLASSES, RESOURCE_SLICES):
             self.api.request("DELETE", kind.path)
         self.api.delete_all("nodes")
         wait_until(self._are_pods_gone, "all pods are gone", every=0.2)
@@ -115,7 +118,7 @@ class Cluster:
     def _release(self, kind: Kind, namespace: str) -> None:
         """Takes off the finalizers of controllers that have stopped, or do not run: nobody else would.
 
-        The controllers of Jobs and of native pod groups have such.
+        The controllers of Jobs, of native pod groups and of claims have such.
         """
         for item in self.api.request("GET", _path_in(namespace, kind))["items"]:
             if not item["metadata"].get("finalizers"):

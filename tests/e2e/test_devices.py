@@ -4,60 +4,29 @@ import pytest
 
 from tests.controlplane import schedulers
 from tests.controlplane.controller_manager import ControllerManager
-from tests.controlplane.objects import GPU, job, pod, pods
+from tests.controlplane.devices import (
+    ADMIN_ACCESS,
+    CLASS,
+    IMPLICIT,
+    PLAIN,
+    TWO_OR_ONE,
+    asking,
+    claiming,
+    claims,
+    device_class,
+    devices,
+    made,
+    of_template,
+    requesting,
+)
+from tests.controlplane.objects import GPU, job, pods
 from tests.controlplane.processes import wait_until
 from tests.e2e.test_queued_jobs import queued, suspended  # noqa: F401 - a fixture
 from tests.e2e.test_queued_jobs_policy import controllers, installed  # noqa: F401 - fixtures
 from tests.e2e.waiting import bound, ensure_for, evicted, wait_for
 
-DRIVER, CLASS, PLAIN = "gpu.example.com", "gpu", "plain"
-API = "resource.k8s.io/v1"
-IMPLICIT = "deviceclass.resource.kubernetes.io/"
 CAPABILITY = f"Queue capability exceeded: {GPU}"
 MAX = f"ElasticQuota max exceeded: {GPU}"
-PLURALS = {
-    "ResourceSlice": "resourceslices",
-    "DeviceClass": "deviceclasses",
-    "ResourceClaim": "resourceclaims",
-    "ResourceClaimTemplate": "resourceclaimtemplates",
-}
-
-
-def made(kind, name, namespace=None, **fields):
-    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
-    return {"apiVersion": API, "kind": kind, "metadata": metadata} | fields
-
-
-def device_class(name, **spec):
-    by_driver = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
-    return made("DeviceClass", name, spec={"selectors": [by_driver]} | spec)
-
-
-def devices(number, node):
-    """So many devices of a node, as a driver would report them."""
-    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": DRIVER, "nodeName": node, "pool": pool}
-    spec["devices"] = [{"name": f"gpu-{each}"} for each in range(number)]
-    return made("ResourceSlice", f"{node}-gpus", spec=spec)
-
-
-def asking(**exactly):
-    return {"devices": {"requests": [{"name": "g", "exactly": {"deviceClassName": CLASS} | exactly}]}}
-
-
-TWO_OR_ONE = {
-    "devices": {
-        "requests": [
-            {
-                "name": "g",
-                "firstAvailable": [
-                    {"name": "two", "deviceClassName": CLASS, "count": 2},
-                    {"name": "one", "deviceClassName": CLASS, "count": 1},
-                ],
-            }
-        ]
-    }
-}
 
 
 @pytest.fixture
@@ -72,19 +41,6 @@ def with_devices(cluster):
     with ControllerManager(cluster.control_plane, "resourceclaim-controller"):
         yield
         cluster.wipe()
-        for each in given:
-            cluster.api.request("DELETE", f"/apis/{API}/{PLURALS[each['kind']]}/{each['metadata']['name']}")
-
-
-def claiming(name, namespace, **source):
-    """A pod with a claim: a shared one, or one that is made of a template."""
-    item = pod(name, namespace, resourceClaims=[{"name": "g"} | source])
-    item["spec"]["containers"][0]["resources"]["claims"] = [{"name": "g"}]
-    return item
-
-
-def of_template(name, namespace, spec):
-    return made("ResourceClaimTemplate", name, namespace, spec={"spec": spec})
 
 
 def used(quotaward, namespace):
@@ -102,13 +58,6 @@ def test_unlisted_devices_go_to_pods_of_queues_within_a_capability_that_names_th
     wait_for(watch(first), bound=2)
     cluster.api.create_all(pods(2, second, gpus=1))
     wait_for(watch(second), bound=1, refused=1, why=CAPABILITY)
-
-
-def requesting(name, namespace, resource, number=1):
-    item = pod(name, namespace)
-    for part in item["spec"]["containers"][0]["resources"].values():
-        part[resource] = str(number)
-    return item
 
 
 @pytest.mark.parametrize("named", [GPU, f"{IMPLICIT}{CLASS}", f"deviceclass/{CLASS}", f"requests.{GPU}"])
@@ -176,9 +125,7 @@ def test_a_claim_for_all_devices_counts_as_all_that_a_node_has(cluster, with_dev
 
 def test_access_for_administrators_counts_for_nothing(cluster, with_devices, quotaward, scheduler, watch):
     namespace = cluster.namespace("a")
-    cluster.api.patch(
-        "namespaces", namespace, {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
-    )
+    cluster.api.patch("namespaces", namespace, {"metadata": {"labels": {ADMIN_ACCESS: "true"}}})
     cluster.quota(namespace, max={GPU: 1})
     cluster.api.create(of_template("admin", namespace, asking(adminAccess=True, allocationMode="All")))
     watching = watch(namespace)
@@ -260,9 +207,7 @@ def test_a_job_that_waits_as_a_whole_demands_the_devices_of_its_claims(cluster, 
     cluster.quota(queued, max={GPU: 2})
     cluster.api.create(of_template("one", queued, asking()))
     train = job("train", queued, 3)
-    spec = train["spec"]["template"]["spec"]
-    spec["resourceClaims"] = [{"name": "g", "resourceClaimTemplateName": "one"}]
-    spec["containers"][0]["resources"]["claims"] = [{"name": "g"}]
+    claims(train["spec"]["template"]["spec"], resourceClaimTemplateName="one")
     cluster.api.create(train)
     ensure_for(3, lambda: suspended(cluster, queued, "train"), "two devices are not enough for three pods")
     cluster.change_quota(queued, max={GPU: 3})

@@ -1,7 +1,10 @@
 """Native groups: which nodes filter leaves to a member, so that nobody is evicted there who may not be."""
 
+from dataclasses import replace
+
 import pytest
 
+from policy.cluster import waiting_members
 from policy.cluster.budgets import Budget
 from policy.cluster.leaving import Leaving
 from policy.objects.constraints import Constraints
@@ -9,9 +12,12 @@ from policy.objects.group import Group
 from policy.preemption import native_groups
 from policy.preemption.native_groups import NativeGroups
 from policy.quota.kept_nodes import PROTECTED
+from tests.unit.app.lines import lines_once
 from tests.unit.given import pod, quota
 from tests.unit.given_gangs import see, seeing
 from tests.unit.given_nodes import labelled, node
+from tests.unit.given_queues import divided, pods, queue
+from tests.unit.given_queues import world as queues_world
 
 ALL = ["n1", "n2", "n3"]
 NOBODY: list[str] = []
@@ -181,14 +187,66 @@ def test_who_leaves_is_worked_out_as_often_for_many_nodes_as_for_one(monkeypatch
     assert numbers[0] == numbers[1]
 
 
-def test_groups_whose_grants_have_ended_are_forgotten(monkeypatch):
-    monkeypatch.setattr(native_groups, "FEW_GROUPS", -9)
+def test_evictions_for_members_before_count_towards_what_is_tried(monkeypatch):
+    lent = [borrows("o1", "n1"), borrows("o2", "n2")]
+    first, second = members()
+    assert offer(world(*lent, members(), nodes=2), first, second) == [["n1", "n2"]] * 2
+    monkeypatch.setattr(native_groups, "MOST_TRIED", 1)
+    assert offer(world(*lent, members(), nodes=2), first, second) == [["n1"], ["n1"]]
+
+
+def test_members_and_groups_whose_grants_have_ended_are_forgotten():
     cluster, native = world(borrows("o1", "n1"), members()), NativeGroups()
     first, second = members()
     offer(cluster, first, native=native)
     cluster.withdraw(first.uid)
     offer(cluster, second, native=native)
-    assert [[*each] for each in native._passed.values()] == [[second.uid]]
+    assert {key: [*there._passed] for key, there in native._let_through.items()} == {("a", "g"): [second.uid]}
+    cluster.withdraw(second.uid)
+    see(cluster, Group("a", "h", 1, native=True), other := pod("h0", "a", group="h", request={"cpu": 3}, priority=10))
+    offer(cluster, other, native=native)
+    assert list(native._let_through) == [("a", "h")]
+
+
+def test_an_answer_takes_no_longer_for_more_members_than_may_evict(monkeypatch):
+    monkeypatch.setattr(native_groups, "MOST_MEMBERS", 5)
+
+    def lines(number):
+        there = members(number, cpu=1)
+        cluster, native = world(owns("o1", "n1", 1), there), NativeGroups()
+        for each in there[1:]:
+            offer(cluster, each, native=native, offered=["n1"])
+        answer = cluster.filter(there[0], 0, lambda: ["n1"])
+        return lines_once(native.narrow, cluster, there[0], answer, ["n1"])
+
+    assert lines(60) == lines(20)
+
+
+def test_free_room_is_for_all_members_by_the_largest_of_them():
+    small, large = members(2)
+    large = replace(large, request=large.request | {"cpu": 4000})
+    for number, both in ((2, [small, replace(large, request=small.request)]), (1, [small, large])):
+        cluster = world(node("n1", size={"cpu": 7, "pods": 99}), owns("o1", "n1", 1), both, nodes=0)
+        assert len([each for each in offer(cluster, *both, offered=["n1"]) if each]) == number
+
+
+def test_members_that_request_too_many_different_things_get_free_room_one_by_one(monkeypatch):
+    monkeypatch.setattr(waiting_members, "MOST_AMOUNTS", 1)
+    assert offer(world(owns("o1", "n1", 1), members(2, cpu=1), nodes=2), *members(2, cpu=1)) == [["n2"], ["n2"]]
+    assert offer(world(owns("o1", "n1", 1), members(2, cpu=1), nodes=1), *members(2, cpu=1)) == [["n1"], ["n1"]]
+
+
+@pytest.mark.parametrize(("held", "open_to"), [(3, ["n1"]), (4, NOBODY)])
+def test_a_group_that_goes_beyond_its_departments_part_takes_nothing_outside(held, open_to):
+    """Each pod on the node borrows, and may go for members whose department has room within its part for all."""
+    company = queue("A"), queue("a1", parent="A"), queue("a2", parent="A"), queue("B"), queue("b1", parent="B")
+    nodes = [node(name, size={"cpu": cpu, "pods": 99}) for name, cpu in (("n1", 2), ("n2", 14))]
+    lent = *pods("z", 2, node="n1"), *pods("z", 8, 2, node="n2"), *pods("y", held, node="n2")
+    those = [pod(f"g{each}", "x", group="g", request={"cpu": 1}, priority=10) for each in range(2)]
+    cluster = queues_world(*company, queue("C"), "x:a1", "y:a2", "z:b1", "c:C", *nodes, *lent, *pods("c", 16), *those)
+    cluster.upsert_group(Group("x", "g", 2, native=True))
+    divided(cluster)
+    assert offer(cluster, those[0], offered=["n1"]) == [open_to]
 
 
 def test_afterwards_the_ledger_is_as_it_was():
